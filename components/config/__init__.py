@@ -1,0 +1,11 @@
+"""Typed settings. Importable without torch.
+
+- `settings` — the root `Settings` and the combinations it refuses
+- `data`, `policy`, `training`, `judgement` — the sections, in the order of the pipeline
+- `load` — YAML, `extends`, `--set`, input digests, and the resolved file
+"""
+
+from components.config.load import dump, load, pin_inputs
+from components.config.settings import Settings
+
+__all__ = ["Settings", "dump", "load", "pin_inputs"]

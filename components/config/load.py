@@ -1,0 +1,158 @@
+"""From YAML files and ``--set`` overrides to `Settings`.
+
+A file may name others under ``extends``; they are merged beneath it, later ones over earlier ones. The result can be
+written out whole (`dump`), defaults and input digests included: that file is what DVC tracks as ``params.yaml``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from components.config.settings import Settings
+from components.errors import InputError
+from components.files import read_text, sha256_path
+
+Tree = dict[str, Any]
+
+
+def load(path: Path, overrides: Sequence[str] = ()) -> Settings:
+    """Read ``path``, apply ``a.b=value`` overrides, fill in the health rules, validate.
+
+    Raises:
+        InputError: missing or malformed file, unknown key, impossible value or degenerate combination.
+    """
+    # Over the defaults, so that one key of a section with a `kind` can be changed without naming the kind again.
+    tree = merge(Settings().model_dump(mode="json", exclude={"health": {"rules"}}), read_tree(path))
+    for override in overrides:
+        apply_override(tree, override)
+    health = tree.setdefault("health", {})
+    if isinstance(health, dict) and "rules" not in health:
+        name = health.get("rules_file", "default")
+        health["rules"] = read_rules(path.parent / "health" / f"{name}.yaml")
+    return validate(tree, where=str(path))
+
+
+def read_tree(path: Path, _seen: tuple[Path, ...] = ()) -> Tree:
+    """The merged YAML of ``path`` and of the files it extends."""
+    if path.resolve() in _seen:
+        raise InputError("a configuration extends itself", where=path, how="remove the circle from `extends`")
+    tree = _read_mapping(path)
+    bases = tree.pop("extends", [])
+    merged: Tree = {}
+    for base in [bases] if isinstance(bases, str) else bases:
+        merged = merge(merged, read_tree(path.parent / base, (*_seen, path.resolve())))
+    return merge(merged, tree)
+
+
+def read_rules(path: Path) -> Tree:
+    """The rules of one health file."""
+    tree = _read_mapping(path)
+    rules = tree.get("rules")
+    if not isinstance(rules, dict) or set(tree) != {"rules"}:
+        raise InputError("a health file holds one mapping named `rules`", where=path)
+    return rules
+
+
+def _read_mapping(path: Path) -> Tree:
+    try:
+        tree = yaml.safe_load(read_text(path))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        raise InputError(
+            f"not valid YAML: {getattr(error, 'problem', None) or error}", where=f"{path}{line}", how="mend that line"
+        ) from error
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise InputError("a configuration is a mapping of settings", where=path, how="start from configs/demo.yaml")
+    return tree
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
+    """Deep merge; ``above`` wins. A section whose ``kind`` changes starts afresh instead of inheriting foreign keys."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        same_kind = isinstance(old, dict) and isinstance(value, dict) and value.get("kind", old.get("kind")) == old.get("kind")
+        merged[key] = merge(old, value) if same_kind and isinstance(old, dict) else value
+    return merged
+
+
+def apply_override(tree: Tree, override: str) -> None:
+    """Set one value in place; the right-hand side is read as YAML (``train.steps=20``, ``schedule={kind: uniform}``)."""
+    key, separator, text = override.partition("=")
+    if not separator or not all(key.split(".")):
+        raise InputError(f"cannot read the override {override!r}", where="--set", how="write --set section.name=value")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"the value of {override!r} is not YAML", where="--set", how="quote it") from error
+    *parents, last = key.split(".")
+    node = tree
+    for parent in parents:
+        child = node.setdefault(parent, {})
+        if not isinstance(child, dict):
+            raise InputError(f"{parent!r} in {key!r} is a value, not a section", where="--set")
+        node = child
+    if last == "kind" and node.get("kind") != value:
+        node.clear()
+    node[last] = merge(node[last], value) if isinstance(node.get(last), dict) and isinstance(value, dict) else value
+
+
+def validate(tree: Mapping[str, Any], *, where: str) -> Settings:
+    """Build `Settings`, or say every key that is wrong in words."""
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        raise InputError(
+            "the configuration is not valid:\n" + "\n".join(f"  - {_say(e)}" for e in error.errors()),
+            where=where,
+            how="correct the keys above (`--set key=value`, or the file); `evenkeel params` prints every setting",
+        ) from error
+
+
+def _say(error: Any) -> str:
+    key = ".".join(str(part) for part in error["loc"]) or "combination"
+    if error["type"] == "extra_forbidden":
+        return f"{key}: unknown setting"
+    shown = "" if isinstance(error.get("input"), (dict, list)) else f" (got {error.get('input')!r})"
+    return f"{key}: {error['msg'].removeprefix('Value error, ')}{shown if key != 'combination' else ''}"
+
+
+def pin_inputs(settings: Settings) -> Settings:
+    """Write the digests of the data file and of the checkpoint folder into the settings.
+
+    Raises:
+        InputError: an input is missing, or differs from a digest that was already pinned.
+    """
+    tree = settings.model_dump(mode="json")
+    for section, key in ((tree["data"], "source"), (tree["policy"], "model")):
+        node = section[key]
+        if "path" in node:
+            node["sha256"] = check_digest(Path(node["path"]), node["sha256"])
+    return Settings.model_validate(tree)
+
+
+def check_digest(path: Path, expected: str | None) -> str:
+    """Digest of a file or folder, compared with the expected one where there is one."""
+    if not path.exists():
+        raise InputError("input not found", where=path, how="correct the path in the configuration")
+    found = sha256_path(path)
+    if expected is not None and found != expected:
+        raise InputError(
+            f"content has changed: expected sha256 {expected[:12]}, found {found[:12]}",
+            where=path,
+            how="restore the file, or remove its sha256 from the configuration to accept the new content",
+        )
+    return found
+
+
+def dump(settings: Settings) -> str:
+    """Every setting as YAML, defaults included. Loading it gives equal settings."""
+    return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=120)

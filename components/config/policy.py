@@ -1,0 +1,76 @@
+"""The model, its supervised stage, and the check of its checkpoint before RL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from components.config.base import Section
+
+
+class TinyModel(Section):
+    """A Qwen3-architecture model with random weights and a tokenizer trained on the SFT split."""
+
+    kind: Literal["tiny"] = "tiny"
+    hidden_size: int = Field(128, ge=32, multiple_of=32)
+    layers: int = Field(4, ge=1)
+    heads: int = Field(4, ge=1)
+    kv_heads: int = Field(2, ge=1)
+    head_dim: int = Field(32, ge=8, description="vLLM on CPU accepts 32, 48, 64, 80, 96 and 128.")
+    intermediate_size: int = Field(384, ge=32)
+    vocab_size: int = Field(320, ge=272, description="Byte-level BPE vocabulary, special tokens included.")
+    max_positions: int = Field(256, ge=16)
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> TinyModel:
+        if self.heads % self.kv_heads:
+            raise ValueError(f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})")
+        return self
+
+
+class CheckpointModel(Section):
+    """A Hugging Face checkpoint folder: safetensors, config and tokenizer. Nothing else is loaded."""
+
+    kind: Literal["checkpoint"]
+    path: Path = Field(description="The folder, relative to the folder where the command runs.")
+    sha256: str | None = Field(None, description="Digest of the folder; filled in when the configuration is resolved.")
+
+
+Model = Annotated[TinyModel | CheckpointModel, Field(discriminator="kind")]
+
+
+class PolicySettings(Section):
+    """Where the policy comes from and how a question becomes its input."""
+
+    model: Model = TinyModel()
+    chat: bool = Field(True, description="Render prompts with the tokenizer's chat template.")
+    instruction: str = Field("", description="Text put before every question.")
+    dtype: Literal["float32", "bfloat16"] = "float32"
+
+
+class SftSettings(Section):
+    """Stage `sft`. ``steps`` 0 takes the model as it is."""
+
+    steps: int = Field(400, ge=0)
+    batch_size: int = Field(96, ge=1)
+    lr: float = Field(2e-3, gt=0, le=1)
+    warmup: int = Field(50, ge=0, description="Steps of linear warm-up; a cosine decay to 0 follows.")
+    weight_decay: float = Field(0.01, ge=0)
+    betas: tuple[float, float] = (0.9, 0.98)
+    grad_clip: float = Field(1.0, gt=0)
+    checkpoint_every: int = Field(50, ge=1)
+
+
+class TriageSettings(Section):
+    """Stage `triage`: can this checkpoint learn by RL at all? (2606.18487, 2510.01624)"""
+
+    prompts: int = Field(128, ge=2, description="Training prompts that are sampled.")
+    samples: int = Field(16, ge=2, description="Completions per prompt, the k of pass@k.")
+    min_entropy: float = Field(0.18, ge=0, description="Nats per token below which the policy is too sure of itself.")
+    max_zero_variance: float = Field(
+        0.6, ge=0, le=1, description="Share of groups of the training's group size that carry no gradient."
+    )
+    min_passk_gap: float = Field(0.1, ge=0, le=1, description="pass@k - pass@1 that RL has to work with.")
+    override: str = Field("", description="Reason for training in spite of a refusal; it is recorded.")

@@ -1,0 +1,120 @@
+"""A row that asks to be admitted. No row is refused here: what cannot be read stays empty, and validation says so."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from components.config.data import FileSource
+from components.errors import InputError
+from components.tasks.identity import content_id
+from components.types import Prompt
+
+JsonScalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """The prompt that a row would be, the columns it came from, and its line (from 1; None when it was generated).
+
+    Fields that the row lacks, or holds in an unreadable form, are empty texts or a NaN difficulty.
+    """
+
+    prompt: Prompt
+    row: Mapping[str, JsonScalar]
+    line: int | None
+
+
+class RowReader:
+    """Turns rows of a file into candidates, by the columns that the settings name.
+
+    Raises:
+        InputError: ``answer_pattern`` is not a regular expression with a group.
+    """
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+        self._name = source.name or source.path.stem
+        self._pattern = compile_pattern(source.answer_pattern)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that every row must have."""
+        s = self._source
+        return [column for column in (s.id, s.question, s.answer, s.family, s.difficulty) if column is not None]
+
+    def candidate(self, row: Mapping[str, Any], line: int) -> Candidate:
+        """Raises InputError naming the line when a column is missing."""
+        s = self._source
+        missing = [column for column in self.columns if column not in row]
+        if missing:
+            raise missing_columns(missing, row, f"{s.path}:{line}")
+        text, solution = as_text(row[s.question]), as_text(row[s.answer])
+        prompt = Prompt(
+            id=as_text(row[s.id]) if s.id is not None else content_id(self._name, text),
+            text=text,
+            answer=self._final_answer(solution),
+            solution=solution,
+            demonstration=solution,
+            task=self._name,
+            source=self._name,
+            family=as_text(row[s.family]) if s.family is not None else self._name,
+            difficulty=as_number(row[s.difficulty]) if s.difficulty is not None else 0.0,
+        )
+        return Candidate(prompt, {column: as_scalar(row[column]) for column in self.columns}, line)
+
+    def _final_answer(self, solution: str) -> str:
+        if self._pattern is None:
+            return solution
+        match = self._pattern.search(solution)
+        return (match[1] or "").strip() if match else ""
+
+
+def missing_columns(missing: list[str], present: Mapping[str, Any] | list[str], where: str) -> InputError:
+    """The error for columns that a file lacks."""
+    return InputError(
+        f"missing column{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}",
+        where=where,
+        how=f"name the right ones under data.source; found: {', '.join(map(repr, present)) or 'none'}",
+    )
+
+
+def compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
+    """The compiled ``answer_pattern``, or an error in words."""
+    if pattern is None:
+        return None
+    where, how = "data.source.answer_pattern", r"for example '####\s*(.+)$'"
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise InputError(f"not a regular expression: {error}", where=where, how=how) from error
+    if not compiled.groups:
+        raise InputError("has no group; the first group is the final answer", where=where, how=how)
+    return compiled
+
+
+def as_text(value: Any) -> str:
+    """Stripped text of a string or a number; empty for anything else, and for what UTF-8 cannot hold."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    text = str(value).strip()
+    return text if text.isascii() or not re.search("[\ud800-\udfff]", text) else ""
+
+
+def as_number(value: Any) -> float:
+    """A finite number, or NaN."""
+    try:
+        number = float("nan") if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def as_scalar(value: Any) -> JsonScalar:
+    """The value as a quarantine line can hold it."""
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return str(value).encode("utf-8", "replace").decode()

@@ -1,0 +1,44 @@
+"""Errors a person can act on: what was wrong, where, and how to mend it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+EXIT_BAD_INPUT = 2
+"""The input or the environment is wrong; a retry without a change fails again."""
+EXIT_NO_CANDIDATE = 3
+"""Everything worked and the answer is no: triage refused, the monitor stopped, or the gate failed."""
+
+
+class EvenkeelError(Exception):
+    """An expected failure, shown without a traceback.
+
+    Args:
+        what: what is wrong, in one sentence without a full stop.
+        where: the file, line, setting or object it is about.
+        how: what the reader should do about it.
+    """
+
+    exit_code = EXIT_BAD_INPUT
+
+    def __init__(self, what: str, *, where: str | Path | None = None, how: str | None = None) -> None:
+        super().__init__(what)
+        self.what, self.where, self.how = what, None if where is None else str(where), how
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where:
+            lines.append(f"  where: {self.where}")
+        if self.how:
+            lines.append(f"  mend:  {self.how}")
+        return "\n".join(lines)
+
+
+class InputError(EvenkeelError):
+    """A file, a setting or the machine is not as it must be (exit code 2)."""
+
+
+class NoCandidate(EvenkeelError):
+    """The run was judged and no checkpoint may be proposed (exit code 3)."""
+
+    exit_code = EXIT_NO_CANDIDATE

@@ -1,0 +1,10 @@
+"""How good is a policy, and is it better than another? No torch, no I/O.
+
+- `statistics` — pass@k, the paired bootstrap interval over prompts, McNemar's exact test
+- `summary` — results of single prompts to the figures of `out/evaluation.json`, with slices
+"""
+
+from components.evaluation.statistics import Interval, mcnemar, paired_gain, pass_at_k
+from components.evaluation.summary import PromptResult, compare, summarise
+
+__all__ = ["Interval", "PromptResult", "compare", "mcnemar", "paired_gain", "pass_at_k", "summarise"]

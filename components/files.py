@@ -1,0 +1,237 @@
+"""Reading and writing files so that a crash never leaves half of one.
+
+Every write goes to a temporary name beside the target, is flushed to disk and renamed; a directory is filled under a
+temporary name and renamed whole. Reading names the line that is wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from components.errors import InputError
+
+
+@contextlib.contextmanager
+def os_errors(action: str, path: Path) -> Iterator[None]:
+    """Turn an ``OSError`` (full disk, no permission, missing folder) into an error that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot {action}: {error.strerror or error}",
+            where=error.filename or path,
+            how="check that the path exists, that you may use it, and that the disk has room (`df -h`)",
+        ) from error
+
+
+def fsync_directory(directory: Path) -> None:
+    """Make a rename inside ``directory`` survive a power cut."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` atomically (temporary file, fsync, rename)."""
+    with os_errors("write", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        fsync_directory(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 ``text`` to ``path`` atomically."""
+    write_bytes(path, text.encode())
+
+
+def dump_json(value: Any) -> str:
+    """JSON with sorted keys and no NaN, so that equal values give equal bytes."""
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write ``value`` as stable JSON, atomically."""
+    write_text(path, dump_json(value))
+
+
+def dump_line(row: Mapping[str, Any]) -> str:
+    """One stable JSON line, newline included."""
+    return json.dumps(row, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write one JSON object a line, atomically."""
+    write_text(path, "".join(dump_line(row) for row in rows))
+
+
+def append_line(path: Path, row: Mapping[str, Any]) -> None:
+    """Append one JSON line and flush it to disk; a torn last line is the most a crash can leave."""
+    with os_errors("append to", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(dump_line(row).encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read_text(path: Path, *, how: str = "check the path in the configuration") -> str:
+    """Read UTF-8 text.
+
+    Raises:
+        InputError: the file is missing, unreadable or not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise InputError("file not found", where=path, how=how) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 text (byte {error.start})", where=path, how="save it as UTF-8") from error
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", where=path, how="check its permissions") from error
+
+
+def read_json(path: Path, *, how: str = "run the stage that writes it again") -> Any:
+    """Read one JSON value; a malformed file names the line."""
+    try:
+        return json.loads(read_text(path, how=how))
+    except json.JSONDecodeError as error:
+        raise InputError(f"not valid JSON: {error.msg}", where=f"{path}:{error.lineno}", how=how) from error
+
+
+def read_jsonl(path: Path, *, how: str = "mend or remove that line") -> Iterator[dict[str, Any]]:
+    """Yield the objects of a JSON-lines file; see `read_numbered_jsonl`."""
+    return (row for _, row in read_numbered_jsonl(path, how=how))
+
+
+def read_numbered_jsonl(path: Path, *, how: str = "mend or remove that line") -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the line number (from 1) and the object of each line that is not blank, one at a time.
+
+    Raises:
+        InputError: missing file, or a line that is not a JSON object (the line number is named).
+    """
+    try:
+        file = path.open(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise InputError("file not found", where=path, how="check the path in the configuration") from error
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", where=path, how="check its permissions") from error
+    with file:
+        try:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, _parse_line(line, f"{path}:{number}", how)
+        except UnicodeDecodeError as error:
+            raise InputError("not UTF-8 text", where=path, how="save it as UTF-8") from error
+
+
+def keep_rows(path: Path, count: int) -> list[dict[str, Any]]:
+    """Cut an append-only log back to its first ``count`` rows and return them; what follows may be torn by a crash."""
+    if count == 0:
+        path.unlink(missing_ok=True)
+        return []
+    rows = list(itertools.islice(read_jsonl(path), count))
+    if len(rows) < count:
+        raise InputError(f"expected {count} rows, found {len(rows)}", where=path, how="delete the folder to start over")
+    write_jsonl(path, rows)
+    return rows
+
+
+def _parse_line(line: str, where: str, how: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(f"not valid JSON: {error.msg} at column {error.colno}", where=where, how=how) from error
+    if not isinstance(row, dict):
+        raise InputError(f"expected a JSON object, found {type(row).__name__}", where=where, how=how)
+    return row
+
+
+def sha256_bytes(data: bytes) -> str:
+    """Hex sha256 of ``data``."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    """Hex sha256 of a file, read in blocks."""
+    with os_errors("read", path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def manifest(directory: Path) -> dict[str, str]:
+    """Relative path -> sha256 of every file below ``directory``, sorted.
+
+    Raises:
+        InputError: the folder is missing, or holds a symbolic link (it could point outside what is digested).
+    """
+    if not directory.is_dir():
+        raise InputError("folder not found", where=directory, how="check the path in the configuration")
+    files = {}
+    for path in sorted(directory.rglob("*")):
+        if path.is_symlink():
+            raise InputError("symbolic link inside a digested folder", where=path, how="replace it by the file itself")
+        if path.is_file():
+            files[path.relative_to(directory).as_posix()] = sha256_file(path)
+    return files
+
+
+def sha256_tree(directory: Path) -> str:
+    """Digest of a folder: sha256 over its manifest, so names and contents both count."""
+    return sha256_bytes(dump_json(manifest(directory)).encode())
+
+
+def sha256_path(path: Path) -> str:
+    """Digest of a file or of a folder."""
+    return sha256_tree(path) if path.is_dir() else sha256_file(path)
+
+
+def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
+    """Replace the folder ``path`` by what ``fill`` writes into a temporary one.
+
+    ``fill`` gets an empty folder on the same disk. Nothing is visible under ``path`` until all of it is written.
+    """
+    with os_errors("write", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        try:
+            fill(staging)
+            _flush_tree(staging)
+            os.chmod(staging, 0o755)
+            if path.exists():
+                retired = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
+                os.replace(path, retired / path.name)
+                os.replace(staging, path)
+                shutil.rmtree(retired)
+            else:
+                os.replace(staging, path)
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+        fsync_directory(path.parent)
+
+
+def _flush_tree(directory: Path) -> None:
+    for path in directory.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())

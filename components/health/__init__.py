@@ -1,0 +1,27 @@
+"""Is this run healthy? Signals in, verdicts out; no torch, no I/O besides `records`.
+
+- `signals` — `SIGNALS`, what every number of a step means, and those computed from groups
+- `windows` — `WINDOWS`, the functions over history that a rule may call
+- `rules` — from the text of a rule to a checked condition
+- `monitor` — applies rules step by step; the same code replays a saved run
+- `records` — reads a saved run back
+
+A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new rule one in `configs/health/`.
+"""
+
+from components.health.monitor import Monitor, replay, worst
+from components.health.records import read_records, read_verdicts
+from components.health.signals import SIGNALS, Signal, step_signals
+from components.health.windows import WINDOWS
+
+__all__ = [
+    "SIGNALS",
+    "WINDOWS",
+    "Monitor",
+    "Signal",
+    "read_records",
+    "read_verdicts",
+    "replay",
+    "step_signals",
+    "worst",
+]

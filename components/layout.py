@@ -1,0 +1,99 @@
+"""Where each stage reads and writes inside a workspace. `dvc.yaml` repeats these paths; a test holds the two together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from components.types import Split
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Paths of one workspace, relative to ``root`` (the folder that holds `dvc.yaml`)."""
+
+    root: Path = Path()
+
+    @property
+    def out(self) -> Path:
+        return self.root / "out"
+
+    @property
+    def data(self) -> Path:
+        """`sft.jsonl`, `train.jsonl`, `dev.jsonl`, `test.jsonl`, `quarantine.jsonl`, `validation.html`."""
+        return self.out / "data"
+
+    def split(self, name: Split) -> Path:
+        return self.data / f"{name}.jsonl"
+
+    @property
+    def validation(self) -> Path:
+        return self.out / "validation.json"
+
+    @property
+    def sft(self) -> Path:
+        """`checkpoint/` (a Hugging Face folder) and `log.jsonl`."""
+        return self.out / "sft"
+
+    @property
+    def sft_checkpoint(self) -> Path:
+        return self.sft / "checkpoint"
+
+    @property
+    def sft_metrics(self) -> Path:
+        return self.out / "sft.json"
+
+    @property
+    def triage(self) -> Path:
+        return self.out / "triage.json"
+
+    @property
+    def clusters(self) -> Path:
+        """One line a training prompt: id, cluster, rank within the cluster (0 is easiest), nll."""
+        return self.out / "clusters.jsonl"
+
+    @property
+    def clusters_metrics(self) -> Path:
+        return self.out / "clusters.json"
+
+    @property
+    def train(self) -> Path:
+        """`checkpoint/` (the last healthy policy), `records.jsonl` and `verdicts.jsonl`."""
+        return self.out / "train"
+
+    @property
+    def train_checkpoint(self) -> Path:
+        return self.train / "checkpoint"
+
+    @property
+    def records(self) -> Path:
+        return self.train / "records.jsonl"
+
+    @property
+    def curves(self) -> Path:
+        return self.out / "curves.csv"
+
+    @property
+    def train_metrics(self) -> Path:
+        return self.out / "train.json"
+
+    @property
+    def evaluation(self) -> Path:
+        return self.out / "evaluation.json"
+
+    @property
+    def samples(self) -> Path:
+        return self.out / "samples.jsonl"
+
+    @property
+    def gate(self) -> Path:
+        return self.out / "gate.json"
+
+    @property
+    def report(self) -> Path:
+        return self.out / "report.html"
+
+    @property
+    def state(self) -> Path:
+        """Resume state of unfinished stages. Not an output: DVC deletes outputs before it runs a stage."""
+        return self.root / ".state"

@@ -1,0 +1,26 @@
+"""One update of the policy.
+
+- `base` — the `Learner` seam
+- `batch` — groups -> tensors and advantages
+- `signals` — what an update did, as scalars
+- `torch_learner` — the embedded learner
+
+`LEARNERS` maps ``learner.kind`` to its class.
+"""
+
+from components.config import Settings
+from components.learner.base import Learner
+from components.learner.batch import Batch, build_batch
+from components.learner.torch_learner import TorchLearner
+from components.policy import Policy
+
+LEARNERS: dict[str, type[TorchLearner]] = {"torch": TorchLearner}
+
+
+def build_learner(policy: Policy, settings: Settings) -> Learner:
+    """The learner that the settings name; it takes ``policy`` over and changes its weights."""
+    learner = LEARNERS[settings.learner.kind]
+    return learner(policy, settings.learner, settings.objective, settings.rollout.temperature)
+
+
+__all__ = ["LEARNERS", "Batch", "Learner", "build_batch", "build_learner"]

@@ -1,0 +1,38 @@
+"""The seam between the loop and whatever computes gradients."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from torch import Tensor
+
+from components.learner.batch import Batch
+
+
+class Learner(ABC):
+    """Owns the policy's weights and the optimizer."""
+
+    @abstractmethod
+    def logprobs(self, batch: Batch) -> Tensor:
+        """Log-probabilities of the response tokens under the current weights, ``[B, R]`` fp32, without gradient."""
+
+    @abstractmethod
+    def step(self, batch: Batch, seed: int) -> dict[str, float]:
+        """Update on a batch whose ``old_logp`` is set; returns the update's signals."""
+
+    @abstractmethod
+    def weights(self) -> dict[str, Tensor]:
+        """Current weights by parameter name."""
+
+    @abstractmethod
+    def save(self, directory: Path) -> None:
+        """Write weights, optimizer and counters into an empty folder, bit-exact."""
+
+    @abstractmethod
+    def load(self, directory: Path) -> None:
+        """Continue exactly where `save` was called."""
+
+    @abstractmethod
+    def save_policy(self, directory: Path) -> None:
+        """Write the policy alone as a checkpoint folder for others to load."""

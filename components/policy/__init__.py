@@ -1,0 +1,11 @@
+"""The policy: a causal language model and its tokenizer.
+
+- `policy` — load and save safetensors folders, render prompts
+- `tiny` — the model that is trained from scratch in the demo and in tests
+- `logprobs` — token log-probabilities and exact entropies
+"""
+
+from components.policy.logprobs import TokenStats, response_logprobs
+from components.policy.policy import Policy, load_policy
+
+__all__ = ["Policy", "TokenStats", "load_policy", "response_logprobs"]

@@ -1,0 +1,142 @@
+"""A policy is a causal language model with its tokenizer, loaded from and saved to a safetensors folder."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import transformers
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from components.config.policy import PolicySettings
+from components.errors import InputError
+from components.registry.checkpoints import check_checkpoint
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Model and tokenizer, and how a question is rendered for them."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    chat: bool = True
+    instruction: str = ""
+
+    @property
+    def eos_id(self) -> int:
+        return int(self.tokenizer.eos_token_id)
+
+    @property
+    def pad_id(self) -> int:
+        """The padding token, or the end token for tokenizers that have none (padding is masked, so any id serves)."""
+        pad = self.tokenizer.pad_token_id
+        return self.eos_id if pad is None else int(pad)
+
+    @property
+    def parameters(self) -> int:
+        return sum(p.numel() for p in self.model.parameters())
+
+    def encode_prompt(self, question: str) -> tuple[int, ...]:
+        """Token ids of a question, ready for the answer to follow."""
+        text = f"{self.instruction}{question}"
+        if self.chat:
+            text = self.tokenizer.apply_chat_template(
+                [{"role": "user", "content": text}], add_generation_prompt=True, tokenize=False
+            )
+        return tuple(self.tokenizer.encode(text, add_special_tokens=not self.chat))
+
+    def encode_answer(self, answer: str) -> tuple[int, ...]:
+        """Token ids of an answer, end token included."""
+        return (*self.tokenizer.encode(answer, add_special_tokens=False), self.eos_id)
+
+    def decode(self, token_ids: tuple[int, ...]) -> str:
+        return str(self.tokenizer.decode(token_ids, skip_special_tokens=True))
+
+    def frozen_copy(self) -> Policy:
+        """An independent copy without gradients, for sampling or as the KL reference."""
+        model = copy.deepcopy(self.model).eval()
+        model.requires_grad_(False)
+        return Policy(model, self.tokenizer, self.chat, self.instruction)
+
+    def weights(self) -> dict[str, Tensor]:
+        """Parameters by name, detached; tied tensors appear once."""
+        return {name: p.detach() for name, p in self.model.named_parameters()}
+
+    def load_weights(self, weights: dict[str, Tensor]) -> None:
+        """Copy ``weights`` in; a missing or unknown name is an error, so that a partial sync cannot pass unnoticed."""
+        own = dict(self.model.named_parameters())
+        if own.keys() != weights.keys():
+            odd = sorted(own.keys() ^ weights.keys())
+            raise ValueError(f"weights do not fit the model, differing names: {odd[:5]}")
+        with torch.no_grad():
+            for name, parameter in own.items():
+                parameter.copy_(weights[name])
+
+    def save(self, directory: Path) -> None:
+        """Write a Hugging Face folder (safetensors, config, tokenizer) into ``directory``."""
+        with _quiet():
+            self.model.save_pretrained(directory)
+            self.tokenizer.save_pretrained(directory)
+
+
+def load_policy(path: Path, settings: PolicySettings) -> Policy:
+    """Load a checkpoint folder from disk. Never runs code from it and never unpickles.
+
+    Raises:
+        InputError: not a safe, complete checkpoint, or the tokenizer lacks what the settings ask for.
+    """
+    check_checkpoint(path)
+    try:
+        with _quiet():
+            config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+            model = AutoModelForCausalLM.from_pretrained(
+                path,
+                config=config,
+                dtype=DTYPES[settings.dtype],
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+            )
+            tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"transformers {transformers.__version__} cannot load this checkpoint: {first}",
+            where=path,
+            how="use a causal language model saved by save_pretrained with its tokenizer",
+        ) from error
+    return check_policy(Policy(model.eval(), tokenizer, settings.chat, settings.instruction), path)
+
+
+def check_policy(policy: Policy, path: Path) -> Policy:
+    """Refuse tokenizers that could not end an answer or render a prompt."""
+    if policy.tokenizer.eos_token_id is None:
+        raise InputError("the tokenizer has no end-of-sequence token", where=path, how="set eos_token in its config")
+    if policy.chat and not policy.tokenizer.chat_template:
+        raise InputError(
+            "the tokenizer has no chat template", where=path, how="add one, or set policy.chat to false for plain text"
+        )
+    return policy
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence transformers' load and save bars; warnings that matter raise."""
+    logger = logging.getLogger("transformers")
+    level, bars = logger.level, transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if bars:
+            transformers.utils.logging.enable_progress_bar()

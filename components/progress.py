@@ -1,0 +1,64 @@
+"""Progress of a stage, for the person who waits.
+
+Run by hand a stage draws its own bar. Run inside a flow (``EVENKEEL_PROGRESS`` names a file) it appends JSON lines to
+that file instead, and the flow draws one picture of all stages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+PROGRESS_VARIABLE = "EVENKEEL_PROGRESS"
+
+
+class Progress(Protocol):
+    """What a stage may report."""
+
+    def advance(self, done: int, note: str = "") -> None:
+        """``done`` of the announced total are finished; ``note`` is a short live line (rich markup is not parsed)."""
+
+
+class _FileProgress:
+    def __init__(self, path: Path, stage: str, total: int) -> None:
+        self._path, self._stage, self._total = path, stage, total
+        self.advance(0)
+
+    def advance(self, done: int, note: str = "") -> None:
+        event: dict[str, Any] = {"stage": self._stage, "done": done, "total": self._total, "note": note}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event) + "\n")
+
+
+class _BarProgress:
+    def __init__(self, bar: Any, task: Any) -> None:
+        self._bar, self._task = bar, task
+
+    def advance(self, done: int, note: str = "") -> None:
+        self._bar.update(self._task, completed=done, note=note)
+
+
+@contextmanager
+def progress(stage: str, total: int) -> Iterator[Progress]:
+    """Report the progress of ``stage`` towards ``total`` units of work."""
+    target = os.environ.get(PROGRESS_VARIABLE)
+    if target:
+        yield _FileProgress(Path(target), stage, total)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+    )
+    with RichProgress(*columns, console=Console(stderr=True)) as bar:
+        yield _BarProgress(bar, bar.add_task(stage, total=total, note=""))

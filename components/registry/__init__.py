@@ -1,0 +1,46 @@
+"""Checkpoints that may be used, and who said so. No torch.
+
+- `base` — the seam `Store`: put-if-absent, compare-and-swap, folders under their digest
+- `directory` — a store in a folder
+- `checkpoints` — what a checkpoint may hold: safetensors, tokenizer, configuration
+- `candidates` — propose a checkpoint with its evidence
+- `promotion` — decide on it; the append-only records and the alias `champion`
+
+In a store: `candidates/<digest>.json`, `promotions/<number>.json`, `aliases/champion.json`, and the checkpoints.
+A new kind of store is one file and one entry in `STORES`.
+"""
+
+from collections.abc import Callable
+
+from components.config.judgement import RegistrySettings
+from components.registry.base import Conflict, Store
+from components.registry.candidates import Candidate, candidates, find, propose
+from components.registry.checkpoints import check_checkpoint
+from components.registry.directory import DirectoryStore
+from components.registry.promotion import Alias, Decision, PromotionRecord, approve, champion, records
+
+STORES: dict[str, Callable[[RegistrySettings], Store]] = {"directory": lambda settings: DirectoryStore(settings.path)}
+
+
+def open_store(settings: RegistrySettings) -> Store:
+    """The store the settings name."""
+    return STORES[settings.kind](settings)
+
+
+__all__ = [
+    "STORES",
+    "Alias",
+    "Candidate",
+    "Conflict",
+    "Decision",
+    "PromotionRecord",
+    "Store",
+    "approve",
+    "candidates",
+    "champion",
+    "check_checkpoint",
+    "find",
+    "open_store",
+    "propose",
+    "records",
+]

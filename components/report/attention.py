@@ -1,0 +1,58 @@
+"""What a reviewer should look at before deciding: facts that do not decide by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from components.report.run import Run, dig
+from components.report.tables import changes_by_slice
+from components.report.words import number, percent, plural
+
+MOST_NAMED = 4
+"""Verdicts that are named before the rest is only counted; the health table has them all."""
+NOTABLE = 0.01
+"""Changes of a share by less than a point are not pointed out."""
+
+
+def attention(run: Run) -> list[str]:
+    """One sentence each, gravest first; empty when nothing stands out."""
+    return [*_training(run), *_evaluation(run), *_data(run)]
+
+
+def _training(run: Run) -> Iterator[str]:
+    if run.override:
+        yield f"Triage refused the SFT checkpoint and was overridden. Reason given: “{run.override}”"
+    spoken = run.verdicts or []
+    if spoken:
+        named = [f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in spoken[:MOST_NAMED]]
+        more = [f"{len(spoken) - MOST_NAMED} more"] if len(spoken) > MOST_NAMED else []
+        yield f"{plural(len(spoken), 'health verdict')}: {'; '.join(named + more)}."
+    done, kept = dig(run.train, "steps"), dig(run.train, "checkpoint_step")
+    if done is not None and kept is not None and kept < done:
+        yield f"The checkpoint is from step {kept}, not from the last step ({done})."
+
+
+def _evaluation(run: Run) -> Iterator[str]:
+    sft, trained = dig(run.evaluation, "sft") or {}, dig(run.evaluation, "trained") or {}
+    for kind in ("families", "difficulty"):
+        for change in changes_by_slice(run.evaluation, kind):
+            if change.difference is not None and change.difference < -NOTABLE:
+                where = f"family {change.name}" if kind == "families" else f"difficulty {change.name}"
+                fall = f"{percent(change.before)} to {percent(change.after)} ({number(change.prompts)} prompts)"
+                yield f"pass@1 fell in {where}: {fall}."
+    widest = dig(run.evaluation, "k")
+    if sft.get("pass_at_k") and trained.get("pass_at_k", 1) < sft["pass_at_k"]:
+        yield f"pass@{widest} fell from {percent(sft['pass_at_k'])} to {percent(trained['pass_at_k'])}: less diverse."
+    if trained.get("truncated_share", 0) > sft.get("truncated_share", 0) + NOTABLE:
+        rise = f"from {percent(sft.get('truncated_share'))} to {percent(trained['truncated_share'])}"
+        yield f"Completions cut at the length limit rose {rise}."
+    if trained.get("unscorable_share"):
+        yield f"{percent(trained['unscorable_share'], 2)} of completions could not be scored."
+
+
+def _data(run: Run) -> Iterator[str]:
+    rows, quarantined = dig(run.validation, "rows"), dig(run.validation, "quarantined")
+    if dig(run.validation, "success") is False:
+        yield "The data did not pass validation."
+    if quarantined:
+        yield f"{number(quarantined)} of {number(rows)} data rows are in quarantine."

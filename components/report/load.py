@@ -1,0 +1,102 @@
+"""Reading a run back. What is missing is named with the reason; what is there but malformed is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from components.config import Settings
+from components.errors import InputError
+from components.files import read_json, read_jsonl
+from components.health import read_records, read_verdicts
+from components.layout import Layout
+from components.report.run import Missing, Part, Run, dig
+
+STAGES = ("data", "sft", "triage", "clusters", "train", "evaluate", "gate")
+"""In the order in which they run; a stage that stops keeps the ones after it from running."""
+
+AGAIN = "run the stage that writes it again"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One output: who writes it, what a reader calls it, where it is and how it is read."""
+
+    stage: str
+    title: str
+    path: Callable[[Layout], Path]
+    read: Callable[[Path], Any]
+
+
+def json_with(*keys: str) -> Callable[[Path], Part]:
+    """A reader of one JSON object that must have ``keys``."""
+
+    def read(path: Path) -> Part:
+        part = read_json(path, how=AGAIN)
+        if not isinstance(part, dict):
+            raise InputError("expected a JSON object", where=path, how=AGAIN)
+        if lacking := [key for key in keys if key not in part]:
+            raise InputError(f"lacks {', '.join(lacking)}", where=path, how=AGAIN)
+        return part
+
+    return read
+
+
+VALIDATION = json_with("rows", "quarantined", "success", "splits", "families", "expectations")
+TRIAGE = json_with(
+    "verdict", "reasons", "prompts", "k", "entropy", "pass_at_1", "pass_at_k", "zero_variance_share",
+    "all_right_share", "all_wrong_share", "truncated_share", "limits", "families",
+)  # fmt: skip
+TRAIN = json_with("outcome", "steps", "stopped_by", "reason", "checkpoint_step", "checkpoint_sha256")
+EVALUATION = json_with("prompts", "samples", "k", "sft", "trained", "gain", "checkpoint_sha256")
+
+SOURCES: dict[str, Source] = {
+    "validation": Source("data", "data validation", lambda at: at.validation, VALIDATION),
+    "sft": Source("sft", "SFT summary", lambda at: at.sft_metrics, json_with("steps", "parameters")),
+    "triage": Source("triage", "triage", lambda at: at.triage, TRIAGE),
+    "clusters": Source("clusters", "clusters", lambda at: at.clusters_metrics, json_with("silhouette", "clusters")),
+    "records": Source("train", "training record", lambda at: at.records, read_records),
+    "verdicts": Source("train", "health verdicts", lambda at: at.train / "verdicts.jsonl", read_verdicts),
+    "train": Source("train", "training summary", lambda at: at.train_metrics, TRAIN),
+    "evaluation": Source("evaluate", "evaluation", lambda at: at.evaluation, EVALUATION),
+    "samples": Source(
+        "evaluate", "sample completions", lambda at: at.samples, lambda path: list(read_jsonl(path, how=AGAIN))
+    ),
+    "gate": Source("gate", "gate", lambda at: at.gate, json_with("result", "checks", "checkpoint_sha256")),
+}
+"""Field of `Run` -> where it comes from."""
+
+
+def load_run(settings: Settings, layout: Layout) -> Run:
+    """Read every output that exists.
+
+    Raises:
+        InputError: a file exists and is not what its stage writes.
+    """
+    paths = {name: source.path(layout) for name, source in SOURCES.items()}
+    parts = {name: SOURCES[name].read(path) if path.exists() else None for name, path in paths.items()}
+    page = layout.data / "validation.html"
+    link = page.relative_to(layout.out).as_posix() if page.exists() else None
+    run = Run(settings=settings, validation_page=link, missing=(), **parts)
+    absent = {source.stage for name, source in SOURCES.items() if parts[name] is None}
+    missing = (
+        Missing(name, source.title, paths[name].relative_to(layout.root).as_posix(), _reason(source.stage, run, absent))
+        for name, source in SOURCES.items()
+        if parts[name] is None
+    )
+    return replace(run, missing=tuple(missing))
+
+
+def _reason(stage: str, run: Run, absent: set[str]) -> str:
+    """Why ``stage`` left nothing: the decision that ended the run, or the first stage that did not finish."""
+    position = STAGES.index(stage)
+    if run.refused and position > STAGES.index("clusters"):
+        return "triage refused the SFT checkpoint, and the refusal was not overridden (triage.override)"
+    if run.stopped and position > STAGES.index("train"):
+        return f"the rule {dig(run.train, 'stopped_by')} stopped training after {dig(run.train, 'steps')} steps"
+    first = next(name for name in STAGES if name in absent)
+    if first == stage:
+        return f"the stage {stage} has not finished"
+    return f"the stage {first}, which comes before {stage}, has not finished"

@@ -1,0 +1,63 @@
+"""The report as one HTML text."""
+
+from __future__ import annotations
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from components.config import dump
+from components.report import palette, words
+from components.report.attention import attention
+from components.report.changes import differences
+from components.report.health import figures, watches
+from components.report.panels import PANELS
+from components.report.plots import draw_all
+from components.report.run import Run, dig
+from components.report.samples import choose, tally
+from components.report.tables import changes_by_slice, overall, triage_limits
+from components.report.verdict import headline
+
+
+def environment() -> Environment:
+    """Templates with escaping on everywhere: what a model wrote is untrusted text."""
+    templates = Environment(
+        loader=PackageLoader("components.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters |= {
+        "percent": words.percent,
+        "points": words.points,
+        "number": words.number,
+        "visible": words.visible,
+        "plural": words.plural,
+    }
+    templates.globals |= {"dig": dig, "figures": figures}
+    return templates
+
+
+def render(run: Run) -> str:
+    """HTML of the whole page; equal runs give equal text."""
+    verdicts, records = run.verdicts or [], run.records or []
+    plots = draw_all(records, verdicts, run.settings)
+    drawn = {plot.name for plot in plots}
+    template = environment().get_template("report.jinja")
+    return template.render(
+        run=run,
+        settings=run.settings,
+        palette=palette,
+        headline=headline(run),
+        attention=attention(run),
+        verdicts=verdicts,
+        watches=watches(run.settings, verdicts),
+        plots=plots,
+        not_drawn=[panel.title for name, panel in PANELS.items() if name not in drawn],
+        limits=triage_limits(run.triage),
+        overall=overall(run.evaluation),
+        slices={kind: changes_by_slice(run.evaluation, kind) for kind in ("families", "difficulty")},
+        samples=choose(run.samples or []),
+        tally=tally(run.samples or []),
+        differences=differences(run.settings),
+        yaml=dump(run.settings),
+    )

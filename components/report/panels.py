@@ -1,0 +1,117 @@
+"""The plots over steps, as data: which signals share a panel, in which unit, against which setting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from components.config import Settings
+
+Style = Literal["line", "marks", "area"]
+Unit = Literal["%", "nats", "nats per token", "tokens", "groups", "before clipping", ""]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One signal of `records.jsonl`. ``marks`` is for signals measured now and then; areas are stacked."""
+
+    signal: str
+    label: str
+    colour: str
+    style: Style = "line"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A setting that the panel's signals are read against."""
+
+    label: str
+    value: Callable[[Settings], float | None]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot. Shares are stored in [0, 1] and shown as per cent; the y axis starts at 0 unless ``log``."""
+
+    title: str
+    unit: Unit
+    series: tuple[Series, ...]
+    reading: str
+    full: bool = False
+    """The y axis spans 0 to 100 %, whatever the values."""
+    log: bool = False
+    signed: bool = False
+    reference: Reference | None = None
+
+
+PANELS: dict[str, Panel] = {
+    "accuracy": Panel(
+        "Accuracy", "%",
+        (
+            Series("accuracy", "sampled", "blue"),
+            Series("dev_pass_at_1", "dev pass@1", "orange", "marks"),
+            Series("dev_pass_at_k", "dev pass@k", "purple", "marks"),
+        ),
+        "Raw verdicts. Sampled: all groups of the step, which the schedule keeps near the boundary on purpose.",
+        full=True,
+    ),
+    "reward": Panel(
+        "Reward", "", (Series("reward", "mean reward", "blue"),),
+        "What the objective sees: accuracy plus shaping. It should move with accuracy.", signed=True,
+    ),
+    "entropy": Panel(
+        "Entropy", "nats per token", (Series("entropy", "entropy", "blue"),),
+        "Falls as the policy grows sure. Near 0 nothing is explored any more.",
+        reference=Reference("triage limit", lambda s: s.triage.min_entropy),
+    ),
+    "zero_variance": Panel(
+        "Groups without a gradient", "%",
+        (
+            Series("all_wrong_share", "all wrong", "orange", "area"),
+            Series("all_right_share", "all right", "blue", "area"),
+        ),
+        "Share of sampled groups whose completions all have the same verdict.", full=True,
+    ),
+    "groups": Panel(
+        "Groups sampled and trained", "groups",
+        (Series("groups_sampled", "sampled", "orange"), Series("groups_trained", "trained", "blue")),
+        "Dynamic sampling draws more than it trains on; the distance is what it throws away.",
+        reference=Reference("per step", lambda s: s.train.prompts_per_step),
+    ),
+    "length": Panel(
+        "Completion length", "tokens",
+        (Series("length_mean", "mean", "blue"), Series("length_p95", "95th pct.", "orange")),
+        "Growth without accuracy is padding.",
+        reference=Reference("limit", lambda s: s.rollout.max_new_tokens),
+    ),
+    "truncated": Panel(
+        "Cut or unscorable completions", "%",
+        (Series("truncated_share", "cut at limit", "orange"), Series("unscorable_share", "unscorable", "purple")),
+        "Cut completions are scored as they stand; unscorable ones are neither right nor wrong.",
+    ),
+    "mismatch": Panel(
+        "Sampler mismatch", "nats",
+        (Series("mismatch_max", "largest", "orange"), Series("mismatch_mean", "mean", "blue")),
+        "Distance between the sampler's and the learner's log-probabilities of the same tokens.", log=True,
+    ),
+    "grad_norm": Panel(
+        "Gradient norm", "before clipping", (Series("grad_norm", "norm", "blue"),),
+        "Spikes come before collapse.", reference=Reference("clipped to", lambda s: s.learner.grad_clip),
+    ),
+    "kl": Panel(
+        "KL to the SFT checkpoint", "nats per token", (Series("kl_ref", "KL", "blue", "marks"),),
+        "How far the policy has moved (k3 estimate).",
+    ),
+    "clip": Panel(
+        "Clipped tokens", "%",
+        (Series("clip_high", "upper bound", "orange"), Series("clip_low", "lower bound", "blue")),
+        "Tokens whose importance ratio left the trust region; 0 with one update a step.",
+    ),
+    "schedule": Panel(
+        "Schedule", "%",
+        (Series("schedule_coverage", "prompts seen", "blue"), Series("schedule_in_band", "in band", "orange")),
+        "Share of training prompts visited so far, and of drawn prompts at the policy's boundary.", full=True,
+    ),
+}  # fmt: skip
+"""In reading order. The name is the panel's anchor on the page."""

@@ -1,0 +1,80 @@
+"""What the stages of a run left behind, as the page sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from components.config import Settings
+from components.types import StepRecord, Verdict
+
+Part = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An output that is not there, and why. ``part`` is a field of `Run`."""
+
+    part: str
+    title: str
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """The outputs of one run. None stands for a file that does not exist; formats are those of the stages."""
+
+    settings: Settings
+    validation: Part | None
+    sft: Part | None
+    triage: Part | None
+    clusters: Part | None
+    records: list[StepRecord] | None
+    verdicts: list[Verdict] | None
+    train: Part | None
+    evaluation: Part | None
+    samples: list[Part] | None
+    gate: Part | None
+    validation_page: str | None
+    """Link to the data validation page, relative to the report."""
+    missing: tuple[Missing, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Triage refused the checkpoint and nobody overrode it."""
+        return bool(dig(self.triage, "verdict") == "refuse" and not self.override)
+
+    @property
+    def override(self) -> str:
+        """The reason for training in spite of a refusal, or an empty string."""
+        if dig(self.triage, "verdict") != "refuse":
+            return ""
+        return str(dig(self.train, "override") or self.settings.triage.override).strip()
+
+    @property
+    def stopped(self) -> bool:
+        """Training ended before its last step."""
+        return bool(dig(self.train, "outcome") == "stopped")
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Stage -> sha256 of the trained checkpoint as that stage recorded it, in the order of the stages."""
+        parts = {"train": self.train, "evaluate": self.evaluation, "gate": self.gate}
+        recorded = {stage: dig(part, "checkpoint_sha256") for stage, part in parts.items()}
+        return {stage: str(digest) for stage, digest in recorded.items() if digest}
+
+    @property
+    def digest(self) -> str | None:
+        """sha256 of the checkpoint that the page is about, as the last stage that saw it recorded it."""
+        return next(reversed(self.digests.values()), None)
+
+
+def dig(part: Any, *keys: str) -> Any:
+    """The value under nested ``keys``, or None where the part or any key is absent."""
+    for key in keys:
+        if not isinstance(part, Mapping) or key not in part:
+            return None
+        part = part[key]
+    return part

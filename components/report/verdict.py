@@ -1,0 +1,91 @@
+"""The headline of the page and the sentence under it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from components.report.run import Run, dig
+from components.report.words import number, percent, points
+
+Tone = Literal["good", "bad", "unsure"]
+
+
+@dataclass(frozen=True)
+class Headline:
+    """``approvable``: the gate passed, no evidence is missing, and all of it is about the same checkpoint."""
+
+    tone: Tone
+    title: str
+    sentence: str
+    approvable: bool = False
+
+
+def headline(run: Run) -> Headline:
+    """The verdict in a few words and one sentence."""
+    if len(set(run.digests.values())) > 1:
+        named = ", ".join(f"{stage} {digest[:12]}" for stage, digest in run.digests.items())
+        return Headline("bad", "Do not approve", f"The stages speak of different checkpoints: {named}. Run them again.")
+    match dig(run.gate, "result"):
+        case "pass" if run.missing:
+            named = ", ".join(gap.title for gap in run.missing)
+            return Headline("unsure", "Gate passed, but evidence is missing", f"Missing: {named}. {gain_sentence(run)}")
+        case "pass":
+            return Headline("good", "Gate passed: a candidate awaits approval", gain_sentence(run), approvable=True)
+        case "fail":
+            return Headline("bad", "Gate failed: nothing to approve", _ended(run))
+        case "inconclusive":
+            return Headline("unsure", "Gate inconclusive: nothing to approve yet", _ended(run))
+    if run.refused:
+        return Headline("bad", "Refused before training: nothing to approve", _refusal(run))
+    if run.stopped:
+        return Headline("bad", "Training stopped: nothing to approve", _stop(run))
+    first = run.missing[0].reason if run.missing else "the gate gave no result"
+    return Headline("unsure", "Unfinished run: nothing to approve", f"{first[:1].upper()}{first[1:]}.")
+
+
+def _ended(run: Run) -> str:
+    """Why the gate said no: what ended the run, or the checks that did not pass; then what was measured."""
+    if run.refused:
+        return _refusal(run)
+    return f"{_stop(run) if run.stopped else _open_checks(run)} {gain_sentence(run)}"
+
+
+def _open_checks(run: Run) -> str:
+    named = {
+        result: ", ".join(check["name"] for check in dig(run.gate, "checks") if check["result"] == result)
+        for result in ("fail", "inconclusive")
+    }
+    said = {"fail": "Failed", "inconclusive": "Inconclusive"}
+    return " ".join(f"{said[result]}: {names}." for result, names in named.items() if names)
+
+
+def _refusal(run: Run) -> str:
+    reasons = dig(run.triage, "reasons") or ["no reason recorded"]
+    return f"Triage refused the SFT checkpoint: {'; '.join(str(reason) for reason in reasons)}."
+
+
+def _stop(run: Run) -> str:
+    return (
+        f"The health rule {dig(run.train, 'stopped_by')} stopped training after {dig(run.train, 'steps')} "
+        f"of {run.settings.train.steps} steps: {dig(run.train, 'reason')}."
+    )
+
+
+def gain_sentence(run: Run) -> str:
+    """What reinforcement learning did to held-out pass@1, in plain words."""
+    before, after = dig(run.evaluation, "sft", "pass_at_1"), dig(run.evaluation, "trained", "pass_at_1")
+    gain = dig(run.evaluation, "gain")
+    if before is None or after is None or gain is None:
+        return "There is no held-out evaluation."
+    subject = f"pass@1 on {number(dig(run.evaluation, 'prompts'))} held-out prompts"
+    figures = (
+        f"({points(gain['mean'])} points, {percent(gain['confidence'], 0)} interval "
+        f"{points(gain['low'])} to {points(gain['high'])})"
+    )
+    change = f"from {percent(before)} to {percent(after)}"
+    if gain["low"] > 0:
+        return f"{subject} rose {change} {figures}."
+    if gain["high"] < 0:
+        return f"{subject} fell {change} {figures}."
+    return f"{subject} shows no clear change: {change} {figures}."

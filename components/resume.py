@@ -1,0 +1,57 @@
+"""Checkpoints of an unfinished stage: where to go on after a crash.
+
+A folder holds ``identity.json`` and a few ``step-NNNNNN`` folders, each written whole or not at all. The identity is
+what the stage depends on; a state with another identity belongs to another run and is discarded.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from components.files import dump_json, read_json, sha256_bytes, sha256_file, sha256_path, write_directory, write_json
+
+KEEP = 2
+"""Checkpoints kept: the newest, and one to fall back to."""
+
+
+class ResumeState:
+    """The checkpoints of one stage."""
+
+    def __init__(self, directory: Path, identity: Mapping[str, Any]) -> None:
+        self.directory = directory
+        marker = directory / "identity.json"
+        if marker.exists() and read_json(marker) == dict(identity):
+            return
+        if directory.exists():
+            shutil.rmtree(directory)
+        write_json(marker, dict(identity))
+
+    def latest(self) -> tuple[int, Path] | None:
+        """Step and folder of the newest checkpoint."""
+        found = sorted(self.directory.glob("step-*"))
+        return (int(found[-1].name.removeprefix("step-")), found[-1]) if found else None
+
+    def save(self, step: int, fill: Callable[[Path], None]) -> None:
+        """Write the checkpoint of ``step`` whole, then drop the oldest ones."""
+        write_directory(self.directory / f"step-{step:06d}", fill)
+        for path in sorted(self.directory.glob("step-*"))[:-KEEP]:
+            shutil.rmtree(path)
+
+
+def identity(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> dict[str, Any]:
+    """What a stage's result depends on: its settings, the content of its inputs, and the code."""
+    return {
+        "settings": sha256_bytes(dump_json(settings).encode()),
+        "inputs": {name: sha256_path(path) for name, path in inputs.items()},
+        "code": code_digest(),
+    }
+
+
+def code_digest() -> str:
+    """Digest of every Python file of the components."""
+    root = Path(__file__).parent
+    files = {path.relative_to(root).as_posix(): sha256_file(path) for path in sorted(root.rglob("*.py"))}
+    return sha256_bytes(dump_json(files).encode())

@@ -1,0 +1,78 @@
+"""The verifier's process: reads JSON lines, judges, answers each before it looks at the next.
+
+The first line holds the settings and is answered when the limits are in force. Standard output belongs to the protocol:
+what a verifier prints goes nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from components.config.training import Verifier as VerifierSettings
+from components.rewards import build_verifier
+from components.rewards.base import Verifier
+from components.types import Prompt
+
+Message = dict[str, Any]
+REASON_CHARS = 300
+
+
+def serve(build: Callable[[Message], Verifier]) -> None:
+    """Answer requests until the parent closes the pipe. ``build`` makes the verifier from its settings."""
+    replies = os.dup(sys.stdout.fileno())
+    hello = json.loads(sys.stdin.buffer.readline())
+    verifier = build(hello["verifier"])
+    limit_memory(hello["memory_mb"])
+    _send(replies, {"ready": True})
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.dup2(null, sys.stderr.fileno())
+    for line in sys.stdin.buffer:
+        # A second fence: if the parent has been killed, nobody else ends a verifier that hangs.
+        signal.setitimer(signal.ITIMER_REAL, 2 * hello["timeout"])
+        reply = judge(verifier, line)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _send(replies, reply)
+
+
+def judge(verifier: Verifier, line: bytes) -> Message:
+    """The reply to one request; an exception of any kind is a reason, not an end."""
+    try:
+        request = json.loads(line)
+        accuracy = float(verifier.accuracy(Prompt(**request["prompt"]), request["text"]))
+    except MemoryError:
+        return {"unscorable": "memory: the verifier needs more than its limit"}
+    except BaseException as error:  # SystemExit included: a verifier cannot leave through it
+        return {"unscorable": f"error: {type(error).__name__}: {error}"[:REASON_CHARS]}
+    if not 0 <= accuracy <= 1:
+        return {"unscorable": f"error: the verifier returned {accuracy}, which is not in [0, 1]"}
+    return {"accuracy": accuracy}
+
+
+def limit_memory(megabytes: int) -> None:
+    """Cap the address space of this process for good; no core files."""
+    size = megabytes * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _send(handle: int, message: Message) -> None:
+    data = json.dumps(message).encode() + b"\n"
+    while data:
+        data = data[os.write(handle, data) :]
+
+
+def _from_settings(settings: Message) -> Verifier:
+    return build_verifier(TypeAdapter[VerifierSettings](VerifierSettings).validate_python(settings))
+
+
+if __name__ == "__main__":
+    serve(_from_settings)

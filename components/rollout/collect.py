@@ -1,0 +1,67 @@
+"""Turn prompts into scored groups; with dynamic sampling, go on until enough of them carry a gradient (2503.14476)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from components.config.training import RolloutSettings
+from components.policy import Policy
+from components.rewards import Scorer
+from components.rollout.base import Engine, Sampling
+from components.scheduling import Schedule
+from components.seeds import derive
+from components.types import Group, Prompt
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What one step sampled and what of it is trained on. ``attempts`` counts the batches of prompts drawn."""
+
+    sampled: tuple[Group, ...]
+    trained: tuple[Group, ...]
+    attempts: int
+
+
+class Collector:
+    """Samples and scores groups of completions."""
+
+    def __init__(self, policy: Policy, engine: Engine, scorer: Scorer, settings: RolloutSettings) -> None:
+        self._policy, self._engine, self._scorer, self._settings = policy, engine, scorer, settings
+
+    def groups(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Group]:
+        """One scored group per prompt, in order."""
+        ids = [self._policy.encode_prompt(prompt.text) for prompt in prompts]
+        completions = self._engine.generate(ids, sampling)
+        scores = self._scorer.score_groups(list(zip(prompts, completions, strict=True)))
+        return [Group(*parts) for parts in zip(prompts, ids, completions, scores, strict=True)]
+
+    def step(self, schedule: Schedule, count: int, seed: int) -> Rollout:
+        """The groups of one training step.
+
+        Without dynamic sampling: the scheduled ``count``. With it: groups whose *raw* accuracy is constant are
+        dropped and more are drawn through the schedule, until ``count`` are informative or the attempts are used up;
+        a surplus is dropped in drawing order. The schedule observes every group, kept or not.
+        """
+        dynamic = self._settings.dynamic_sampling
+        sampled: list[Group] = []
+        kept: list[Group] = []
+        attempt = 0
+        for attempt in range(1, (dynamic.max_attempts if dynamic else 1) + 1):
+            groups = self.groups(schedule.next(count), self.sampling(derive(seed, "rollout", attempt)))
+            schedule.observe(groups)
+            sampled += groups
+            kept += [group for group in groups if group.informative] if dynamic else groups
+            if len(kept) >= count:
+                break
+        return Rollout(tuple(sampled), tuple(kept[:count]), attempt)
+
+    def sampling(self, seed: int, n: int | None = None, temperature: float | None = None) -> Sampling:
+        """The training's sampling, with another group size or temperature where given."""
+        s = self._settings
+        return Sampling(
+            n=s.group_size if n is None else n,
+            max_new_tokens=s.max_new_tokens,
+            temperature=s.temperature if temperature is None else temperature,
+            seed=seed,
+        )

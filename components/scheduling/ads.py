@@ -1,0 +1,99 @@
+"""Adaptive Data Scheduling (2606.22305): draw clusters by success, train on the window at the policy's boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from components.config.training import AdsSchedule
+from components.scheduling.base import Schedule, State
+from components.scheduling.window import STAY, direction, shift
+from components.seeds import derive
+from components.types import Group, Prompt
+
+INITIAL_SUCCESS = 0.5
+
+
+class Ads(Schedule):
+    """State per cluster k: success rate r_k, probability p_k, and the window M_k of positions in play.
+
+    ``clusters`` maps a cluster's number to its prompts, easiest first (the clusters stage makes it). Clusters that
+    are smaller than the window would give short draws, so the clusters stage merges them beforehand.
+    """
+
+    def __init__(self, clusters: Mapping[int, Sequence[Prompt]], settings: AdsSchedule, seed: int) -> None:
+        super().__init__([prompt for key in sorted(clusters) for prompt in clusters[key]])
+        small = [key for key, members in clusters.items() if len(members) < settings.window]
+        if small or len(clusters) < settings.active:
+            raise ValueError(f"need {settings.active} clusters of at least {settings.window}; too small: {small}")
+        self._ranked = [tuple(clusters[key]) for key in sorted(clusters)]
+        self._settings, self._seed, self._draws = settings, seed, 0
+        self._position = {p.id: (k, i) for k, members in enumerate(self._ranked) for i, p in enumerate(members)}
+        self._in_band = 0.0
+        self._reset()
+
+    def _reset(self) -> None:
+        count = len(self._ranked)
+        self._success = [INITIAL_SUCCESS] * count
+        self._probability = [1 / count] * count
+        self._windows = [list(range(self._settings.window)) for _ in range(count)]
+
+    def next(self, count: int) -> list[Prompt]:
+        s = self._settings
+        if count != s.active * s.window:
+            raise ValueError(f"ADS draws {s.active} x {s.window} prompts at a time, not {count}")
+        if s.reset_steps and self._draws and self._draws % s.reset_steps == 0:
+            self._reset()
+        rng = np.random.default_rng(derive(self._seed, "ads", self._draws))
+        self._draws += 1
+        drawn = rng.choice(len(self._ranked), size=s.active, replace=False, p=self._probability)
+        return [self._ranked[k][position] for k in sorted(int(k) for k in drawn) for position in self._windows[k]]
+
+    def observe(self, groups: Sequence[Group]) -> None:
+        super().observe(groups)
+        scored = [(self._position[g.prompt.id], g.mean_accuracy) for g in groups]
+        visits: dict[int, dict[int, float]] = {}
+        for (cluster, position), success in scored:
+            if success is not None:
+                visits.setdefault(cluster, {})[position] = success
+        moves = []
+        for cluster, outcomes in visits.items():
+            self._success[cluster] = sum(outcomes.values()) / len(outcomes)
+            directions = {position: direction(rate, self._settings.band) for position, rate in outcomes.items()}
+            moves += directions.values()
+            size = len(self._ranked[cluster])
+            self._windows[cluster] = shift(self._windows[cluster], directions, size, self._settings.move)
+        self._in_band = moves.count(STAY) / len(moves) if moves else 0.0
+        self._follow_success()
+
+    def _follow_success(self) -> None:
+        """p <- (1 - alpha) p + alpha r / sum(r), with an optional floor."""
+        total, count, s = sum(self._success), len(self._success), self._settings
+        target = [r / total for r in self._success] if total else [1 / count] * count
+        mixed = [(1 - s.alpha) * p + s.alpha * t for p, t in zip(self._probability, target, strict=True)]
+        floored = [max(p, s.min_prob / count) for p in mixed]
+        self._probability = [p / sum(floored) for p in floored]
+
+    def metrics(self) -> dict[str, float]:
+        reached = [max(window) / (len(members) - 1) for window, members in zip(self._windows, self._ranked, strict=True)]
+        return {**super().metrics(), "in_band": self._in_band, "reached": sum(reached) / len(reached)}
+
+    def state_dict(self) -> State:
+        return {
+            **super().state_dict(),
+            "draws": self._draws,
+            "success": list(self._success),
+            "probability": list(self._probability),
+            "windows": [list(window) for window in self._windows],
+            "in_band": self._in_band,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        if len(state["windows"]) != len(self._ranked):
+            raise ValueError(f"state has {len(state['windows'])} clusters, the data has {len(self._ranked)}")
+        self._draws, self._in_band = int(state["draws"]), float(state["in_band"])
+        self._success, self._probability = list(state["success"]), list(state["probability"])
+        self._windows = [list(window) for window in state["windows"]]

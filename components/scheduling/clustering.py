@@ -1,0 +1,97 @@
+"""The offline stage of ADS (2606.22305, section 9.1): group prompts by what the policy sees in them, rank by difficulty.
+
+Embedding: mean of the last hidden states over question and reference solution. Difficulty: mean negative
+log-likelihood (nats per token) of the reference solution given the question, under the same policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.metrics import silhouette_score
+from sklearn.preprocessing import normalize
+
+from components.policy import Policy, response_logprobs
+from components.policy.logprobs import position_ids
+from components.policy.padding import pad
+from components.types import Prompt
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+SILHOUETTE_SAMPLE = 5000
+
+
+@dataclass(frozen=True)
+class Described:
+    """``embeddings [N, H]`` and ``nll [N]`` of N prompts."""
+
+    embeddings: Array
+    nll: Array
+
+
+@torch.no_grad()
+def describe(policy: Policy, prompts: Sequence[Prompt]) -> Described:
+    """Embed and score one batch of prompts. Inputs beyond the model's positions are cut at the end."""
+    limit = int(getattr(policy.model.config, "max_position_embeddings", 0) or 1 << 30)
+    questions = [policy.encode_prompt(p.text)[: limit - 1] for p in prompts]
+    answers = [policy.encode_answer(p.solution)[: limit - len(q)] for p, q in zip(prompts, questions, strict=True)]
+    batch = pad(questions, answers, policy.pad_id)
+    output = policy.model.base_model(
+        input_ids=batch.input_ids,
+        attention_mask=batch.attention_mask,
+        position_ids=position_ids(batch.attention_mask),
+        use_cache=False,
+    )
+    mask = batch.attention_mask[..., None].float()
+    pooled = (output.last_hidden_state.float() * mask).sum(1) / mask.sum(1)
+    width = batch.response_mask.shape[1]
+    logp = response_logprobs(policy.model, batch.input_ids, batch.attention_mask, width, 1.0).logp
+    nll = -(logp.where(batch.response_mask, torch.zeros(()))).sum(1) / batch.response_mask.sum(1)
+    finite = torch.nan_to_num(nll.double(), nan=np.inf, posinf=np.inf)
+    return Described(pooled.double().numpy(), finite.numpy())
+
+
+def cluster(embeddings: Array, k: int, components: int, min_size: int, seed: int) -> tuple[Array, float]:
+    """Labels ``[N]`` numbered 0.. without gaps, and the silhouette of the clustering.
+
+    L2-normalise, PCA, k-means; clusters below ``min_size`` join their nearest neighbour, smallest first.
+    """
+    points = normalize(embeddings)
+    dimensions = min(components, points.shape[1], len(points))
+    points = PCA(dimensions, svd_solver="full").fit_transform(points)
+    model = KMeans(min(k, len(points)), n_init=4, random_state=seed % 2**32).fit(points)
+    labels = merge_small(model.labels_, model.cluster_centers_, min_size)
+    _, labels = np.unique(labels, return_inverse=True)
+    distinct = len(set(labels.tolist()))
+    sample = min(SILHOUETTE_SAMPLE, len(points))
+    score = silhouette_score(points, labels, sample_size=sample, random_state=0) if 1 < distinct < len(points) else 0.0
+    return labels, float(score)
+
+
+def merge_small(labels: Array, centres: Array, min_size: int) -> Array:
+    """Give the members of every cluster below ``min_size`` to the cluster with the nearest centre."""
+    labels = labels.copy()
+    while True:
+        sizes = {int(k): int((labels == k).sum()) for k in np.unique(labels)}
+        small = [k for k, size in sizes.items() if size < min_size]
+        if not small or len(sizes) == 1:
+            return labels
+        victim = min(small, key=lambda k: (sizes[k], k))
+        others = [k for k in sizes if k != victim]
+        nearest = min(others, key=lambda k: (float(np.linalg.norm(centres[k] - centres[victim])), k))
+        labels[labels == victim] = nearest
+
+
+def rank(labels: Array, nll: Array) -> list[int]:
+    """Position of every prompt in its cluster, easiest (lowest NLL) first; ties keep the input order."""
+    ranks = [0] * len(labels)
+    for k in np.unique(labels):
+        members = np.flatnonzero(labels == k)
+        for position, index in enumerate(members[np.argsort(nll[members], kind="stable")]):
+            ranks[int(index)] = position
+    return ranks

@@ -1,0 +1,5 @@
+"""The supervised stage.
+
+- `trainer` — cross-entropy on demonstrations
+- `triage` — is this checkpoint fit to start RL from?
+"""

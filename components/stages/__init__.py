@@ -1,0 +1,34 @@
+"""The stages of the line, in order. Each module has ``run(settings, layout)`` and is imported only when it runs.
+
+- `data` — make or read the prompts, validate them, split them
+- `sft` — the supervised checkpoint
+- `triage` — can that checkpoint learn by RL at all?
+- `clusters` — groups of similar prompts, ranked by difficulty, for the schedule
+- `train` — GRPO under watch
+- `evaluate` — SFT checkpoint and trained policy on held-out prompts
+- `gate` — may a person be asked?
+- `report` — the page that person reads
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from components.config import Settings
+from components.layout import Layout
+
+STAGES: dict[str, str] = {
+    "data": "components.stages.data",
+    "sft": "components.stages.sft",
+    "triage": "components.stages.triage",
+    "clusters": "components.stages.clusters",
+    "train": "components.stages.train",
+    "evaluate": "components.stages.evaluate",
+    "gate": "components.stages.gate",
+    "report": "components.stages.report",
+}
+
+
+def run_stage(name: str, settings: Settings, layout: Layout) -> None:
+    """Run one stage in this process. What it raises is its answer; what it writes is in `components.layout`."""
+    importlib.import_module(STAGES[name]).run(settings, layout)

@@ -1,0 +1,73 @@
+"""Stage `clusters`: embed, cluster and rank the training prompts under the SFT checkpoint."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from components.config import Settings
+from components.config.training import AdsSchedule
+from components.data.prompts import read_prompts
+from components.files import read_jsonl, write_json, write_jsonl
+from components.layout import Layout
+from components.policy import load_policy
+from components.progress import progress
+from components.scheduling import Clusters
+from components.scheduling.clustering import cluster, describe, rank
+from components.seeds import derive
+from components.types import Prompt
+
+BATCH = 64
+
+
+def run(settings: Settings, layout: Layout) -> None:
+    """Write `out/clusters.jsonl` (one row a training prompt) and its summary."""
+    policy = load_policy(layout.sft_checkpoint, settings.policy)
+    prompts = read_prompts(layout.split("train"))
+    parts = []
+    with progress("clusters", len(prompts)) as bar:
+        for start in range(0, len(prompts), BATCH):
+            parts.append(describe(policy, prompts[start : start + BATCH]))
+            bar.advance(min(start + BATCH, len(prompts)))
+    embeddings = np.concatenate([part.embeddings for part in parts])
+    nll = np.concatenate([part.nll for part in parts])
+    nll = np.where(np.isfinite(nll), nll, nll[np.isfinite(nll)].max(initial=0.0) + 1)
+    window = settings.schedule.window if isinstance(settings.schedule, AdsSchedule) else 1
+    labels, silhouette = cluster(
+        embeddings, settings.clusters.k, settings.clusters.components, window, derive(settings.seed, "clusters")
+    )
+    rows = [
+        {"id": p.id, "cluster": int(k), "rank": r, "nll": round(float(n), 6)}
+        for p, k, r, n in zip(prompts, labels, rank(labels, nll), nll, strict=True)
+    ]
+    write_jsonl(layout.clusters, rows)
+    write_json(layout.clusters_metrics, summary(prompts, rows, silhouette))
+
+
+def summary(prompts: Sequence[Prompt], rows: Sequence[dict[str, Any]], silhouette: float) -> dict[str, Any]:
+    """Size, difficulty and families of every cluster."""
+    clusters = []
+    for k in sorted({row["cluster"] for row in rows}):
+        members = [(p, row) for p, row in zip(prompts, rows, strict=True) if row["cluster"] == k]
+        clusters.append(
+            {
+                "cluster": k,
+                "size": len(members),
+                "nll_mean": round(sum(row["nll"] for _, row in members) / len(members), 6),
+                "families": dict(sorted(Counter(p.family for p, _ in members).items())),
+            }
+        )
+    return {"k": len(clusters), "silhouette": round(silhouette, 6), "clusters": clusters}
+
+
+def ranked_clusters(prompts: Sequence[Prompt], layout: Layout) -> Clusters:
+    """The clusters as the schedule wants them: number -> prompts, easiest first."""
+    by_id = {prompt.id: prompt for prompt in prompts}
+    rows = sorted(read_jsonl(layout.clusters), key=lambda row: (row["cluster"], row["rank"]))
+    clusters: dict[int, list[Prompt]] = {}
+    for row in rows:
+        clusters.setdefault(row["cluster"], []).append(by_id[row["id"]])
+    return clusters

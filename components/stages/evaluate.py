@@ -1,0 +1,90 @@
+"""Stage `evaluate`: SFT checkpoint and trained policy on the same held-out prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from components.config import Settings
+from components.data.prompts import read_prompts, subset
+from components.evaluation import PromptResult, compare
+from components.files import sha256_tree, write_json, write_jsonl
+from components.layout import Layout
+from components.policy import load_policy
+from components.progress import Progress, progress
+from components.rewards import Scorer
+from components.rollout import Collector, build_engine
+from components.seeds import derive
+from components.types import Group, Prompt
+
+SHOWN_SAMPLES = 200
+BATCH = 128
+
+
+def run(settings: Settings, layout: Layout) -> None:
+    """Write `out/evaluation.json` and greedy completions of both policies."""
+    test = read_prompts(layout.split("test"))
+    prompts = subset(test, settings.evaluation.prompts, derive(settings.seed, "test"))
+    with Scorer(settings.reward) as scorer, progress("evaluate", 2 * len(prompts)) as bar:
+        before = answer(settings, layout.sft_checkpoint, prompts, scorer, bar, done=0)
+        after = answer(settings, layout.train_checkpoint, prompts, scorer, bar, done=len(prompts))
+    seed = derive(settings.seed, "bootstrap")
+    figures = compare([a.result() for a in before], [a.result() for a in after], settings.evaluation, seed)
+    write_json(layout.evaluation, {**figures, "checkpoint_sha256": sha256_tree(layout.train_checkpoint)})
+    write_jsonl(layout.samples, [shown(*pair) for pair in zip(before, after, strict=True)][:SHOWN_SAMPLES])
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One prompt with its sampled completions and its greedy one."""
+
+    sampled: Group
+    greedy: Group
+
+    def result(self) -> PromptResult:
+        prompt, completions = self.sampled.prompt, self.sampled.completions
+        return PromptResult(
+            id=prompt.id,
+            family=prompt.family,
+            difficulty=prompt.difficulty,
+            accuracies=tuple(score.accuracy for score in self.sampled.scores),
+            greedy=self.greedy.scores[0].accuracy,
+            lengths=tuple(len(c.token_ids) for c in completions),
+            truncated=tuple(c.finish_reason == "length" for c in completions),
+        )
+
+
+def answer(
+    settings: Settings, checkpoint: Path, prompts: Sequence[Prompt], scorer: Scorer, bar: Progress, done: int
+) -> list[Answered]:
+    """Sample a checkpoint at the training temperature, and once greedily. Both checkpoints get the same seeds."""
+    policy = load_policy(checkpoint, settings.policy)
+    collector = Collector(policy, build_engine(policy, settings.rollout), scorer, settings.rollout)
+    answered: list[Answered] = []
+    for start in range(0, len(prompts), BATCH):
+        batch = prompts[start : start + BATCH]
+        seed = derive(settings.seed, "evaluate", start)
+        sampled = collector.groups(batch, collector.sampling(seed, n=settings.evaluation.samples))
+        greedy = collector.groups(batch, collector.sampling(seed, n=1, temperature=0.0))
+        answered += [Answered(*pair) for pair in zip(sampled, greedy, strict=True)]
+        bar.advance(done + len(answered))
+    return answered
+
+
+def shown(before: Answered, after: Answered) -> dict[str, Any]:
+    """The greedy completions of both policies, for the report."""
+
+    def side(answered: Answered) -> dict[str, Any]:
+        return {"text": answered.greedy.completions[0].text, "accuracy": answered.greedy.scores[0].accuracy}
+
+    prompt = before.greedy.prompt
+    return {
+        "id": prompt.id,
+        "family": prompt.family,
+        "prompt": prompt.text,
+        "answer": prompt.answer,
+        "sft": side(before),
+        "trained": side(after),
+    }

@@ -1,0 +1,211 @@
+"""Stage `gate`: may a person be asked to approve this checkpoint?
+
+Every check reads recorded evidence and answers pass, fail or inconclusive. A missing file or figure is a fail, never a
+default. The gate does not trust the monitor that ran: it replays the rules over the whole log. The stage succeeds
+whatever the answer is; what follows from the answer is the caller's business.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from components.config import Settings
+from components.errors import InputError
+from components.files import dump_json, read_json, sha256_bytes, write_json
+from components.health import read_records, read_verdicts, replay
+from components.layout import Layout
+from components.registry import check_checkpoint
+from components.types import GateCheck, GateResult, StepRecord, Verdict
+
+Answer = tuple[GateResult, str]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the earlier stages left, each part as read or as the error that reading it gave."""
+
+    parts: Mapping[str, Any]
+
+    def read(self, name: str) -> Any:
+        """One part.
+
+        Raises:
+            InputError: it is missing or unreadable.
+        """
+        part = self.parts[name]
+        if isinstance(part, InputError):
+            raise InputError(f"{name}: {part.what}") from part
+        return part
+
+    def value(self, name: str, *keys: str) -> Any:
+        """A value inside a part.
+
+        Raises:
+            InputError: there is no such value, or it is null.
+        """
+        value = self.read(name)
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is None:
+            raise InputError(f"{name}: there is no {'.'.join(keys)}")
+        return value
+
+    def number(self, name: str, *keys: str) -> float:
+        """A finite number inside a part.
+
+        Raises:
+            InputError: missing, or not a finite number.
+        """
+        value = self.value(name, *keys)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise InputError(f"{name}: {'.'.join(keys)} is not a finite number: {value!r}")
+        return float(value)
+
+
+def _data(evidence: Evidence, _: Settings) -> Answer:
+    rows, bad = evidence.number("validation", "rows"), evidence.number("validation", "quarantined")
+    answer: GateResult = "pass" if evidence.value("validation", "success") is True else "fail"
+    return answer, f"{rows:.0f} rows validated, {bad:.0f} quarantined"
+
+
+def _triage(evidence: Evidence, _: Settings) -> Answer:
+    verdict, trained = evidence.value("triage", "verdict"), evidence.value("train", "triage")
+    if (verdict, trained) == ("accept", "accept"):
+        return "pass", "the SFT checkpoint was accepted for RL"
+    if (verdict, trained) == ("refuse", "overridden") and (reason := evidence.value("train", "override")):
+        reasons = "; ".join(map(str, evidence.value("triage", "reasons")))
+        return "inconclusive", f"refused ({reasons}), overridden: {reason}"
+    return "fail", f"triage said {verdict!r} and training says {trained!r}, with no reason given"
+
+
+def _health(evidence: Evidence, settings: Settings) -> Answer:
+    live: Sequence[Verdict] = evidence.read("verdicts")
+    again = replay(settings.health.rules, evidence.read("records"))
+    stop = next((verdict for verdict in again if verdict.level == "stop"), None)
+    if stop is not None:
+        return "fail", f"{stop.rule} says stop at step {stop.step}: {stop.reason}"
+    if not settings.health.enabled or not settings.health.rules:
+        return "inconclusive", "nobody watched: the monitor was off or had no rules"
+    if [v.to_dict() for v in live] != [v.to_dict() for v in again]:
+        return "fail", f"the log does not replay: {len(live)} verdicts while training, {len(again)} now"
+    warnings = ", ".join(f"{verdict.rule} (step {verdict.step})" for verdict in again)
+    return "pass", f"warnings: {warnings}" if warnings else "no rule spoke"
+
+
+def _completed(evidence: Evidence, settings: Settings) -> Answer:
+    records: Sequence[StepRecord] = evidence.read("records")
+    outcome, steps = evidence.value("train", "outcome"), evidence.number("train", "steps")
+    planned = settings.train.steps
+    unbroken = [record.step for record in records] == list(range(planned))
+    answer: GateResult = "pass" if outcome == "completed" and steps == planned and unbroken else "fail"
+    return answer, f"{outcome} after {steps:.0f} of {planned} steps, {len(records)} on record"
+
+
+def _gain(evidence: Evidence, settings: Settings) -> Answer:
+    mean, low, high = (evidence.number("evaluation", "gain", key) for key in ("mean", "low", "high"))
+    answer: GateResult = "pass" if low > settings.gate.min_gain else "fail"
+    return answer, f"pass@1 {mean:+.3f} [{low:+.3f}, {high:+.3f}], needs more than {settings.gate.min_gain:+.3f}"
+
+
+def _truncated(evidence: Evidence, settings: Settings) -> Answer:
+    share, limit = evidence.number("evaluation", "trained", "truncated_share"), settings.gate.max_truncated
+    return "pass" if share <= limit else "fail", f"{share:.1%} of test completions truncated, limit {limit:.1%}"
+
+
+def _unscorable(evidence: Evidence, settings: Settings) -> Answer:
+    shares = [evidence.number("evaluation", side, "unscorable_share") for side in ("sft", "trained")]
+    share, limit = max(shares), settings.gate.max_unscorable
+    return "pass" if share <= limit else "fail", f"{share:.1%} of test completions unscorable, limit {limit:.1%}"
+
+
+def _checkpoint(evidence: Evidence, _: Settings) -> Answer:
+    return "pass", f"safetensors only, {evidence.read('checkpoint')[:12]}"
+
+
+def _digest(evidence: Evidence, _: Settings) -> Answer:
+    found = {
+        "checkpoint": evidence.read("checkpoint"),
+        "train.json": evidence.value("train", "checkpoint_sha256"),
+        "evaluation.json": evidence.value("evaluation", "checkpoint_sha256"),
+    }
+    if len(set(found.values())) == 1:
+        return "pass", "trained, evaluated and proposed checkpoint are the same"
+    return "fail", "; ".join(f"{name} {digest!s:.12}" for name, digest in found.items())
+
+
+CHECKS: dict[str, Callable[[Evidence, Settings], Answer]] = {
+    "data validated": _data,
+    "triage": _triage,
+    "training health": _health,
+    "training completed": _completed,
+    "held-out gain": _gain,
+    "truncated": _truncated,
+    "unscorable": _unscorable,
+    "checkpoint format": _checkpoint,
+    "same checkpoint": _digest,
+}
+
+
+def judge(evidence: Evidence, settings: Settings) -> list[GateCheck]:
+    """Every check, in order; evidence that is missing fails the checks that need it."""
+    found = []
+    for name, check in CHECKS.items():
+        try:
+            result, text = check(evidence, settings)
+        except InputError as error:
+            result, text = "fail", error.what
+        found.append(GateCheck(name, result, text))
+    return found
+
+
+def conclude(checks: Sequence[GateCheck]) -> GateResult:
+    """Fail if any check fails, else inconclusive if any is, else pass."""
+    results = {check.result for check in checks}
+    return "fail" if "fail" in results or not results else "inconclusive" if "inconclusive" in results else "pass"
+
+
+def policy_sha256(settings: Settings) -> str:
+    """Digest of what the gate goes by: its limits and the health rules."""
+    policy = {"gate": settings.gate, "health": settings.health}
+    return sha256_bytes(dump_json({name: part.model_dump(mode="json") for name, part in policy.items()}).encode())
+
+
+def collect(layout: Layout) -> Evidence:
+    """Read everything the checks ask for."""
+    readers: dict[str, Callable[[], Any]] = {
+        "validation": lambda: read_json(layout.validation),
+        "triage": lambda: read_json(layout.triage),
+        "train": lambda: read_json(layout.train_metrics),
+        "evaluation": lambda: read_json(layout.evaluation),
+        "records": lambda: read_records(layout.records),
+        "verdicts": lambda: read_verdicts(layout.train / "verdicts.jsonl"),
+        "checkpoint": lambda: check_checkpoint(layout.train_checkpoint),
+    }
+    return Evidence({name: _attempt(reader) for name, reader in readers.items()})
+
+
+def _attempt(reader: Callable[[], Any]) -> Any:
+    """The evidence, or the reason why there is none: the check that needs it fails and says so."""
+    try:
+        return reader()
+    except InputError as error:
+        return error
+
+
+def run(settings: Settings, layout: Layout) -> None:
+    """Judge the run in ``layout`` and write `out/gate.json`."""
+    evidence = collect(layout)
+    checks = judge(evidence, settings)
+    digest = evidence.parts["checkpoint"]
+    write_json(
+        layout.gate,
+        {
+            "result": conclude(checks),
+            "checks": [check.to_dict() for check in checks],
+            "checkpoint_sha256": None if isinstance(digest, InputError) else digest,
+            "policy_sha256": policy_sha256(settings),
+        },
+    )

@@ -1,0 +1,79 @@
+"""Stage `sft`: the policy that RL starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from components.config import Settings
+from components.config.load import check_digest
+from components.config.policy import CheckpointModel
+from components.data.prompts import read_prompts
+from components.errors import InputError
+from components.files import append_line, keep_rows, sha256_tree, write_directory, write_json, write_jsonl
+from components.layout import Layout
+from components.policy import Policy, load_policy
+from components.policy.tiny import build_model, build_tokenizer
+from components.progress import progress
+from components.resume import ResumeState, identity
+from components.seeds import derive
+from components.sft.trainer import SftTrainer
+from components.types import Prompt
+
+
+def run(settings: Settings, layout: Layout) -> None:
+    """Train on the demonstrations of the SFT split; write `out/sft` and its metrics."""
+    prompts = read_prompts(layout.split("sft"))
+    policy = initial_policy(settings, prompts)
+    log = train(policy, prompts, settings, layout) if settings.sft.steps else []
+
+    def fill(directory: Path) -> None:
+        policy.save(directory / layout.sft_checkpoint.name)
+        write_jsonl(directory / "log.jsonl", log)
+
+    write_directory(layout.sft, fill)
+    metrics: dict[str, Any] = {
+        "steps": settings.sft.steps,
+        "parameters": policy.parameters,
+        "checkpoint_sha256": sha256_tree(layout.sft_checkpoint),
+    }
+    if log:
+        tail = [row["loss"] for row in log[-10:]]
+        metrics["loss"] = sum(tail) / len(tail)
+    write_json(layout.sft_metrics, metrics)
+
+
+def initial_policy(settings: Settings, prompts: Sequence[Prompt]) -> Policy:
+    """The tiny model with random weights, or the checkpoint that the settings name."""
+    model = settings.policy.model
+    if isinstance(model, CheckpointModel):
+        check_digest(model.path, model.sha256)
+        return load_policy(model.path, settings.policy)
+    texts = [text for p in prompts for text in (p.text, p.demonstration)]
+    tokenizer = build_tokenizer(texts, model.vocab_size, model.max_positions)
+    network = build_model(model, tokenizer, derive(settings.seed, "init"))
+    return Policy(network, tokenizer, settings.policy.chat, settings.policy.instruction)
+
+
+def train(policy: Policy, prompts: Sequence[Prompt], settings: Settings, layout: Layout) -> list[dict[str, Any]]:
+    """Run or resume the SFT steps; returns the log, one row a step."""
+    if not prompts:
+        raise InputError("the SFT split is empty", where=layout.split("sft"), how="give data.splits.sft a share")
+    trainer = SftTrainer(policy, prompts, settings.sft, settings.seed)
+    depends_on = settings.model_dump(mode="json", include={"seed", "threads", "policy", "sft"})
+    resume = ResumeState(layout.state / "sft", identity(depends_on, {"data": layout.split("sft")}))
+    log_path, start = resume.directory / "log.jsonl", 0
+    if latest := resume.latest():
+        start, folder = latest
+        trainer.load(folder)
+    log = keep_rows(log_path, start)
+    with progress("sft", settings.sft.steps) as bar:
+        for step in range(start, settings.sft.steps):
+            row = {"step": step, **trainer.step(step)}
+            log.append(row)
+            append_line(log_path, row)
+            bar.advance(step + 1, f"loss {row['loss']:.3f}")
+            if (step + 1) % settings.sft.checkpoint_every == 0 or step + 1 == settings.sft.steps:
+                resume.save(step + 1, trainer.save)
+    return log

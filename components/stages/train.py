@@ -1,0 +1,126 @@
+"""Stage `train`: GRPO from the SFT checkpoint, under watch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from components.config import Settings
+from components.data.prompts import read_prompts, subset
+from components.errors import NoCandidate
+from components.files import read_json, read_jsonl, sha256_tree, write_directory, write_json, write_jsonl, write_text
+from components.health import Monitor
+from components.layout import Layout
+from components.learner import build_learner
+from components.policy import load_policy
+from components.progress import progress
+from components.resume import ResumeState, identity
+from components.rewards import Scorer
+from components.rollout import Collector, build_engine
+from components.scheduling import build_schedule
+from components.seeds import derive
+from components.stages.clusters import ranked_clusters
+from components.training.heldout import HeldOut
+from components.training.loop import train
+from components.training.reference import Reference
+from components.training.run import RunState
+from components.types import StepRecord
+
+DEPENDS_ON = {
+    "seed", "threads", "policy", "schedule", "rollout", "reward", "objective", "learner", "train", "health",
+}  # fmt: skip
+
+
+def run(settings: Settings, layout: Layout) -> None:
+    """Train, or continue where a killed run stopped; write `out/train` and its metrics."""
+    override = check_triage(settings, layout)
+    prompts = read_prompts(layout.split("train"))
+    dev = subset(read_prompts(layout.split("dev")), settings.train.eval_prompts, derive(settings.seed, "dev"))
+    policy = load_policy(layout.sft_checkpoint, settings.policy)
+    reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
+    engine = build_engine(policy, settings.rollout)
+    inputs = {"train": layout.split("train"), "dev": layout.split("dev"), "sft": layout.sft_checkpoint}
+    depends_on = settings.model_dump(mode="json", include=DEPENDS_ON)
+    state = RunState(
+        learner=build_learner(policy, settings),
+        engine=engine,
+        schedule=build_schedule(ranked_clusters(prompts, layout), settings),
+        monitor=Monitor(settings.health.rules if settings.health.enabled else {}),
+        resume=ResumeState(layout.state / "train", identity(depends_on, {**inputs, "clusters": layout.clusters})),
+    )
+    state.restore()
+    with ExitStack() as stack:
+        scorer = stack.enter_context(Scorer(settings.reward))
+        bar = stack.enter_context(progress("train", settings.train.steps))
+        collector = Collector(policy, engine, scorer, settings.rollout)
+        held_out = HeldOut(collector, dev, settings.train.eval_samples)
+        train(state, collector, held_out, reference, settings, lambda r: bar.advance(r.step + 1, health_line(r)))
+    write_outputs(state, settings, layout, override)
+
+
+def check_triage(settings: Settings, layout: Layout) -> str:
+    """The reason for overriding a refusal, or "" where triage accepted.
+
+    Raises:
+        NoCandidate: triage refused and the settings give no reason to go on.
+    """
+    triage = read_json(layout.triage, how="run the triage stage first")
+    if triage["verdict"] == "accept":
+        return ""
+    if settings.triage.override.strip():
+        return settings.triage.override
+    raise NoCandidate(
+        "triage refused the checkpoint:\n" + "\n".join(f"  - {reason}" for reason in triage["reasons"]),
+        where=layout.triage,
+        how="train the SFT checkpoint further or choose easier prompts; "
+        "to go on in spite of it, give a reason: --set triage.override='...'",
+    )
+
+
+def health_line(record: StepRecord) -> str:
+    """The live line under the bar: the signals that tell whether a run is well."""
+    s = record.signals
+    parts = [f"acc {s['accuracy']:.2f}"] if "accuracy" in s else []
+    parts += [f"entropy {s['entropy']:.2f}"] if "entropy" in s else []
+    parts += [f"zero-var {s['zero_variance_share']:.0%}"] if "zero_variance_share" in s else []
+    parts += [f"dev {s['dev_pass_at_1']:.2f}"] if "dev_pass_at_1" in s else []
+    return "  ".join(parts)
+
+
+def write_outputs(state: RunState, settings: Settings, layout: Layout, override: str) -> None:
+    """The policy as training left it, the whole record, and the summary."""
+    records = list(read_jsonl(state.log))
+    verdicts = [verdict for row in records for verdict in row["notes"]["verdicts"]]
+
+    def fill(directory: Path) -> None:
+        state.learner.save_policy(directory / layout.train_checkpoint.name)
+        write_jsonl(directory / layout.records.name, records)
+        write_jsonl(directory / "verdicts.jsonl", verdicts)
+
+    write_directory(layout.train, fill)
+    write_text(layout.curves, curves(records))
+    stop: dict[str, Any] = next((v for v in verdicts if v["rule"] == state.stopped_by and v["level"] == "stop"), {})
+    write_json(
+        layout.train_metrics,
+        {
+            "outcome": "stopped" if state.stopped_by else "completed",
+            "steps": state.step,
+            "stopped_by": state.stopped_by,
+            "reason": stop.get("reason", ""),
+            "triage": "overridden" if override else "accept",
+            "override": override,
+            "checkpoint_step": state.step,
+            "checkpoint_sha256": sha256_tree(layout.train_checkpoint),
+            "final": records[-1]["signals"],
+        },
+    )
+
+
+def curves(records: Sequence[dict[str, Any]]) -> str:
+    """One row a step, one column a signal, as CSV for plots."""
+    frame = pd.DataFrame([{"step": row["step"], **row["signals"]} for row in records])
+    return str(frame[["step", *sorted(frame.columns.drop("step"))]].to_csv(index=False, lineterminator="\n"))

@@ -1,0 +1,50 @@
+"""Stage `triage`: sample the SFT checkpoint on training prompts and say whether RL can start from it."""
+
+from __future__ import annotations
+
+from components.config import Settings
+from components.data.prompts import read_prompts, subset
+from components.files import write_json
+from components.layout import Layout
+from components.learner.batch import build_batch
+from components.policy import Policy, load_policy, response_logprobs
+from components.progress import progress
+from components.rewards import Scorer
+from components.rollout import Collector, build_engine
+from components.seeds import derive
+from components.sft.triage import triage
+from components.types import Group
+
+
+def run(settings: Settings, layout: Layout) -> None:
+    """Write `out/triage.json`. A refusal is a result, not an error: the train stage acts on it."""
+    limits = settings.triage
+    policy = load_policy(layout.sft_checkpoint, settings.policy)
+    prompts = subset(read_prompts(layout.split("train")), limits.prompts, derive(settings.seed, "triage"))
+    with Scorer(settings.reward) as scorer, progress("triage", len(prompts)) as bar:
+        collector = Collector(policy, build_engine(policy, settings.rollout), scorer, settings.rollout)
+        groups = []
+        size = max(1, 1024 // limits.samples)
+        for start in range(0, len(prompts), size):
+            sampling = collector.sampling(derive(settings.seed, "triage", start), n=limits.samples)
+            groups += collector.groups(prompts[start : start + size], sampling)
+            bar.advance(len(groups))
+    figures = triage(groups, mean_entropy(policy, groups, settings), settings.rollout.group_size, limits)
+    write_json(layout.triage, figures)
+
+
+def mean_entropy(policy: Policy, groups: list[Group], settings: Settings) -> float:
+    """Exact entropy of the policy on what it sampled, nats per token, at the training temperature."""
+    import torch
+
+    total, tokens = 0.0, 0
+    batch = build_batch(groups, settings.objective.advantage, policy.pad_id)
+    for rows in batch.micro_batches(settings.learner.micro_batch_tokens):
+        part = batch.rows(rows)
+        with torch.no_grad():
+            stats = response_logprobs(
+                policy.model, part.input_ids, part.attention_mask, part.responses, settings.rollout.temperature
+            )
+        total += stats.entropy[part.response_mask].double().sum().item()
+        tokens += int(part.response_mask.sum())
+    return total / tokens if tokens else 0.0

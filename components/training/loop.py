@@ -1,0 +1,62 @@
+"""The loop of a GRPO run, on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from components.config import Settings
+from components.health import step_signals, worst
+from components.learner import build_batch
+from components.rollout import Collector, Rollout
+from components.seeds import derive
+from components.training.heldout import HeldOut
+from components.training.reference import Reference
+from components.training.run import RunState
+from components.types import StepRecord
+
+OnStep = Callable[[StepRecord], None]
+
+
+def train(
+    state: RunState, collector: Collector, held_out: HeldOut, reference: Reference, settings: Settings, on_step: OnStep
+) -> None:
+    """Train until the last step, or until a health rule says stop. Every signal of a step describes its first policy.
+
+    The state is checkpointed every ``train.checkpoint_every`` steps and at the end, so that a killed run repeats at
+    most that many steps, to the same bytes.
+    """
+    for step in range(state.step, settings.train.steps):
+        if state.stopped_by:
+            break
+        seed = derive(settings.seed, "train", step)
+        measured = held_out.measure(seed) if step % settings.train.eval_every == 0 else {}
+        rollout = collector.step(state.schedule, settings.train.prompts_per_step, seed)
+        update = _update(state, rollout, reference, settings, seed, with_kl=bool(measured))
+        state.engine.load_weights(state.learner.weights())
+
+        schedule = {f"schedule_{name}": value for name, value in state.schedule.metrics().items()}
+        signals = step_signals(rollout.sampled, rollout.trained, update | measured | schedule, rollout.attempts)
+        record = StepRecord(step, signals)
+        verdicts = state.monitor.observe(record)
+        if worst(verdicts) == "stop":
+            state.stopped_by = next(verdict.rule for verdict in verdicts if verdict.level == "stop")
+        state.append(replace(record, notes={"verdicts": [verdict.to_dict() for verdict in verdicts]}))
+        if state.step % settings.train.checkpoint_every == 0 or state.stopped_by:
+            state.checkpoint()
+        on_step(record)
+    if state.step % settings.train.checkpoint_every and not state.stopped_by:
+        state.checkpoint()
+
+
+def _update(
+    state: RunState, rollout: Rollout, reference: Reference, settings: Settings, seed: int, with_kl: bool
+) -> dict[str, float]:
+    """One learner step on the groups that carry a gradient; nothing when none does."""
+    if not rollout.trained:
+        return {}
+    batch = build_batch(rollout.trained, settings.objective.advantage, reference.pad_id)
+    batch = replace(batch, old_logp=state.learner.logprobs(batch))
+    if with_kl or settings.objective.kl:
+        batch = replace(batch, ref_logp=reference.logprobs(batch))
+    return state.learner.step(batch, seed)

@@ -1,0 +1,138 @@
+"""The records that flow between components. Importable without torch; tensors live in `components.learner.batch`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Split = Literal["sft", "train", "dev", "test"]
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One verifiable question.
+
+    ``solution`` is the reference solution, answer included; ``demonstration`` is what the SFT teacher wrote, which may
+    be wrong. ``difficulty`` is the source's own level (higher is harder), ``cluster`` is -1 until the clusters stage.
+    """
+
+    id: str
+    text: str
+    answer: str
+    solution: str
+    demonstration: str = ""
+    task: str = ""
+    source: str = ""
+    family: str = ""
+    difficulty: float = 0.0
+    cluster: int = -1
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the policy wrote: token ids, the *sampler's own* log-probability of each (nats), and the decoded text.
+
+    ``token_ids`` ends with the end-of-sequence token when ``finish_reason`` is ``stop``; ``text`` leaves it out.
+    """
+
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    finish_reason: FinishReason
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Named reward parts of one completion, or the reason why it could not be scored.
+
+    ``accuracy`` is the verifier's raw verdict in [0, 1] and is never shaped. A completion that the verifier could not
+    judge (error, timeout, refusal) has ``accuracy None`` and a reason: it is neither right nor wrong.
+    """
+
+    accuracy: float | None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    unscorable: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.accuracy is None) != (self.unscorable is not None):
+            raise ValueError("a score has either an accuracy or the reason why it is unscorable")
+
+    @property
+    def reward(self) -> float:
+        """Sum of the parts, accuracy included. Undefined (an error) for an unscorable completion."""
+        if self.accuracy is None:
+            raise ValueError(f"an unscorable completion has no reward: {self.unscorable}")
+        return self.accuracy + sum(self.parts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One prompt with its G completions and their G scores, in the same order."""
+
+    prompt: Prompt
+    prompt_ids: tuple[int, ...]
+    completions: tuple[Completion, ...]
+    scores: tuple[Score, ...]
+
+    @property
+    def accuracies(self) -> list[float]:
+        """Raw accuracies of the scorable completions only."""
+        return [score.accuracy for score in self.scores if score.accuracy is not None]
+
+    @property
+    def mean_accuracy(self) -> float | None:
+        """Mean raw accuracy, or None when nothing in the group could be scored."""
+        values = self.accuracies
+        return sum(values) / len(values) if values else None
+
+    @property
+    def informative(self) -> bool:
+        """True when the raw accuracies differ, so that the group carries a gradient."""
+        return len(set(self.accuracies)) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One line of the training log: every signal of one step. Signals absent in a step are absent from the mapping."""
+
+    step: int
+    signals: Mapping[str, float]
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"step": self.step, "signals": dict(self.signals), "notes": dict(self.notes)}
+
+
+Level = Literal["pass", "warn", "intervene", "rollback", "stop"]
+GateResult = Literal["pass", "fail", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one health rule says at one step, with the window of values that made it say so."""
+
+    rule: str
+    level: Level
+    step: int
+    reason: str
+    evidence: Mapping[str, list[float | None]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class GateCheck:
+    """One line of the promotion gate: a result and the evidence for it."""
+
+    name: str
+    result: GateResult
+    evidence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)

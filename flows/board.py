@@ -1,0 +1,76 @@
+"""What is known of a run's stages, from the lines of its progress file. Pure state; `flows.console` draws it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from components.stages import STAGES
+
+ENDED = ("done", "cached", "failed", "refused")
+
+
+@dataclass
+class StageView:
+    """One stage as it stands now; ``total`` 0 while it has not said how much there is to do."""
+
+    name: str
+    state: str = "waiting"
+    done: int = 0
+    total: int = 0
+    note: str = ""
+    seconds: float = 0.0
+    since: float = field(default=0.0, repr=False)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds so far, or in all."""
+        return time.monotonic() - self.since if self.state == "running" else self.seconds
+
+
+@dataclass
+class Board:
+    """All stages, in order."""
+
+    stages: dict[str, StageView] = field(default_factory=lambda: {name: StageView(name) for name in STAGES})
+
+    @property
+    def running(self) -> StageView | None:
+        return next((view for view in self.stages.values() if view.state == "running"), None)
+
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """Take in one line: a change of state (`flows.stages`) or progress of the running stage."""
+        view = self.stages[event["stage"]]
+        if "state" in event:
+            view.state, view.seconds = event["state"], event["seconds"]
+            if view.state == "running":
+                view.since, view.done, view.total, view.note = time.monotonic(), 0, 0, ""
+        else:
+            view.done, view.total = event["done"], event["total"]
+            view.note = event["note"] or view.note
+
+
+class Tail:
+    """The complete lines that were added to a file since the last look. The file need not exist yet."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """Yield the new events. A stage killed while it wrote leaves half a line, which only the display misses."""
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            text = file.read()
+        complete = text[: text.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        for line in complete.splitlines():
+            with contextlib.suppress(json.JSONDecodeError):
+                yield json.loads(line)

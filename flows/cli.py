@@ -1,0 +1,146 @@
+"""``evenkeel``: run, look, approve.
+
+Exit codes: 0 a candidate awaits approval, or the command did what it says; 2 the input or the machine is not as it must
+be; 3 everything worked and there is no candidate; 130 and 143 stopped by a signal.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from components.config import dump, load, pin_inputs
+from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError
+from flows import doctor as examination
+from flows import processes, summary
+from flows.console import Display
+from flows.environment import prefect_environment
+from flows.git import project_root
+from flows.plan import show_plan
+from flows.registry import decide, decision_on, project_store
+from flows.workspace import Workspace, locate
+
+DEMO = Path("configs/demo.yaml")
+EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
+STATE_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+console = Console()
+
+Config = Annotated[Path, typer.Option("--config", help="Configuration file.")]
+Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=VALUE", help="Replace one setting.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks, and Prefect's log.")]
+
+
+def main() -> None:
+    """Entry point of the console script: expected failures become one clear message."""
+    try:
+        app()
+    except EvenkeelError as error:
+        if os.environ.get("EVENKEEL_DEBUG"):
+            raise
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+@app.command()
+def run(
+    config: Config = DEMO,
+    overrides: Overrides = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew and execute every stage.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Train, judge and propose a checkpoint. The same command again continues a run that was stopped."""
+    if debug:
+        os.environ["EVENKEEL_DEBUG"] = "1"
+    workspace = locate(project_root(Path.cwd()), config, overrides or ())
+    if dry_run:
+        show_plan(console, workspace)
+        return
+    with workspace.lock():  # what can be refused is refused here, before Prefect is started
+        processes.take_over(workspace.project)
+        workspace.ensure(fresh=fresh)
+        workspace.progress.unlink(missing_ok=True)
+    os.environ.update(prefect_environment(workspace.project, quiet=not debug))
+    from flows.post_training import post_training  # imports Prefect, which reads its environment only once
+
+    show_header(workspace)
+    with stoppable(), Display(workspace, console):
+        outcome = post_training(str(config), overrides, workspace.snapshot.commit, fresh)
+    summary.show_figures(console, workspace.layout)
+    if outcome.candidate is None:
+        summary.show_refusal(console, outcome.reason, workspace.layout.report)
+        raise typer.Exit(EXIT_NO_CANDIDATE)
+    decided = decision_on(project_store(workspace.project, workspace.settings), outcome.candidate)
+    summary.show_candidate(console, outcome.candidate, workspace.layout.report, decided)
+
+
+def show_header(workspace: Workspace) -> None:
+    """Which run this is, and of what code."""
+    taken = workspace.snapshot
+    origin = "" if taken.clean else "  (a snapshot of the working tree)"
+    where = workspace.root.relative_to(workspace.project)
+    console.print(f"[bold]{workspace.run_id}[/]  commit {taken.commit[:12]}{origin}  {where}", highlight=False)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Turn SIGINT and SIGTERM into an orderly end that says how to go on."""
+
+    def terminate(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(EXIT_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        print("stopped; the same command continues from the last checkpoint", file=sys.stderr)
+        code = stopped.code if isinstance(stopped, SystemExit) else EXIT_INTERRUPTED
+        raise typer.Exit(code if isinstance(code, int) else EXIT_TERMINATED) from stopped
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@app.command()
+def params(config: Config = DEMO, overrides: Overrides = None) -> None:
+    """Print every setting of a configuration: what stages read, and what `params.yaml` holds."""
+    print(f"# Every setting of {config}, made by `evenkeel params --config {config}`.")
+    print(dump(pin_inputs(load(config, overrides or ()))), end="")
+
+
+@app.command()
+def approve(
+    digest: Annotated[str, typer.Argument(help="Digest of the candidate, or its first digits.")],
+    by: Annotated[str, typer.Option("--by", help="Your name. It is recorded as you type it.")],
+    reject: Annotated[bool, typer.Option("--reject", help="Turn the candidate down.")] = False,
+    note: Annotated[str, typer.Option("--note", help="Why.")] = "",
+    config: Config = DEMO,
+) -> None:
+    """Decide on a candidate. An approval makes it the champion; a decision is final."""
+    store = project_store(project_root(Path.cwd()), load(config))
+    record = decide(store, digest, by=by, reject=reject, note=note)
+    print(f"record {record.number}: {record.decision} {record.digest[:12]} by {record.by}")
+
+
+@app.command()
+def doctor() -> None:
+    """Check this machine and this project, and say how to mend what is wrong."""
+    table = Table("check", "state", "finding", "how to mend it")
+    worst = 0
+    for check in examination.examine(Path.cwd()):
+        worst = EXIT_BAD_INPUT if check.state == "fail" else worst
+        table.add_row(check.name, Text(check.state, STATE_STYLES[check.state]), Text(check.finding), Text(check.mend))
+    console.print(table)
+    raise typer.Exit(worst)

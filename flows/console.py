@@ -1,0 +1,106 @@
+"""The picture of a run in the terminal: a line per stage, the running one with its bar and its live health line.
+
+On anything but a terminal (a log file, a CI system) it is plain text: a line per finished stage, and now and then a
+note of the running one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from flows.board import ENDED, Board, StageView, Tail
+from flows.workspace import Workspace
+
+REFRESH = 0.2
+QUIET = 10.0
+"""Seconds between two notes where there is no terminal."""
+STYLES = {"running": "cyan", "done": "green", "cached": "blue", "failed": "red", "refused": "yellow", "waiting": "dim"}
+
+
+class Display:
+    """Shows a run while it lasts: ``with Display(workspace, console): ...``. It only reads the progress file."""
+
+    def __init__(self, workspace: Workspace, console: Console) -> None:
+        self._tail = Tail(workspace.progress)
+        self._board = Board()
+        self._console = console
+        self._live = Live(console=console, get_renderable=lambda: draw(self._board), auto_refresh=False)
+        self._printed: dict[str, str] = {}
+        self._last_note = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="display", daemon=True)
+
+    def __enter__(self) -> Display:
+        if self._console.is_terminal:
+            self._live.start()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        self._update()
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def _watch(self) -> None:
+        while not self._over.wait(REFRESH):
+            self._update()
+
+    def _update(self) -> None:
+        for event in self._tail.read():
+            self._board.apply(event)
+            if not self._console.is_terminal:
+                self._print_change(self._board.stages[event["stage"]])
+        if self._console.is_terminal:
+            self._live.refresh()
+        else:
+            self._print_note()
+
+    def _print_change(self, view: StageView) -> None:
+        if view.state in ENDED and self._printed.get(view.name) != view.state:
+            self._printed[view.name] = view.state
+            self._console.print(f"{view.name:<10} {view.state:<8} {clock(view.elapsed)}", highlight=False)
+
+    def _print_note(self) -> None:
+        view = self._board.running
+        if view and time.monotonic() - self._last_note >= QUIET:
+            self._last_note = time.monotonic()
+            amount = f"{view.done}/{view.total}" if view.total else "started"
+            line = f"{view.name:<10} {amount}  {clock(view.elapsed)}  {view.note}"
+            self._console.print(line.rstrip(), highlight=False, markup=False)
+
+
+def draw(board: Board) -> RenderableType:
+    """The whole picture."""
+    table = Table.grid(padding=(0, 2))
+    for view in board.stages.values():
+        share = ProgressBar(total=view.total or 1, completed=_filled(view), width=28)
+        amount = f"{view.done}/{view.total}" if view.total and view.state == "running" else ""
+        elapsed = clock(view.elapsed) if view.state != "waiting" else ""
+        table.add_row(view.name, Text(view.state, STYLES[view.state]), share, Text(elapsed, "dim"), Text(amount, "dim"))
+    running = board.running
+    note = Text(running.note if running else "", "cyan", overflow="ellipsis", no_wrap=True)
+    return Group(Padding(table, (1, 1, 0, 1)), Padding(note, (0, 1, 1, 1)))
+
+
+def _filled(view: StageView) -> float:
+    if view.state in ("done", "cached"):
+        return view.total or 1
+    return view.done if view.state != "waiting" else 0
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, e.g. ``1:07``."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

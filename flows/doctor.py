@@ -1,0 +1,171 @@
+"""`evenkeel doctor`: what could stop a run on this machine, and how to mend it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
+
+from components.errors import InputError
+from flows.git import EVERYTHING, git, project_root, succeeds
+
+State = Literal["ok", "warn", "fail"]
+DISTRIBUTION = "evenkeel"
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding; ``mend`` says what to do unless it is ok."""
+
+    name: str
+    state: State
+    finding: str
+    mend: str = ""
+
+
+def examine(start: Path) -> Iterator[Check]:
+    """Every check, cheapest first. Those of the project are left out where there is none."""
+    yield python()
+    yield memory()
+    try:
+        project = project_root(start)
+    except InputError as error:
+        yield Check("project", "fail", error.what, error.how or "")
+        return
+    for check in PROJECT_CHECKS:
+        yield check(project)
+
+
+def python() -> Check:
+    version = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
+    if (3, 11) <= sys.version_info < (3, 14):
+        return Check("python", "ok", version)
+    return Check("python", "fail", version, "build the environment with 3.11 to 3.13, e.g. make PYTHON=python3.12")
+
+
+def memory() -> Check:
+    free = psutil.virtual_memory().available / GIB
+    finding = f"{free:.1f} GiB available, {os.cpu_count()} cores"
+    if free >= 3:
+        return Check("memory", "ok", finding)
+    return Check("memory", "warn", finding, "the demo needs up to 3 GiB: close something")
+
+
+def packages(project: Path) -> Check:
+    """Requirements that are missing, then versions that differ from the tested set."""
+    missing = [name for name in _requirements() if _installed(name) is None]
+    if missing:
+        return Check("packages", "fail", f"missing: {', '.join(missing)}", "pip install -c constraints.txt -e .")
+    pins = re.findall(r"^([\w.\-]+)==(\S+)", (project / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    found = {name: _installed(name) for name, _ in pins}
+    different = [f"{name} {found[name]}, tested {pin}" for name, pin in pins if not _same(found[name], pin)]
+    if different:
+        shown = "; ".join(different[:3]) + (f" and {len(different) - 3} more" if len(different) > 3 else "")
+        return Check("packages", "warn", shown, "pip install -c constraints.txt -e . gives the tested set")
+    return Check("packages", "ok", f"as in constraints.txt ({len(pins)} pinned)")
+
+
+def _requirements() -> list[str]:
+    declared = map(Requirement, importlib.metadata.requires(DISTRIBUTION) or [])
+    return [r.name for r in declared if r.marker is None or r.marker.evaluate({"extra": ""})]
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _same(found: str | None, pinned: str) -> bool:
+    """Builds of one version (``2.13.0+cpu``) count as that version; what is not installed cannot be wrong."""
+    if found is None:
+        return True
+    try:
+        return Version(Version(found).public) == Version(pinned)
+    except InvalidVersion:
+        return found == pinned
+
+
+def disk(project: Path) -> Check:
+    free = shutil.disk_usage(project).free / GIB
+    if free >= 5:
+        return Check("disk", "ok", f"{free:.1f} GiB free")
+    state: State = "warn" if free >= 1 else "fail"
+    return Check("disk", state, f"{free:.1f} GiB free", "remove old runs (runs/) or unused cache (dvc gc --workspace)")
+
+
+def writable(project: Path) -> Check:
+    refused = []
+    for name in ("runs", ".state", ".dvc", "registry"):
+        folder = project / name
+        try:
+            with tempfile.TemporaryFile(dir=folder if folder.exists() else project):
+                pass
+        except OSError as error:
+            refused.append(f"{name}: {error.strerror}")
+    if refused:
+        return Check("writable", "fail", "; ".join(refused), "work in a folder that you may write to")
+    return Check("writable", "ok", "runs, .state, .dvc, registry")
+
+
+def git_state(project: Path) -> Check:
+    if not succeeds(project, "rev-parse", "--verify", "HEAD"):
+        return Check("git", "warn", "no commit yet; runs record snapshots", "git add -A && git commit")
+    changed = git(project, "status", "--porcelain", *EVERYTHING).splitlines()
+    if changed:
+        return Check("git", "warn", f"{len(changed)} uncommitted changes; a run records a snapshot", "git commit")
+    return Check("git", "ok", f"clean at {git(project, 'rev-parse', '--short', 'HEAD')}")
+
+
+def dvc_state(project: Path) -> Check:
+    """Initialised, and free. Locks of dead processes are ignored by DVC."""
+    if not (project / ".dvc" / "config").is_file():
+        return Check("dvc", "fail", "not initialised", "git checkout .dvc, or dvc init")
+    holders = sorted(pid for pid in _lock_holders(project / ".dvc" / "tmp" / "rwlock") if psutil.pid_exists(pid))
+    if holders:
+        return Check("dvc", "warn", f"busy in process {', '.join(map(str, holders))}", "wait for it")
+    return Check("dvc", "ok", f"{_installed('dvc')}, free")
+
+
+def _lock_holders(path: Path) -> set[int]:
+    if not path.exists():
+        return set()
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8") or "{}").values()
+    except json.JSONDecodeError:
+        return set()
+    holders = [holder for entry in entries for holder in (*entry.get("read", []), entry.get("write") or {})]
+    return {holder["pid"] for holder in holders if "pid" in holder}
+
+
+def prefect_api(_: Path) -> Check:
+    """The server that ``PREFECT_API_URL`` names, if it does."""
+    url = os.environ.get("PREFECT_API_URL")
+    if not url:
+        return Check("prefect", "ok", f"{_installed('prefect')}, with a temporary server of its own")
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/admin/version", timeout=5) as response:
+            served = json.load(response)
+    except (OSError, ValueError) as error:
+        return Check("prefect", "fail", f"{url}: {error}", "start it (prefect server start) or unset PREFECT_API_URL")
+    if served != _installed("prefect"):
+        return Check("prefect", "warn", f"server {served}, here {_installed('prefect')}", "use one version on both")
+    return Check("prefect", "ok", f"{url}, {served}")
+
+
+PROJECT_CHECKS: tuple[Callable[[Path], Check], ...] = (packages, disk, writable, git_state, dvc_state, prefect_api)

@@ -1,0 +1,72 @@
+"""What `evenkeel run --dry-run` prints: which run it would be, what would be executed, and what is not default."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from components.config import Settings
+from components.errors import InputError
+from components.stages import STAGES
+from flows.stages import environment
+from flows.workspace import Workspace
+
+Leaf = tuple[str, Any]
+
+
+def show_plan(console: Console, workspace: Workspace) -> None:
+    """Print the plan. Nothing is executed and no workspace is made."""
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row("run", workspace.run_id)
+    facts.add_row("workspace", f"{workspace.root}{'' if workspace.root.exists() else '  (new)'}")
+    origin = "HEAD" if workspace.snapshot.clean else "a snapshot of the working tree"
+    facts.add_row("commit", f"{workspace.snapshot.commit[:12]}  ({origin})")
+    console.print(facts, highlight=False)
+    table = Table("stage", "would be")
+    for stage, fate in stage_fates(workspace).items():
+        table.add_row(stage, fate)
+    console.print(table)
+    for key, value in differences(workspace.settings):
+        console.print(f"  {key} = {json.dumps(value)}", highlight=False, markup=False)
+
+
+def stage_fates(workspace: Workspace) -> dict[str, str]:
+    """Stage -> what a run would do with it now."""
+    if not workspace.root.exists():
+        return dict.fromkeys(STAGES, "executed, or taken from the cache if it knows the result")
+    done = subprocess.run(
+        [sys.executable, "-m", "dvc", "status", "--json"],
+        cwd=workspace.root,
+        env=environment(workspace),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise InputError(f"dvc status: {done.stderr.strip()}", where=workspace.root, how="`--fresh` makes it anew")
+    changed = json.loads(done.stdout)
+    return {stage: "executed" if stage in changed else "up to date" for stage in STAGES}
+
+
+def differences(settings: Settings) -> list[Leaf]:
+    """Settings that are not the default of their section, in file order; rules are named by their file."""
+    defaults = dict(leaves(Settings().model_dump(mode="json")))
+    chosen = leaves(settings.model_dump(mode="json"))
+    return [
+        (key, value) for key, value in chosen if not key.startswith("health.rules.") and defaults.get(key, ...) != value
+    ]
+
+
+def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[Leaf]:
+    """Dotted key and value of every setting."""
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

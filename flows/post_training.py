@@ -1,0 +1,88 @@
+"""The flow `post-training`: from a configuration to a candidate awaiting approval.
+
+One Prefect task per stage, in order, each run by DVC in the run's own workspace. Prefect knows when and in what order;
+DVC knows what is up to date; the stages know neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+
+from components.errors import NoCandidate
+from components.files import read_json
+from components.registry import propose
+from components.stages import STAGES
+from flows.git import project_root
+from flows.processes import take_over
+from flows.registry import project_store
+from flows.stages import StageResult, reproduce
+from flows.workspace import Workspace, locate
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to: a candidate's digest, or the reason why there is none."""
+
+    run_id: str
+    workspace: str
+    candidate: str | None
+    reason: str = ""
+
+
+@task(name="stage", task_run_name="{stage}", cache_policy=NO_CACHE)
+def run_stage(workspace: Workspace, stage: str, force: bool = False) -> StageResult:
+    """One stage of the line, see `flows.stages.reproduce`."""
+    return reproduce(workspace, stage, force=force)
+
+
+@task(name="propose", cache_policy=NO_CACHE)
+def propose_candidate(workspace: Workspace) -> str:
+    """Put the checkpoint into the registry with its evidence; returns its digest. Proposing twice changes nothing."""
+    layout, settings = workspace.layout, workspace.settings
+    origin = {"run": workspace.run_id, "commit": workspace.snapshot.commit, "tree": workspace.snapshot.tree}
+    store = project_store(workspace.project, settings)
+    return propose(store, layout.train_checkpoint, read_json(layout.gate), origin).digest
+
+
+@flow(name="post-training")
+def post_training(
+    config: str = "configs/demo.yaml",
+    overrides: list[str] | None = None,
+    commit: str | None = None,
+    fresh: bool = False,
+) -> Outcome:
+    """Train, judge and propose a checkpoint.
+
+    Args:
+        config: configuration file, relative to the folder where the flow runs.
+        overrides: settings that replace those of the file, each as ``section.name=value``.
+        commit: the recorded code to run; the present working tree when empty.
+        fresh: begin anew and execute every stage, whatever is already known.
+    """
+    workspace = locate(project_root(Path.cwd()), Path(config), overrides or (), commit)
+    with workspace.lock():
+        take_over(workspace.project)
+        workspace.ensure(fresh=fresh)
+        return run_line(workspace, force=fresh)
+
+
+def run_line(workspace: Workspace, *, force: bool) -> Outcome:
+    """Every stage in order, then the proposal. The report is written whatever the gate says."""
+
+    def outcome(candidate: str | None, reason: str = "") -> Outcome:
+        return Outcome(workspace.run_id, str(workspace.root), candidate, reason)
+
+    try:
+        for stage in STAGES:
+            run_stage(workspace, stage, force)
+    except NoCandidate as refusal:
+        return outcome(None, str(refusal))
+    gate = read_json(workspace.layout.gate)
+    if gate["result"] == "fail":
+        failed = [f"  - {check['name']}: {check['evidence']}" for check in gate["checks"] if check["result"] == "fail"]
+        return outcome(None, "\n".join(["the gate failed:", *failed]))
+    return outcome(propose_candidate(workspace))

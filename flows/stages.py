@@ -1,0 +1,92 @@
+"""One stage of a run: `dvc repro --single-item <stage>` inside the workspace."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError, NoCandidate
+from components.files import append_line
+from components.progress import PROGRESS_VARIABLE
+from components.status import StageStatus, clear_status, read_status
+from flows.git import LOCATION_VARIABLES
+from flows.processes import run
+from flows.workspace import Workspace
+
+StageState = Literal["running", "done", "cached", "failed", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """How a stage ended: executed (``done``) or taken over unchanged (``cached``), and how long that took."""
+
+    stage: str
+    state: StageState
+    seconds: float
+
+
+class StageFailed(EvenkeelError):
+    """A stage did not succeed; carries the stage's own exit code and message."""
+
+    def __init__(self, stage: str, status: StageStatus, log: Path) -> None:
+        super().__init__(f"stage {stage} failed: {status.message}", where=log)
+        self.exit_code = status.exit_code
+
+
+def environment(workspace: Workspace) -> dict[str, str]:
+    """The environment of a stage: this Python first on the path, the workspace's code before the installed one."""
+    inherited = {k: v for k, v in os.environ.items() if k not in (*LOCATION_VARIABLES, "PYTHONSAFEPATH")}
+    return {
+        **inherited,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "PYTHONUNBUFFERED": "1",
+        "DVC_NO_ANALYTICS": "1",
+        "DVC_SITE_CACHE_DIR": str(workspace.project / ".state" / "dvc"),
+        PROGRESS_VARIABLE: str(workspace.progress),
+    }
+
+
+def reproduce(workspace: Workspace, stage: str, *, force: bool = False) -> StageResult:
+    """Bring one stage up to date; the stages before it are taken as they are.
+
+    Args:
+        force: execute it even if nothing changed or the cache knows the result.
+
+    Raises:
+        NoCandidate: the stage's answer is no.
+        StageFailed: anything else that stopped it.
+    """
+    began = time.monotonic()
+
+    def report(state: StageState) -> StageResult:
+        seconds = round(time.monotonic() - began, 1)
+        append_line(workspace.progress, {"stage": stage, "state": state, "seconds": seconds})
+        return StageResult(stage, state, seconds)
+
+    report("running")
+    clear_status(workspace.layout, stage)
+    command = [sys.executable, "-m", "dvc", "repro", "--single-item", *(["--force"] if force else []), stage]
+    log = workspace.log(stage)
+    log_start = log.stat().st_size if log.exists() else 0
+    code = run(command, cwd=workspace.root, env=environment(workspace), log=log)
+    status = read_status(workspace.layout, stage)
+    if code == 0:
+        return report("done" if status else "cached")
+    if status and status.exit_code == EXIT_NO_CANDIDATE:
+        report("refused")
+        raise NoCandidate(status.message)
+    report("failed")
+    if not status or status.exit_code == 0:
+        status = StageStatus(EXIT_BAD_INPUT, _last_error(log, log_start))
+    raise StageFailed(stage, status, log)
+
+
+def _last_error(log: Path, start: int) -> str:
+    """What DVC said last, for a stage that was killed or that DVC did not even start."""
+    lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return errors[-1] if errors else "it ended without a message"

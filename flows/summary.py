@@ -1,0 +1,73 @@
+"""What a run came to, as the last thing in the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from components.files import read_json, read_jsonl
+from components.layout import Layout
+from components.registry import PromotionRecord
+
+RESULT_STYLES = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
+
+
+def show_figures(console: Console, layout: Layout) -> None:
+    """Held-out accuracy before and after RL, what the monitor said, and the gate's checks."""
+    if layout.evaluation.exists():
+        console.print(_evaluation_table(read_json(layout.evaluation)))
+    if layout.train_metrics.exists():
+        console.print(_health_line(layout))
+    if layout.gate.exists():
+        console.print(_gate_table(read_json(layout.gate)))
+
+
+def show_candidate(console: Console, digest: str, report: Path, decided: PromotionRecord | None) -> None:
+    """The candidate and the one command that approves it, or what was decided about it before."""
+    state = f"{decided.decision} by {decided.by} (record {decided.number})" if decided else "awaiting approval"
+    lines = [f"report     {report}", f"candidate  sha256:{digest}", f"state      {state}"]
+    if decided is None:
+        lines.append(f"approve    evenkeel approve {digest[:12]} --by YOUR-NAME")
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def show_refusal(console: Console, reason: str, report: Path) -> None:
+    """Why there is no candidate."""
+    if report.exists():
+        console.print(f"report     {report}", soft_wrap=True, highlight=False)
+    console.print(Text("no candidate", "bold yellow"))
+    console.print(Text(reason), soft_wrap=True)
+
+
+def _evaluation_table(evaluation: dict[str, Any]) -> Table:
+    table = Table("held-out test prompts", "SFT", "trained", "gain", title_justify="left")
+    for label, key, gain in (("pass@1", "pass_at_1", "gain"), ("greedy", "greedy", "greedy_gain")):
+        before, after = evaluation["sft"][key], evaluation["trained"][key]
+        table.add_row(label, f"{before:.1%}", f"{after:.1%}", _interval(evaluation[gain]))
+    return table
+
+
+def _interval(gain: dict[str, float]) -> str:
+    points = [100 * gain[key] for key in ("mean", "low", "high")]
+    return f"{points[0]:+.1f} points ({gain['confidence']:.0%} interval {points[1]:+.1f} to {points[2]:+.1f})"
+
+
+def _health_line(layout: Layout) -> Text:
+    train = read_json(layout.train_metrics)
+    levels = Counter(row["level"] for row in read_jsonl(layout.train / "verdicts.jsonl"))
+    said = ", ".join(f"{count} {level}" for level, count in sorted(levels.items()) if level != "pass") or "no warning"
+    stopped = f" by {train['stopped_by']}" if train["stopped_by"] else ""
+    return Text(f"training   {train['outcome']}{stopped} after {train['steps']} steps; the monitor gave {said}")
+
+
+def _gate_table(gate: dict[str, Any]) -> Table:
+    table = Table("gate", "result", "evidence")
+    for check in gate["checks"]:
+        table.add_row(check["name"], Text(check["result"], RESULT_STYLES[check["result"]]), Text(check["evidence"]))
+    return table

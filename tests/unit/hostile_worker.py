@@ -1,0 +1,50 @@
+"""A worker process whose verifier does what the text tells it to; run by `test_rewards_sandbox.py`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+from components.rewards.base import Verifier
+from components.rewards.worker import serve
+from components.types import Prompt
+
+
+class HostileVerifier(Verifier):
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        action, _, argument = text.partition(" ")
+        if action == "hang":
+            while True:
+                time.sleep(0.01)
+        if action == "spawn-and-hang":
+            child = subprocess.Popen(["/bin/sleep", "1000"])
+            with open(argument, "w") as file:
+                file.write(str(child.pid))
+            child.wait()
+        if action == "raise":
+            raise ValueError(argument)
+        if action == "leave":
+            sys.exit(0)
+        if action == "die":
+            os.kill(os.getpid(), 9)
+        if action == "eat":
+            return float(len(bytearray(4 * 2**30)) > 0)
+        if action == "print":
+            print('{"accuracy": 0.5}', flush=True)
+            print("noise", file=sys.stderr, flush=True)
+        if action == "environment":
+            return float(argument in os.environ)
+        return float(argument) if action == "return" else float(text == prompt.answer)
+
+
+def build(settings: dict[str, Any]) -> Verifier:
+    if settings["marker"] == "broken":
+        raise RuntimeError("no such model")
+    return HostileVerifier()
+
+
+if __name__ == "__main__":
+    serve(build)

@@ -1,0 +1,166 @@
+"""Fabricated run folders for the tests of the report: one that passed, one that was stopped, one that was refused."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from components.config import Settings, load
+from components.files import write_json, write_jsonl, write_text
+from components.layout import Layout
+
+CONFIG = Path(__file__).parents[2] / "configs" / "demo.yaml"
+FAMILIES = ("addition", "subtraction", "multiplication", "remainder", "comparison", "word_problem")
+DIGEST = "3f9a0c17b2d4" + "e" * 52
+
+
+def settings(*overrides: str) -> Settings:
+    return load(CONFIG, overrides)
+
+
+def healthy(root: Path) -> Layout:
+    """Everything is there, the gate passed, one rule warned."""
+    layout = start(root)
+    write_json(layout.triage, triage(accept=True))
+    train(layout, steps=60, verdicts=[verdict("entropy_halved", "warn", 42)])
+    evaluation(layout)
+    checks = [
+        ("training health", "pass", "1 warning, nothing stopped the run"),
+        ("held-out gain", "pass", "95 % interval +52.1 to +58.2 points, must exceed 0"),
+    ]
+    gate(layout, "pass", checks)
+    return layout
+
+
+def stopped(root: Path) -> Layout:
+    """Triage refused, a person overrode it, the monitor stopped the run, the gate failed; nothing was evaluated."""
+    layout = start(root)
+    write_json(layout.triage, triage(accept=False))
+    verdicts = [verdict("zero_variance", "warn", 19), verdict("advantage_collapse", "stop", 22)]
+    train(layout, steps=23, verdicts=verdicts, override="to see <b>what</b> happens")
+    gate(layout, "fail", [("training health", "fail", "advantage_collapse stopped the run at step 22")])
+    return layout
+
+
+def refused(root: Path) -> Layout:
+    """Triage refused and nothing after it ran."""
+    layout = start(root)
+    write_json(layout.triage, triage(accept=False))
+    return layout
+
+
+def start(root: Path) -> Layout:
+    """The stages that every run finishes."""
+    layout = Layout(root)
+    write_text(layout.data / "validation.html", "<!doctype html>")
+    expectations = [
+        ("id is unique", "id", 0),
+        ("answer is not empty", "answer", 3),
+        ("text has a sane length", "text", 0),
+    ]
+    write_json(layout.validation, {
+        "rows": 16000, "quarantined": 3, "success": True, "families": dict.fromkeys(FAMILIES, 2666),
+        "splits": {"sft": 11997, "train": 2000, "dev": 400, "test": 1600},
+        "expectations": [
+            {"name": name, "column": column, "success": not bad, "checked": 16000, "unexpected": bad, "detail": ""}
+            for name, column, bad in expectations
+        ],
+    })  # fmt: skip
+    write_json(layout.sft_metrics, {"steps": 400, "loss": 0.312, "parameters": 1032448, "checkpoint_sha256": "a" * 64})
+    rows = [
+        {
+            "cluster": k,
+            "size": 250 - 9 * k,
+            "nll_mean": 0.21 + 0.11 * k,
+            "families": {FAMILIES[k % 6]: 180, FAMILIES[1]: 40},
+        }
+        for k in range(8)
+    ]
+    write_json(layout.clusters_metrics, {"k": 8, "silhouette": 0.41, "clusters": rows})
+    return layout
+
+
+def triage(accept: bool) -> dict[str, Any]:
+    wrong = 0.21 if accept else 0.961
+    reason = "96.1% of groups of 8 would have zero variance, above 60%: almost every group would carry no gradient"
+    return {
+        "verdict": "accept" if accept else "refuse", "reasons": [] if accept else [reason], "prompts": 128, "k": 16,
+        "entropy": 0.442, "pass_at_1": 0.33 if accept else 0.004, "pass_at_k": 0.81 if accept else 0.03,
+        "zero_variance_share": wrong + 0.04 * accept, "all_right_share": 0.04 * accept, "all_wrong_share": wrong,
+        "truncated_share": 0.012, "families": {name: 0.2 + 0.05 * i for i, name in enumerate(FAMILIES)},
+        "limits": {"min_entropy": 0.18, "max_zero_variance": 0.6, "min_passk_gap": 0.1},
+    }  # fmt: skip
+
+
+def verdict(rule: str, level: str, step: int) -> dict[str, Any]:
+    evidence = {"zero_variance_share": [0.96, 0.97, None, 0.99, 1.0, 1.0]}
+    return {"rule": rule, "level": level, "step": step, "reason": f"{rule} held for 20 steps", "evidence": evidence}
+
+
+def train(layout: Layout, steps: int, verdicts: list[dict[str, Any]], override: str = "") -> None:
+    records = [{"step": step, "signals": signals(step, learns=not override), "notes": {}} for step in range(steps)]
+    stop = next((row for row in verdicts if row["level"] == "stop"), None)
+    write_jsonl(layout.records, records)
+    write_jsonl(layout.train / "verdicts.jsonl", verdicts)
+    write_json(layout.train_metrics, {
+        "outcome": "stopped" if stop else "completed", "steps": steps, "stopped_by": stop and stop["rule"],
+        "reason": stop["reason"] if stop else "", "triage": "overridden" if override else "accept",
+        "override": override, "checkpoint_step": steps, "checkpoint_sha256": DIGEST, "final": records[-1]["signals"],
+    })  # fmt: skip
+
+
+def signals(step: int, learns: bool) -> dict[str, float]:
+    """A curve that rises, or one on which almost every group is all wrong."""
+    level = 1 / (1 + math.exp(-(step - 22) / 7)) if learns else 0.0
+    wave = 0.02 * math.sin(1.7 * step) + 0.015 * math.sin(0.6 * step + 1)
+    wrong, right = (0.25 * (1 - level) + 0.02 + abs(wave), 0.45 * level + abs(wave)) if learns else (0.97, 0.0)
+    found = {
+        "accuracy": max(0.004, 0.33 + 0.5 * level + wave if learns else 0.004), "reward": 0.3 + 0.5 * level + wave,
+        "all_wrong_share": wrong, "all_right_share": right, "zero_variance_share": wrong + right,
+        "groups_sampled": 32.0 + 32 * (step % 3 == 2), "groups_trained": 32.0 if learns else 1.0, "attempts": 1.0,
+        "loss": 0.01, "entropy": 0.44 - 0.25 * level + wave / 3, "length_mean": 14.2 + 4 * level + 10 * wave,
+        "length_p95": 24.0 + 5 * level, "length_right": 15.0, "length_wrong": 13.0, "ess": 1.0, "tis_truncated": 0.0,
+        "truncated_share": 0.012 * (1 - level), "unscorable_share": 0.0, "mismatch_mean": 2.1e-7,
+        "mismatch_max": 3.4e-6 * (1.1 + math.sin(step)), "mismatch_k3": 1e-12, "clip_low": 0.0, "clip_high": 0.0,
+        "ratio_max": 1.0, "grad_norm": 0.6 + 5 * abs(wave) + (2.5 if step == 17 else 0), "nonfinite": 0.0, "lr": 1e-4,
+        "schedule_coverage": min(1.0, 0.016 * (step + 1)), "schedule_in_band": 0.5 + 0.2 * math.sin(step / 5),
+    }  # fmt: skip
+    if step % 20 == 0:
+        found |= {"dev_pass_at_1": 0.33 + 0.55 * level, "dev_pass_at_k": 0.75 + 0.2 * level, "kl_ref": 0.001 * step}
+    return found
+
+
+def side(level: float) -> dict[str, Any]:
+    """One policy's half of `evaluation.json`; comparison gets worse while the rest improves."""
+    rates = {name: min(1.0, level + 0.03 * i) for i, name in enumerate(FAMILIES)} | {"comparison": 0.72 - 0.1 * level}
+    rows = {name: {"prompts": 85, "pass_at_1": rate, "greedy": min(1.0, rate + 0.02)} for name, rate in rates.items()}
+    levels = {f"{i}.0": {"prompts": 170, "pass_at_1": level - 0.08 * i, "greedy": level - 0.06 * i} for i in range(3)}
+    return {
+        "pass_at_1": level, "pass_at_k": min(1.0, level + 0.1), "greedy": level + 0.02, "truncated_share": 0.01,
+        "unscorable_share": 0.0, "length_mean": 14.2 + 4 * level, "families": rows, "difficulty": levels,
+    }  # fmt: skip
+
+
+def evaluation(layout: Layout) -> None:
+    gain = {"mean": 0.553, "low": 0.521, "high": 0.582, "confidence": 0.95}
+    write_json(layout.evaluation, {
+        "prompts": 512, "samples": 4, "k": 4, "sft": side(0.331), "trained": side(0.884), "gain": gain,
+        "greedy_gain": gain, "checkpoint_sha256": DIGEST,
+    })  # fmt: skip
+    write_jsonl(layout.samples, [sample(number) for number in range(60)])
+
+
+def sample(number: int) -> dict[str, Any]:
+    before, after = float(number % 3 == 0), float(number % 7 != 0)
+    return {
+        "id": f"p{number:03d}", "family": FAMILIES[number % 6], "prompt": f"What is {47 + number} + 85?",
+        "answer": str(132 + number),
+        "sft": {"text": f"7+5=12\n4+8=12\n# {132 + number if before else 122}", "accuracy": before},
+        "trained": {"text": f"7+5=12, carry 1\n4+8+1=13\n# {132 + number if after else 31}", "accuracy": after},
+    }  # fmt: skip
+
+
+def gate(layout: Layout, result: str, checks: list[tuple[str, str, str]]) -> None:
+    rows = [{"name": name, "result": verdict, "evidence": evidence} for name, verdict, evidence in checks]
+    write_json(layout.gate, {"result": result, "checks": rows, "checkpoint_sha256": DIGEST, "policy_sha256": "b" * 64})

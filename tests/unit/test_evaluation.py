@@ -1,0 +1,160 @@
+"""Estimators, paired comparison and the figures of `out/evaluation.json`."""
+
+import random
+from itertools import combinations
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components.config.judgement import EvaluationSettings
+from components.evaluation import PromptResult, compare, mcnemar, paired_gain, pass_at_k, summarise
+from components.files import dump_json
+
+SETTINGS = EvaluationSettings(samples=4, bootstrap=500)
+
+
+def result(
+    name: str, *accuracies: float | None, greedy: float | None = 1, family: str = "f", level: float = 1
+) -> PromptResult:
+    n = len(accuracies)
+    return PromptResult(name, family, level, accuracies, greedy, (10,) * n, (False,) * n)
+
+
+@pytest.mark.parametrize(("n", "c", "k", "value"), [(8, 2, 4, 0.7857), (16, 1, 4, 0.25), (4, 0, 4, 0), (4, 1, 4, 1)])
+def test_worked_numbers_of_pass_at_k(n: int, c: int, k: int, value: float) -> None:
+    assert pass_at_k(n, c, k) == pytest.approx(value, abs=5e-5)
+
+
+@given(st.integers(1, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
+def test_pass_at_k_is_the_share_of_the_subsets_with_a_right_sample(case: tuple[int, int, int]) -> None:
+    n, c, k = case
+    hits = sum(min(subset) < c for subset in combinations(range(n), k))
+    assert pass_at_k(n, c, k) == pytest.approx(hits / comb(n, k))
+
+
+@pytest.mark.parametrize(("n", "c", "k"), [(3, 1, 4), (4, 5, 2), (4, -1, 2), (4, 1, 0)])
+def test_an_undefined_pass_at_k_is_an_error(n: int, c: int, k: int) -> None:
+    with pytest.raises(ValueError, match="undefined"):
+        pass_at_k(n, c, k)
+
+
+def test_a_clear_gain_has_an_interval_above_zero() -> None:
+    gain = paired_gain([0.25] * 50 + [0.5] * 50, [0.5] * 50 + [1.0] * 50, 500, seed=0)
+    assert gain.mean == pytest.approx(0.375)
+    assert 0.3 < gain.low < gain.mean < gain.high < 0.45
+
+
+def test_no_difference_has_an_interval_around_zero() -> None:
+    gain = paired_gain([0.0, 1.0] * 50, [1.0, 0.0] * 50, 500, seed=0)
+    assert gain.mean == 0
+    assert gain.low < 0 < gain.high
+
+
+def test_pairing_removes_the_difference_between_prompts() -> None:
+    before = [i / 100 for i in range(90)]
+    gain = paired_gain(before, [value + 0.1 for value in before], 500, seed=0)
+    assert gain.high - gain.low < 1e-12
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_claims() -> None:
+    stream = random.Random(1)
+    covered = 0
+    for trial in range(200):
+        after = [stream.gauss(0.1, 1) for _ in range(40)]
+        gain = paired_gain([0.0] * 40, after, 300, seed=trial, confidence=0.9)
+        covered += gain.low <= 0.1 <= gain.high
+    assert 0.8 <= covered / 200 <= 0.97
+
+
+def test_the_interval_depends_on_the_seed_only() -> None:
+    args = ([0.0, 1.0, 0.5, 0.2], [1.0, 0.0, 0.7, 0.9], 200)
+    assert paired_gain(*args, seed=3) == paired_gain(*args, seed=3)
+    assert paired_gain(*args, seed=3) != paired_gain(*args, seed=4)
+
+
+@pytest.mark.parametrize(("before", "after"), [([], []), ([1.0], [1.0, 0.0])])
+def test_what_cannot_be_paired_is_an_error(before: list[float], after: list[float]) -> None:
+    with pytest.raises(ValueError, match="cannot pair"):
+        paired_gain(before, after, 100, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "p"), [(0, 0, 1.0), (5, 0, 2 / 32), (3, 3, 1.0), (8, 2, 112 / 1024), (1, 0, 1.0)]
+)
+def test_worked_numbers_of_mcnemar(gained: int, lost: int, p: float) -> None:
+    before = [False] * gained + [True] * lost + [True] * 4
+    after = [True] * gained + [False] * lost + [True] * 4
+    assert mcnemar(before, after) == pytest.approx(p)
+    assert mcnemar(after, before) == pytest.approx(p)
+
+
+def test_the_summary_averages_prompts_not_samples() -> None:
+    found = summarise([result("a", 1, 1, 0, 0), result("b", None, None, None, 0, greedy=0)], k=4)
+    assert found["pass_at_1"] == 0.25
+    assert found["greedy"] == 0.5
+    assert found["unscorable_share"] == 3 / 8
+
+
+def test_pass_at_k_is_taken_over_prompts_with_k_scorable_samples() -> None:
+    found = summarise([result("a", 1, 0, 0, 0), result("b", None, 0, 0, 0)], k=4)
+    assert found["pass_at_k"] == 1
+
+
+def test_partial_credit_counts_for_pass_at_1_but_not_as_a_right_sample() -> None:
+    found = summarise([result("a", 0.5, 0.5)], k=2)
+    assert (found["pass_at_1"], found["pass_at_k"]) == (0.5, 0)
+
+
+def test_a_figure_without_a_scorable_sample_is_null_not_zero() -> None:
+    found = summarise([result("a", None, None, greedy=None)], k=2)
+    assert (found["pass_at_1"], found["pass_at_k"], found["greedy"]) == (None, None, None)
+
+
+def test_lengths_and_truncation_are_over_samples() -> None:
+    found = summarise([PromptResult("a", "f", 1, (1, 0), 1, (4, 8), (False, True))], k=2)
+    assert (found["length_mean"], found["truncated_share"]) == (6, 0.5)
+
+
+def test_slices_by_family_and_difficulty() -> None:
+    results = [result("a", 1, 1, family="add", level=1), result("b", 0, 0, family="sub", level=2, greedy=0)]
+    found = summarise(results, k=2)
+    assert found["families"] == {
+        "add": {"prompts": 1, "pass_at_1": 1, "greedy": 1},
+        "sub": {"prompts": 1, "pass_at_1": 0, "greedy": 0},
+    }
+    assert list(found["difficulty"]) == ["1", "2"]
+
+
+def test_the_comparison_has_every_figure_of_the_evaluation_file() -> None:
+    before = [result(str(i), 0, 0, 0, 1, greedy=0) for i in range(20)]
+    after = [result(str(i), 1, 1, 1, 1) for i in range(20)]
+    found = compare(before, after, SETTINGS, seed=0)
+    assert set(found) == {"prompts", "samples", "k", "sft", "trained", "gain", "greedy_gain"}
+    assert found["gain"] == {"mean": 0.75, "low": 0.75, "high": 0.75, "confidence": 0.95}
+    assert found["greedy_gain"]["mean"] == 1
+    assert found["greedy_gain"]["mcnemar_p"] == pytest.approx(2 / 2**20)
+    assert dump_json(found) == dump_json(compare(before, after, SETTINGS, seed=0))
+
+
+def test_a_prompt_that_is_unscorable_on_one_side_is_left_out_of_the_gain() -> None:
+    before = [result("a", 0, 0, 0, 0), result("b", None, None, None, None)]
+    after = [result("a", 1, 1, 1, 1), result("b", 0, 0, 0, 0)]
+    assert compare(before, after, SETTINGS, seed=0)["gain"]["mean"] == 1
+
+
+def test_a_gain_that_no_prompt_defines_is_null() -> None:
+    nothing = [result("a", None, None, None, None, greedy=None)]
+    found = compare(nothing, nothing, SETTINGS, seed=0)
+    assert (found["gain"], found["greedy_gain"]) == (None, None)
+
+
+def test_other_prompts_cannot_be_compared() -> None:
+    with pytest.raises(ValueError, match="same prompts"):
+        compare([result("a", 1)], [result("b", 1)], SETTINGS, seed=0)
+
+
+def test_a_result_needs_one_entry_per_sample() -> None:
+    with pytest.raises(ValueError, match="one entry per sample"):
+        PromptResult("a", "f", 1, (1, 0), 1, (4,), (False, False))

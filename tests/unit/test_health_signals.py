@@ -1,0 +1,96 @@
+"""The signals of a step: what they count, and what they leave out."""
+
+import math
+
+import pytest
+
+from components.health import SIGNALS, step_signals
+from components.types import Completion, FinishReason, Group, Prompt, Score
+
+
+def completion(tokens: int, finish: FinishReason = "stop") -> Completion:
+    return Completion(tuple(range(tokens)), (0.0,) * tokens, finish, "")
+
+
+def group(*accuracies: float | None, lengths: tuple[int, ...] = (), penalty: float = 0.0) -> Group:
+    scores = tuple(
+        Score(None, unscorable="timeout") if a is None else Score(a, {"overlong": penalty}) for a in accuracies
+    )
+    sizes = lengths or (4,) * len(scores)
+    return Group(Prompt("p", "q", "a", "s"), (1,), tuple(completion(n) for n in sizes), scores)
+
+
+def test_zero_variance_splits_into_all_right_and_all_wrong() -> None:
+    found = step_signals([group(1, 1), group(0, 0), group(0, 0), group(1, 0)], [], {}, 1)
+    assert found["zero_variance_share"] == 0.75
+    assert found["all_right_share"] == 0.25
+    assert found["all_wrong_share"] == 0.5
+
+
+def test_a_constant_partial_credit_is_zero_variance_but_neither_right_nor_wrong() -> None:
+    found = step_signals([group(0.5, 0.5)], [], {}, 1)
+    assert (found["zero_variance_share"], found["all_right_share"], found["all_wrong_share"]) == (1, 0, 0)
+
+
+def test_unscorable_completions_are_neither_right_nor_wrong() -> None:
+    found = step_signals([group(1, None), group(None, None)], [], {}, 1)
+    assert found["accuracy"] == 1
+    assert found["unscorable_share"] == 0.75
+    assert found["all_wrong_share"] == 0
+    assert found["zero_variance_share"] == 1
+
+
+def test_reward_is_shaped_and_accuracy_is_raw() -> None:
+    found = step_signals([group(1, 0, penalty=-0.25)], [], {}, 1)
+    assert found["accuracy"] == 0.5
+    assert found["reward"] == 0.25
+
+
+def test_signals_describe_the_sampled_groups_and_count_the_trained_ones() -> None:
+    sampled = [group(1, 0), group(0, 0), group(0, 0)]
+    found = step_signals(sampled, sampled[:1], {}, 3)
+    assert (found["groups_sampled"], found["groups_trained"], found["attempts"]) == (3, 1, 3)
+    assert found["accuracy"] == pytest.approx(1 / 6)
+
+
+def test_lengths_are_split_by_outcome() -> None:
+    found = step_signals([group(1, 0, None, 1, lengths=(2, 10, 50, 4))], [], {}, 1)
+    assert found["length_right"] == 3
+    assert found["length_wrong"] == 10
+    assert found["length_mean"] == 16.5
+
+
+def test_the_95th_percentile_is_a_length_that_occurred() -> None:
+    found = step_signals([group(*[0.0] * 20, lengths=tuple(range(1, 21)))], [], {}, 1)
+    assert found["length_p95"] == 19
+
+
+def test_truncated_counts_completions_that_hit_the_limit() -> None:
+    g = group(1, 0)
+    cut = Group(g.prompt, g.prompt_ids, (completion(4, "length"), completion(4)), g.scores)
+    assert step_signals([cut], [], {}, 1)["truncated_share"] == 0.5
+
+
+def test_a_mean_of_nothing_does_not_exist() -> None:
+    found = step_signals([group(None, None)], [], {}, 1)
+    assert {"reward", "accuracy", "zero_variance_share", "length_right"}.isdisjoint(found)
+    assert found["unscorable_share"] == 1
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_value_that_is_not_finite_is_left_out_and_counted(bad: float) -> None:
+    found = step_signals([group(1, 0)], [], {"loss": bad, "entropy": 0.4, "nonfinite": 2.0}, 1)
+    assert "loss" not in found
+    assert found["entropy"] == 0.4
+    assert found["nonfinite"] == 3
+
+
+def test_an_undocumented_signal_is_an_error() -> None:
+    with pytest.raises(ValueError, match="entrpy"):
+        step_signals([group(1, 0)], [], {"entrpy": 0.4}, 1)
+
+
+def test_every_group_signal_is_documented_and_within_its_range() -> None:
+    found = step_signals([group(1, 0, None), group(1, 1), group(0, 0)], [group(1, 0)], {}, 2)
+    assert set(found) - {"nonfinite"} == {name for name, signal in SIGNALS.items() if signal.source == "groups"}
+    assert all(SIGNALS[name].low <= value <= SIGNALS[name].high for name, value in found.items())

@@ -1,0 +1,193 @@
+"""The page as a whole, on fabricated runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import report_fixture as fixture
+
+from components.errors import InputError
+from components.files import write_json, write_jsonl, write_text
+from components.layout import Layout
+from components.report import load_run, render
+from components.stages.report import run
+
+APPROVE = "evenkeel approve"
+
+
+def page(layout: Layout, *overrides: str) -> str:
+    return render(load_run(fixture.settings("train.steps=60", *overrides), layout)).replace("\u00a0", " ")
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return page(fixture.healthy(tmp_path_factory.mktemp("healthy")))
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return page(fixture.stopped(tmp_path_factory.mktemp("stopped")), "triage.override=to see")
+
+
+def test_a_passed_run_says_in_one_sentence_what_was_gained_and_how_to_approve(healthy: str) -> None:
+    assert "Gate passed: a candidate awaits approval" in healthy
+    assert (
+        "pass@1 on 512 held-out prompts rose from 33.1 % to 88.4 % (+55.3 points, 95 % interval +52.1 to +58.2)."
+    ) in healthy
+    assert f"evenkeel approve {fixture.DIGEST[:12]} --by NAME" in healthy
+    assert "Missing from this page" not in healthy
+
+
+def test_a_stopped_run_names_the_rule_the_override_and_what_is_missing_and_cannot_be_approved(stopped: str) -> None:
+    assert "Gate failed: nothing to approve" in stopped
+    assert "The health rule advantage_collapse stopped training after 23 of 60 steps" in stopped
+    assert "was overridden. Reason given: “to see &lt;b&gt;what&lt;/b&gt; happens”" in stopped
+    assert "No evaluation (<code>out/evaluation.json</code>): the rule advantage_collapse stopped training" in stopped
+    assert APPROVE not in stopped
+
+
+def test_a_refused_run_says_why_and_which_parts_it_kept_from_running(tmp_path: Path) -> None:
+    text = page(fixture.refused(tmp_path))
+    assert "Refused before training: nothing to approve" in text
+    assert "96.1% of groups of 8 would have zero variance" in text
+    for path in ("out/train/records.jsonl", "out/train.json", "out/evaluation.json"):
+        assert f"(<code>{path}</code>): triage refused the SFT checkpoint" in text
+    assert "19 rules configured, none has watched yet" in text
+    assert APPROVE not in text
+
+
+def test_a_run_of_which_nothing_exists_still_gives_a_page(tmp_path: Path) -> None:
+    text = page(Layout(tmp_path))
+    assert "Unfinished run: nothing to approve" in text
+    assert "The stage data has not finished." in text
+    assert "the stage data, which comes before gate, has not finished" in text
+
+
+def test_checkpoints_that_differ_between_stages_are_never_approvable(tmp_path: Path) -> None:
+    layout = fixture.healthy(tmp_path)
+    gate = load_run(fixture.settings(), layout).gate
+    write_json(layout.gate, {**(gate or {}), "checkpoint_sha256": "0" * 64})
+    text = page(layout)
+    assert "Do not approve" in text
+    assert f"train {fixture.DIGEST[:12]}, evaluate {fixture.DIGEST[:12]}, gate 000000000000" in text
+    assert APPROVE not in text
+
+
+def test_a_gate_that_could_not_decide_names_the_checks_that_are_open(tmp_path: Path) -> None:
+    layout = fixture.healthy(tmp_path)
+    fixture.gate(layout, "inconclusive", [("health", "pass", "quiet"), ("gain", "inconclusive", "too few prompts")])
+    text = page(layout)
+    assert "Gate inconclusive: nothing to approve yet" in text
+    assert "Inconclusive: gain. pass@1 on 512 held-out prompts rose" in text
+    assert APPROVE not in text
+
+
+@pytest.mark.parametrize("name", ["evaluation", "records", "train_metrics", "triage"])
+def test_a_passed_gate_without_its_evidence_is_not_approvable(tmp_path: Path, name: str) -> None:
+    layout = fixture.healthy(tmp_path)
+    getattr(layout, name).unlink()
+    text = page(layout)
+    assert "Gate passed, but evidence is missing" in text
+    assert APPROVE not in text
+
+
+def test_equal_runs_give_equal_bytes_wherever_they_are(tmp_path: Path) -> None:
+    pages = []
+    for name in ("here", "elsewhere"):
+        layout = fixture.healthy(tmp_path / name)
+        run(fixture.settings(), layout)
+        pages.append(layout.report.read_bytes())
+    assert pages[0] == pages[1]
+    assert str(tmp_path).encode() not in pages[0]
+
+
+def test_the_page_loads_nothing_and_runs_nothing(healthy: str, stopped: str) -> None:
+    for text in (healthy, stopped):
+        assert "default-src 'none'" in text
+        assert not re.search(
+            r"<(script|img|link|iframe|object|embed|image)\b|\bon\w+=|@import|url\((?!#)|https?:", text
+        )
+
+
+class Outline(HTMLParser):
+    """Collects ids, and the fragments that point at them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for key, value in attrs:
+            if key == "id" and value:
+                self.ids.append(value)
+            elif value and (found := re.fullmatch(r"(?:url\()?#([^)]+)\)?", value)):
+                self.targets.append(found[1])
+
+
+def test_every_id_is_unique_and_every_reference_inside_the_page_has_a_target(healthy: str) -> None:
+    outline = Outline(healthy)
+    assert len(outline.ids) == len(set(outline.ids))
+    assert len(outline.targets) > 20
+    assert set(outline.targets) <= set(outline.ids)
+
+
+def test_what_a_model_wrote_is_shown_as_text_and_never_as_markup(tmp_path: Path) -> None:
+    layout = fixture.healthy(tmp_path)
+    hostile = "<script>alert(1)</script>\u202eabc\x1b[31m"
+    row = fixture.sample(1) | {"family": "<i>$x_1$", "trained": {"text": hostile, "accuracy": None}}
+    write_jsonl(layout.samples, [row])
+    text = page(layout)
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;\\u202eabc\\u001b[31m" in text
+    assert "&lt;i&gt;$x_1$" in text
+    assert "? unscorable" in text
+
+
+def test_plots_carry_no_colour_of_their_own_so_that_the_theme_decides(healthy: str) -> None:
+    plots = re.findall(r"<figure.*?</figure>", healthy, flags=re.DOTALL)
+    assert len(plots) == 12
+    assert not [plot for plot in plots if re.search(r"(?:fill|stroke): #", plot)]
+
+
+def test_every_verdict_is_marked_in_every_plot_with_its_number(stopped: str) -> None:
+    for plot in re.findall(r"<figure.*?</figure>", stopped, flags=re.DOTALL):
+        marks = re.findall(r"fill: var\(--(amber|red)\)[^>]*>(\d+)</text>", plot)
+        assert marks == [("amber", "1"), ("red", "2")]
+
+
+def test_signals_that_were_not_recorded_leave_no_empty_plot(tmp_path: Path) -> None:
+    layout = fixture.healthy(tmp_path)
+    records = load_run(fixture.settings(), layout).records or []
+    bare = [replace(row, signals={k: v for k, v in row.signals.items() if k != "kl_ref"}) for row in records]
+    write_jsonl(layout.records, [row.to_dict() for row in bare])
+    text = page(layout)
+    assert 'id="plot-kl"' not in text
+    assert "Not recorded in this run: KL to the SFT checkpoint." in text
+
+
+def test_a_run_of_a_single_step_can_be_drawn(tmp_path: Path) -> None:
+    layout = fixture.start(tmp_path)
+    write_json(layout.triage, fixture.triage(accept=True))
+    fixture.train(layout, steps=1, verdicts=[])
+    assert 'id="plot-entropy"' in page(layout)
+
+
+def test_the_validation_page_is_linked_relative_to_the_report(healthy: str) -> None:
+    assert '<a href="data/validation.html">' in healthy
+
+
+def test_a_malformed_output_is_an_error_that_names_file_and_key(tmp_path: Path) -> None:
+    layout = fixture.refused(tmp_path)
+    write_json(layout.gate, {"result": "pass"})
+    with pytest.raises(InputError, match="lacks checks, checkpoint_sha256") as caught:
+        load_run(fixture.settings(), layout)
+    assert caught.value.where == str(layout.gate)
+    write_text(layout.gate, "{")
+    with pytest.raises(InputError, match="not valid JSON"):
+        load_run(fixture.settings(), layout)

@@ -1,0 +1,157 @@
+"""The parts of the page: words, samples, settings, tables, plots."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import report_fixture as fixture
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components.config import Settings
+from components.health import SIGNALS
+from components.report import palette
+from components.report.attention import attention
+from components.report.changes import differences
+from components.report.health import figures, watches
+from components.report.load import load_run
+from components.report.panels import PANELS
+from components.report.plots import LABEL_GAP, Label, spread
+from components.report.samples import choose, outcome, tally
+from components.report.tables import changes_by_slice, triage_limits
+from components.report.verdict import gain_sentence
+from components.report.words import number, percent, points, visible
+from components.types import Verdict
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "–"), (0.0, "0"), (1032448, "1,032,448"), (0.4421, "0.442"), (-2.5, "−2.5"), (2.1e-7, "2.1·10⁻⁷")],
+)
+def test_numbers_have_three_digits_and_what_was_not_measured_is_a_dash(value: float | None, shown: str) -> None:
+    assert number(value) == shown
+
+
+def test_shares_are_per_cent_and_differences_are_signed_points() -> None:
+    assert percent(0.3312) == "33.1\u00a0%"
+    assert points(0.553) == "+55.3"
+    assert points(-0.0551) == "−5.5"
+    assert points(-0.0001) == "0.0"
+
+
+def test_invisible_and_reordering_characters_are_spelled_out() -> None:
+    assert visible("a\u202eb\u200bc\x00\nd\te") == "a\\u202eb\\u200bc\\u0000\nd\te"
+
+
+def test_long_text_says_how_much_of_it_is_not_shown() -> None:
+    assert visible("x" * 1200, limit=200) == "x" * 200 + " … [1,000 more characters]"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verb"), [(0.01, 0.2, "rose"), (-0.2, -0.01, "fell"), (-0.01, 0.2, "shows no clear change:")]
+)
+def test_a_gain_counts_as_a_change_only_where_its_interval_excludes_zero(
+    tmp_path: Path, low: float, high: float, verb: str
+) -> None:
+    run = load_run(fixture.settings(), fixture.healthy(tmp_path))
+    assert run.evaluation is not None
+    run.evaluation["gain"] |= {"low": low, "high": high}
+    assert f"held-out prompts {verb} from" in gain_sentence(run)
+
+
+def test_attention_names_families_that_got_worse_and_verdicts_and_quarantine(tmp_path: Path) -> None:
+    facts = " ".join(attention(load_run(fixture.settings(), fixture.healthy(tmp_path)))).replace("\u00a0", " ")
+    assert "pass@1 fell in family comparison: 68.7 % to 63.2 % (85 prompts)." in facts
+    assert "1 health verdict: entropy_halved (warn, step 42)." in facts
+    assert "3 of 16,000 data rows are in quarantine." in facts
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "name"),
+    [(0.0, 1.0, "fixed"), (1.0, 0.0, "broken"), (0.0, 0.0, "still wrong"), (1.0, 1.0, "still right"),
+     (1.0, None, "broken"), (None, 1.0, "fixed"), (0.5, 0.5, "still wrong")],
+)  # fmt: skip
+def test_only_full_accuracy_counts_as_right(before: float | None, after: float | None, name: str) -> None:
+    assert outcome(before, after) == name
+
+
+def test_samples_show_every_outcome_and_not_only_the_good_ones() -> None:
+    rows = [fixture.sample(number) for number in range(60)]
+    shown = [sample.outcome for sample in choose(rows)]
+    assert shown == ["fixed"] * 3 + ["broken"] * 2 + ["still wrong"] * 2 + ["still right"]
+    assert sum(tally(rows).values()) == 60
+    assert len({sample.family for sample in choose(rows)[:3]}) == 3
+
+
+def test_outcomes_that_are_rare_leave_their_room_to_the_others() -> None:
+    rows = [fixture.sample(number) for number in range(60)]
+    fixed = [row for row in rows if row["sft"]["accuracy"] == 0 and row["trained"]["accuracy"] == 1]
+    assert [sample.outcome for sample in choose(fixed)] == ["fixed"] * 8
+    assert choose([]) == []
+
+
+def test_default_settings_differ_in_nothing() -> None:
+    assert differences(Settings()) == []
+
+
+def test_changed_settings_are_listed_with_both_values_and_rules_are_left_to_their_own_table() -> None:
+    settings = fixture.settings("learner.lr=0.0005", "schedule={kind: ads}")
+    found = {change.key: (change.value, change.default) for change in differences(settings)}
+    assert found["learner.lr"] == ("0.0005", "0.0001")
+    assert found["schedule.kind"] == ("ads", "uniform")
+    assert found["schedule.band"] == ("0.17", None)
+    assert not [key for key in found if key.startswith("health.rules")]
+
+
+def test_each_triage_figure_is_held_against_the_limit_that_triage_recorded() -> None:
+    entropy, zero_variance, gap = triage_limits(fixture.triage(accept=False))
+    assert entropy.met and not zero_variance.met and not gap.met
+    assert triage_limits(None) == []
+
+
+def test_difficulty_levels_are_in_numerical_order() -> None:
+    half = {"difficulty": {str(level): {"prompts": 1, "pass_at_1": 0.5, "greedy": 0.5} for level in (10.0, 2.0, 1.0)}}
+    rows = changes_by_slice({"sft": half, "trained": half}, "difficulty")
+    assert [row.name for row in rows] == ["1.0", "2.0", "10.0"]
+
+
+def test_a_verdict_shows_the_last_values_that_it_saw_and_says_when_one_is_missing() -> None:
+    assert figures(Verdict("r", "warn", 3, "why", {"entropy": [1.0, 0.5, None]})) == ["entropy 1, 0.5, –"]
+    assert figures(Verdict("r", "warn", 9, "why", {"loss": [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]})) == ["loss … 5, 4, 3, 2, 1"]
+
+
+def test_rules_that_never_spoke_are_known_as_silent() -> None:
+    verdicts = [Verdict("nonfinite", "stop", 3, "why")]
+    spoke = {watch.name: watch.spoke for watch in watches(fixture.settings(), verdicts)}
+    assert spoke.pop("nonfinite") == 1
+    assert set(spoke.values()) == {0}
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=5))
+def test_labels_never_cover_each_other_and_keep_their_order(heights: list[float]) -> None:
+    labels = [Label(height, str(index), "ink") for index, height in enumerate(heights)]
+    placed = spread(labels)
+    assert [label.text for label in placed] == [label.text for label in sorted(labels, key=lambda item: item.height)]
+    assert all(b.height - a.height >= LABEL_GAP - 1e-9 for a, b in pairwise(placed))
+    assert placed[-1].height <= 1 + 1e-9
+
+
+def test_panels_plot_signals_that_a_training_step_records() -> None:
+    assert {item.signal for panel in PANELS.values() for item in panel.series} <= set(SIGNALS)
+
+
+@pytest.mark.parametrize("theme", [0, 1])
+def test_text_colours_are_readable_on_the_page_in_both_themes(theme: int) -> None:
+    page = luminance(palette.ROLES["page"][theme])
+    for role in ("ink", "muted", "blue", "orange", "green", "purple", "red", "amber"):
+        light, dark = sorted((luminance(palette.ROLES[role][theme]), page), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, role
+
+
+def luminance(colour: str) -> float:
+    """WCAG relative luminance."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -1,0 +1,146 @@
+"""What counts as right, and what length costs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components.config import training
+from components.rewards import VERIFIERS, build_verifier
+from components.rewards.exact import ExactVerifier
+from components.rewards.numeric import NumericVerifier, numbers
+from components.rewards.shaping import soft_overlong
+from components.types import Prompt
+
+
+def prompt(answer: str) -> Prompt:
+    return Prompt(id="p", text="?", answer=answer, solution="")
+
+
+@pytest.mark.parametrize(
+    ("text", "accuracy"),
+    [
+        ("6*7=42#42", 1.0),
+        ("6*7=42# 42 \n", 1.0),
+        ("#41#42", 1.0),  # the last marker counts
+        ("#42#41", 0.0),
+        ("#42.0", 0.0),
+        ("42", 0.0),  # no marker: no answer, which is wrong
+        ("#", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_exact_compares_what_follows_the_last_marker(text, accuracy):
+    assert ExactVerifier(marker="#").accuracy(prompt("42"), text) == accuracy
+
+
+def test_an_empty_marker_takes_the_whole_text():
+    assert ExactVerifier(marker="").accuracy(prompt("forty-two"), " forty-two ") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("72", 72),
+        ("-3", -3),
+        ("\u22123", -3),
+        ("+3", 3),
+        ("1,234,567", 1_234_567),
+        ("$1,234.50", Fraction(2469, 2)),
+        ("-$5", -5),
+        ("$-5", -5),
+        ("$ 5", 5),
+        ("50%", 50),
+        ("12.", 12),
+        (".5", Fraction(1, 2)),
+        ("1/2", Fraction(1, 2)),
+        ("-3 / 4", Fraction(-3, 4)),
+        ("6.02e3", 6020),
+        ("1E-2", Fraction(1, 100)),
+        ("10-3", 3),  # an operator, not a sign: the last number is 3
+        ("(2)-3", 3),
+    ],
+)
+def test_numbers_are_read_however_they_are_written(text, value):
+    assert numbers(text)[-1] == value
+
+
+@pytest.mark.parametrize("text", ["", "none", "-", "$", "1/0", "e", "..."])
+def test_what_is_no_number_is_not_read_as_one(text):
+    assert numbers(text) == []
+
+
+@given(st.integers(-(10**30), 10**30))
+def test_integers_of_any_length_are_read_exactly_with_and_without_commas(number):
+    assert numbers(str(number)) == numbers(f"{number:,}") == [number]
+
+
+@given(st.text())
+def test_no_text_makes_the_reader_fail(text):
+    assert all(isinstance(number, Fraction) for number in numbers(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "accuracy"),
+    [
+        ("48/2 = 24\n#### 72", 1.0),
+        ("#### 72.", 1.0),
+        ("#### $72.00", 1.0),
+        ("#### 72 clips, not 70", 1.0),
+        ("#### 70\n#### 72", 1.0),
+        ("#### 72.0001", 0.0),
+        ("#### -72", 0.0),
+        ("72", 0.0),
+        ("#### clips", 0.0),
+        ("", 0.0),
+        ("#### " + "9" * 10_000, 0.0),
+    ],
+)
+def test_numeric_compares_the_number_after_the_last_marker(text, accuracy):
+    assert NumericVerifier(marker="####", tolerance=1e-6).accuracy(prompt("72"), text) == accuracy
+
+
+def test_without_a_marker_the_last_number_counts():
+    verifier = NumericVerifier(marker=None, tolerance=0)
+    assert verifier.accuracy(prompt("72"), "48 and 24 make 72 in all") == 1.0
+    assert verifier.accuracy(prompt("72"), "72 is 48 and 24") == 0.0
+
+
+def test_tolerance_is_relative_to_the_reference():
+    verifier = NumericVerifier(marker=None, tolerance=0.01)
+    assert verifier.accuracy(prompt("1000"), "1010") == 1.0
+    assert verifier.accuracy(prompt("1000"), "1011") == 0.0
+    assert verifier.accuracy(prompt("0"), "0.001") == 0.0
+
+
+def test_a_reference_that_is_not_a_number_raises():
+    with pytest.raises(ValueError, match="'blue' is not a number"):
+        NumericVerifier(marker=None, tolerance=0).accuracy(prompt("blue"), "3")
+
+
+def test_every_verifier_of_the_settings_is_registered_and_builds():
+    sections = get_args(get_args(training.Verifier)[0])
+    kinds = {section.model_fields["kind"].annotation: section for section in sections}
+    assert {get_args(kind)[0] for kind in kinds} == set(VERIFIERS)
+    for kind, section in kinds.items():
+        assert build_verifier(section(kind=get_args(kind)[0])).accuracy(prompt("1"), "#### 1") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("length", "penalty"),
+    [(0, 0.0), (16_384, 0.0), (18_432, -0.5), (20_480, -1.0), (20_481, -1.0), (22_528, -1.0)],
+)
+def test_soft_overlong_has_the_values_of_the_paper_and_a_floor(length, penalty):
+    assert soft_overlong(length, limit=20_480, cache=4_096) == penalty
+
+
+@given(st.integers(0, 200), st.integers(1, 100), st.data())
+def test_soft_overlong_never_rises_with_length_and_stays_between_minus_one_and_zero(length, limit, data):
+    cache = data.draw(st.integers(1, limit))
+    shorter, longer = soft_overlong(length, limit, cache), soft_overlong(length + 1, limit, cache)
+    assert -1 <= longer <= shorter <= 0
+    assert shorter - longer <= 1 / cache + 1e-12

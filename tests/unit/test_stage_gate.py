@@ -1,0 +1,312 @@
+"""The gate: every check on evidence that passes, that fails, and that is missing."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from components.config import Settings
+from components.config.judgement import GateSettings, HealthSettings, RuleSettings
+from components.config.training import TrainSettings
+from components.files import read_json, sha256_tree, write_json, write_jsonl
+from components.health import replay
+from components.layout import Layout
+from components.stages.gate import CHECKS, conclude, policy_sha256, run
+from components.types import GateCheck, StepRecord
+
+STEPS = 10
+RULES = {
+    "low": RuleSettings(when="entropy < 0.5", streak=3, level="warn", why="low entropy"),
+    "broken": RuleSettings(when="nonfinite > 0", level="stop", why="broken numbers"),
+}
+SETTINGS = Settings(train=TrainSettings(steps=STEPS), health=HealthSettings(rules=RULES))
+
+
+def records(**columns: Callable[[int], float]) -> list[StepRecord]:
+    signals: dict[str, Callable[[int], float]] = {"entropy": lambda _: 1.0, "nonfinite": lambda _: 0.0, **columns}
+    return [StepRecord(step, {name: value(step) for name, value in signals.items()}) for step in range(STEPS)]
+
+
+def log(layout: Layout, run_records: list[StepRecord]) -> None:
+    """The log of a run and the verdicts its monitor gave."""
+    write_jsonl(layout.records, [record.to_dict() for record in run_records])
+    write_jsonl(layout.train / "verdicts.jsonl", [verdict.to_dict() for verdict in replay(RULES, run_records)])
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A run that passes every check."""
+    layout = Layout(tmp_path)
+    checkpoint = layout.train_checkpoint
+    checkpoint.mkdir(parents=True)
+    save_file({"weight": np.zeros((2, 2), dtype=np.float32)}, checkpoint / "model.safetensors")
+    (checkpoint / "config.json").write_text(json.dumps({"model_type": "qwen3"}))
+    (checkpoint / "tokenizer.json").write_text("{}")
+    digest = sha256_tree(checkpoint)
+    log(layout, records())
+    side = {"truncated_share": 0.01, "unscorable_share": 0.0}
+    write_json(layout.validation, {"rows": 100, "quarantined": 1, "success": True})
+    write_json(layout.triage, {"verdict": "accept", "reasons": []})
+    write_json(
+        layout.train_metrics,
+        {"outcome": "completed", "steps": STEPS, "triage": "accept", "override": "", "checkpoint_sha256": digest},
+    )
+    write_json(
+        layout.evaluation,
+        {
+            "sft": side,
+            "trained": side,
+            "gain": {"mean": 0.4, "low": 0.35, "high": 0.45, "confidence": 0.95},
+            "checkpoint_sha256": digest,
+        },
+    )
+    return layout
+
+
+def judged(layout: Layout, settings: Settings = SETTINGS) -> dict[str, Any]:
+    run(settings, layout)
+    found: dict[str, Any] = read_json(layout.gate)
+    return found
+
+
+def check(layout: Layout, name: str, settings: Settings = SETTINGS) -> tuple[str, str]:
+    """Result and evidence of one check; no other check may be affected."""
+    checks = {c["name"]: c for c in judged(layout, settings)["checks"]}
+    assert [c["name"] for c in checks.values() if c["result"] != "pass"] in ([], [name])
+    return checks[name]["result"], checks[name]["evidence"]
+
+
+def edit(path: Path, value: object, *keys: str) -> None:
+    tree = read_json(path)
+    node = tree
+    for key in keys[:-1]:
+        node = node[key]
+    if value is None:
+        del node[keys[-1]]
+    else:
+        node[keys[-1]] = value
+    write_json(path, tree)
+
+
+def test_a_healthy_run_passes_every_check(layout: Layout) -> None:
+    gate = judged(layout)
+    assert gate["result"] == "pass"
+    assert [c["name"] for c in gate["checks"]] == list(CHECKS)
+    assert gate["checkpoint_sha256"] == sha256_tree(layout.train_checkpoint)
+
+
+def test_the_same_evidence_gives_the_same_bytes_wherever_it_lies(layout: Layout, tmp_path: Path) -> None:
+    layout.evaluation.unlink()
+    judged(layout)
+    first = layout.gate.read_bytes()
+    assert str(tmp_path).encode() not in first
+    judged(layout)
+    assert layout.gate.read_bytes() == first
+
+
+# --- missing evidence is a fail, never a default
+
+
+@pytest.mark.parametrize(
+    ("part", "failed"),
+    [
+        ("validation", {"data validated"}),
+        ("triage", {"triage"}),
+        ("train_metrics", {"triage", "training completed", "same checkpoint"}),
+        ("evaluation", {"held-out gain", "truncated", "unscorable", "same checkpoint"}),
+        ("records", {"training health", "training completed"}),
+    ],
+)
+def test_a_missing_file_fails_the_checks_that_need_it(layout: Layout, part: str, failed: set[str]) -> None:
+    getattr(layout, part).unlink()
+    gate = judged(layout)
+    assert gate["result"] == "fail"
+    found = {c["name"]: c["evidence"] for c in gate["checks"] if c["result"] == "fail"}
+    assert set(found) == failed
+    assert all("file not found" in evidence for evidence in found.values())
+
+
+def test_without_any_evidence_every_check_fails(tmp_path: Path) -> None:
+    gate = judged(Layout(tmp_path))
+    assert {c["result"] for c in gate["checks"]} == {"fail"}
+    assert gate["checkpoint_sha256"] is None
+
+
+@pytest.mark.parametrize(
+    ("part", "keys", "name"),
+    [
+        ("validation", ("success",), "data validated"),
+        ("validation", ("rows",), "data validated"),
+        ("triage", ("verdict",), "triage"),
+        ("train_metrics", ("outcome",), "training completed"),
+        ("train_metrics", ("steps",), "training completed"),
+        ("train_metrics", ("checkpoint_sha256",), "same checkpoint"),
+        ("evaluation", ("gain",), "held-out gain"),
+        ("evaluation", ("gain", "low"), "held-out gain"),
+        ("evaluation", ("trained", "truncated_share"), "truncated"),
+        ("evaluation", ("trained", "unscorable_share"), "unscorable"),
+        ("evaluation", ("sft", "unscorable_share"), "unscorable"),
+        ("evaluation", ("checkpoint_sha256",), "same checkpoint"),
+    ],
+)
+def test_a_missing_figure_fails(layout: Layout, part: str, keys: tuple[str, ...], name: str) -> None:
+    edit(getattr(layout, part), None, *keys)
+    result, evidence = check(layout, name)
+    assert result == "fail"
+    assert f"there is no {'.'.join(keys)}" in evidence
+
+
+@pytest.mark.parametrize("value", ["0.9", True, [1]])
+def test_a_figure_that_is_no_number_fails(layout: Layout, value: object) -> None:
+    edit(layout.evaluation, value, "gain", "low")
+    assert check(layout, "held-out gain")[0] == "fail"
+
+
+def test_a_figure_that_is_not_finite_fails(layout: Layout) -> None:
+    text = layout.evaluation.read_text()
+    layout.evaluation.write_text(text.replace("0.35", "NaN"))
+    assert "not a finite number" in check(layout, "held-out gain")[1]
+
+
+# --- each check
+
+
+def test_data_that_did_not_validate_fails(layout: Layout) -> None:
+    edit(layout.validation, False, "success")
+    assert check(layout, "data validated")[0] == "fail"
+
+
+def test_an_overridden_refusal_leaves_the_decision_to_a_person(layout: Layout) -> None:
+    write_json(layout.triage, {"verdict": "refuse", "reasons": ["entropy 0.1 < 0.18"]})
+    edit(layout.train_metrics, "overridden", "triage")
+    edit(layout.train_metrics, "an experiment", "override")
+    result, evidence = check(layout, "triage")
+    assert result == "inconclusive"
+    assert "entropy 0.1 < 0.18" in evidence and "an experiment" in evidence
+    assert judged(layout)["result"] == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "trained", "override"),
+    [("refuse", "accept", "reason"), ("accept", "overridden", "reason"), ("refuse", "overridden", "")],
+)
+def test_a_refusal_that_nobody_overrode_fails(layout: Layout, verdict: str, trained: str, override: str) -> None:
+    write_json(layout.triage, {"verdict": verdict, "reasons": []})
+    edit(layout.train_metrics, trained, "triage")
+    edit(layout.train_metrics, override, "override")
+    assert check(layout, "triage")[0] == "fail"
+
+
+def test_warnings_pass_and_are_named(layout: Layout) -> None:
+    log(layout, records(entropy=lambda _: 0.4))
+    assert check(layout, "training health") == ("pass", "warnings: low (step 2)")
+
+
+def test_a_stop_fails_naming_rule_and_step(layout: Layout) -> None:
+    log(layout, records(nonfinite=lambda step: float(step == 7)))
+    result, evidence = check(layout, "training health")
+    assert result == "fail"
+    assert "broken" in evidence and "step 7" in evidence
+
+
+def test_a_monitor_that_was_off_does_not_hide_a_stop(layout: Layout) -> None:
+    off = SETTINGS.model_copy(update={"health": HealthSettings(rules=RULES, enabled=False)})
+    write_jsonl(layout.train / "verdicts.jsonl", [])
+    assert check(layout, "training health", off)[0] == "inconclusive"
+    write_jsonl(layout.records, [r.to_dict() for r in records(nonfinite=lambda step: float(step == 7))])
+    assert check(layout, "training health", off)[0] == "fail"
+
+
+def test_no_rules_is_no_health(layout: Layout) -> None:
+    bare = SETTINGS.model_copy(update={"health": HealthSettings()})
+    assert check(layout, "training health", bare)[0] == "inconclusive"
+
+
+def test_a_log_whose_verdicts_do_not_replay_fails(layout: Layout) -> None:
+    log(layout, records(entropy=lambda _: 0.4))
+    write_jsonl(layout.train / "verdicts.jsonl", [])
+    result, evidence = check(layout, "training health")
+    assert result == "fail"
+    assert "does not replay: 0 verdicts while training, 1 now" in evidence
+
+
+def test_missing_verdicts_fail_even_where_nothing_was_said(layout: Layout) -> None:
+    (layout.train / "verdicts.jsonl").unlink()
+    assert check(layout, "training health") == ("fail", "verdicts: file not found")
+
+
+def test_a_run_that_was_stopped_or_is_short_fails(layout: Layout) -> None:
+    edit(layout.train_metrics, "stopped", "outcome")
+    assert check(layout, "training completed")[0] == "fail"
+    edit(layout.train_metrics, "completed", "outcome")
+    edit(layout.train_metrics, 9, "steps")
+    assert check(layout, "training completed")[0] == "fail"
+
+
+@pytest.mark.parametrize("lost", [0, 4, 9])
+def test_a_record_with_a_gap_fails(layout: Layout, lost: int) -> None:
+    log(layout, [record for record in records() if record.step != lost])
+    assert check(layout, "training completed")[0] == "fail"
+
+
+@pytest.mark.parametrize(("low", "result"), [(0.0501, "pass"), (0.05, "fail"), (-0.1, "fail")])
+def test_the_lower_end_of_the_gain_must_exceed_the_limit(layout: Layout, low: float, result: str) -> None:
+    edit(layout.evaluation, low, "gain", "low")
+    strict = SETTINGS.model_copy(update={"gate": GateSettings(min_gain=0.05)})
+    assert check(layout, "held-out gain", strict)[0] == result
+
+
+@pytest.mark.parametrize(("share", "result"), [(0.1, "pass"), (0.11, "fail")])
+def test_truncated_completions_are_limited(layout: Layout, share: float, result: str) -> None:
+    edit(layout.evaluation, share, "trained", "truncated_share")
+    assert check(layout, "truncated")[0] == result
+
+
+@pytest.mark.parametrize("side", ["sft", "trained"])
+def test_unscorable_completions_are_limited_on_both_sides(layout: Layout, side: str) -> None:
+    edit(layout.evaluation, 0.02, side, "unscorable_share")
+    assert check(layout, "unscorable")[0] == "fail"
+
+
+def test_a_checkpoint_with_a_pickle_fails_and_is_not_named_for_proposal(layout: Layout) -> None:
+    (layout.train_checkpoint / "optimizer.pt").write_bytes(b"")
+    gate = judged(layout)
+    assert gate["result"] == "fail"
+    assert gate["checkpoint_sha256"] is None
+    assert {c["name"] for c in gate["checks"] if c["result"] == "fail"} == {"checkpoint format", "same checkpoint"}
+
+
+@pytest.mark.parametrize("part", ["train_metrics", "evaluation"])
+def test_another_checkpoint_than_the_one_trained_or_evaluated_fails(layout: Layout, part: str) -> None:
+    edit(getattr(layout, part), "0" * 64, "checkpoint_sha256")
+    assert check(layout, "same checkpoint")[0] == "fail"
+
+
+def test_a_checkpoint_changed_after_its_evaluation_fails(layout: Layout) -> None:
+    save_file({"weight": np.ones((2, 2), dtype=np.float32)}, layout.train_checkpoint / "model.safetensors")
+    assert check(layout, "same checkpoint")[0] == "fail"
+
+
+# --- conclusion and policy
+
+
+def test_one_fail_outweighs_and_one_doubt_keeps_from_passing() -> None:
+    passed, doubtful, failed = (GateCheck("c", result, "") for result in ("pass", "inconclusive", "fail"))
+    assert conclude([passed, doubtful, failed]) == "fail"
+    assert conclude([passed, doubtful]) == "inconclusive"
+    assert conclude([passed, passed]) == "pass"
+    assert conclude([]) == "fail"
+
+
+def test_the_policy_digest_follows_limits_and_rules_and_nothing_else() -> None:
+    def with_(**update: Any) -> Settings:
+        return SETTINGS.model_copy(update=update)
+
+    base = policy_sha256(SETTINGS)
+    assert policy_sha256(with_(seed=7, name="other")) == base
+    assert policy_sha256(with_(gate=GateSettings(min_gain=0.1))) != base
+    assert policy_sha256(with_(health=HealthSettings(rules={"low": RULES["low"]}))) != base
