@@ -217,17 +217,27 @@ def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
             fill(staging)
             _flush_tree(staging)
             os.chmod(staging, 0o755)
-            if path.exists():
-                retired = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
-                os.replace(path, retired / path.name)
-                os.replace(staging, path)
-                shutil.rmtree(retired)
-            else:
-                os.replace(staging, path)
+            _swap_in(staging, path)
         except BaseException:
             shutil.rmtree(staging, ignore_errors=True)
             raise
         fsync_directory(path.parent)
+
+
+def _swap_in(staging: Path, path: Path) -> None:
+    """Rename ``staging`` to ``path``; what was there before goes, or comes back when the rename fails."""
+    retired = staging.with_name(f"{staging.name}.old")
+    replaces = path.exists()
+    if replaces:
+        os.replace(path, retired)
+    try:
+        os.replace(staging, path)
+    except BaseException:
+        if replaces:
+            os.replace(retired, path)
+        raise
+    if replaces:
+        shutil.rmtree(retired)
 
 
 def _flush_tree(directory: Path) -> None:

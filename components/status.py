@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from components.files import read_json, write_json
+from components.files import os_errors, read_json, write_json
 from components.layout import Layout
 
 
@@ -27,7 +27,9 @@ def _path(layout: Layout, stage: str) -> Path:
 
 def clear_status(layout: Layout, stage: str) -> None:
     """Forget how the stage ended before."""
-    _path(layout, stage).unlink(missing_ok=True)
+    path = _path(layout, stage)
+    with os_errors("remove", path):
+        path.unlink(missing_ok=True)
 
 
 def write_status(layout: Layout, stage: str, status: StageStatus) -> None:

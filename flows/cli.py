@@ -25,7 +25,7 @@ from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError
 from flows import doctor as examination
 from flows import processes, summary
 from flows.console import Display
-from flows.environment import prefect_environment
+from flows.environment import prefect_environment, start_server
 from flows.git import project_root
 from flows.plan import show_plan
 from flows.registry import decide, decision_on, project_store
@@ -78,6 +78,7 @@ def run(
 
     show_header(workspace)
     with stoppable(), Display(workspace, console):
+        start_server()
         outcome = post_training(str(config), overrides, workspace.snapshot.commit, fresh)
     summary.show_figures(console, workspace.layout)
     if outcome.candidate is None:

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import tempfile
+import tomllib
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ from components.errors import InputError
 from flows.git import EVERYTHING, git, project_root, succeeds
 
 State = Literal["ok", "warn", "fail"]
-DISTRIBUTION = "evenkeel"
 GIB = 2**30
 
 
@@ -67,7 +67,7 @@ def memory() -> Check:
 
 def packages(project: Path) -> Check:
     """Requirements that are missing, then versions that differ from the tested set."""
-    missing = [name for name in _requirements() if _installed(name) is None]
+    missing = [name for name in _requirements(project) if _installed(name) is None]
     if missing:
         return Check("packages", "fail", f"missing: {', '.join(missing)}", "pip install -c constraints.txt -e .")
     pins = re.findall(r"^([\w.\-]+)==(\S+)", (project / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
@@ -79,9 +79,9 @@ def packages(project: Path) -> Check:
     return Check("packages", "ok", f"as in constraints.txt ({len(pins)} pinned)")
 
 
-def _requirements() -> list[str]:
-    declared = map(Requirement, importlib.metadata.requires(DISTRIBUTION) or [])
-    return [r.name for r in declared if r.marker is None or r.marker.evaluate({"extra": ""})]
+def _requirements(project: Path) -> list[str]:
+    declared = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+    return [Requirement(line).name for line in declared["project"]["dependencies"]]
 
 
 def _installed(name: str) -> str | None:

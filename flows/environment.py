@@ -1,9 +1,12 @@
-"""Settings of Prefect that must be in the environment before it is imported."""
+"""Prefect for a run started by hand: its settings, which must be there before it is imported, and its server."""
 
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
+
+from components.errors import InputError
 
 
 def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
@@ -28,3 +31,24 @@ def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
     if quiet:
         wanted["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
     return {key: value for key, value in wanted.items() if key not in os.environ}
+
+
+def start_server() -> None:
+    """Wait until the Prefect server answers; a temporary one is started here.
+
+    Its process inherits a blocked SIGINT: Ctrl-C in a terminal reaches every process of the group, and a server that
+    died of it could not take down how the run ended. It ends with this process.
+
+    Raises:
+        InputError: the server does not answer.
+    """
+    from prefect.client.orchestration import get_client
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with get_client(sync_client=True) as client:
+            problem = client.api_healthcheck()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if problem:
+        raise InputError(f"the Prefect server does not answer: {problem}", where=os.environ.get("PREFECT_API_URL"))

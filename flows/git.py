@@ -42,7 +42,7 @@ class Snapshot:
 
 
 def git(directory: Path, *arguments: str, extra: Mapping[str, str] | None = None) -> str:
-    """Run Git in ``directory`` and return what it printed, stripped.
+    """Run Git in ``directory`` and return what it printed, without the last line break.
 
     Raises:
         InputError: Git is missing or refused.
@@ -62,7 +62,7 @@ def git(directory: Path, *arguments: str, extra: Mapping[str, str] | None = None
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().removeprefix("fatal: ") or f"exit code {error.returncode}"
         raise InputError(f"git {arguments[0]}: {said}", where=directory, how="`evenkeel doctor` says more") from error
-    return done.stdout.strip()
+    return done.stdout.rstrip("\n")
 
 
 def succeeds(directory: Path, *arguments: str) -> bool:

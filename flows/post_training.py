@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from prefect import flow, task
+from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from components.errors import NoCandidate
@@ -19,7 +19,7 @@ from components.stages import STAGES
 from flows.git import project_root
 from flows.processes import take_over
 from flows.registry import project_store
-from flows.stages import StageResult, reproduce
+from flows.stages import StageResult, execute, reproduce
 from flows.workspace import Workspace, locate
 
 
@@ -39,7 +39,13 @@ def run_stage(workspace: Workspace, stage: str, force: bool = False) -> StageRes
     return reproduce(workspace, stage, force=force)
 
 
-@task(name="propose", cache_policy=NO_CACHE)
+@task(name="report-refusal", task_run_name="report", cache_policy=NO_CACHE)
+def report_refusal(workspace: Workspace) -> StageResult:
+    """The report of a line that ended early."""
+    return execute(workspace, "report")
+
+
+@task(name="propose", task_run_name="propose", cache_policy=NO_CACHE)
 def propose_candidate(workspace: Workspace) -> str:
     """Put the checkpoint into the registry with its evidence; returns its digest. Proposing twice changes nothing."""
     layout, settings = workspace.layout, workspace.settings
@@ -67,11 +73,13 @@ def post_training(
     with workspace.lock():
         take_over(workspace.project)
         workspace.ensure(fresh=fresh)
-        return run_line(workspace, force=fresh)
+        outcome = run_line(workspace, force=fresh)
+    get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
+    return outcome
 
 
 def run_line(workspace: Workspace, *, force: bool) -> Outcome:
-    """Every stage in order, then the proposal. The report is written whatever the gate says."""
+    """Every stage in order, then the proposal. A report is written whatever the answer is."""
 
     def outcome(candidate: str | None, reason: str = "") -> Outcome:
         return Outcome(workspace.run_id, str(workspace.root), candidate, reason)
@@ -80,6 +88,7 @@ def run_line(workspace: Workspace, *, force: bool) -> Outcome:
         for stage in STAGES:
             run_stage(workspace, stage, force)
     except NoCandidate as refusal:
+        report_refusal(workspace)
         return outcome(None, str(refusal))
     gate = read_json(workspace.layout.gate)
     if gate["result"] == "fail":

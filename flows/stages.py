@@ -33,7 +33,7 @@ class StageFailed(EvenkeelError):
     """A stage did not succeed; carries the stage's own exit code and message."""
 
     def __init__(self, stage: str, status: StageStatus, log: Path) -> None:
-        super().__init__(f"stage {stage} failed: {status.message}", where=log)
+        super().__init__(f"stage {stage} failed: {status.message}\n  log:   {log}")
         self.exit_code = status.exit_code
 
 
@@ -60,6 +60,19 @@ def reproduce(workspace: Workspace, stage: str, *, force: bool = False) -> Stage
         NoCandidate: the stage's answer is no.
         StageFailed: anything else that stopped it.
     """
+    return _run(workspace, stage, ["dvc", "repro", "--single-item", *(["--force"] if force else []), stage])
+
+
+def execute(workspace: Workspace, stage: str) -> StageResult:
+    """Execute one stage on whatever is there, outside DVC, which would ask for every stage before it.
+
+    Raises:
+        StageFailed: it did not succeed.
+    """
+    return _run(workspace, stage, ["components", stage, "--config", "params.yaml"])
+
+
+def _run(workspace: Workspace, stage: str, module: list[str]) -> StageResult:
     began = time.monotonic()
 
     def report(state: StageState) -> StageResult:
@@ -69,10 +82,9 @@ def reproduce(workspace: Workspace, stage: str, *, force: bool = False) -> Stage
 
     report("running")
     clear_status(workspace.layout, stage)
-    command = [sys.executable, "-m", "dvc", "repro", "--single-item", *(["--force"] if force else []), stage]
     log = workspace.log(stage)
     log_start = log.stat().st_size if log.exists() else 0
-    code = run(command, cwd=workspace.root, env=environment(workspace), log=log)
+    code = run([sys.executable, "-m", *module], cwd=workspace.root, env=environment(workspace), log=log)
     status = read_status(workspace.layout, stage)
     if code == 0:
         return report("done" if status else "cached")

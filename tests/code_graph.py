@@ -20,7 +20,7 @@ def modules(package: str) -> dict[str, Path]:
 
 @cache
 def imports(path: Path) -> frozenset[str]:
-    """Absolute dotted names that a file imports, type-checking imports left out; ``from a import b`` gives a and a.b."""
+    """Dotted names that a file imports, those for type checkers left out; ``from a import b`` gives a and a.b."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     skipped = {node for block in ast.walk(tree) if _types_only(block) for node in ast.walk(block)}
     names: set[str] = set()

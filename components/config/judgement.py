@@ -40,7 +40,9 @@ class GateSettings(Section):
     """Stage `gate`: what a checkpoint must show before a person is asked."""
 
     min_gain: float = Field(0.0, description="Lower end of the 95 % interval of the pass@1 gain must exceed this.")
-    max_truncated: float = Field(0.1, ge=0, le=1, description="Share of test completions that may hit the length limit.")
+    max_truncated: float = Field(
+        0.1, ge=0, le=1, description="Share of test completions that may hit the length limit."
+    )
     max_unscorable: float = Field(0.01, ge=0, le=1)
 
 

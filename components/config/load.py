@@ -32,8 +32,7 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Settings:
         apply_override(tree, override)
     health = tree.setdefault("health", {})
     if isinstance(health, dict) and "rules" not in health:
-        name = health.get("rules_file", "default")
-        health["rules"] = read_rules(path.parent / "health" / f"{name}.yaml")
+        health["rules"] = read_rules(find_rules(path, str(health.get("rules_file", "default"))))
     return validate(tree, where=str(path))
 
 
@@ -47,6 +46,13 @@ def read_tree(path: Path, _seen: tuple[Path, ...] = ()) -> Tree:
     for base in [bases] if isinstance(bases, str) else bases:
         merged = merge(merged, read_tree(path.parent / base, (*_seen, path.resolve())))
     return merge(merged, tree)
+
+
+def find_rules(config: Path, name: str) -> Path:
+    """``health/<name>.yaml`` beside the configuration or in the nearest folder above it that has one."""
+    folders = config.resolve().parents
+    candidates = [folder / "health" / f"{name}.yaml" for folder in folders]
+    return next((path for path in candidates if path.is_file()), config.parent / "health" / f"{name}.yaml")
 
 
 def read_rules(path: Path) -> Tree:
@@ -76,11 +82,12 @@ def _read_mapping(path: Path) -> Tree:
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
     """Deep merge; ``above`` wins. A section whose ``kind`` changes starts afresh instead of inheriting foreign keys."""
+    if "kind" in above and above["kind"] != below.get("kind"):
+        return dict(above)
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
-        same_kind = isinstance(old, dict) and isinstance(value, dict) and value.get("kind", old.get("kind")) == old.get("kind")
-        merged[key] = merge(old, value) if same_kind and isinstance(old, dict) else value
+        merged[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
     return merged
 
 
@@ -96,7 +103,7 @@ def apply_override(tree: Tree, override: str) -> None:
     *parents, last = key.split(".")
     node = tree
     for parent in parents:
-        child = node.setdefault(parent, {})
+        child = node[parent] = {} if node.get(parent) is None else node[parent]
         if not isinstance(child, dict):
             raise InputError(f"{parent!r} in {key!r} is a value, not a section", where="--set")
         node = child

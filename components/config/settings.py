@@ -71,6 +71,16 @@ def _problems(s: Settings) -> list[str]:
         )
     if isinstance(s.schedule, AdsSchedule) and s.schedule.active > s.clusters.k:
         found.append(f"schedule.active ({s.schedule.active}) cannot exceed clusters.k ({s.clusters.k})")
+    if isinstance(s.schedule, AdsSchedule) and s.schedule.alpha == 1 and s.schedule.min_prob == 0:
+        found.append(
+            "schedule.alpha 1 with schedule.min_prob 0 never draws a cluster again once nothing in it was right; "
+            "lower the one or raise the other"
+        )
+    if s.triage.samples < s.rollout.group_size:
+        found.append(
+            f"triage.samples ({s.triage.samples}) must be at least rollout.group_size ({s.rollout.group_size}): "
+            "zero-variance groups are counted at the size that training uses"
+        )
     if s.learner.updates_per_step > s.train.prompts_per_step:
         found.append("learner.updates_per_step cannot exceed train.prompts_per_step: an update needs a group")
     if s.objective.advantage.std == "none" and s.objective.aggregation == "sequence_mean":

@@ -36,6 +36,7 @@ class AdsSchedule(Section):
     )
     reset_steps: int = Field(0, ge=0, description="Steps between resets to the easiest window; 0 never resets.")
 
+
 Schedule = Annotated[UniformSchedule | AdsSchedule, Field(discriminator="kind")]
 
 
@@ -73,7 +74,9 @@ class NumericVerifier(Section):
     """The number after the marker (or the last number) equals the reference number."""
 
     kind: Literal["numeric"]
-    marker: str | None = Field("####", description="The answer is the number after the last marker; null: the last one.")
+    marker: str | None = Field(
+        "####", description="The answer is the number after the last marker; null: the last one."
+    )
     tolerance: float = Field(1e-6, ge=0, description="Relative tolerance.")
 
 
@@ -158,7 +161,7 @@ class LearnerSettings(Section):
     weight_decay: float = Field(0.0, ge=0)
     grad_clip: float = Field(1.0, gt=0)
     updates_per_step: int = Field(1, ge=1, description="Optimizer updates per rollout batch (mini-batches of groups).")
-    micro_batch_tokens: int = Field(16384, ge=64, description="Padded tokens of one forward and backward pass.")
+    micro_batch_tokens: int = Field(4096, ge=64, description="Padded tokens of one forward and backward pass.")
 
 
 class TrainSettings(Section):

@@ -19,7 +19,10 @@ class Learner(ABC):
 
     @abstractmethod
     def step(self, batch: Batch, seed: int) -> dict[str, float]:
-        """Update on a batch whose ``old_logp`` is set; returns the update's signals."""
+        """Update on a batch and return the update's signals.
+
+        ``old_logp`` is the learner's own: recomputed with the weights from before the first update.
+        """
 
     @abstractmethod
     def weights(self) -> dict[str, Tensor]:

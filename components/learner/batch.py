@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -27,8 +27,9 @@ class Batch:
     response_mask: Tensor  # [B, R] bool
     advantages: Tensor  # [B, R]
     rollout_logp: Tensor  # [B, R]
-    old_logp: Tensor | None = None  # [B, R]
+    old_logp: Tensor | None = None  # [B, R]; set by the learner
     ref_logp: Tensor | None = None  # [B, R]
+    weights: Tensor | None = None  # [B, R], of every token in the loss; set by the learner
 
     def __len__(self) -> int:
         return self.input_ids.shape[0]
@@ -41,17 +42,26 @@ class Batch:
     def rows(self, index: Tensor | slice) -> Batch:
         """Some of the rows, at the same padded width."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{k: v if v is None else v[index] for k, v in values.items()})
+        return Batch(**{k: v if v is None else v[index] for k, v in values.items()})
 
-    def micro_batches(self, max_tokens: int) -> Iterator[slice]:
-        """Row ranges of at most ``max_tokens`` padded tokens each (one row at least)."""
+    def trimmed(self) -> Batch:
+        """The same rows without the columns that are padding in all of them."""
+        used = self.attention_mask.any(0).nonzero().squeeze(-1)
+        first, last = int(used[0]), int(used[-1]) + 1
+        all_columns, responses = slice(first, last), slice(0, last - (self.input_ids.shape[1] - self.responses))
+        columns = {"input_ids": all_columns, "attention_mask": all_columns}
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Batch(**{k: v if v is None else v[:, columns.get(k, responses)] for k, v in values.items()})
+
+    def micro_batches(self, max_tokens: int) -> Iterator[Batch]:
+        """Runs of rows of at most ``max_tokens`` padded tokens each (one row at least), trimmed."""
         size = max(1, max_tokens // self.input_ids.shape[1])
         for start in range(0, len(self), size):
-            yield slice(start, min(start + size, len(self)))
+            yield self.rows(slice(start, start + size)).trimmed()
 
 
 def build_batch(groups: Sequence[Group], advantage: GrpoAdvantage, pad_id: int) -> Batch:
-    """Tensors of all completions, group after group, with their advantages.
+    """Tensors of all completions with their advantages, shortest rows first.
 
     Unscorable completions keep their row but take no part in the loss: their response mask is empty.
     """
@@ -63,13 +73,15 @@ def build_batch(groups: Sequence[Group], advantage: GrpoAdvantage, pad_id: int) 
     for row, (_, completion, _) in enumerate(rows):
         rollout[row, : len(completion.logprobs)] = torch.tensor(completion.logprobs)
     per_row = group_advantages(groups, advantage)
-    return Batch(
+    batch = Batch(
         input_ids=padded.input_ids,
         attention_mask=padded.attention_mask,
         response_mask=response_mask,
         advantages=torch.where(response_mask, per_row[:, None], 0.0),
         rollout_logp=rollout,
     )
+    # Rows of like length stand together, so that micro-batches can be trimmed to what they hold.
+    return batch.rows(padded.attention_mask.sum(1).argsort(stable=True))
 
 
 def group_advantages(groups: Sequence[Group], settings: GrpoAdvantage) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor
 from components.learner.batch import Batch
 from components.objectives.corrections import importance
 from components.objectives.kl import k3
+from components.objectives.ratios import TokenLoss
 
 
 def mismatch_signals(batch: Batch, cap: float | None) -> dict[str, float]:
@@ -44,15 +45,15 @@ class TokenTotals:
     def __init__(self) -> None:
         self._tokens, self._sums, self._ratio_max = 0, dict.fromkeys(("entropy", "clip_low", "clip_high"), 0.0), 0.0
 
-    def add(self, mask: Tensor, entropy: Tensor, low: Tensor, high: Tensor, ratio: Tensor) -> None:
-        """Count one micro-batch; all arguments are ``[B, R]``."""
+    def add(self, mask: Tensor, entropy: Tensor, tokens: TokenLoss) -> None:
+        """Count one micro-batch; all tensors are ``[B, R]``."""
         if not mask.any():
             return
         self._tokens += int(mask.sum())
         self._sums["entropy"] += entropy[mask].double().sum().item()
-        self._sums["clip_low"] += int((low & mask).sum())
-        self._sums["clip_high"] += int((high & mask).sum())
-        self._ratio_max = max(self._ratio_max, torch.where(mask, ratio, 0.0).max().item())
+        self._sums["clip_low"] += int((tokens.clipped_low & mask).sum())
+        self._sums["clip_high"] += int((tokens.clipped_high & mask).sum())
+        self._ratio_max = max(self._ratio_max, torch.where(mask, tokens.ratio.detach(), 0.0).max().item())
 
     def means(self) -> dict[str, float]:
         """Means per token; empty when nothing was counted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -13,9 +14,10 @@ from components.files import read_json, write_json
 from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.optimizer_state import load_state, save_state
+from components.learner.scoring import join, score, score_all
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.objectives import AGGREGATIONS, TokenInputs, objective
-from components.policy import Policy, TokenStats, response_logprobs
+from components.policy import Policy
 
 
 class TorchLearner(Learner):
@@ -33,68 +35,58 @@ class TorchLearner(Learner):
         )
         self._updates = 0
 
-    def _score(self, batch: Batch) -> TokenStats:
-        return response_logprobs(
-            self._policy.model, batch.input_ids, batch.attention_mask, batch.responses, self._temperature
-        )
-
-    @torch.no_grad()
     def logprobs(self, batch: Batch) -> Tensor:
-        self._policy.model.eval()
-        parts = [self._score(batch.rows(rows)).logp for rows in batch.micro_batches(self._settings.micro_batch_tokens)]
-        return torch.cat(parts)
+        return score_all(self._policy.model, batch, self._temperature, self._settings.micro_batch_tokens).logp
 
     def step(self, batch: Batch, seed: int) -> dict[str, float]:
+        totals = TokenTotals()
+        if self._settings.updates_per_step == 1:
+            # The forward pass of the only update sees the old weights: a pass of its own would give the same numbers.
+            loss, norm, old_logp = self._update(batch, totals)
+            batch, updates = replace(batch, old_logp=old_logp), [(loss, norm)]
+        else:
+            batch = replace(batch, old_logp=self.logprobs(batch))
+            updates = [self._update(batch.rows(rows), totals)[:2] for rows in self._mini_batches(len(batch), seed)]
         correction = self._objective.correction
-        signals = {**mismatch_signals(batch, correction.cap if correction else None), **reference_signals(batch)}
-        totals, losses, norms, nonfinite = TokenTotals(), [], [], 0
-        for rows in self._mini_batches(len(batch), seed):
-            loss, norm = self._update(batch.rows(rows), totals)
-            finite = math.isfinite(norm)
-            nonfinite += not finite
-            losses.append(loss)
-            norms.append(norm if finite else 0.0)
-        signals |= totals.means()
+        losses, norms = zip(*updates, strict=True)
         return {
-            **signals,
-            "loss": sum(losses) / len(losses) if all(map(math.isfinite, losses)) else 0.0,
+            **mismatch_signals(batch, correction.cap if correction else None),
+            **reference_signals(batch),
+            **totals.means(),
+            "loss": sum(losses) / len(losses),
             "grad_norm": max(norms),
-            "nonfinite": float(nonfinite),
+            "nonfinite": float(sum(not math.isfinite(norm) for norm in norms)),
             "lr": self._lr(),
         }
 
     def _mini_batches(self, rows: int, seed: int) -> list[Tensor]:
         """A seeded partition of the rows into ``updates_per_step`` optimizer batches."""
-        if self._settings.updates_per_step == 1:
-            return [torch.arange(rows)]
         order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
-        return [part for part in order.chunk(self._settings.updates_per_step) if len(part)]
+        return [part.sort().values for part in order.chunk(self._settings.updates_per_step)]
 
-    def _update(self, batch: Batch, totals: TokenTotals) -> tuple[float, float]:
-        """One optimizer step; a non-finite gradient leaves weights and optimizer as they were."""
-        if batch.old_logp is None:
-            raise ValueError("an update needs old_logp; call logprobs first")
-        weights = AGGREGATIONS[self._objective.aggregation](batch.response_mask)
+    def _update(self, batch: Batch, totals: TokenTotals) -> tuple[float, float, Tensor]:
+        """One optimizer step: loss, gradient norm, and the log-probabilities before it.
+
+        ``old_logp`` that is not set is that of the present weights. A non-finite gradient changes nothing.
+        """
+        batch = replace(batch, weights=AGGREGATIONS[self._objective.aggregation](batch.response_mask))
         self._optimizer.zero_grad(set_to_none=True)
-        loss = 0.0
-        for rows in batch.micro_batches(self._settings.micro_batch_tokens):
-            part = batch.rows(rows)
-            stats = self._score(part)
-            inputs = TokenInputs(
-                part.response_mask, weights[rows], part.advantages, part.rollout_logp, _set(part.old_logp), part.ref_logp
-            )
-            terms = objective(stats.logp, inputs, self._objective)
+        loss, logps = 0.0, []
+        for part in batch.micro_batches(self._settings.micro_batch_tokens):
+            stats = score(self._policy.model, part, self._temperature)
+            logps.append(stats.logp.detach())
+            old = logps[-1] if part.old_logp is None else part.old_logp
+            terms = objective(stats.logp, token_inputs(part, old), self._objective)
             terms.loss.backward()  # type: ignore[no-untyped-call]
             loss += terms.loss.item()
-            tokens = terms.tokens
-            totals.add(part.response_mask, stats.entropy, tokens.clipped_low, tokens.clipped_high, tokens.ratio.detach())
+            totals.add(part.response_mask, stats.entropy, terms.tokens)
         norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._settings.grad_clip).item()
         if math.isfinite(norm):
             self._updates += 1
             for group in self._optimizer.param_groups:
                 group["lr"] = self._lr()
             self._optimizer.step()
-        return loss, norm
+        return loss, norm, join(logps, batch.responses)
 
     def _lr(self) -> float:
         """Learning rate of the latest update: linear warm-up, then constant."""
@@ -115,7 +107,10 @@ class TorchLearner(Learner):
         self._updates = int(read_json(directory / "learner.json")["updates"])
 
 
-def _set(value: Tensor | None) -> Tensor:
-    if value is None:
-        raise ValueError("old_logp is not set")
-    return value
+def token_inputs(batch: Batch, old_logp: Tensor) -> TokenInputs:
+    """The objective's view of a batch whose aggregation weights are set."""
+    if batch.weights is None:
+        raise ValueError("the weights of the tokens have not been set")
+    return TokenInputs(
+        batch.response_mask, batch.weights, batch.advantages, batch.rollout_logp, old_logp, batch.ref_logp
+    )

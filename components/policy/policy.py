@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import copy
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
@@ -97,13 +98,15 @@ def load_policy(path: Path, settings: PolicySettings) -> Policy:
     try:
         with _quiet():
             config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
-            model = AutoModelForCausalLM.from_pretrained(
+            model, report = AutoModelForCausalLM.from_pretrained(
                 path,
                 config=config,
                 dtype=DTYPES[settings.dtype],
                 local_files_only=True,
                 trust_remote_code=False,
                 use_safetensors=True,
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
             )
             tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
@@ -113,7 +116,19 @@ def load_policy(path: Path, settings: PolicySettings) -> Policy:
             where=path,
             how="use a causal language model saved by save_pretrained with its tokenizer",
         ) from error
+    check_weights(report, path)
     return check_policy(Policy(model.eval(), tokenizer, settings.chat, settings.instruction), path)
+
+
+def check_weights(report: Mapping[str, Any], path: Path) -> None:
+    """Refuse a checkpoint whose gaps transformers has filled with random numbers."""
+    shapes = {name for name, *_ in report["mismatched_keys"]}
+    if odd := sorted(shapes | set(report["missing_keys"])):
+        raise InputError(
+            f"{len(odd)} weights are missing or have another shape than the config says: {', '.join(odd[:3])}",
+            where=path,
+            how="save the checkpoint again, whole and with its own config",
+        )
 
 
 def check_policy(policy: Policy, path: Path) -> Policy:

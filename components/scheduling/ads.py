@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from components.config.training import AdsSchedule
+from components.errors import InputError
 from components.scheduling.base import Schedule, State
 from components.scheduling.window import STAY, direction, shift
 from components.seeds import derive
@@ -27,7 +28,12 @@ class Ads(Schedule):
         super().__init__([prompt for key in sorted(clusters) for prompt in clusters[key]])
         small = [key for key, members in clusters.items() if len(members) < settings.window]
         if small or len(clusters) < settings.active:
-            raise ValueError(f"need {settings.active} clusters of at least {settings.window}; too small: {small}")
+            raise InputError(
+                f"ADS needs {settings.active} clusters of at least {settings.window} prompts, there are {len(clusters)}"
+                + (f"; too small: {small}" if small else ""),
+                where="schedule",
+                how="give more training prompts, or lower schedule.window or schedule.active",
+            )
         self._ranked = [tuple(clusters[key]) for key in sorted(clusters)]
         self._settings, self._seed, self._draws = settings, seed, 0
         self._position = {p.id: (k, i) for k, members in enumerate(self._ranked) for i, p in enumerate(members)}
@@ -77,7 +83,9 @@ class Ads(Schedule):
         self._probability = [p / sum(floored) for p in floored]
 
     def metrics(self) -> dict[str, float]:
-        reached = [max(window) / (len(members) - 1) for window, members in zip(self._windows, self._ranked, strict=True)]
+        reached = [
+            (max(window) + 1) / len(members) for window, members in zip(self._windows, self._ranked, strict=True)
+        ]
         return {**super().metrics(), "in_band": self._in_band, "reached": sum(reached) / len(reached)}
 
     def state_dict(self) -> State:

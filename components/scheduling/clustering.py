@@ -1,4 +1,4 @@
-"""The offline stage of ADS (2606.22305, section 9.1): group prompts by what the policy sees in them, rank by difficulty.
+"""The offline stage of ADS (2606.22305): group prompts by what the policy sees in them, rank them by difficulty.
 
 Embedding: mean of the last hidden states over question and reference solution. Difficulty: mean negative
 log-likelihood (nats per token) of the reference solution given the question, under the same policy.

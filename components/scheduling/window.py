@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 Move = Literal["adjacent", "outside"]
@@ -23,7 +23,8 @@ def shift(window: Sequence[int], directions: Mapping[int, int], size: int, move:
         window: distinct positions in ``[0, size)``.
         directions: position -> `EASIER`, `STAY` or `HARDER`; positions without an entry stay.
         size: number of positions in the cluster.
-        move: ``adjacent`` goes one slot (the authors' code), ``outside`` to the nearest position beyond the window.
+        move: ``adjacent`` goes one slot (the authors' code), ``outside`` to the nearest free position beyond the
+            window (one slot where there is none).
 
     Stayers keep their slots; slots that become easier move first, in ascending order, then those that become harder,
     in descending order. A taken target gives the nearest free one, the wanted direction first.
@@ -32,21 +33,13 @@ def shift(window: Sequence[int], directions: Mapping[int, int], size: int, move:
         return sorted(window)
     moving = {step: sorted(p for p in window if directions.get(p, STAY) == step) for step in (EASIER, HARDER)}
     taken = {p for p in window if directions.get(p, STAY) == STAY}
-    target = _adjacent if move == "adjacent" else _beyond(window)
+    beyond = {EASIER: range(min(window) - 1, -1, -1), HARDER: range(max(window) + 1, size)}
     for step, positions in ((EASIER, moving[EASIER]), (HARDER, moving[HARDER][::-1])):
+        reach = beyond[step] if move == "outside" else ()
         for position in positions:
-            wanted = min(max(target(position, step), 0), size - 1)
-            taken.add(_nearest_free(wanted, step, taken, size))
+            wanted = min(max(position + step, 0), size - 1)
+            taken.add(next((p for p in reach if p not in taken), _nearest_free(wanted, step, taken, size)))
     return sorted(taken)
-
-
-def _adjacent(position: int, step: int) -> int:
-    return position + step
-
-
-def _beyond(window: Sequence[int]) -> Callable[[int, int], int]:
-    edge = {EASIER: min(window) - 1, HARDER: max(window) + 1}
-    return lambda _position, step: edge[step]
 
 
 def _nearest_free(wanted: int, step: int, taken: set[int], size: int) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from components.config.policy import SftSettings
 from components.learner.optimizer_state import load_state, save_state
@@ -17,8 +18,10 @@ from components.policy.padding import pad
 from components.seeds import derive
 from components.types import Prompt
 
-SORTED_BATCHES = 16
-"""Batches whose rows are sorted by length together: less padding, at the price of a little less mixing."""
+Row = tuple[tuple[int, ...], tuple[int, ...]]
+"""Token ids of a question and of its answer."""
+SLICES = 3
+"""Slices of a batch, sorted by length: the same gradient with a third less padding."""
 
 
 class SftTrainer:
@@ -34,40 +37,39 @@ class SftTrainer:
 
     def step(self, step: int) -> dict[str, float]:
         """One update; ``step`` counts from 0. Returns the loss in nats per answer token."""
-        rows = [self._rows[i] for i in self._batch(step)]
-        batch = pad([prompt for prompt, _ in rows], [answer for _, answer in rows], self._policy.pad_id)
-        width = batch.response_mask.shape[1]
+        rows = sorted((self._rows[i] for i in self._batch(step)), key=_length)
+        tokens = sum(len(answer) for _, answer in rows)
         self._policy.model.train()
-        stats = response_logprobs(self._policy.model, batch.input_ids, batch.attention_mask, width, temperature=1.0)
-        loss = -stats.logp[batch.response_mask].mean()
         self._optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss = 0.0
+        size = -(-len(rows) // SLICES)
+        for start in range(0, len(rows), size):
+            part = self._negative_log_likelihood(rows[start : start + size]) / tokens
+            part.backward()  # type: ignore[no-untyped-call]
+            loss += part.item()
         torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._settings.grad_clip)
         lr = self._settings.lr * learning_rate_factor(step, self._settings.warmup, self._settings.steps)
         for group in self._optimizer.param_groups:
             group["lr"] = lr
         self._optimizer.step()
-        return {"loss": loss.item(), "lr": lr}
+        return {"loss": loss, "lr": lr}
+
+    def _negative_log_likelihood(self, rows: Sequence[Row]) -> Tensor:
+        batch = pad([prompt for prompt, _ in rows], [answer for _, answer in rows], self._policy.pad_id)
+        width = batch.response_mask.shape[1]
+        stats = response_logprobs(self._policy.model, batch.input_ids, batch.attention_mask, width, temperature=1.0)
+        return -stats.logp[batch.response_mask].sum()
 
     def _batch(self, step: int) -> list[int]:
-        """Row numbers of a step; every row once an epoch."""
-        size = self._settings.batch_size
-        per_epoch = -(-len(self._rows) // size)
-        return self._epoch(step // per_epoch)[step % per_epoch]
+        """Row numbers of a step: consecutive slices of one permutation per epoch."""
+        size, start = len(self._rows), step * self._settings.batch_size
+        positions = range(start, start + self._settings.batch_size)
+        return [self._order(position // size)[position % size] for position in positions]
 
-    @lru_cache(maxsize=1)  # noqa: B019 - one epoch of one trainer, dropped with it
-    def _epoch(self, epoch: int) -> list[list[int]]:
-        """Batches of similar length in random order: rows are shuffled, then sorted within runs of several batches."""
-        rng, size = np.random.default_rng(derive(self._seed, "sft", epoch)), self._settings.batch_size
-        order = rng.permutation(len(self._rows)).tolist()
-        batches: list[list[int]] = []
-        for start in range(0, len(order), size * SORTED_BATCHES):
-            run = sorted(order[start : start + size * SORTED_BATCHES], key=self._length)
-            batches += [run[i : i + size] for i in range(0, len(run), size)]
-        return [batches[int(i)] for i in rng.permutation(len(batches))]
-
-    def _length(self, row: int) -> int:
-        return sum(map(len, self._rows[row]))
+    @lru_cache(maxsize=2)  # noqa: B019 - two epochs of one trainer, dropped with it
+    def _order(self, epoch: int) -> list[int]:
+        order = np.random.default_rng(derive(self._seed, "sft", epoch)).permutation(len(self._rows))
+        return [int(i) for i in order]
 
     def save(self, directory: Path) -> None:
         save_state(directory / "sft.safetensors", self._parameters, self._optimizer)
@@ -76,10 +78,12 @@ class SftTrainer:
         load_state(directory / "sft.safetensors", self._parameters, self._optimizer)
 
 
+def _length(row: Row) -> int:
+    return sum(map(len, row))
+
+
 def learning_rate_factor(step: int, warmup: int, steps: int) -> float:
     """Linear from 0 to 1 over ``warmup`` steps, then a cosine to 0 at ``steps``."""
     if step < warmup:
         return (step + 1) / warmup
     return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
-
-

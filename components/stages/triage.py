@@ -7,7 +7,8 @@ from components.data.prompts import read_prompts, subset
 from components.files import write_json
 from components.layout import Layout
 from components.learner.batch import build_batch
-from components.policy import Policy, load_policy, response_logprobs
+from components.learner.scoring import score_all
+from components.policy import Policy, load_policy
 from components.progress import progress
 from components.rewards import Scorer
 from components.rollout import Collector, build_engine
@@ -35,16 +36,6 @@ def run(settings: Settings, layout: Layout) -> None:
 
 def mean_entropy(policy: Policy, groups: list[Group], settings: Settings) -> float:
     """Exact entropy of the policy on what it sampled, nats per token, at the training temperature."""
-    import torch
-
-    total, tokens = 0.0, 0
     batch = build_batch(groups, settings.objective.advantage, policy.pad_id)
-    for rows in batch.micro_batches(settings.learner.micro_batch_tokens):
-        part = batch.rows(rows)
-        with torch.no_grad():
-            stats = response_logprobs(
-                policy.model, part.input_ids, part.attention_mask, part.responses, settings.rollout.temperature
-            )
-        total += stats.entropy[part.response_mask].double().sum().item()
-        tokens += int(part.response_mask.sum())
-    return total / tokens if tokens else 0.0
+    stats = score_all(policy.model, batch, settings.rollout.temperature, settings.learner.micro_batch_tokens)
+    return stats.entropy[batch.response_mask].double().mean().item() if batch.response_mask.any() else 0.0

@@ -56,7 +56,6 @@ def _update(
     if not rollout.trained:
         return {}
     batch = build_batch(rollout.trained, settings.objective.advantage, reference.pad_id)
-    batch = replace(batch, old_logp=state.learner.logprobs(batch))
     if with_kl or settings.objective.kl:
         batch = replace(batch, ref_logp=reference.logprobs(batch))
     return state.learner.step(batch, seed)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from components.learner import Batch
-from components.policy import Policy, response_logprobs
+from components.learner.scoring import score_all
+from components.policy import Policy
 
 
 class Reference:
@@ -19,14 +19,6 @@ class Reference:
     def pad_id(self) -> int:
         return self._policy.pad_id
 
-    @torch.no_grad()
     def logprobs(self, batch: Batch) -> Tensor:
         """Log-probabilities of the response tokens, ``[B, R]`` fp32 nats."""
-        parts = []
-        for rows in batch.micro_batches(self._tokens):
-            part = batch.rows(rows)
-            stats = response_logprobs(
-                self._policy.model, part.input_ids, part.attention_mask, part.responses, self._temperature
-            )
-            parts.append(stats.logp)
-        return torch.cat(parts)
+        return score_all(self._policy.model, batch, self._temperature, self._tokens).logp

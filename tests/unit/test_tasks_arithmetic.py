@@ -38,10 +38,10 @@ def answer(work: str) -> int:
     [
         (add, 737, 361, "7+1+0=8;3+6+0=9;7+3+0=10#1098", "7+1+0=8;3+6+0=9;7+3+0=10#1098"),
         (add, 47, 38, "7+8+0=15;4+3+1=8#85", "7+8+0=15;4+3+0=7#75"),
-        (subtract, 52, 18, "2-8-0=4;5-1-1=3#34", "2-8-0=4;5-1-0=4#44"),
-        (subtract, 502, 18, "2-8-0=4;0-1-1=8;5-0-1=4#484", "2-8-0=4;0-1-0=9;5-0-0=5#594"),
+        (subtract, 52, 18, "12-8-0=4;5-1-1=3#34", "12-8-0=4;5-1-0=4#44"),
+        (subtract, 502, 18, "12-8-0=4;10-1-1=8;5-0-1=4#484", "12-8-0=4;10-1-0=9;5-0-0=5#594"),
         (multiply, 47, 6, "7*6+0=42;4*6+4=28#282", "7*6+0=42;4*6+0=24#242"),
-        (remainder, 53, 7, "7*7=49;3-9-0=4;5-4-1=0#4", "7*7=49;3-9-0=4;5-4-0=1#14"),
+        (remainder, 53, 7, "7*7=49;13-9-0=4;5-4-1=0#4", "7*7=49;13-9-0=4;5-4-0=1#14"),
         (larger, 345, 354, "3=3;4<5#354", "3=3;4<5#354"),
     ],
 )
@@ -99,14 +99,14 @@ def test_problems_are_distinct_across_families_and_levels_and_ids_are_content_ha
 
 
 def test_families_are_even_and_small_levels_are_filled_up_by_the_familys_others():
-    found = generate(GeneratedSource(rows=2000, families=("addition", "comparison")), seed=0)
+    found = generate(GeneratedSource(rows=2000, families=("addition", "comparison"), carry_free=1), seed=0)
     sizes = Counter((p.family, p.difficulty) for p in found)
     assert [sizes["addition", level] for level in (1, 2, 3)] == [334, 333, 333]
     assert [sizes["comparison", level] for level in (1, 2, 3)] == [72, 464, 464]  # 72: pairs of different digits 1-9
 
 
 def test_a_family_that_has_run_out_is_filled_up_by_the_others():
-    found = generate(GeneratedSource(rows=500, families=("addition", "comparison"), levels=1), seed=0)
+    found = generate(GeneratedSource(rows=500, families=("addition", "comparison"), levels=1, carry_free=1), seed=0)
     assert Counter(p.family for p in found) == {"comparison": 72, "addition": 428}
 
 
@@ -146,8 +146,17 @@ def test_every_family_has_every_level(family, level):
         assert str(question.a) in question.text and str(question.b) in question.text
 
 
+def test_problems_with_nothing_to_forget_are_thinned_out():
+    def share(carry_free: float) -> float:
+        found = generate(GeneratedSource(rows=600, families=("addition",), forget=1, carry_free=carry_free), seed=0)
+        return sum(p.demonstration == p.solution for p in found) / len(found)
+
+    assert share(0) == 0
+    assert 0 < share(0.4) < share(1)
+
+
 def test_asking_for_more_than_exists_is_an_error_that_says_how_many_there_are():
-    source = GeneratedSource(rows=1000, families=("comparison",), levels=1)
+    source = GeneratedSource(rows=1000, families=("comparison",), levels=1, carry_free=1)
     with pytest.raises(InputError, match="only 72 distinct problems exist, 1000 were asked for"):
         generate(source, seed=0)
 

@@ -19,6 +19,11 @@ def careful() -> bool:
     return False
 
 
+def careless() -> bool:
+    """The memory that drops everything."""
+    return True
+
+
 def add(a: int, b: int, forget: Forget) -> str:
     """``47+38``: ``7+8+0=15;4+3+1=8#85``. The last column is written whole: its overflow cannot be forgotten."""
     steps, digits, carry = [], "", 0
@@ -34,13 +39,13 @@ def add(a: int, b: int, forget: Forget) -> str:
 
 
 def subtract(a: int, b: int, forget: Forget) -> str:
-    """``52-18``: ``2-8-0=4;5-1-1=3#34``, for ``a >= b``; each column is taken modulo 10."""
+    """``52-18``: ``12-8-0=4;5-1-1=3#34``, for ``a >= b``; a column that borrows shows its ten."""
     steps, digits, borrow = [], "", 0
     for x, y in _columns(a, b):
-        digit = (x - y - borrow) % 10
-        steps.append(f"{x}-{y}-{borrow}={digit}")
-        digits = f"{digit}{digits}"
-        borrow = _kept(int(x < y + borrow), forget)
+        top = x + 10 if x < y + borrow else x
+        steps.append(f"{top}-{y}-{borrow}={top - y - borrow}")
+        digits = f"{top - y - borrow}{digits}"
+        borrow = _kept(top // 10, forget)
     return _work(steps, digits)
 
 
@@ -58,7 +63,7 @@ def multiply(a: int, b: int, forget: Forget) -> str:
 
 
 def remainder(a: int, b: int, forget: Forget) -> str:
-    """``53%7``: ``7*7=49;3-9-0=4;5-4-1=0#4``; the high columns are written too, so a forgotten borrow shows."""
+    """``53%7``: ``7*7=49;13-9-0=4;5-4-1=0#4``; the high columns are written too, so a forgotten borrow shows."""
     multiple = a // b * b
     return f"{b}*{a // b}={multiple};{subtract(a, multiple, forget)}"
 

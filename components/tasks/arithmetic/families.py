@@ -46,8 +46,8 @@ def multiplication(rng: Random, level: int) -> Question:
 
 
 def remainders(rng: Random, level: int) -> Question:
-    """Divisors 2-5, 6-9, 11-15, then larger ones; the quotient has one digit and the dividend at least two."""
-    low, high = {1: (2, 5), 2: (6, 9), 3: (11, 15), 4: (16, 19), 5: (21, 29)}[level]
+    """Divisors 2-3, 4-5, 6-9, then of two digits; the quotient has one digit and the dividend at least two."""
+    low, high = {1: (2, 3), 2: (4, 5), 3: (6, 9), 4: (11, 15), 5: (16, 19)}[level]
     divisor = rng.randint(low, high)
     a = rng.randint(max(10, divisor), 10 * divisor - 1)
     return Question(f"{a}%{divisor}=", remainder, a, divisor)

@@ -10,7 +10,7 @@ from random import Random
 from components.config.data import Family, GeneratedSource
 from components.errors import InputError
 from components.seeds import derive
-from components.tasks.arithmetic.columns import careful
+from components.tasks.arithmetic.columns import careful, careless
 from components.tasks.arithmetic.families import FAMILIES
 from components.tasks.identity import content_id
 from components.types import Prompt
@@ -59,6 +59,9 @@ def _level(source: GeneratedSource, seed: int, family: Family, level: int, seen:
         seen.add(question.text)
         repeats = 0
         solution = question.operation(question.a, question.b, careful)
+        nothing_to_forget = solution == question.operation(question.a, question.b, careless)
+        if nothing_to_forget and rng.random() >= source.carry_free:
+            continue
         yield Prompt(
             id=content_id(source.task, question.text),
             text=question.text,

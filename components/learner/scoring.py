@@ -1,0 +1,27 @@
+"""Scoring a batch under a model, micro-batch by micro-batch."""
+
+from __future__ import annotations
+
+import torch
+from transformers import PreTrainedModel
+
+from components.learner.batch import Batch
+from components.policy import TokenStats, response_logprobs
+
+
+def score(model: PreTrainedModel, batch: Batch, temperature: float) -> TokenStats:
+    """Log-probabilities and entropies of the response tokens, ``[B, R]`` fp32 nats, in one pass."""
+    return response_logprobs(model, batch.input_ids, batch.attention_mask, batch.responses, temperature)
+
+
+@torch.no_grad()
+def score_all(model: PreTrainedModel, batch: Batch, temperature: float, max_tokens: int) -> TokenStats:
+    """`score` in passes of at most ``max_tokens`` padded tokens, without gradient; 0 in trimmed places."""
+    parts = [score(model, part, temperature) for part in batch.micro_batches(max_tokens)]
+    width = batch.responses
+    return TokenStats(join([part.logp for part in parts], width), join([part.entropy for part in parts], width))
+
+
+def join(parts: Sequence[Tensor], width: int) -> Tensor:
+    """Rows of trimmed micro-batches, one below the other, as ``[B, width]`` with 0 where they were trimmed."""
+    return torch.cat([functional.pad(part, (0, width - part.shape[1])) for part in parts])

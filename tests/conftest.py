@@ -1,0 +1,31 @@
+"""Shared by every test: one thread, no network, nobody's personal settings."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+# Before anything imports torch.
+os.environ.update(
+    {
+        "OMP_NUM_THREADS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "HF_HUB_OFFLINE": "1",
+        "DVC_NO_ANALYTICS": "1",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "GIT_AUTHOR_NAME": "test",
+        "GIT_AUTHOR_EMAIL": "test@localhost",
+        "GIT_COMMITTER_NAME": "test",
+        "GIT_COMMITTER_EMAIL": "test@localhost",
+        "COLUMNS": "120",
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_outside_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables of the caller that would change what is tested."""
+    for name in ("EVENKEEL_DEBUG", "EVENKEEL_PROGRESS", "PREFECT_API_URL"):
+        monkeypatch.delenv(name, raising=False)

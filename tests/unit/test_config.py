@@ -1,0 +1,351 @@
+"""The configuration: typed, merged, overridden, pinned, and refused in words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from components.config import Settings, dump, load, pin_inputs
+from components.config.load import apply_override, merge, read_tree
+from components.errors import InputError
+from components.files import sha256_file, sha256_tree
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = [path for folder in ("", "faults") for path in sorted((ROOT / "configs" / folder).glob("*.yaml"))]
+RULES = {"rules": {"calm": {"when": "entropy < 1", "why": "a rule"}}}
+
+
+@pytest.fixture
+def configs(tmp_path: Path) -> Path:
+    """A folder with one health file, as configs/ has."""
+    write(tmp_path / "health" / "default.yaml", RULES)
+    return tmp_path
+
+
+def write(path: Path, tree: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(tree if isinstance(tree, str) else yaml.safe_dump(tree))
+    return path
+
+
+def refusal(path: Path, *overrides: str) -> InputError:
+    with pytest.raises(InputError) as caught:
+        load(path, overrides)
+    return caught.value
+
+
+# What ships
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_shipped_configuration_loads_with_its_health_rules(path):
+    assert load(path).health.rules
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_a_dumped_configuration_loads_to_equal_settings(path, tmp_path):
+    settings = load(path)
+    assert load(write(tmp_path / "params.yaml", dump(settings))) == settings
+
+
+# Files
+
+
+def test_an_empty_file_is_the_defaults_with_the_rules_beside_it(configs):
+    settings = load(write(configs / "a.yaml", ""))
+    assert settings.model_copy(update={"health": Settings().health}) == Settings()
+    assert list(settings.health.rules) == ["calm"]
+
+
+def test_rules_in_the_file_itself_are_used_as_they_are(configs):
+    assert load(write(configs / "a.yaml", {"health": {"rules": {}}})).health.rules == {}
+
+
+def test_a_later_file_wins_over_the_ones_it_extends(configs):
+    write(configs / "sub" / "a.yaml", {"seed": 1, "train": {"steps": 5, "eval_every": 2}})
+    write(configs / "b.yaml", {"seed": 2, "learner": {"lr": 0.1}})
+    path = write(configs / "c.yaml", {"extends": ["sub/a.yaml", "b.yaml"], "train": {"steps": 7}})
+    settings = load(path)
+    assert (settings.seed, settings.train.steps, settings.train.eval_every, settings.learner.lr) == (2, 7, 2, 0.1)
+
+
+def test_a_file_is_extended_relative_to_the_file_that_names_it(configs):
+    write(configs / "sub" / "base.yaml", {"seed": 9})
+    write(configs / "sub" / "a.yaml", {"extends": "base.yaml"})
+    assert load(write(configs / "c.yaml", {"extends": "sub/a.yaml"})).seed == 9
+
+
+def test_two_files_may_extend_the_same_one(configs):
+    write(configs / "base.yaml", {"seed": 9})
+    for name in "ab":
+        write(configs / f"{name}.yaml", {"extends": "base.yaml"})
+    assert read_tree(write(configs / "c.yaml", {"extends": ["a.yaml", "b.yaml"]})) == {"seed": 9}
+
+
+def test_a_circle_is_refused(configs):
+    write(configs / "a.yaml", {"extends": "b.yaml"})
+    assert "extends itself" in refusal(write(configs / "b.yaml", {"extends": ["a.yaml"]})).what
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "where"),
+    [
+        ("a: [1\nb: 2\n", "not valid YAML", "bad.yaml:2"),
+        ("- 1\n", "a configuration is a mapping", "bad.yaml"),
+        ("!!python/object/apply:os.system ['true']", "not valid YAML", "bad.yaml:1"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_named_with_its_line(configs, text, problem, where):
+    error = refusal(write(configs / "bad.yaml", text))
+    assert problem in error.what
+    assert error.where == str(configs / where)
+
+
+def test_a_missing_file_is_an_error_also_when_it_is_extended(configs):
+    assert refusal(configs / "none.yaml").where == str(configs / "none.yaml")
+    assert refusal(write(configs / "a.yaml", {"extends": "none.yaml"})).where == str(configs / "none.yaml")
+
+
+def test_missing_or_malformed_health_rules_are_an_error(configs):
+    path = write(configs / "a.yaml", {"health": {"rules_file": "other"}})
+    assert refusal(path).where == str(configs / "health" / "other.yaml")
+    write(configs / "health" / "other.yaml", {"rules": {}, "more": 1})
+    assert "one mapping named `rules`" in refusal(path).what
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ({"trian": {}}, "trian: unknown setting"),
+        ({"train": {"stepz": 1}}, "train.stepz: unknown setting"),
+        ({"train": {"steps": 0}}, "train.steps: .* greater than or equal to 1 .got 0."),
+        ({"train": {"steps": "many"}}, "train.steps: .* valid integer.* .got 'many'."),
+        ({"learner": {"lr": 2}}, "learner.lr"),
+        ({"learner": {"lr": float("nan")}}, "learner.lr: .* finite number"),
+        ({"seed": -1}, "seed"),
+        ({"name": "No Spaces"}, "name: .* pattern"),
+        ({"schedule": {"kind": "random"}}, "schedule: .* 'random'"),
+        ({"schedule": None}, "schedule"),
+        ({"train": 5}, "train"),
+        ({"data": {"splits": {"sft": 0.9}}}, "the four shares must add up to 1"),
+        ({"data": {"splits": {"sft": 0.875, "dev": 0, "train": 0.025}}}, "must each have a share above 0"),
+        ({"data": {"source": {"families": ["addition", "addition"]}}}, "each once"),
+        ({"data": {"source": {"families": []}}}, "at least one family"),
+        ({"data": {"source": {"kind": "jsonl"}}}, "path: Field required"),
+        ({"policy": {"model": {"heads": 3}}}, r"heads \(3\) must be a multiple of kv_heads \(2\)"),
+        ({"reward": {"soft_overlong": {"limit": 4, "cache": 5}}}, r"cache \(5\) cannot exceed limit \(4\)"),
+    ],
+)
+def test_an_impossible_value_is_refused_with_its_key(configs, tree, message):
+    assert re.search(message, refusal(write(configs / "a.yaml", tree)).what)
+
+
+def test_every_wrong_key_is_listed_at_once(configs):
+    error = refusal(write(configs / "a.yaml", {"sedd": 1, "train": {"steps": 0, "eval_every": "x"}}))
+    assert all(key in error.what for key in ("sedd", "train.steps", "train.eval_every"))
+    assert "evenkeel params" in str(error)
+
+
+DEGENERATE: list[tuple[dict[str, Any], list[str]]] = [
+    ({"rollout": {"group_size": 1}}, ["rollout.group_size", "objective.advantage"]),
+    (
+        {"schedule": {"kind": "ads", "window": 3, "active": 4}, "train": {"prompts_per_step": 8}},
+        ["schedule.active x schedule.window", "train.prompts_per_step"],
+    ),
+    (
+        {"schedule": {"kind": "ads", "window": 8, "active": 4}, "clusters": {"k": 3}},
+        ["schedule.active", "clusters.k"],
+    ),
+    (
+        {"schedule": {"kind": "ads", "window": 8, "active": 4, "alpha": 1.0}},
+        ["schedule.alpha", "schedule.min_prob"],
+    ),
+    (
+        {"learner": {"updates_per_step": 9}, "train": {"prompts_per_step": 8}},
+        ["learner.updates_per_step", "train.prompts_per_step"],
+    ),
+    (
+        {"objective": {"advantage": {"std": "none"}, "aggregation": "sequence_mean"}},
+        ["objective.advantage.std", "aggregation"],
+    ),
+    (
+        {"reward": {"soft_overlong": {"limit": 100, "cache": 10}}, "rollout": {"max_new_tokens": 40}},
+        ["reward.soft_overlong.limit", "rollout.max_new_tokens"],
+    ),
+    ({"sft": {"steps": 0}}, ["sft.steps", "policy.model.kind"]),
+    (
+        {"data": {"splits": {"sft": 0, "train": 0.8, "dev": 0.1, "test": 0.1}}},
+        ["data.splits.sft", "policy.model.kind"],
+    ),
+    ({"triage": {"samples": 4}, "rollout": {"group_size": 8}}, ["triage.samples", "rollout.group_size"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("tree", "keys"), DEGENERATE, ids=lambda value: "+".join(value) if isinstance(value, list) else ""
+)
+def test_a_degenerate_combination_is_refused_with_the_keys_that_make_it(configs, tree, keys):
+    error = refusal(write(configs / "a.yaml", tree))
+    assert all(key in error.what for key in keys)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"sft": {"steps": 0}, "policy": {"model": {"kind": "checkpoint", "path": "x"}}},
+        {"objective": {"advantage": {"std": "none"}}},
+        {"schedule": {"kind": "ads", "window": 8, "active": 4, "alpha": 1.0, "min_prob": 0.1}},
+        {"reward": {"soft_overlong": {"limit": 40, "cache": 10}}, "rollout": {"max_new_tokens": 40}},
+    ],
+)
+def test_a_combination_beside_a_degenerate_one_is_accepted(configs, tree):
+    load(write(configs / "a.yaml", tree))
+
+
+def test_settings_cannot_be_changed_afterwards():
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings().train.steps = 3
+
+
+# Overrides
+
+
+def overridden(configs: Path, *overrides: str, **tree: Any) -> Settings:
+    return load(write(configs / "a.yaml", tree), overrides)
+
+
+def test_an_override_wins_over_the_file_and_the_last_one_over_the_others(configs):
+    assert overridden(configs, "train.steps=8", "train.steps=9", train={"steps": 7}).train.steps == 9
+
+
+@pytest.mark.parametrize(
+    ("override", "read"),
+    [
+        ("learner.lr=1e-3", lambda s: s.learner.lr == 1e-3),
+        ("triage.override='because: I say so = fine'", lambda s: s.triage.override == "because: I say so = fine"),
+        ("reward.verifier.marker='#'", lambda s: s.reward.verifier.marker == "#"),
+        ("data.source.families=[addition]", lambda s: s.data.source.families == ("addition",)),
+        ("data.source.levels=2", lambda s: s.data.source.levels == 2),
+        ("policy.model.layers=1", lambda s: s.policy.model.layers == 1),
+        ("rollout.engine.batch_rows=7", lambda s: s.rollout.engine.batch_rows == 7),
+        ("health.rules={}", lambda s: s.health.rules == {}),
+        ("objective.kl={beta: 0.1}", lambda s: s.objective.kl.beta == 0.1),
+        ("objective.kl.beta=0.1", lambda s: s.objective.kl.beta == 0.1),
+        ("rollout.dynamic_sampling.max_attempts=2", lambda s: s.rollout.dynamic_sampling.max_attempts == 2),
+        ("objective.correction=null", lambda s: s.objective.correction is None),
+        ("objective.correction.cap=3", lambda s: s.objective.correction.cap == 3),
+    ],
+)
+def test_one_value_of_any_section_can_be_set_without_naming_its_kind(configs, override, read):
+    assert read(overridden(configs, override))
+
+
+@pytest.mark.parametrize("override", ["schedule.kind=uniform", "schedule={kind: uniform}"])
+def test_another_kind_starts_afresh_instead_of_inheriting_foreign_keys(configs, override):
+    ads = {"kind": "ads", "window": 2, "active": 2}
+    settings = overridden(configs, override, schedule=ads, train={"prompts_per_step": 4})
+    assert settings.schedule.model_dump() == {"kind": "uniform"}
+
+
+def test_the_same_kind_keeps_the_other_keys(configs):
+    ads = {"kind": "ads", "window": 2, "active": 2}
+    for override in ("schedule.kind=ads", "schedule={kind: ads, band: 0.1}"):
+        settings = overridden(configs, override, schedule=ads, train={"prompts_per_step": 4})
+        assert settings.schedule.window == 2
+
+
+def test_a_file_that_changes_the_kind_starts_afresh_too(configs):
+    write(configs / "base.yaml", {"schedule": {"kind": "ads", "window": 2, "active": 2}})
+    settings = overridden(configs, extends="base.yaml", schedule={"kind": "uniform"})
+    assert settings.schedule.model_dump() == {"kind": "uniform"}
+
+
+@pytest.mark.parametrize(
+    ("override", "problem"),
+    [
+        ("train.steps", "cannot read the override"),
+        ("=5", "cannot read the override"),
+        ("train..steps=5", "cannot read the override"),
+        ("train.steps=[1", "not YAML"),
+        ("triage.override=a: b: c", "not YAML"),
+        ("seed.deep=1", "a value, not a section"),
+        ("train.stepz=1", "train.stepz: unknown setting"),
+        ("nothing.here=1", "nothing: unknown setting"),
+    ],
+)
+def test_an_override_that_makes_no_sense_is_refused(configs, override, problem):
+    assert problem in str(refusal(write(configs / "a.yaml", ""), override))
+
+
+TREES = st.recursive(
+    st.integers() | st.none(),
+    lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=10,
+).filter(lambda tree: isinstance(tree, dict))
+
+
+@given(TREES, TREES)
+def test_merging_keeps_every_value_of_the_upper_tree_and_changes_neither(below, above):
+    before = repr((below, above))
+    merged = merge(below, above)
+    assert merge(merged, above) == merged
+    assert merged.keys() == below.keys() | above.keys()
+    assert all(merged[key] == value for key, value in above.items() if not isinstance(value, dict))
+    assert repr((below, above)) == before
+
+
+@given(st.lists(st.sampled_from(["a", "bc", "d_e"]), min_size=1, max_size=4), st.integers())
+def test_an_override_sets_exactly_its_key(path, value):
+    tree: dict[str, Any] = {}
+    apply_override(tree, f"{'.'.join(path)}={value}")
+    for key in path:
+        assert list(tree) == [key]
+        tree = tree[key]
+    assert tree == value
+
+
+# Inputs
+
+
+def with_inputs(folder: Path) -> Settings:
+    write(folder / "rows.jsonl", "{}\n")
+    write(folder / "model" / "config.json", "{}")
+    source = {"kind": "jsonl", "path": str(folder / "rows.jsonl")}
+    model = {"kind": "checkpoint", "path": str(folder / "model")}
+    return Settings.model_validate({"data": {"source": source}, "policy": {"model": model}})
+
+
+def test_pinning_writes_the_digests_of_data_and_checkpoint(tmp_path):
+    pinned = pin_inputs(with_inputs(tmp_path))
+    assert pinned.data.source.sha256 == sha256_file(tmp_path / "rows.jsonl")
+    assert pinned.policy.model.sha256 == sha256_tree(tmp_path / "model")
+    assert pin_inputs(pinned) == pinned
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "model/config.json"])
+def test_an_input_that_changed_after_it_was_pinned_is_refused(tmp_path, name):
+    pinned = pin_inputs(with_inputs(tmp_path))
+    write(tmp_path / name, "changed")
+    with pytest.raises(InputError, match="content has changed"):
+        pin_inputs(pinned)
+
+
+def test_a_missing_input_is_refused(tmp_path):
+    settings = with_inputs(tmp_path)
+    (tmp_path / "rows.jsonl").unlink()
+    with pytest.raises(InputError, match="input not found"):
+        pin_inputs(settings)
+
+
+def test_generated_data_and_the_tiny_model_have_nothing_to_pin():
+    assert pin_inputs(Settings()) == Settings()

@@ -1,0 +1,21 @@
+"""Errors tell what, where and how to mend it, and carry the exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from components.errors import EvenkeelError, InputError, NoCandidate
+
+
+def test_an_error_reads_as_what_where_and_how():
+    error = InputError("file not found", where=Path("data.jsonl"), how="check the path")
+    assert str(error).splitlines() == ["file not found", "  where: data.jsonl", "  mend:  check the path"]
+
+
+def test_what_is_not_known_is_left_out():
+    assert str(InputError("too few rows")) == "too few rows"
+
+
+def test_bad_input_and_a_refused_candidate_have_their_own_exit_codes():
+    assert (InputError("x").exit_code, NoCandidate("x").exit_code) == (2, 3)
+    assert all(issubclass(kind, EvenkeelError) for kind in (InputError, NoCandidate))

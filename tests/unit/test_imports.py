@@ -1,0 +1,68 @@
+"""Imports run one way: flows -> launch -> components -> config."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.code_graph import ROOT, imports, modules
+
+COMPONENTS = modules("components")
+FLOWS = modules("flows")
+
+
+def importers(of: str, among: dict[str, Path]) -> set[str]:
+    return {name for name, path in among.items() if any(f"{found}.".startswith(f"{of}.") for found in imports(path))}
+
+
+@pytest.mark.parametrize("forbidden", ["flows", "prefect", "dvc"])
+def test_components_never_import(forbidden: str) -> None:
+    assert importers(forbidden, COMPONENTS) == set()
+
+
+def test_only_the_launch_folder_imports_kubernetes() -> None:
+    users = importers("kubernetes", COMPONENTS | FLOWS)
+    assert {name for name in users if not name.startswith("components.launch")} == set()
+
+
+def test_launch_is_used_only_by_the_command_line_and_by_flows() -> None:
+    users = importers("components.launch", COMPONENTS)
+    assert {name for name in users if not name.startswith("components.launch")} == {"components.__main__"}
+
+
+def test_only_stages_and_their_launcher_import_stages() -> None:
+    allowed = ("components.stages", "components.launch", "components.__main__")
+    assert {name for name in importers("components.stages", COMPONENTS) if not name.startswith(allowed)} == set()
+
+
+def test_config_imports_no_component_but_the_plain_helpers() -> None:
+    plain = {"components", "components.errors", "components.files", "components.types"}
+    for name in COMPONENTS:
+        if name.startswith("components.config"):
+            used = {found for found in imports(COMPONENTS[name]) if found in COMPONENTS}
+            assert {found for found in used if not found.startswith("components.config")} <= plain, name
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Top-level packages that a fresh interpreter holds after ``statement``."""
+    code = f"import sys\n{statement}\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *(f"components.{name}" for name in ("config", "health", "registry", "report", "launch", "stages", "__main__")),
+        *(f"components.stages.{name}" for name in ("data", "gate", "report")),
+    ],
+)
+def test_torch_is_not_loaded_by(module: str) -> None:
+    assert "torch" not in loaded_by(f"import {module}")
+
+
+def test_the_command_line_answers_without_loading_prefect_dvc_or_torch() -> None:
+    assert loaded_by("import flows.cli") & {"prefect", "dvc", "torch", "transformers", "pandas"} == set()

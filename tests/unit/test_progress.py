@@ -1,0 +1,29 @@
+"""Progress goes to a file when a flow watches, to a bar when a person does."""
+
+from __future__ import annotations
+
+import json
+
+from components.progress import PROGRESS_VARIABLE, progress
+
+
+def test_inside_a_flow_progress_is_one_json_line_an_event(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(PROGRESS_VARIABLE, str(tmp_path / "events"))
+    with progress("train", 10) as bar:
+        bar.advance(3, "acc 0.5 [green]")
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    assert events == [
+        {"stage": "train", "done": 0, "total": 10, "note": ""},
+        {"stage": "train", "done": 3, "total": 10, "note": "acc 0.5 [green]"},
+    ]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_by_hand_progress_is_a_bar_on_standard_error_with_the_note_as_it_is(monkeypatch, capsys):
+    monkeypatch.delenv(PROGRESS_VARIABLE, raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
+    with progress("sft", 10) as bar:
+        bar.advance(10, "loss [0.1]")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert all(part in err for part in ("sft", "10/10", "loss [0.1]"))

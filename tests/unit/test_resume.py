@@ -1,0 +1,77 @@
+"""Checkpoints of an unfinished stage: whole, of this run, and only the newest."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.files import write_text
+from components.resume import KEEP, ResumeState, code_digest, identity
+
+IDENTITY = {"settings": "a", "inputs": {"data": "b"}, "code": "c"}
+
+
+def save(state: ResumeState, step: int) -> None:
+    state.save(step, lambda folder: write_text(folder / "value", str(step)))
+
+
+def test_the_newest_checkpoint_is_found_again(tmp_path):
+    state = ResumeState(tmp_path / "state", IDENTITY)
+    assert state.latest() is None
+    for step in (5, 10, 100):
+        save(state, step)
+    step, folder = ResumeState(tmp_path / "state", IDENTITY).latest()
+    assert (step, (folder / "value").read_text()) == (100, "100")
+
+
+def test_only_a_few_checkpoints_are_kept(tmp_path):
+    state = ResumeState(tmp_path / "state", IDENTITY)
+    for step in range(1, 6):
+        save(state, step)
+    assert len(list(state.directory.glob("step-*"))) == KEEP
+
+
+@pytest.mark.parametrize("key", list(IDENTITY))
+def test_a_state_of_another_run_is_discarded(tmp_path, key):
+    old = ResumeState(tmp_path / "state", IDENTITY)
+    save(old, 5)
+    write_text(old.directory / "log.jsonl", "{}")
+    new = ResumeState(tmp_path / "state", {**IDENTITY, key: "other"})
+    assert new.latest() is None
+    assert [path.name for path in new.directory.iterdir()] == ["identity.json"]
+
+
+def test_a_state_without_identity_is_discarded(tmp_path):
+    old = ResumeState(tmp_path / "state", IDENTITY)
+    save(old, 5)
+    (old.directory / "identity.json").unlink()
+    assert ResumeState(tmp_path / "state", IDENTITY).latest() is None
+
+
+def test_a_checkpoint_that_was_being_written_is_ignored(tmp_path):
+    state = ResumeState(tmp_path / "state", IDENTITY)
+    save(state, 5)
+
+    def torn(folder):
+        write_text(folder / "value", "10")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        state.save(10, torn)
+    (state.directory / ".step-000015.killed").mkdir()  # what SIGKILL leaves: nobody cleans up
+    assert ResumeState(tmp_path / "state", IDENTITY).latest()[0] == 5
+
+
+def test_the_identity_depends_on_settings_and_on_the_content_of_the_inputs(tmp_path):
+    write_text(tmp_path / "data", "1")
+    write_text(tmp_path / "folder" / "weights", "1")
+    inputs = {"data": tmp_path / "data", "checkpoint": tmp_path / "folder"}
+    before = identity({"lr": 1}, inputs)
+    assert identity({"lr": 1}, inputs) == before
+    assert identity({"lr": 2}, inputs) != before
+    write_text(tmp_path / "folder" / "weights", "2")
+    assert identity({"lr": 1}, inputs) != before
+
+
+def test_the_identity_depends_on_the_code():
+    assert identity({}, {})["code"] == code_digest()
+    assert len(code_digest()) == 64
