@@ -1,0 +1,10 @@
+"""When and in what order: Prefect outside, DVC inside, and the command line.
+
+- `cli` — ``evenkeel run | params | approve | doctor``
+- `post_training` — the flow: every stage in order, then the proposal of a candidate
+- `stages` — one stage, brought up to date by DVC
+- `workspace` — a run's own folder: recorded code, resolved settings; `git` records the code
+- `processes` — children that never outlive their run
+- `console` — the live picture, drawn from the `board`; `summary` — what a run came to; `plan` — what it would do
+- `registry` — candidates and decisions; `doctor` — what could stop a run; `environment` — a private Prefect
+"""

@@ -24,6 +24,12 @@ os.environ.update(
 )
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _private_prefect(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One database for all runs of a session, made by the first of them; Prefect reads this when it is imported."""
+    os.environ["PREFECT_HOME"] = str(tmp_path_factory.mktemp("prefect"))
+
+
 @pytest.fixture(autouse=True)
 def _no_outside_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables of the caller that would change what is tested."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
+from torch import Tensor
+from torch.nn import functional
 from transformers import PreTrainedModel
 
 from components.learner.batch import Batch

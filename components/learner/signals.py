@@ -27,7 +27,7 @@ def mismatch_signals(batch: Batch, cap: float | None) -> dict[str, float]:
         "mismatch_mean": gap.mean().item(),
         "mismatch_max": gap.max().item(),
         "mismatch_k3": k3(rollout, old).mean().item(),
-        "ess": (weight.sum().square() / (weight.square().sum() * weight.numel())).item(),
+        "ess": min(1.0, (weight.sum().square() / (weight.square().sum() * weight.numel())).item()),
     }
     return found if cap is None else {**found, "tis_truncated": (weight > cap).float().mean().item()}
 

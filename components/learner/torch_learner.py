@@ -62,7 +62,8 @@ class TorchLearner(Learner):
     def _mini_batches(self, rows: int, seed: int) -> list[Tensor]:
         """A seeded partition of the rows into ``updates_per_step`` optimizer batches."""
         order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
-        return [part.sort().values for part in order.chunk(self._settings.updates_per_step)]
+        parts = order.tensor_split(min(rows, self._settings.updates_per_step))
+        return [part.sort().values for part in parts]
 
     def _update(self, batch: Batch, totals: TokenTotals) -> tuple[float, float, Tensor]:
         """One optimizer step: loss, gradient norm, and the log-probabilities before it.

@@ -98,7 +98,7 @@ def load_policy(path: Path, settings: PolicySettings) -> Policy:
     try:
         with _quiet():
             config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
-            model, report = AutoModelForCausalLM.from_pretrained(
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
                 path,
                 config=config,
                 dtype=DTYPES[settings.dtype],
@@ -116,6 +116,7 @@ def load_policy(path: Path, settings: PolicySettings) -> Policy:
             where=path,
             how="use a causal language model saved by save_pretrained with its tokenizer",
         ) from error
+    model, report = loaded
     check_weights(report, path)
     return check_policy(Policy(model.eval(), tokenizer, settings.chat, settings.instruction), path)
 

@@ -39,6 +39,7 @@ class SftTrainer:
         """One update; ``step`` counts from 0. Returns the loss in nats per answer token."""
         rows = sorted((self._rows[i] for i in self._batch(step)), key=_length)
         tokens = sum(len(answer) for _, answer in rows)
+        torch.manual_seed(derive(self._seed, "dropout", step))
         self._policy.model.train()
         self._optimizer.zero_grad(set_to_none=True)
         loss = 0.0

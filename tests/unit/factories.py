@@ -74,7 +74,12 @@ def prompt(i: int) -> Prompt:
 def _base_policy() -> Policy:
     texts = [text for p in prompts(20) for text in (p.text, p.solution)]
     tokenizer = build_tokenizer(texts, TINY.vocab_size, TINY.max_positions)
-    return Policy(build_model(TINY, tokenizer, seed=0), tokenizer)
+    model = build_model(TINY, tokenizer, seed=0)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():  # so large that the next token depends on the whole prompt
+        for matrix in (p for p in model.parameters() if p.dim() == 2):
+            matrix.copy_(0.3 * torch.randn(matrix.shape, generator=generator))
+    return Policy(model, tokenizer)
 
 
 def policy() -> Policy:

@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from components.config import Settings
+from components.files import write_text
+from components.layout import Layout
+
+
+def run(settings: Settings, layout: Layout) -> None:
+    found = sorted(path.name for path in layout.out.iterdir())
+    write_text(layout.report, f"<html>{found}</html>")

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from components.stages.work import checkpoint, work
+
+from components.config import Settings
+from components.errors import NoCandidate
+from components.files import read_json, sha256_tree, write_directory, write_json, write_jsonl, write_text
+from components.layout import Layout
+
+
+def run(settings: Settings, layout: Layout) -> None:
+    if read_json(layout.triage)["verdict"] == "refuse" and not settings.triage.override:
+        raise NoCandidate("triage refused the checkpoint", where=layout.triage, how="override it")
+
+    def fill(folder: Path) -> None:
+        checkpoint(folder / "checkpoint", settings.learner.lr)
+        write_jsonl(folder / "records.jsonl", [])
+        write_jsonl(folder / "verdicts.jsonl", [{"rule": "entropy_low", "level": "warn", "step": 3}])
+
+    work("train", layout, settings.train.steps, lambda done: f"acc {done / settings.train.steps:.2f}")
+    write_directory(layout.train, fill)
+    write_text(layout.curves, "step,accuracy\n0,1\n")
+    digest = sha256_tree(layout.train_checkpoint)
+    summary = {"outcome": "completed", "steps": settings.train.steps, "stopped_by": None, "checkpoint_sha256": digest}
+    write_json(layout.train_metrics, summary)

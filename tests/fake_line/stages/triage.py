@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from components.config import Settings
+from components.files import write_json
+from components.layout import Layout
+
+
+def run(settings: Settings, layout: Layout) -> None:
+    verdict = "refuse" if settings.triage.min_entropy > 1 else "accept"
+    write_json(layout.triage, {"verdict": verdict, "reasons": ["too sure of itself"]})

@@ -1,0 +1,36 @@
+"""The demo at a size that takes seconds a stage. Nothing is learned; everything is exercised."""
+
+from __future__ import annotations
+
+SMALL = (
+    "threads=1",
+    "data.source.rows=1200",
+    "policy.model.hidden_size=64",
+    "policy.model.layers=1",
+    "sft.steps=30",
+    "sft.batch_size=16",
+    "sft.warmup=5",
+    "sft.checkpoint_every=5",
+    "triage.prompts=16",
+    "triage.samples=8",
+    "clusters.k=4",
+    "schedule={kind: ads, window: 4, active: 2, move: outside}",
+    "rollout.group_size=4",
+    "rollout.max_new_tokens=24",
+    "reward.soft_overlong=null",
+    "train.prompts_per_step=8",
+    "train.steps=12",
+    "train.eval_every=5",
+    "train.eval_prompts=8",
+    "train.eval_samples=4",
+    "train.checkpoint_every=3",
+    "evaluation.prompts=24",
+)
+NO_LIMITS = (
+    "triage.min_entropy=0",
+    "triage.max_zero_variance=1",
+    "triage.min_passk_gap=0",
+    "gate.min_gain=-1",
+    "gate.max_truncated=1",
+)
+"""An untrained model passes triage and gate: for the way to a candidate and its approval."""

@@ -1,0 +1,187 @@
+"""`evenkeel run` from end to end: Git, DVC, Prefect and the terminal are real, the stages do next to nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from components.files import read_json
+from flows.processes import OWNER_VARIABLE
+from tests import fake_line
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("evenkeel-run")]
+LONG = ("--set", "train.steps=600")
+"""Twelve seconds in stage train: time to interfere."""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fake_line.build(tmp_path_factory.mktemp("line"))
+
+
+class Run(subprocess.Popen[str]):
+    """`evenkeel run` in a session of its own, as in a terminal; its output is in a file."""
+
+    def __init__(self, project: Path, *arguments: str) -> None:
+        self.output = project / ".state" / f"output-{time.monotonic_ns()}.txt"
+        self.output.parent.mkdir(exist_ok=True)
+        with self.output.open("w", encoding="utf-8") as file:
+            super().__init__(
+                [sys.executable, "-c", "from flows.cli import main; main()", "run", *arguments],
+                cwd=project,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            )
+
+    def said(self) -> str:
+        return self.output.read_text(encoding="utf-8")
+
+    def workspace(self, project: Path) -> Path:
+        return project / "runs" / self.said().split()[0]
+
+    def wait_until_training(self, project: Path) -> Path:
+        """Wait until the fake train stage has done some work; returns its mark in the workspace."""
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and self.poll() is None:
+            if self.said() and (mark := self.workspace(project) / ".state/train.done").exists():
+                return mark
+            time.sleep(0.1)
+        raise AssertionError(self.said())
+
+
+def run(project: Path, *arguments: str) -> tuple[int, str]:
+    """Exit code and output of a whole run."""
+    process = Run(project, *arguments)
+    return process.wait(200), process.said()
+
+
+def states(output: str) -> dict[str, str]:
+    """Stage -> how it ended, from the plain lines of a terminal-less run."""
+    ended = {"done", "cached", "failed", "refused"}
+    lines = [line.split() for line in output.splitlines()]
+    return {words[0]: words[1] for words in lines if len(words) == 3 and words[1] in ended}
+
+
+def family(project: Path) -> Iterator[psutil.Process]:
+    """Every process that a run of this project started and that is alive."""
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(OWNER_VARIABLE, "").endswith(f":{project}"):
+                yield process
+        except psutil.Error:
+            continue
+
+
+def test_a_run_ends_with_a_candidate_and_again_it_is_all_cached(project: Path) -> None:
+    code, said = run(project)
+    assert code == 0, said
+    assert set(states(said).values()) == {"done"}
+    for expected in (
+        "pass@1",
+        "70.0%",
+        "+40.0 points",
+        "1 warn",
+        "awaiting approval",
+        "evenkeel approve",
+        "report.html",
+    ):
+        assert expected in said
+    code, said = run(project)
+    assert code == 0
+    assert set(states(said).values()) == {"cached"}
+    assert "awaiting approval" in said
+
+
+def test_a_changed_setting_runs_only_what_depends_on_it(project: Path) -> None:
+    run(project)
+    code, said = run(project, "--set", "learner.lr=0.0005")
+    assert code == 0
+    taken = {stage for stage, state in states(said).items() if state == "cached"}
+    # evaluate runs again because the checkpoint differs; triage reads nothing of the learner but its batch size.
+    assert taken == {"data", "sft", "triage", "clusters"}
+
+
+def test_a_refusal_ends_the_line_with_a_report_and_exit_code_3(project: Path) -> None:
+    code, said = run(project, "--set", "triage.min_entropy=2")
+    assert code == 3, said
+    assert states(said)["train"] == "refused"
+    assert "evaluate" not in states(said)
+    assert "triage refused the checkpoint" in said
+    assert "report.html" in said
+
+
+def test_a_failed_gate_still_gives_a_report_and_exit_code_3(project: Path) -> None:
+    code, said = run(project, "--set", "gate.min_gain=0.9")
+    assert code == 3, said
+    assert states(said)["report"] == "done"
+    assert "the gate failed" in said
+    assert "awaiting approval" not in said
+
+
+def test_killed_outright_the_same_command_continues(project: Path) -> None:
+    first = Run(project, "--set", "seed=1", *LONG)
+    first.wait_until_training(project)
+    code, said = run(project, "--set", "seed=1", *LONG)
+    assert code == 2
+    assert f"in progress in process {first.pid}" in said
+
+    first.kill()
+    first.wait()
+    left = list(family(project))
+    assert left, "a killed run leaves its children behind"
+    code, said = run(project, "--set", "seed=1", *LONG)
+    assert code == 0, said
+    assert not [process for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    log = (first.workspace(project) / "logs/train.log").read_text(encoding="utf-8")
+    starts = [int(line.split()[-1]) for line in log.splitlines() if line.startswith("train starts at")]
+    assert starts[0] == 0
+    assert starts[1] > 0
+    assert read_json(first.workspace(project) / "out/train.json")["steps"] == 600
+
+
+@pytest.mark.parametrize(("number", "whole_group", "code"), [(signal.SIGINT, True, 130), (signal.SIGTERM, False, 143)])
+def test_a_signal_ends_the_run_and_all_it_started(
+    project: Path, number: signal.Signals, whole_group: bool, code: int
+) -> None:
+    stopped = Run(project, "--set", f"seed={2 + whole_group}", *LONG)
+    mark = stopped.wait_until_training(project)
+    (os.killpg if whole_group else os.kill)(stopped.pid, number)
+    assert stopped.wait(30) == code
+    assert "the same command continues" in stopped.said()
+    assert "Traceback" not in stopped.said()
+    assert mark.exists()
+    assert list(family(project)) == []
+
+
+def test_a_stage_that_is_killed_is_said_to_have_failed(project: Path) -> None:
+    process = Run(project, "--set", "seed=4", *LONG)
+    process.wait_until_training(project)
+    stage = next(child for child in family(project) if child.cmdline()[2:4] == ["components", "train"])
+    stage.kill()
+    assert process.wait(60) == 2
+    assert "stage train failed" in process.said()
+    assert "logs/train.log" in process.said()
+
+
+def test_a_bug_in_a_stage_keeps_its_traceback_in_the_log(project: Path) -> None:
+    broken = project / "components/stages/clusters.py"
+    before = broken.read_text(encoding="utf-8")
+    broken.write_text(f"{before}\n\ndel run\n", encoding="utf-8")
+    try:
+        code, said = run(project)
+    finally:
+        broken.write_text(before, encoding="utf-8")
+    assert code == 1
+    assert "stage clusters failed: AttributeError" in said
+    log = Path(said.partition("log:")[2].split()[0])
+    assert "Traceback" in log.read_text(encoding="utf-8")

@@ -1,0 +1,115 @@
+"""A stage that is killed at any moment continues from its last checkpoint and ends with the same bytes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from components.config import dump, load
+from components.files import manifest
+from tests.integration.small import NO_LIMITS, SMALL
+
+PROJECT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("resume")]
+
+
+def stage(name: str, folder: Path) -> subprocess.Popen[str]:
+    """Start a stage in a session of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "components", name],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(name: str, folder: Path) -> None:
+    process = stage(name, folder)
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors
+
+
+def kill_when(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
+    """SIGKILL the whole session as soon as the condition holds; it must hold before the stage has ended."""
+    deadline = time.monotonic() + 120
+    while not reached():
+        assert process.poll() is None, "the stage ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which every stage up to train ran undisturbed."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    settings = load(PROJECT / "configs" / "demo.yaml", [*SMALL, *NO_LIMITS])
+    (folder / "params.yaml").write_text(dump(settings))
+    for name in ("data", "sft", "triage", "clusters", "train"):
+        finish(name, folder)
+    return folder
+
+
+@pytest.fixture
+def before(finished: Path, tmp_path: Path) -> Callable[[str, str], Path]:
+    """A copy of that folder from before a stage ran."""
+
+    def copy(output: str, state: str) -> Path:
+        shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+        shutil.rmtree(tmp_path / "out" / output)
+        shutil.rmtree(tmp_path / ".state" / state)
+        return tmp_path
+
+    return copy
+
+
+def lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+@pytest.mark.parametrize("rows", [1, 13])
+def test_sft_killed_and_resumed_gives_the_same_bytes(
+    finished: Path, before: Callable[[str, str], Path], rows: int
+) -> None:
+    folder = before("sft", "sft")
+    kill_when(stage("sft", folder), lambda: lines(folder / ".state" / "sft" / "log.jsonl") >= rows)
+    assert not (folder / "out" / "sft").exists()
+    finish("sft", folder)
+    assert manifest(folder / "out" / "sft") == manifest(finished / "out" / "sft")
+
+
+@pytest.mark.parametrize("rows", [1, 4, 8])
+def test_training_killed_and_resumed_gives_the_same_bytes(
+    finished: Path, before: Callable[[str, str], Path], rows: int
+) -> None:
+    folder = before("train", "train")
+    kill_when(stage("train", folder), lambda: lines(folder / ".state" / "train" / "records.jsonl") >= rows)
+    assert not (folder / "out" / "train").exists()
+    finish("train", folder)
+    assert manifest(folder / "out" / "train") == manifest(finished / "out" / "train")
+    assert (folder / "out" / "train.json").read_bytes() == (finished / "out" / "train.json").read_bytes()
+
+
+def test_training_killed_twice_in_the_middle_of_a_checkpoint(
+    finished: Path, before: Callable[[str, str], Path]
+) -> None:
+    folder = before("train", "train")
+    state = folder / ".state" / "train"
+    for step in (3, 6):
+        kill_when(
+            stage("train", folder),
+            lambda step=step: any(state.glob(f".step-{step:06d}*")) or (state / f"step-{step:06d}").exists(),
+        )
+    finish("train", folder)
+    assert manifest(folder / "out" / "train") == manifest(finished / "out" / "train")

@@ -1,0 +1,177 @@
+"""`evenkeel doctor`: every check can say ok and can say what is wrong."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import threading
+from collections import namedtuple
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from flows import doctor
+from flows.git import git
+
+Usage = namedtuple("Usage", "free")
+VersionInfo = namedtuple("VersionInfo", "major minor micro")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A committed project that has what the checks look at."""
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / ".dvc").mkdir()
+    (tmp_path / ".dvc/config").write_text("", encoding="utf-8")
+    (tmp_path / "dvc.yaml").write_text("stages: {}\n", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["rich>=1"]\n', encoding="utf-8")
+    (tmp_path / "constraints.txt").write_text("# tested\nrich==15.0.0\nabsent-package==1\n", encoding="utf-8")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message=first")
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _rich_as_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_installed", lambda name: {"rich": "15.0.0", "prefect": "3.8.8"}.get(name))
+
+
+def test_a_healthy_project_passes_every_check(project: Path) -> None:
+    checks = list(doctor.examine(project))
+    assert {check.name for check in checks} >= {
+        "python",
+        "memory",
+        "packages",
+        "disk",
+        "writable",
+        "git",
+        "dvc",
+        "prefect",
+    }
+    assert [check for check in checks if check.state == "fail"] == []
+
+
+def test_whatever_is_not_ok_says_how_to_mend_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: Usage(0))
+    (project / "dvc.yaml").write_text("stages: {a: 1}\n", encoding="utf-8")
+    found = [check for check in doctor.examine(project) if check.state != "ok"]
+    assert {"disk", "git"} <= {check.name for check in found}
+    assert all(check.mend for check in found)
+
+
+@pytest.mark.parametrize(("version", "state"), [((3, 10, 9), "fail"), ((3, 11, 0), "ok"), ((3, 14, 0), "fail")])
+def test_python_must_be_a_supported_one(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int], state: str
+) -> None:
+    monkeypatch.setattr(doctor, "sys", SimpleNamespace(version_info=VersionInfo(*version)))
+    assert doctor.python().state == state
+
+
+def test_little_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**30))
+    assert doctor.memory().state == "warn"
+
+
+@pytest.mark.parametrize(
+    ("installed", "state"), [("15.0.0", "ok"), ("15.0.0+local", "ok"), ("14.0.0", "warn"), (None, "fail")]
+)
+def test_packages_are_compared_with_the_tested_set(
+    project: Path, monkeypatch: pytest.MonkeyPatch, installed: str | None, state: str
+) -> None:
+    monkeypatch.setattr(doctor, "_installed", lambda name: installed if name == "rich" else None)
+    check = doctor.packages(project)
+    assert check.state == state
+    assert ("rich" in check.finding) == (state != "ok")
+
+
+@pytest.mark.parametrize(("gib", "state"), [(100, "ok"), (3, "warn"), (0.5, "fail")])
+def test_disk_space_is_graded(project: Path, monkeypatch: pytest.MonkeyPatch, gib: float, state: str) -> None:
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: Usage(gib * 2**30))
+    assert doctor.disk(project).state == state
+
+
+def test_a_folder_that_cannot_be_written_fails(project: Path) -> None:
+    (project / "runs").write_text("a file where a folder must be", encoding="utf-8")
+    check = doctor.writable(project)
+    assert check.state == "fail"
+    assert "runs" in check.finding
+
+
+def test_git_knows_clean_changed_and_empty(project: Path) -> None:
+    assert doctor.git_state(project).state == "ok"
+    (project / "new.py").write_text("", encoding="utf-8")
+    assert "1 uncommitted" in doctor.git_state(project).finding
+    git(project, "update-ref", "-d", "HEAD")
+    assert "no commit yet" in doctor.git_state(project).finding
+
+
+def test_outside_a_project_there_is_nothing_else_to_check(tmp_path: Path) -> None:
+    last = list(doctor.examine(tmp_path))[-1]
+    assert (last.name, last.state) == ("project", "fail")
+
+
+def lock(project: Path, pid: int) -> None:
+    holders = {
+        "/out/data": {"read": [{"pid": pid, "cmd": "dvc repro"}]},
+        "/out/sft": {"write": {"pid": pid, "cmd": ""}},
+    }
+    (project / ".dvc/tmp").mkdir()
+    (project / ".dvc/tmp/rwlock").write_text(json.dumps(holders), encoding="utf-8")
+
+
+def test_dvc_is_busy_while_a_living_process_holds_its_lock(project: Path) -> None:
+    lock(project, os.getpid())
+    check = doctor.dvc_state(project)
+    assert (check.state, str(os.getpid()) in check.finding) == ("warn", True)
+
+
+def test_a_lock_of_a_dead_process_does_not_matter(project: Path) -> None:
+    lock(project, 2**22 + 1)
+    assert doctor.dvc_state(project).state == "ok"
+
+
+def test_dvc_must_be_initialised(project: Path) -> None:
+    (project / ".dvc/config").unlink()
+    assert doctor.dvc_state(project).state == "fail"
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a server that answers every question with the given text."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(request.param.encode())
+
+        def log_message(self, *arguments: object) -> None: ...
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}/api"
+        running.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("server", "state"), [('"3.8.8"', "ok"), ('"3.7.0"', "warn"), ("<html>", "fail")], indirect=["server"]
+)
+def test_the_prefect_server_is_asked_for_its_version(
+    project: Path, monkeypatch: pytest.MonkeyPatch, server: str, state: str
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", server)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert doctor.prefect_api(project).state == state
+
+
+def test_an_unreachable_prefect_server_fails(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert doctor.prefect_api(project).state == "fail"
+
+
+def test_without_a_server_a_temporary_one_is_fine(project: Path) -> None:
+    assert doctor.prefect_api(project).state == "ok"

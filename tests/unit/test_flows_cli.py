@@ -1,0 +1,191 @@
+"""The `evenkeel` command, without starting a run."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from components.config import load
+from components.errors import InputError, NoCandidate
+from components.files import sha256_tree
+from components.registry import champion, propose
+from flows import cli
+from flows.cli import app, main
+from flows.environment import prefect_environment
+from flows.git import git
+from flows.plan import differences, stage_fates
+from flows.registry import project_store
+from flows.workspace import locate
+from tests import fake_line
+from tests.code_graph import ROOT
+from tests.fake_line.stages.work import checkpoint
+
+RUNNER = CliRunner()
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fake_line.build(tmp_path_factory.mktemp("line"))
+
+
+@pytest.fixture
+def project(built: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fake project as the working folder."""
+    monkeypatch.chdir(built)
+    return built
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The exit code of the console script."""
+    monkeypatch.setattr(sys, "argv", ["evenkeel", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def test_params_prints_the_resolved_configuration(project: Path, tmp_path: Path) -> None:
+    result = RUNNER.invoke(app, ["params", "--set", "train.steps=7"])
+    (tmp_path / "params.yaml").write_text(result.output, encoding="utf-8")
+    assert load(tmp_path / "params.yaml") == load(Path("configs/demo.yaml"), ["train.steps=7"])
+    assert result.output.startswith("# ")
+
+
+def test_a_dry_run_says_what_would_happen_and_makes_nothing(project: Path) -> None:
+    result = RUNNER.invoke(app, ["run", "--dry-run", "--set", "train.steps=7"])
+    workspace = locate(project, Path("configs/demo.yaml"), ["train.steps=7"])
+    assert result.exit_code == 0
+    for expected in (workspace.run_id, git(project, "rev-parse", "HEAD")[:12], "evaluate", "train.steps = 7"):
+        assert expected in result.output
+    assert not (project / "runs").exists()
+
+
+def test_a_dry_run_of_a_run_that_began_says_what_is_left(project: Path) -> None:
+    workspace = locate(project, Path("configs/demo.yaml"), ["seed=9"])
+    assert set(stage_fates(workspace).values()) == {"executed, or taken from the cache if it knows the result"}
+    with workspace.lock():
+        workspace.ensure()
+    assert set(stage_fates(workspace).values()) == {"executed"}
+
+
+def test_only_settings_that_differ_from_their_defaults_are_listed(project: Path) -> None:
+    settings = load(ROOT / "configs/demo.yaml", ["train.steps=7", "gate.max_unscorable=0.01"])
+    listed = dict(differences(settings))
+    assert listed["train.steps"] == 7
+    assert "gate.max_unscorable" not in listed
+    assert not [key for key in listed if key.startswith("health.rules.")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "--set", "nope=1"], "nope: unknown setting"),
+        (["run", "--config", "configs/absent.yaml"], "file not found"),
+        (["params", "--set", "train.steps"], "--set"),
+        (["approve", "0123456789ab", "--by", "Ada"], "no such candidate"),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    assert call(monkeypatch, *arguments) == 2
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert "Traceback" not in shown
+
+
+def test_outside_a_project_the_message_says_where_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call(monkeypatch, "run") == 2
+    assert "not a Git repository" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("error", "code"), [(InputError("x"), 2), (NoCandidate("x"), 3)])
+def test_the_exit_code_is_the_errors_own(monkeypatch: pytest.MonkeyPatch, error: Exception, code: int) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "app", fail)
+    assert call(monkeypatch) == code
+
+
+def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise InputError("x")
+
+    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setenv("EVENKEEL_DEBUG", "1")
+    with pytest.raises(InputError):
+        main()
+
+
+@pytest.fixture
+def candidate(project: Path, tmp_path: Path) -> str:
+    """The digest of a candidate in the project's registry."""
+    folder = tmp_path / "checkpoint"
+    checkpoint(folder, next(NUMBERS))
+    digest = sha256_tree(folder)
+    gate = {"result": "pass", "checks": [], "checkpoint_sha256": digest, "policy_sha256": "0" * 64}
+    propose(project_store(project, load(Path("configs/demo.yaml"))), folder, gate, {"run": "demo-0"})
+    return digest
+
+
+def test_approving_makes_a_candidate_the_champion(project: Path, candidate: str) -> None:
+    result = RUNNER.invoke(app, ["approve", candidate[:12], "--by", "Ada", "--note", "looks well"])
+    assert result.exit_code == 0
+    assert f"approve {candidate[:12]} by Ada" in result.output
+    alias = champion(project_store(project, load(Path("configs/demo.yaml"))))
+    assert alias is not None
+    assert alias.digest == candidate
+
+
+def test_rejecting_does_not(project: Path, candidate: str) -> None:
+    result = RUNNER.invoke(app, ["approve", candidate[:12], "--by", "Ada", "--reject"])
+    assert f"reject {candidate[:12]} by Ada" in result.output
+    alias = champion(project_store(project, load(Path("configs/demo.yaml"))))
+    assert alias is None or alias.digest != candidate
+
+
+def test_an_approval_needs_a_name(project: Path, candidate: str) -> None:
+    assert RUNNER.invoke(app, ["approve", candidate[:12]]).exit_code == 2
+
+
+def test_doctor_fails_when_a_check_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = RUNNER.invoke(app, ["doctor"])
+    assert result.exit_code == 2
+    assert "not a Git repository" in result.output
+
+
+def test_prefect_is_private_and_what_the_caller_chose_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("PREFECT_HOME", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"):
+        monkeypatch.delenv(name, raising=False)
+    chosen = prefect_environment(tmp_path, quiet=True)
+    assert chosen["PREFECT_HOME"] == str(tmp_path / ".state/prefect")
+    assert chosen["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] == "CRITICAL"
+    monkeypatch.setenv("PREFECT_HOME", "/mine")
+    chosen = prefect_environment(tmp_path, quiet=False)
+    assert chosen["PREFECT_LOCAL_STORAGE_PATH"] == "/mine/storage"
+    assert not {"PREFECT_HOME", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"} & set(chosen)
+
+
+def test_deployments_point_to_the_flow_and_to_configurations_that_exist() -> None:
+    from flows.post_training import post_training
+
+    declared = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
+    for deployment in declared:
+        assert deployment["entrypoint"] == f"flows/post_training.py:{post_training.fn.__name__}"
+        post_training.validate_parameters(deployment["parameters"])
+        assert (ROOT / deployment["parameters"]["config"]).is_file()

@@ -1,0 +1,141 @@
+"""The picture of a run, drawn from its progress file alone."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from rich.console import Console
+
+from components.progress import PROGRESS_VARIABLE, progress
+from components.stages import STAGES
+from flows import console as module
+from flows.board import Board, Tail
+from flows.console import Display, clock, draw
+from flows.workspace import Workspace
+
+RUNNING = {"stage": "train", "state": "running", "seconds": 0.0}
+
+
+def add(path: Path, *events: dict[str, Any]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(event) + "\n" for event in events)
+
+
+def text_of(board: Board) -> str:
+    console = Console(file=io.StringIO(), width=100, record=True)
+    console.print(draw(board))
+    return console.export_text()
+
+
+def test_a_new_board_waits_for_every_stage() -> None:
+    board = Board()
+    assert [view.state for view in board.stages.values()] == ["waiting"] * len(STAGES)
+    assert board.running is None
+
+
+def test_the_running_stage_shows_how_far_it_is_and_its_last_note() -> None:
+    board = Board()
+    for event in (
+        RUNNING,
+        {"stage": "train", "done": 3, "total": 9, "note": "acc 0.41"},
+        {"stage": "train", "done": 4, "total": 9, "note": ""},
+    ):
+        board.apply(event)
+    shown = text_of(board)
+    assert "4/9" in shown
+    assert "acc 0.41" in shown
+
+
+def test_a_stage_that_ended_keeps_its_state_and_time() -> None:
+    board = Board()
+    board.apply(RUNNING)
+    board.apply({"stage": "train", "state": "cached", "seconds": 67.4})
+    assert board.running is None
+    assert "1:07" in text_of(board)
+    assert "cached" in text_of(board)
+
+
+def test_a_stage_that_runs_again_starts_from_nothing() -> None:
+    board = Board()
+    for event in (RUNNING, {"stage": "train", "done": 9, "total": 9, "note": "old"}, RUNNING):
+        board.apply(event)
+    assert board.running is not None
+    assert (board.running.done, board.running.total, board.running.note) == (0, 0, "")
+
+
+def test_the_tail_gives_each_complete_line_once(tmp_path: Path) -> None:
+    path = tmp_path / "progress.jsonl"
+    tail = Tail(path)
+    assert list(tail.read()) == []
+    add(path, {"n": 1})
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"n":')
+    assert list(tail.read()) == [{"n": 1}]
+    with path.open("a", encoding="utf-8") as file:
+        file.write(" 2}\n")
+    assert list(tail.read()) == [{"n": 2}]
+    assert list(tail.read()) == []
+
+
+def test_half_a_line_of_a_killed_stage_does_not_end_the_display(tmp_path: Path) -> None:
+    path = tmp_path / "progress.jsonl"
+    path.write_text('{"stage": "tr{"stage": "train"}\n', encoding="utf-8")
+    add(path, {"n": 1})
+    assert list(Tail(path).read()) == [{"n": 1}]
+
+
+def test_a_stage_and_the_display_understand_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "progress.jsonl"
+    monkeypatch.setenv(PROGRESS_VARIABLE, str(path))
+    board = Board()
+    board.apply(RUNNING)
+    with progress("train", 5) as bar:
+        bar.advance(2, "acc 0.5")
+    for event in Tail(path).read():
+        board.apply(event)
+    view = board.stages["train"]
+    assert (view.done, view.total, view.note) == (2, 5, "acc 0.5")
+
+
+def show(tmp_path: Path, *events: dict[str, Any], terminal: bool) -> str:
+    path = tmp_path / "progress.jsonl"
+    output = io.StringIO()
+    console = Console(file=output, width=100, force_terminal=terminal)
+    with Display(cast(Workspace, SimpleNamespace(progress=path)), console):
+        add(path, *events)
+    return output.getvalue()
+
+
+def test_without_a_terminal_each_finished_stage_is_one_plain_line(tmp_path: Path) -> None:
+    shown = show(
+        tmp_path,
+        {"stage": "data", "state": "running", "seconds": 0.0},
+        {"stage": "data", "state": "done", "seconds": 4.2},
+        {"stage": "sft", "state": "failed", "seconds": 61.0},
+        terminal=False,
+    )
+    assert [line.split() for line in shown.splitlines()] == [["data", "done", "0:04"], ["sft", "failed", "1:01"]]
+
+
+def test_without_a_terminal_a_long_stage_says_now_and_then_how_it_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "QUIET", 0.0)
+    shown = show(tmp_path, RUNNING, {"stage": "train", "done": 3, "total": 9, "note": "entropy [0.61]"}, terminal=False)
+    assert "train      3/9  0:00  entropy [0.61]" in shown
+
+
+def test_on_a_terminal_the_whole_board_is_drawn(tmp_path: Path) -> None:
+    shown = show(tmp_path, RUNNING, {"stage": "train", "done": 3, "total": 9, "note": "acc 0.41"}, terminal=True)
+    assert all(stage in shown for stage in STAGES)
+    assert "acc 0.41" in shown
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (59.9, "0:59"), (3601, "60:01")])
+def test_times_are_minutes_and_seconds(seconds: float, shown: str) -> None:
+    assert clock(seconds) == shown

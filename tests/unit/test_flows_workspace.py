@@ -1,0 +1,179 @@
+"""A run's folder: what it is named after, what is in it, and who may use it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from components.config import load
+from components.errors import InputError
+from flows.git import git
+from flows.workspace import Workspace, locate
+from tests.code_graph import ROOT
+
+DEMO = Path("configs/demo.yaml")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A committed project with the demo's configuration, code.py and inputs/rows.jsonl; it is the working folder."""
+    root = tmp_path / "project"
+    root.mkdir()
+    git(root, "init", "--quiet", "--initial-branch=main")
+    (root / "configs").symlink_to(ROOT / "configs")
+    (root / "inputs").mkdir()
+    (root / "inputs/rows.jsonl").write_text('{"question": "1+1", "answer": "2"}\n', encoding="utf-8")
+    texts = {"dvc.yaml": "stages: {}\n", "code.py": "x = 1\n", ".gitignore": "/runs/\n/.state/\n/.dvc/\n/configs\n"}
+    for name, text in texts.items():
+        (root / name).write_text(text, encoding="utf-8")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message=first")
+    monkeypatch.chdir(root)
+    return root
+
+
+def ready(project: Path, *overrides: str) -> Workspace:
+    workspace = locate(project, DEMO, overrides)
+    with workspace.lock():
+        workspace.ensure()
+    return workspace
+
+
+def test_the_same_command_on_the_same_tree_is_the_same_run(project: Path) -> None:
+    assert locate(project, DEMO).run_id == locate(project, DEMO).run_id
+    assert locate(project, DEMO).run_id.startswith("demo-")
+
+
+def test_another_setting_or_another_tree_is_another_run(project: Path) -> None:
+    first, second = locate(project, DEMO), locate(project, DEMO, ["seed=1"])
+    (project / "code.py").write_text("x = 2\n", encoding="utf-8")
+    third = locate(project, DEMO)
+    assert len({first.run_id, second.run_id, third.run_id}) == 3
+
+
+def test_committing_the_same_tree_keeps_the_run(project: Path) -> None:
+    (project / "code.py").write_text("x = 2\n", encoding="utf-8")
+    before = ready(project)
+    git(project, "commit", "--quiet", "--all", "--message=second")
+    after = ready(project)
+    assert after.run_id == before.run_id
+    assert after.snapshot.commit != before.snapshot.commit
+
+
+def test_locating_writes_nothing(project: Path) -> None:
+    workspace = locate(project, DEMO)
+    assert not workspace.root.exists()
+    assert not (project / "runs").exists()
+
+
+def test_a_workspace_holds_the_code_the_resolved_settings_and_the_shared_cache(project: Path) -> None:
+    (project / "code.py").write_text("x = 2\n", encoding="utf-8")
+    workspace = ready(project, "train.steps=7")
+    assert (workspace.root / "code.py").read_text(encoding="utf-8") == "x = 2\n"
+    settings = load(workspace.root / "params.yaml")
+    assert settings == workspace.settings
+    assert settings.train.steps == 7
+    assert str(project / ".dvc/cache") in (workspace.root / ".dvc/config.local").read_text(encoding="utf-8")
+
+
+def test_the_recorded_commit_cannot_be_collected(project: Path) -> None:
+    (project / "code.py").write_text("x = 2\n", encoding="utf-8")
+    workspace = ready(project)
+    git(project, "gc", "--quiet", "--prune=now")
+    assert git(workspace.root, "show", "HEAD:code.py") == "x = 2"
+    assert git(project, "rev-parse", f"refs/evenkeel/runs/{workspace.run_id}") == workspace.snapshot.commit
+
+
+def test_an_earlier_commit_can_be_run_again(project: Path) -> None:
+    first = locate(project, DEMO)
+    (project / "code.py").write_text("x = 2\n", encoding="utf-8")
+    again = locate(project, DEMO, commit=first.snapshot.commit)
+    assert again.run_id == first.run_id
+
+
+def test_what_a_run_wrote_is_kept_when_it_goes_on(project: Path) -> None:
+    workspace = ready(project)
+    (workspace.root / "dvc.lock").write_text("schema: '2.0'\n", encoding="utf-8")
+    ready(project)
+    assert (workspace.root / "dvc.lock").exists()
+
+
+def test_fresh_starts_from_an_empty_workspace(project: Path) -> None:
+    workspace = ready(project)
+    (workspace.root / "dvc.lock").write_text("schema: '2.0'\n", encoding="utf-8")
+    with workspace.lock():
+        workspace.ensure(fresh=True)
+    assert not (workspace.root / "dvc.lock").exists()
+
+
+@pytest.mark.parametrize("name", ["code.py", "params.yaml"])
+def test_a_workspace_that_was_edited_is_refused(project: Path, name: str) -> None:
+    workspace = ready(project)
+    with (workspace.root / name).open("a", encoding="utf-8") as file:
+        file.write("# edited\n")
+    with pytest.raises(InputError, match=name):
+        ready(project)
+
+
+def test_an_input_in_the_commit_keeps_its_relative_path(project: Path) -> None:
+    overrides = ["data.source={kind: jsonl, path: inputs/rows.jsonl}"]
+    source = locate(project, DEMO, overrides).settings.model_dump(mode="json")["data"]["source"]
+    assert source["path"] == "inputs/rows.jsonl"
+    assert len(source["sha256"]) == 64
+
+
+def test_an_input_outside_the_commit_becomes_absolute(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("{}\n", encoding="utf-8")
+    overrides = ["data.source={kind: jsonl, path: ../rows.jsonl}"]
+    source = locate(project, DEMO, overrides).settings.model_dump(mode="json")["data"]["source"]
+    assert source["path"] == str(tmp_path / "rows.jsonl")
+
+
+def test_a_missing_input_is_refused_before_anything_is_made(project: Path) -> None:
+    with pytest.raises(InputError, match="not found"):
+        locate(project, DEMO, ["data.source={kind: jsonl, path: nowhere.jsonl}"])
+    assert not (project / "runs").exists()
+
+
+def test_a_second_process_is_refused_and_told_who_holds_the_run(project: Path) -> None:
+    workspace = locate(project, DEMO)
+    code = (
+        "import sys; from pathlib import Path; from flows.workspace import locate\n"
+        "with locate(Path.cwd(), Path('configs/demo.yaml')).lock():\n"
+        "    print('held', flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(InputError, match=f"in progress in process {holder.pid}"), workspace.lock():
+        pass
+    holder.kill()
+    holder.communicate()
+    with workspace.lock():
+        pass
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_error(project: Path) -> None:
+    (project / ".state").write_text("a file where a folder must be", encoding="utf-8")
+    with pytest.raises(InputError, match="cannot lock"), locate(project, DEMO).lock():
+        pass
+
+
+def test_a_workspace_appears_whole_or_not_at_all(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("flows.workspace.write_text", interrupted)
+    workspace = locate(project, DEMO)
+    with pytest.raises(KeyboardInterrupt), workspace.lock():
+        workspace.ensure()
+    assert list((project / "runs").iterdir()) == []

@@ -1,0 +1,415 @@
+"""One update: batches, exact gradients under any split, signals, and saving to the bit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from factories import group, policy, settings
+from torch import Tensor
+
+from components.config.training import ClipRatio, GrpoAdvantage
+from components.learner import LEARNERS, Batch, Learner, build_batch, build_learner
+from components.learner.batch import group_advantages
+from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
+from components.objectives.ratios import clip
+from components.policy import Policy
+from components.types import Group
+
+ADVANTAGE = GrpoAdvantage()
+PROMPT_IDS = [(2, 20, 3), (2, 20, 21, 22, 3)]
+
+
+def sampled() -> list[Group]:
+    """Eight completions of different lengths to two prompts; two of them are longer than the rest together."""
+    tokens = [[[30, 1], [31, 32, 33, 1], [34] * 9, [1]], [[40, 41, 1], [42, 1], [43, 44] * 5 + [1], [45, 46, 47, 1]]]
+    rewards = [[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0]]
+    return [group(r, prompt_ids=p, tokens=t) for r, p, t in zip(rewards, PROMPT_IDS, tokens, strict=True)]
+
+
+def learner_of(micro: Policy, *, micro_batch_tokens: int = 10_000, **sections: Any) -> Learner:
+    """A learner whose gradients are not clipped. Splits below what the settings allow are for these tests."""
+    chosen = {"lr": 1e-3, "warmup": 0, "updates_per_step": 1, "grad_clip": 1e9, **sections.pop("learner", {})}
+    resolved = settings(learner=chosen, **sections)
+    learner = resolved.learner.model_copy(update={"micro_batch_tokens": micro_batch_tokens})
+    return build_learner(micro, resolved.model_copy(update={"learner": learner}))
+
+
+def ready(learner: Learner, groups: Sequence[Group], *, drift: float = 0.1) -> Batch:
+    """A batch whose sampler and reference differ a little from the present policy."""
+    batch = build_batch(groups, ADVANTAGE, pad_id=0)
+    generator = torch.Generator().manual_seed(0)
+    noise = [drift * torch.randn(batch.response_mask.shape, generator=generator) for _ in range(2)]
+    logp = learner.logprobs(batch)
+    return replace(batch, rollout_logp=logp + noise[0], ref_logp=logp + noise[1])
+
+
+def gradients(micro: Policy) -> dict[str, Tensor]:
+    return {name: p.grad.clone() for name, p in micro.model.named_parameters()}
+
+
+def close(one: dict[str, Tensor], other: dict[str, Tensor], tolerance: float = 1e-6) -> bool:
+    return one.keys() == other.keys() and all(
+        torch.allclose(one[name], other[name], rtol=1e-4, atol=tolerance) for name in one
+    )
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+# Batches
+
+
+def test_every_completion_is_a_row_with_its_prompt_advantage_and_sampler_log_probabilities():
+    groups = [group([1.0, 0.0], tokens=[[30, 1], [31, 32, 1]], logp=-2.0)]
+    batch = build_batch(groups, ADVANTAGE, pad_id=0)
+    assert batch.input_ids.tolist() == [[2, 20, 3, 30, 1, 0], [2, 20, 3, 31, 32, 1]]
+    assert batch.attention_mask.tolist() == [[1, 1, 1, 1, 1, 0], [1] * 6]
+    assert batch.response_mask.tolist() == [[True, True, False], [True, True, True]]
+    assert batch.advantages.tolist() == pytest.approx(torch.tensor([[1.0, 1.0, 0.0], [-1.0] * 3]), abs=1e-5)
+    assert batch.rollout_logp.tolist() == [[-2.0, -2.0, 0.0], [-2.0] * 3]
+    assert (batch.old_logp, batch.ref_logp) == (None, None)
+
+
+def test_advantages_travel_with_their_completions_whatever_the_order_of_the_groups():
+    def by_completion(groups: list[Group]) -> dict[tuple[int, ...], float]:
+        batch = build_batch(groups, ADVANTAGE, pad_id=0)
+        return {
+            tuple(ids[mask].tolist()): round(advantage[0].item(), 5)
+            for ids, mask, advantage in zip(
+                batch.input_ids[:, -batch.responses :], batch.response_mask, batch.advantages, strict=True
+            )
+        }
+
+    groups = sampled()
+    found = by_completion(groups)
+    assert by_completion(groups[::-1]) == found
+    expected = group_advantages(groups, ADVANTAGE).tolist()
+    tokens = [c.token_ids for g in groups for c in g.completions]
+    assert found == {ids: pytest.approx(a, abs=1e-5) for ids, a in zip(tokens, expected, strict=True)}
+
+
+def test_micro_batches_hold_every_row_once_and_only_the_columns_they_need():
+    batch = build_batch(sampled(), ADVANTAGE, pad_id=0)
+    width = batch.input_ids.shape[1]
+    for tokens in (1, width, 3 * width, 5 * width, 10_000):
+        parts = list(batch.micro_batches(tokens))
+        assert sum(len(part) for part in parts) == 8
+        assert max(len(part) for part in parts) == min(8, max(1, tokens // width))
+        assert all(part.attention_mask.any(0).all() for part in parts)
+        assert sum(int(part.response_mask.sum()) for part in parts) == int(batch.response_mask.sum())
+
+
+def test_an_unscorable_completion_keeps_its_row_but_has_no_token_in_the_loss():
+    batch = build_batch([group([1.0, None, 0.0])], ADVANTAGE, pad_id=0)
+    assert len(batch) == 3
+    assert batch.response_mask.sum(1).tolist() == [1, 0, 3]
+    assert (batch.advantages[1] == 0).all()
+
+
+# Gradients
+
+
+KL = {"kl": {"kind": "k2", "beta": 0.1}}
+OBJECTIVES = [
+    {"aggregation": "token_mean", "kl": None, "correction": None},
+    {"aggregation": "token_mean", **KL},
+    {"aggregation": "sequence_mean", **KL},
+]
+
+
+def width() -> int:
+    return build_batch(sampled(), ADVANTAGE, 0).input_ids.shape[1]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("rows", [1, 2, 4, 5])
+@pytest.mark.parametrize("updates", [1, 2])
+def test_gradient_and_signals_do_not_depend_on_the_split_into_micro_batches(rows, objective, updates):
+    whole_policy, split_policy = policy(), policy()
+    options: dict[str, Any] = {"objective": objective, "learner": {"updates_per_step": updates}}
+    whole = learner_of(whole_policy, **options)
+    split = learner_of(split_policy, micro_batch_tokens=rows * width(), **options)
+    batch = ready(whole, sampled())
+    expected, found = whole.step(batch, seed=0), split.step(batch, seed=0)
+    assert close(gradients(split_policy), gradients(whole_policy))
+    assert found == {name: pytest.approx(value, rel=1e-4, abs=1e-6) for name, value in expected.items()}
+    assert close(split.weights(), whole.weights(), tolerance=1e-5)
+
+
+def test_log_probabilities_do_not_depend_on_the_split_either():
+    micro = policy()
+    batch = build_batch(sampled(), ADVANTAGE, pad_id=0)
+    found = [learner_of(micro, micro_batch_tokens=rows * width()).logprobs(batch) for rows in (1, 3, 8)]
+    assert all(torch.allclose(logp[batch.response_mask], found[0][batch.response_mask], atol=1e-5) for logp in found)
+
+
+def update(groups: Sequence[Group], change: Callable[[Batch], Batch] = lambda batch: batch) -> dict[str, Tensor]:
+    """Gradient of one update on these groups."""
+    micro = policy()
+    learner = learner_of(micro, objective=OBJECTIVES[1])
+    learner.step(change(ready(learner, groups, drift=0.0)), seed=0)
+    return gradients(micro)
+
+
+def test_the_gradient_is_reinforce_when_nothing_has_moved():
+    micro = policy()
+    learner = learner_of(micro, objective={"aggregation": "token_mean"})
+    batch = ready(learner, sampled(), drift=0.0)
+    learner.step(batch, seed=0)
+    plain = policy()
+    logits = plain.model(
+        batch.input_ids, attention_mask=batch.attention_mask, position_ids=positions(batch.attention_mask)
+    ).logits[:, -batch.responses - 1 : -1]
+    logp = torch.log_softmax(logits, -1).gather(-1, batch.input_ids[:, -batch.responses :, None]).squeeze(-1)
+    loss = -(batch.advantages * logp)[batch.response_mask].sum() / batch.response_mask.sum()
+    loss.backward()
+    assert close(gradients(micro), gradients(plain))
+
+
+def positions(attention_mask: Tensor) -> Tensor:
+    return (attention_mask.cumsum(-1) - 1).clamp(min=0)
+
+
+@pytest.mark.parametrize("pad_id", [0, 1, 77])
+def test_the_padding_token_does_not_matter(pad_id):
+    groups = sampled()
+
+    def repad(batch: Batch) -> Batch:
+        return replace(batch, input_ids=torch.where(batch.attention_mask.bool(), batch.input_ids, pad_id))
+
+    assert close(update(groups, repad), update(groups))
+
+
+@pytest.mark.parametrize("junk", [float("nan"), float("inf"), float("-inf")])
+def test_what_stands_in_padded_places_does_not_matter(junk):
+    def spoil(batch: Batch) -> Batch:
+        names = ("advantages", "rollout_logp", "ref_logp")
+        return replace(batch, **{name: torch.where(batch.response_mask, getattr(batch, name), junk) for name in names})
+
+    groups = sampled()
+    assert same(update(groups, spoil), update(groups))
+
+
+def test_the_order_of_the_groups_does_not_matter():
+    assert close(update(sampled()[::-1]), update(sampled()))
+
+
+def test_an_unscorable_completion_is_as_good_as_absent():
+    tokens = [[30, 1], [31, 32, 33, 1], [34] * 9, [35, 1]]
+    with_it = group([1.0, 0.0, None, 0.0], tokens=tokens)
+    without = group([1.0, 0.0, 0.0], tokens=[tokens[0], tokens[1], tokens[3]])
+    assert close(update([with_it]), update([without]))
+
+
+def test_a_batch_without_a_gradient_changes_nothing():
+    micro = policy()
+    learner = learner_of(micro, objective={"aggregation": "token_mean"})
+    signals = learner.step(ready(learner, [group([1.0, 1.0])], drift=0.0), seed=0)
+    assert (signals["loss"], signals["grad_norm"], signals["nonfinite"]) == (0.0, 0.0, 0.0)
+    assert same(learner.weights(), policy().weights())
+
+
+@pytest.mark.parametrize("updates", [1, 2])
+def test_the_old_policy_is_the_learner_before_its_first_update(updates):
+    learner = learner_of(policy(), learner={"updates_per_step": updates, "lr": 0.01})
+    batch = build_batch(sampled(), ADVANTAGE, pad_id=0)
+    expected = mismatch_signals(replace(batch, old_logp=learner.logprobs(batch)), cap=2.0)
+    signals = learner.step(batch, seed=0)
+    assert {name: signals[name] for name in expected} == pytest.approx(expected, rel=1e-4)
+    assert (signals["ratio_max"] > 1.001) == (updates > 1)
+
+
+# Updates
+
+
+def steps(learner: Learner, count: int, start: int = 0) -> list[dict[str, float]]:
+    return [
+        learner.step(build_batch(sampled(), ADVANTAGE, pad_id=0), seed=step) for step in range(start, start + count)
+    ]
+
+
+def test_the_update_makes_right_answers_likelier_and_wrong_ones_less_likely():
+    micro = policy()
+    learner = learner_of(micro)
+    batch = build_batch(sampled(), ADVANTAGE, pad_id=0)
+    before = learner.logprobs(batch)
+    learner.step(batch, seed=0)
+    change = ((learner.logprobs(batch) - before) * batch.advantages)[batch.response_mask]
+    assert change.sum() > 0
+
+
+def test_the_learning_rate_warms_up_linearly_and_stays():
+    learner = learner_of(policy(), learner={"lr": 0.01, "warmup": 4})
+    rates = [signals["lr"] for signals in steps(learner, 6)]
+    assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01])
+
+
+def test_the_gradient_norm_is_reported_before_it_is_clipped():
+    free, clipped = learner_of(policy()), learner_of(policy(), learner={"grad_clip": 1e-3})
+    assert steps(free, 1)[0]["grad_norm"] == steps(clipped, 1)[0]["grad_norm"] > 1e-3
+
+
+@pytest.mark.parametrize("updates", [1, 2, 3, 5, 7])
+def test_a_step_makes_as_many_updates_as_the_settings_say(updates):
+    sections: dict[str, Any] = {"schedule": {"kind": "uniform"}, "train": {"prompts_per_step": 8}}
+    learner = learner_of(policy(), learner={"updates_per_step": updates, "warmup": 100}, **sections)
+    assert steps(learner, 1)[0]["lr"] == pytest.approx(1e-3 * updates / 100)
+
+
+def test_mini_batches_depend_on_the_seed_alone():
+    def weights(seed: int) -> dict[str, Tensor]:
+        learner = learner_of(policy(), learner={"updates_per_step": 2})
+        learner.step(ready(learner, sampled()), seed=seed)
+        return learner.weights()
+
+    assert same(weights(1), weights(1))
+    assert not same(weights(1), weights(2))
+
+
+@pytest.mark.parametrize("updates", [1, 2])
+def test_an_update_that_is_not_finite_is_skipped_and_counted(updates):
+    micro = policy()
+    learner = learner_of(micro, learner={"updates_per_step": updates, "warmup": 10})
+    batch = ready(learner, sampled())
+    signals = learner.step(replace(batch, advantages=torch.full_like(batch.advantages, math.nan)), seed=0)
+    assert signals["nonfinite"] == updates
+    assert signals["lr"] == 0.0
+    assert same(learner.weights(), policy().weights())
+    fresh = learner_of(policy(), learner={"updates_per_step": updates, "warmup": 10})
+    assert steps(learner, 1, start=1) == steps(fresh, 1, start=1)  # the optimizer did not see it either
+
+
+# Saving
+
+
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_continuing_from_a_saved_learner_equals_not_stopping_to_the_bit(tmp_path, before):
+    options: dict[str, Any] = {"learner": {"updates_per_step": 2, "warmup": 4, "weight_decay": 0.1}}
+    kept = learner_of(policy(), **options)
+    steps(kept, before)
+    kept.save(tmp_path)
+    resumed = learner_of(policy(), **options)
+    resumed.load(tmp_path)
+    assert same(resumed.weights(), kept.weights())
+    assert steps(resumed, 2, start=before) == steps(kept, 2, start=before)
+    assert same(resumed.weights(), kept.weights())
+
+
+def test_a_loaded_learner_forgets_what_it_knew(tmp_path):
+    fresh, used = learner_of(policy()), learner_of(policy())
+    steps(fresh, 1)
+    fresh.save(tmp_path)
+    steps(used, 3)
+    used.load(tmp_path)
+    assert steps(used, 1) == steps(fresh, 1)
+    assert same(used.weights(), fresh.weights())
+
+
+def test_nothing_that_is_saved_is_a_pickle(tmp_path):
+    learner = learner_of(policy())
+    steps(learner, 1)
+    learner.save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["learner.json", "learner.safetensors"]
+
+
+def test_saving_the_same_state_twice_gives_the_same_bytes(tmp_path):
+    learner = learner_of(policy())
+    steps(learner, 1)
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        learner.save(tmp_path / name)
+    assert (tmp_path / "a" / "learner.safetensors").read_bytes() == (
+        tmp_path / "b" / "learner.safetensors"
+    ).read_bytes()
+
+
+def test_a_state_of_another_model_is_refused(tmp_path):
+    learner = learner_of(policy())
+    learner.save(tmp_path)
+    other = policy()
+    other.model.extra = torch.nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="another model"):
+        learner_of(other).load(tmp_path)
+
+
+def test_the_settings_build_every_learner():
+    assert isinstance(build_learner(policy(), settings()), Learner)
+    assert {"torch"} == LEARNERS.keys()
+
+
+# Signals
+
+
+def gap_batch(*ratios: float, masked: float | None = None) -> Batch:
+    """One row whose tokens have these ratios of learner to sampler probability."""
+    ratios = (*ratios, masked) if masked is not None else ratios
+    rollout = torch.full((1, len(ratios)), -1.0)
+    mask = torch.ones(1, len(ratios), dtype=torch.bool)
+    if masked is not None:
+        mask[0, -1] = False
+    ids = torch.zeros(1, len(ratios) + 1, dtype=torch.long)
+    old = rollout + torch.tensor([ratios]).log()
+    return Batch(ids, torch.ones_like(ids), mask, torch.zeros_like(rollout), rollout, old)
+
+
+def test_worked_mismatch_signals():
+    found = mismatch_signals(gap_batch(1.0, 3.0, 0.25, masked=1e9), cap=2.0)
+    gaps = [0.0, math.log(3), math.log(4)]
+    assert found["mismatch_mean"] == pytest.approx(sum(gaps) / 3)
+    assert found["mismatch_max"] == pytest.approx(math.log(4))
+    assert found["ess"] == pytest.approx(4.25**2 / (3 * (1 + 9 + 0.0625)))
+    assert found["tis_truncated"] == pytest.approx(1 / 3)
+
+
+def test_the_mismatch_kl_is_that_of_the_sampler_to_the_learner():
+    found = mismatch_signals(gap_batch(math.exp(-10.0)), cap=None)
+    assert found["mismatch_k3"] == pytest.approx(9.00005, abs=1e-3)
+    assert "tis_truncated" not in found
+
+
+def test_an_engine_that_agrees_with_the_learner_has_no_mismatch():
+    found = mismatch_signals(gap_batch(1.0, 1.0), cap=2.0)
+    assert found == {"mismatch_mean": 0, "mismatch_max": 0, "mismatch_k3": 0, "ess": 1, "tis_truncated": 0}
+
+
+def test_a_batch_without_tokens_has_no_mismatch_signals():
+    batch = gap_batch(1.0)
+    assert mismatch_signals(replace(batch, response_mask=torch.zeros_like(batch.response_mask)), cap=2.0) == {}
+
+
+def test_the_reference_kl_exists_only_where_a_reference_was_scored():
+    batch = gap_batch(1.0, 1.0)
+    assert reference_signals(batch) == {}
+    away = replace(batch, ref_logp=batch.old_logp + math.log(2))
+    assert reference_signals(away)["kl_ref"] == pytest.approx(2 - 1 - math.log(2))
+
+
+def test_the_entropy_signal_is_exact_and_counts_response_tokens_only():
+    micro = policy()
+    with torch.no_grad():
+        micro.model.get_output_embeddings().weight.zero_()
+    assert steps(learner_of(micro), 1)[0]["entropy"] == pytest.approx(math.log(260), abs=1e-5)
+
+
+def test_token_signals_are_means_over_the_unmasked_tokens_of_all_micro_batches():
+    totals = TokenTotals()
+    for ratios, entropy in (([1.5, 0.5, 1.0, 9.0], 1.0), ([1.0, 1.0, 1.0, 0.0], 3.0)):
+        logp = torch.tensor([ratios]).log()
+        tokens = clip(logp, torch.zeros(1, 4), torch.tensor([[1.0, -1.0, 1.0, 1.0]]), ClipRatio(low=0.2, high=0.28))
+        totals.add(torch.tensor([[True, True, True, False]]), torch.full((1, 4), entropy), tokens)
+    expected = {"entropy": 2.0, "clip_high": 1 / 6, "clip_low": 1 / 6, "ratio_max": 1.5}
+    assert totals.means() == pytest.approx(expected)
+    assert TokenTotals().means() == {}
+
+
+def test_temperature_is_that_of_the_sampling():
+    hot, cold = (learner_of(policy(), rollout={"temperature": t}) for t in (2.0, 0.5))
+    batch = build_batch(sampled(), ADVANTAGE, pad_id=0)
+    assert not torch.allclose(hot.logprobs(batch), cold.logprobs(batch), atol=0.1)
+    assert steps(hot, 1)[0]["entropy"] > steps(cold, 1)[0]["entropy"]

@@ -1,0 +1,352 @@
+"""Sampling: the engine's completions and log-probabilities, and how groups are collected and refilled."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+
+import pytest
+import torch
+from factories import Judge, parity, policy, prefer, prompts, score, settings
+
+from components.config.training import DynamicSampling, RolloutSettings
+from components.config.training import TorchEngine as TorchEngineSettings
+from components.learner.batch import build_batch
+from components.learner.scoring import score_all
+from components.policy import Policy
+from components.rollout import ENGINES, Collector, Engine, Sampling, build_engine
+from components.rollout.torch_engine import TorchEngine, choose
+from components.scheduling import Schedule, Uniform
+from components.types import Completion, Group, Prompt, Score
+
+PROMPTS = [(2, 30, 3), (2, 30, 31, 32, 33, 34, 3), (2, 40, 41, 3)]
+
+
+def engine(policy: Policy, rows: int = 1024) -> TorchEngine:
+    return TorchEngine(policy, TorchEngineSettings(batch_rows=rows))
+
+
+def sampling(n: int = 4, tokens: int = 8, temperature: float = 1.0, seed: int = 0) -> Sampling:
+    return Sampling(n=n, max_new_tokens=tokens, temperature=temperature, seed=seed)
+
+
+def talkative(bonus: float = 6.0) -> Policy:
+    """Ends an answer at different places: about one token in five is the end token."""
+    micro = policy()
+    return prefer(micro, micro.eos_id, bonus)
+
+
+def groups(completions: Sequence[tuple[Completion, ...]], prompt_ids: Sequence[tuple[int, ...]]) -> list[Group]:
+    scores = tuple(score(0.0) for _ in completions[0])
+    return [
+        Group(p, ids, row, scores)
+        for p, ids, row in zip(prompts(len(prompt_ids)), prompt_ids, completions, strict=True)
+    ]
+
+
+# What is sampled
+
+
+def test_each_prompt_gets_its_completions_in_order():
+    found = engine(policy()).generate(PROMPTS, sampling(n=3))
+    assert [len(row) for row in found] == [3, 3, 3]
+    assert all(1 <= len(c.token_ids) == len(c.logprobs) <= 8 for row in found for c in row)
+
+
+def test_the_same_seed_gives_the_same_completions_and_another_seed_others():
+    one, again, other = (engine(talkative()).generate(PROMPTS, sampling(seed=seed)) for seed in (1, 1, 2))
+    assert one == again
+    assert one != other
+
+
+def test_an_engine_keeps_nothing_from_one_call_to_the_next():
+    used = engine(talkative())
+    first = used.generate(PROMPTS, sampling(seed=1))
+    used.generate(PROMPTS[:1], sampling(seed=2))
+    assert used.generate(PROMPTS, sampling(seed=1)) == first
+
+
+@pytest.mark.parametrize("temperature", [0.7, 1.0, 2.0])
+def test_reported_log_probabilities_are_those_that_the_learner_computes(temperature):
+    micro = talkative()
+    found = engine(micro).generate(PROMPTS, sampling(n=8, tokens=12, temperature=temperature))
+    batch = build_batch(groups(found, PROMPTS), settings().objective.advantage, micro.pad_id)
+    logp = score_all(micro.model, batch, temperature, max_tokens=64).logp
+    lengths = {len(c.token_ids) for row in found for c in row}
+    assert len(lengths) > 3  # rows have left the batch at different times
+    assert torch.allclose(logp[batch.response_mask], batch.rollout_logp[batch.response_mask], atol=1e-4)
+
+
+def test_samples_are_drawn_in_proportion_to_their_probability():
+    micro = policy()
+    firsts = [
+        c.token_ids[0] for c in engine(micro).generate(PROMPTS[:1], sampling(n=4000, tokens=1, temperature=0.1))[0]
+    ]
+    with torch.no_grad():
+        expected = torch.softmax(micro.model(torch.tensor([PROMPTS[0]])).logits[0, -1] / 0.1, -1)
+    found = torch.bincount(torch.tensor(firsts), minlength=len(expected)) / len(firsts)
+    assert (found - expected).abs().sum() / 2 < 0.12  # total variation
+
+
+# Greedy
+
+
+def greedy_by_hand(micro: Policy, prompt: tuple[int, ...], tokens: int) -> tuple[list[int], list[float]]:
+    ids, logprobs = list(prompt), []
+    for _ in range(tokens):
+        with torch.no_grad():
+            distribution = torch.log_softmax(micro.model(torch.tensor([ids])).logits[0, -1], -1)
+        logprobs.append(distribution.max().item())
+        ids.append(int(distribution.argmax()))
+        if ids[-1] == micro.eos_id:
+            break
+    return ids[len(prompt) :], logprobs
+
+
+@pytest.mark.parametrize("bonus", [0.0, 5.0])
+def test_greedy_takes_the_likeliest_token_whatever_stands_beside_it(bonus):
+    micro = talkative(bonus)
+    found = engine(micro).generate(PROMPTS, sampling(n=1, temperature=0.0))
+    for prompt, (completion,) in zip(PROMPTS, found, strict=True):
+        ids, logprobs = greedy_by_hand(micro, prompt, 8)
+        assert list(completion.token_ids) == ids
+        assert completion.logprobs == pytest.approx(logprobs, abs=1e-4)
+
+
+def test_greedy_does_not_depend_on_the_seed():
+    one, other = (engine(policy()).generate(PROMPTS, sampling(n=2, temperature=0.0, seed=seed)) for seed in (1, 2))
+    assert one == other
+    assert all(a == b for a, b in one)
+
+
+def test_choose_reports_the_untempered_probability_of_a_greedy_token_and_the_tempered_one_of_a_sample():
+    logits, generator = torch.tensor([[0.0, 2.0]]), torch.Generator().manual_seed(0)
+    assert choose(logits, 0.0, generator)[1].item() == pytest.approx(torch.log_softmax(logits, -1)[0, 1].item())
+    chosen, logp = choose(logits, 0.5, generator)
+    assert logp.item() == pytest.approx(torch.log_softmax(logits / 0.5, -1)[0, chosen.item()].item())
+
+
+# The end
+
+
+def test_a_completion_stops_at_its_end_token_and_leaves_it_out_of_the_text():
+    micro = talkative()
+    for row in engine(micro).generate(PROMPTS, sampling(n=16)):
+        for completion in row:
+            *before, last = completion.token_ids
+            assert micro.eos_id not in before
+            assert completion.finish_reason == ("stop" if last == micro.eos_id else "length")
+            assert completion.finish_reason == "stop" or len(completion.token_ids) == 8
+            written = before if completion.finish_reason == "stop" else [*before, last]
+            assert completion.text == micro.decode(tuple(written))
+
+
+def test_an_end_token_in_the_last_place_is_a_stop_and_none_is_a_cut():
+    always, never = talkative(50.0), talkative(-50.0)
+    (stopped,), (cut,) = (engine(p).generate(PROMPTS[:1], sampling(n=1, tokens=1))[0] for p in (always, never))
+    assert (stopped.token_ids, stopped.finish_reason, stopped.text) == ((always.eos_id,), "stop", "")
+    assert (cut.finish_reason, len(cut.token_ids)) == ("length", 1)
+
+
+def test_decoding_ends_when_every_row_has_ended():
+    micro = talkative(50.0)
+    calls = count_calls(tested := engine(micro))
+    tested.generate(PROMPTS, sampling(tokens=30))
+    assert len(calls) == 1
+
+
+# How it is computed
+
+
+def count_calls(tested: TorchEngine) -> list[tuple[int, ...]]:
+    """Shapes of the inputs of every forward pass."""
+    calls: list[tuple[int, ...]] = []
+
+    def note(_module: torch.nn.Module, _args: object, options: dict[str, torch.Tensor]) -> None:
+        calls.append(tuple(options["input_ids"].shape))
+
+    tested._policy.model.register_forward_pre_hook(note, with_kwargs=True)
+    return calls
+
+
+def test_a_group_is_prefilled_once_and_decoded_token_by_token():
+    calls = count_calls(tested := engine(talkative(-50.0)))
+    tested.generate(PROMPTS, sampling(n=4, tokens=3))
+    assert calls == [(3, 7), (12, 1), (12, 1)]
+
+
+def test_finished_rows_leave_the_batch():
+    calls = count_calls(tested := engine(talkative()))
+    tested.generate(PROMPTS, sampling(n=16, tokens=20))
+    rows = [shape[0] for shape in calls[1:]]
+    assert rows == sorted(rows, reverse=True)
+    assert rows[-1] < rows[0] == 48
+
+
+@pytest.mark.parametrize(("rows", "batches"), [(1, 3), (4, 3), (8, 2), (1024, 1)])
+def test_prompts_are_decoded_in_batches_of_bounded_size_and_stay_in_order(rows, batches):
+    micro = talkative(-50.0)
+    calls = count_calls(tested := engine(micro, rows))
+    found = tested.generate(PROMPTS, sampling(temperature=0.0))
+    assert sum(width > 1 for _, width in calls) == batches
+    assert [list(row[0].token_ids) for row in found] == [greedy_by_hand(micro, p, 8)[0] for p in PROMPTS]
+
+
+# Weights
+
+
+def test_the_engine_samples_from_the_weights_it_was_given_last():
+    source, other = policy(), policy()
+    with torch.no_grad():
+        for parameter in other.model.parameters():
+            parameter.mul_(-1.5)
+    tested = engine(source)
+    before = tested.generate(PROMPTS, sampling())
+    with torch.no_grad():
+        for parameter in source.model.parameters():
+            parameter.zero_()
+    assert tested.generate(PROMPTS, sampling()) == before  # the learner's changes do not leak in
+    tested.load_weights(other.weights())
+    assert tested.generate(PROMPTS, sampling()) == engine(other).generate(PROMPTS, sampling()) != before
+
+
+@pytest.mark.parametrize("change", [lambda w: w.popitem(), lambda w: w.update(foreign=torch.zeros(1))])
+def test_a_partial_or_foreign_set_of_weights_is_refused(change):
+    weights = policy().weights()
+    change(weights)
+    with pytest.raises(ValueError, match="do not fit"):
+        engine(policy()).load_weights(weights)
+
+
+def test_the_settings_build_every_engine():
+    assert isinstance(build_engine(policy(), settings().rollout), Engine)
+    assert {"torch"} == ENGINES.keys()
+
+
+# Collecting groups
+
+
+class Script(Engine):
+    """Writes what it is told to, without a model."""
+
+    def __init__(self, text: Callable[[], str] = lambda: "") -> None:
+        self._text = text
+
+    def generate(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[tuple[Completion, ...]]:
+        return [tuple(Completion((1,), (0.0,), "stop", self._text()) for _ in range(sampling.n)) for _ in prompts]
+
+    def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
+        raise AssertionError("nobody trains a script")
+
+
+class Noted(Uniform):
+    """Remembers what it was shown."""
+
+    observed: list[str]
+
+    def observe(self, groups: Sequence[Group]) -> None:
+        self.observed = [*getattr(self, "observed", []), *(group.prompt.id for group in groups)]
+
+
+def collector(text: Callable[[], str], group_size: int = 4, attempts: int | None = 3, judge: Judge | None = None):
+    dynamic = None if attempts is None else DynamicSampling(max_attempts=attempts)
+    chosen = RolloutSettings(group_size=group_size, dynamic_sampling=dynamic)
+    reader = SimpleNamespace(encode_prompt=lambda text: (len(text),))
+    return Collector(reader, Script(text), judge or Judge(lambda c: float(c.text)), chosen)
+
+
+def coin(p: float, seed: int = 0) -> Callable[[], str]:
+    rng = random.Random(seed)
+    return lambda: str(int(rng.random() < p))
+
+
+def schedule(count: int = 50) -> Schedule:
+    return Uniform(prompts(count), seed=0)
+
+
+def test_a_group_holds_the_prompt_its_tokens_and_a_score_for_each_completion():
+    micro = policy()
+    tested = Collector(micro, engine(micro), Judge(parity), settings().rollout)
+    asked = prompts(3)
+    found = tested.groups(asked, tested.sampling(seed=1))
+    assert [g.prompt for g in found] == asked
+    assert [g.prompt_ids for g in found] == [micro.encode_prompt(p.text) for p in asked]
+    assert all(s.accuracy == parity(c) for g in found for c, s in zip(g.completions, g.scores, strict=True))
+
+
+def test_a_sampling_takes_the_settings_unless_told_otherwise():
+    tested = collector(coin(0.5), group_size=4)
+    assert tested.sampling(seed=1) == Sampling(n=4, max_new_tokens=40, temperature=1.0, seed=1)
+    assert tested.sampling(seed=1, n=1, temperature=0.0) == Sampling(n=1, max_new_tokens=40, temperature=0.0, seed=1)
+
+
+def test_without_dynamic_sampling_every_group_is_trained_on():
+    rollout = collector(coin(0.0), attempts=None).step(schedule(), 5, seed=0)
+    assert rollout.sampled == rollout.trained
+    assert (len(rollout.sampled), rollout.attempts) == (5, 1)
+
+
+def test_dynamic_sampling_refills_to_exactly_the_count_with_informative_groups_only():
+    rollout = collector(coin(0.2), attempts=20).step(schedule(), 10, seed=0)
+    assert len(rollout.trained) == 10
+    assert all(group.informative for group in rollout.trained)
+    assert len(rollout.sampled) == 10 * rollout.attempts
+    assert rollout.attempts > 1
+
+
+def test_a_surplus_is_dropped_in_the_order_of_drawing():
+    rollout = collector(coin(0.2), attempts=20).step(schedule(), 10, seed=0)
+    informative = [group for group in rollout.sampled if group.informative]
+    assert len(informative) > 10
+    assert rollout.trained == tuple(informative[:10])
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_prompts_that_carry_no_gradient_end_the_step_after_the_last_attempt(p):
+    rollout = collector(coin(p), attempts=3).step(schedule(), 4, seed=0)
+    assert (len(rollout.trained), len(rollout.sampled), rollout.attempts) == (0, 12, 3)
+
+
+def test_too_few_informative_groups_train_as_they_are():
+    rollout = collector(coin(0.05), attempts=2).step(schedule(), 20, seed=0)
+    assert 0 < len(rollout.trained) < 20
+
+
+@pytest.mark.parametrize(("p", "factor"), [(0.1, 1.756), (0.5, 1.008), (0.02, 6.70)])
+def test_worked_overgeneration_of_groups_of_eight(p, factor):
+    rollout = collector(coin(p, seed=3), group_size=8, attempts=1).step(schedule(), 6000, seed=0)
+    assert len(rollout.sampled) / len(rollout.trained) == pytest.approx(factor, rel=0.05)
+
+
+def test_the_filter_looks_at_raw_accuracy_and_not_at_the_shaped_reward():
+    class Shaped(Judge):
+        def score_groups(self, items: Sequence[tuple[Prompt, Sequence[Completion]]]) -> list[tuple[Score, ...]]:
+            penalties = (0.0, -0.1, -0.5, -1.0)
+            return [tuple(score(0.0, overlong=p) for p in penalties) for _ in items]
+
+    rollout = collector(coin(0.0), judge=Shaped(parity)).step(schedule(), 4, seed=0)
+    assert len({s.reward for s in rollout.sampled[0].scores}) == 4
+    assert rollout.trained == ()
+
+
+def test_unscorable_completions_do_not_make_a_group_informative():
+    outcomes = iter([1.0, None] * 1000)
+    rollout = collector(lambda: "", judge=Judge(lambda _: next(outcomes))).step(schedule(), 4, seed=0)
+    assert rollout.trained == ()
+
+
+def test_the_schedule_observes_every_group_that_was_drawn():
+    noted = Noted(prompts(50), seed=0)
+    rollout = collector(coin(0.2), attempts=20).step(noted, 10, seed=0)
+    assert noted.observed == [group.prompt.id for group in rollout.sampled]
+
+
+def test_attempts_of_a_step_sample_differently_and_a_step_repeats_with_its_seed():
+    micro = policy()
+    alone = Uniform(prompts(1), seed=0)
+    tested = Collector(micro, engine(micro), Judge(lambda _: 0.0), settings().rollout)
+    first, second = tested.step(alone, 1, seed=5).sampled
+    assert first.completions != second.completions
+    assert tested.step(alone, 1, seed=5).sampled == (first, second)
+    assert tested.step(alone, 1, seed=6).sampled[0] != first

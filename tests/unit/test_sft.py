@@ -1,0 +1,198 @@
+"""The supervised stage, and the triage of its checkpoint."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+import torch
+from factories import group, policy, prompts
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from components.config.policy import SftSettings, TriageSettings
+from components.policy import Policy
+from components.sft.trainer import SftTrainer, learning_rate_factor
+from components.sft.triage import triage, zero_variance
+from components.types import Prompt
+
+SETTINGS = SftSettings(steps=8, batch_size=4, lr=1e-2, warmup=2)
+
+
+def trainer(micro: Policy, rows: list[Prompt] | None = None, seed: int = 0, **changes: object) -> SftTrainer:
+    return SftTrainer(micro, rows or prompts(10), SETTINGS.model_copy(update=changes), seed)
+
+
+def run(tested: SftTrainer, *steps: int) -> list[dict[str, float]]:
+    return [tested.step(step) for step in steps]
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+# The trainer
+
+
+def test_the_loss_is_the_mean_negative_log_likelihood_of_the_demonstrations_tokens():
+    micro, rows = policy(), prompts(4)
+    total, tokens = 0.0, 0
+    for row in rows:
+        question, answer = micro.encode_prompt(row.text), micro.encode_answer(row.demonstration)
+        with torch.no_grad():
+            logits = micro.model(torch.tensor([question + answer])).logits[0, len(question) - 1 : -1]
+        total += torch.nn.functional.cross_entropy(logits, torch.tensor(answer), reduction="sum").item()
+        tokens += len(answer)
+    assert trainer(micro, rows).step(0)["loss"] == pytest.approx(total / tokens, rel=1e-5)
+
+
+def test_training_learns_the_demonstration_and_not_the_reference():
+    micro = policy()
+    rows = [replace(p, demonstration="#7", solution="#9") for p in prompts(4)]
+    tested = trainer(micro, rows, steps=40)
+    losses = [row["loss"] for row in run(tested, *range(40))]
+    assert losses[-1] < 0.2 < losses[0]
+
+
+@pytest.mark.parametrize(("rows", "batch_size"), [(1, 1), (1, 4), (3, 7), (8, 4), (10, 4), (12, 5)])
+def test_every_row_comes_once_an_epoch(rows, batch_size):
+    tested = trainer(policy(), prompts(rows), batch_size=batch_size)
+    drawn = [i for step in range(rows) for i in tested._batch(step)]
+    assert all(Counter(drawn[i : i + rows]) == Counter(range(rows)) for i in range(0, len(drawn), rows))
+
+
+def test_epochs_have_different_orders_and_the_seed_decides_them():
+    def order(seed: int) -> list[list[int]]:
+        tested = trainer(policy(), prompts(8), seed=seed)
+        return [tested._batch(step) for step in range(4)]
+
+    first = order(0)
+    assert first[:2] != first[2:]
+    assert order(0) == first != order(1)
+
+
+@pytest.mark.parametrize(("step", "factor"), [(0, 0.25), (1, 0.5), (3, 1.0), (4, 1.0), (8, 0.5), (12, 0.0)])
+def test_worked_learning_rates_of_a_linear_warmup_and_a_cosine_decay(step, factor):
+    assert learning_rate_factor(step, warmup=4, steps=12) == pytest.approx(factor)
+
+
+@given(st.integers(0, 20), st.integers(1, 60))
+def test_the_learning_rate_stays_between_nothing_and_its_peak(warmup, steps):
+    factors = [learning_rate_factor(step, warmup, steps) for step in range(steps)]
+    assert all(0 <= factor <= 1 for factor in factors)
+    assert factors[0] > 0
+
+
+def test_the_rate_is_applied_and_logged():
+    assert [row["lr"] for row in run(trainer(policy(), warmup=4), 0, 1, 2)] == pytest.approx([0.0025, 0.005, 0.0075])
+
+
+@pytest.mark.parametrize("stop", [1, 3])
+def test_resuming_equals_not_stopping_to_the_bit(tmp_path, stop):
+    whole, first, second = policy(), policy(), policy()
+    losses = run(trainer(whole), *range(5))
+    begun = trainer(first)
+    run(begun, *range(stop))
+    begun.save(tmp_path)
+    resumed = trainer(second)
+    resumed.load(tmp_path)
+    assert run(resumed, *range(stop, 5)) == losses[stop:]
+    assert same(second.weights(), whole.weights())
+
+
+def dropping() -> Policy:
+    """A model with dropout, as many published ones have."""
+    config = GPT2Config(vocab_size=272, n_positions=64, n_embd=32, n_layer=1, n_head=2, eos_token_id=1, bos_token_id=1)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return Policy(GPT2LMHeadModel(config), policy().tokenizer)
+
+
+def test_dropout_depends_on_the_step_and_not_on_what_ran_before(tmp_path):
+    whole, resumed = dropping(), dropping()
+    begun = trainer(whole)
+    run(begun, 0)
+    begun.save(tmp_path)
+    torch.rand(5)
+    rest = run(begun, 1, 2)
+    again = trainer(resumed)
+    again.load(tmp_path)
+    assert run(again, 1, 2) == rest
+    assert same(resumed.weights(), whole.weights())
+
+
+# Triage
+
+
+LIMITS = TriageSettings(prompts=4, samples=8, min_entropy=0.2, max_zero_variance=0.6, min_passk_gap=0.1)
+
+
+def rewards(right: int, of: int = 8) -> list[float]:
+    return [1.0] * right + [0.0] * (of - right)
+
+
+def verdict(*rights: int, entropy: float = 0.5, group_size: int = 8, limits: TriageSettings = LIMITS) -> dict:
+    return triage([group(rewards(right)) for right in rights], entropy, group_size, limits)
+
+
+def test_a_checkpoint_with_mixed_groups_is_accepted_with_its_figures():
+    found = verdict(2, 4, 8, 0)
+    assert (found["verdict"], found["reasons"]) == ("accept", [])
+    assert found["pass_at_1"] == pytest.approx((0.25 + 0.5 + 1 + 0) / 4)
+    assert found["pass_at_k"] == pytest.approx(3 / 4)
+    assert (found["zero_variance_share"], found["all_right_share"], found["all_wrong_share"]) == (0.5, 0.25, 0.25)
+    assert (found["prompts"], found["k"], found["truncated_share"], found["unscorable_share"]) == (4, 8, 0.0, 0.0)
+    assert found["limits"] == {"min_entropy": 0.2, "max_zero_variance": 0.6, "min_passk_gap": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("rights", "entropy", "words"),
+    [
+        ((2, 4, 4, 4), 0.19, ["entropy is 0.190 nats per token, below 0.2"]),
+        ((0, 0, 0, 4), 0.5, ["75.0% of groups of 8", "all wrong 75.0%, all right 0.0%", "above 60%"]),
+        ((8, 8, 8, 8), 0.5, ["all right 100.0%", "a gap of 0.0 points, below 10"]),
+    ],
+)
+def test_a_refusal_says_why_with_figures_and_limits(rights, entropy, words):
+    found = verdict(*rights, entropy=entropy)
+    assert found["verdict"] == "refuse"
+    assert all(any(word in reason for reason in found["reasons"]) for word in words)
+
+
+def test_every_reason_for_a_refusal_is_given():
+    assert len(verdict(0, 0, 0, 0, entropy=0.0)["reasons"]) == 3
+
+
+def test_figures_at_their_limits_are_accepted():
+    limits = LIMITS.model_copy(update={"max_zero_variance": 0.5})
+    assert verdict(0, 0, 4, 4, entropy=0.2, limits=limits)["verdict"] == "accept"
+
+
+def test_zero_variance_is_counted_at_the_size_of_the_training_groups():
+    samples = group([1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 1, 0])
+    assert zero_variance([samples], 4) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    assert zero_variance([samples], 12) == (0.0, 0.0)
+
+
+def test_a_checkpoint_of_which_nothing_could_be_scored_is_refused():
+    found = triage([group([None] * 8)], 0.5, 8, LIMITS)
+    assert (found["verdict"], found["unscorable_share"], found["zero_variance_share"]) == ("refuse", 1.0, 1.0)
+
+
+def test_unscorable_completions_count_neither_as_right_nor_as_wrong():
+    assert triage([group([1.0, 0.0, None, None])], 0.5, 2, LIMITS)["pass_at_1"] == 0.5
+
+
+def test_rates_are_given_by_family():
+    groups = [group(rewards(right), prompt=prompts(2)[i]) for i, right in ((0, 4), (0, 8), (1, 0))]
+    assert triage(groups, 0.5, 8, LIMITS)["families"] == {"even": 0.75, "odd": 0.0}
+
+
+def test_triage_figures_are_finite_numbers_even_without_a_group():
+    found = triage([], 0.0, 8, LIMITS)
+    assert found["verdict"] == "refuse"
+    assert all(math.isfinite(value) for value in found.values() if isinstance(value, float))
