@@ -1,4 +1,4 @@
-"""Where each stage reads and writes inside a workspace. `dvc.yaml` repeats these paths; a test holds the two together."""
+"""Where each stage reads and writes inside a workspace. `dvc.yaml` repeats these paths; a test compares them."""
 
 from __future__ import annotations
 

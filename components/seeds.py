@@ -1,4 +1,4 @@
-"""Random streams that depend on what they are for, not on what ran before: that is what makes resume equal no-resume."""
+"""Random streams that depend on what they are for, not on what ran before: so resume equals no-resume."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
 
 
 def apply_override(tree: Tree, override: str) -> None:
-    """Set one value in place; the right-hand side is read as YAML (``train.steps=20``, ``schedule={kind: uniform}``)."""
+    """Set one value in place; the right-hand side is YAML (``train.steps=20``, ``schedule={kind: uniform}``)."""
     key, separator, text = override.partition("=")
     if not separator or not all(key.split(".")):
         raise InputError(f"cannot read the override {override!r}", where="--set", how="write --set section.name=value")

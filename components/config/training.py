@@ -23,7 +23,7 @@ class UniformSchedule(Section):
 
 
 class AdsSchedule(Section):
-    """Adaptive Data Scheduling (2606.22305): clusters drawn by success, a window of prompts at the policy's boundary."""
+    """Adaptive Data Scheduling (2606.22305): clusters drawn by success, a window at the policy's boundary."""
 
     kind: Literal["ads"] = "ads"
     window: int = Field(8, ge=1, description="B, prompts of a cluster that are in play at a time.")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,8 +42,7 @@ class Batch:
 
     def rows(self, index: Tensor | slice) -> Batch:
         """Some of the rows, at the same padded width."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Batch(**{k: v if v is None else v[index] for k, v in values.items()})
+        return self._map(lambda _, values: values[index])
 
     def trimmed(self) -> Batch:
         """The same rows without the columns that are padding in all of them."""
@@ -50,8 +50,13 @@ class Batch:
         first, last = int(used[0]), int(used[-1]) + 1
         all_columns, responses = slice(first, last), slice(0, last - (self.input_ids.shape[1] - self.responses))
         columns = {"input_ids": all_columns, "attention_mask": all_columns}
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Batch(**{k: v if v is None else v[:, columns.get(k, responses)] for k, v in values.items()})
+        return self._map(lambda name, values: values[:, columns.get(name, responses)])
+
+    def _map(self, change: Callable[[str, Tensor], Tensor]) -> Batch:
+        """A batch with every tensor that is set changed."""
+        old = {f.name: getattr(self, f.name) for f in fields(self)}
+        new: dict[str, Any] = {name: value if value is None else change(name, value) for name, value in old.items()}
+        return Batch(**new)
 
     def micro_batches(self, max_tokens: int) -> Iterator[Batch]:
         """Runs of rows of at most ``max_tokens`` padded tokens each (one row at least), trimmed."""

@@ -64,7 +64,7 @@ class Ads(Schedule):
         for (cluster, position), success in scored:
             if success is not None:
                 visits.setdefault(cluster, {})[position] = success
-        moves = []
+        moves: list[int] = []
         for cluster, outcomes in visits.items():
             self._success[cluster] = sum(outcomes.values()) / len(outcomes)
             directions = {position: direction(rate, self._settings.band) for position, rate in outcomes.items()}

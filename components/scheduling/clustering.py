@@ -23,6 +23,7 @@ from components.policy.padding import pad
 from components.types import Prompt
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+Labels = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 SILHOUETTE_SAMPLE = 5000
 
 
@@ -56,7 +57,7 @@ def describe(policy: Policy, prompts: Sequence[Prompt]) -> Described:
     return Described(pooled.double().numpy(), finite.numpy())
 
 
-def cluster(embeddings: Array, k: int, components: int, min_size: int, seed: int) -> tuple[Array, float]:
+def cluster(embeddings: Array, k: int, components: int, min_size: int, seed: int) -> tuple[Labels, float]:
     """Labels ``[N]`` numbered 0.. without gaps, and the silhouette of the clustering.
 
     L2-normalise, PCA, k-means; clusters below ``min_size`` join their nearest neighbour, smallest first.
@@ -73,7 +74,7 @@ def cluster(embeddings: Array, k: int, components: int, min_size: int, seed: int
     return labels, float(score)
 
 
-def merge_small(labels: Array, centres: Array, min_size: int) -> Array:
+def merge_small(labels: Labels, centres: Array, min_size: int) -> Labels:
     """Give the members of every cluster below ``min_size`` to the cluster with the nearest centre."""
     labels = labels.copy()
     while True:
@@ -87,7 +88,7 @@ def merge_small(labels: Array, centres: Array, min_size: int) -> Array:
         labels[labels == victim] = nearest
 
 
-def rank(labels: Array, nll: Array) -> list[int]:
+def rank(labels: Labels, nll: Array) -> list[int]:
     """Position of every prompt in its cluster, easiest (lowest NLL) first; ties keep the input order."""
     ranks = [0] * len(labels)
     for k in np.unique(labels):

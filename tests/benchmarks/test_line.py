@@ -96,7 +96,7 @@ def test_rollout_and_learner_throughput(workspace: Path, settings: Settings) -> 
             began = time.perf_counter()
             learner.step(batch, repeat)
             update.append(tokens / (time.perf_counter() - began))
-    table = Table("part", "median tokens/s", "lowest", "highest", title=f"{len(prompts)} x {settings.rollout.group_size}")
+    table = Table("part", "median tokens/s", "lowest", "highest", title=f"{len(prompts)} prompts")
     for name, rates in (("rollout and scoring", rollout[1:]), ("log-probs and update", update[1:])):
         ordered = sorted(rates)
         table.add_row(name, *(f"{rate:,.0f}" for rate in (ordered[len(ordered) // 2], ordered[0], ordered[-1])))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from components.config import Settings
 from components.config.load import merge
@@ -30,11 +31,11 @@ MICRO: dict[str, Any] = {
     "triage": {"prompts": 4, "samples": 4},
     "clusters": {"k": 3, "components": 4},
     "schedule": {"kind": "ads", "window": 2, "active": 2},
-    "rollout": {"group_size": 4, "max_new_tokens": 5, "dynamic_sampling": {"max_attempts": 2}},
+    "rollout": {"group_size": 4, "max_new_tokens": 4, "dynamic_sampling": {"max_attempts": 2}},
     "reward": {"verifier": {"kind": "exact", "marker": "#"}},
-    "learner": {"lr": 1e-2, "warmup": 2, "updates_per_step": 2, "micro_batch_tokens": 64},
+    "learner": {"lr": 1e-2, "warmup": 2, "updates_per_step": 2, "micro_batch_tokens": 128},
     "train": {
-        "steps": 6,
+        "steps": 5,
         "prompts_per_step": 4,
         "eval_every": 3,
         "eval_prompts": 3,
@@ -86,6 +87,14 @@ def policy() -> Policy:
     """The micro policy with its initial random weights; every caller gets its own copy."""
     base = _base_policy()
     return Policy(copy.deepcopy(base.model), base.tokenizer)
+
+
+def gpt2() -> Policy:
+    """Another architecture: learned positions instead of relative ones, and dropout while it trains."""
+    config = GPT2Config(vocab_size=272, n_positions=64, n_embd=32, n_layer=1, n_head=2, eos_token_id=1, bos_token_id=1)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return Policy(GPT2LMHeadModel(config).eval(), _base_policy().tokenizer)
 
 
 def prefer(policy: Policy, token: int, bonus: float) -> Policy:

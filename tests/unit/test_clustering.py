@@ -75,8 +75,9 @@ def test_separate_groups_become_clusters_numbered_without_gaps():
     assert silhouette > 0.9
 
 
-def test_clusters_below_the_minimum_join_another():
-    labels, _ = cluster(blobs(9, 9, 2), k=3, components=4, min_size=3, seed=0)
+@pytest.mark.parametrize("seed", [0, 4])  # the small one is the last, or the first
+def test_clusters_below_the_minimum_join_another_and_leave_no_gap(seed):
+    labels, _ = cluster(blobs(9, 9, 2), k=3, components=4, min_size=3, seed=seed)
     sizes = np.bincount(labels)
     assert (len(sizes), sizes.sum(), sizes.min() >= 3) == (2, 20, True)
 

@@ -289,12 +289,16 @@ def test_an_update_that_is_not_finite_is_skipped_and_counted(updates):
 
 
 @pytest.mark.parametrize("before", [0, 1, 3])
-def test_continuing_from_a_saved_learner_equals_not_stopping_to_the_bit(tmp_path, before):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_continuing_from_a_saved_learner_equals_not_stopping_to_the_bit(tmp_path, before, dtype):
     options: dict[str, Any] = {"learner": {"updates_per_step": 2, "warmup": 4, "weight_decay": 0.1}}
-    kept = learner_of(policy(), **options)
+    first, second = policy(), policy()
+    for micro in (first, second):
+        micro.model.to(dtype)
+    kept = learner_of(first, **options)
     steps(kept, before)
     kept.save(tmp_path)
-    resumed = learner_of(policy(), **options)
+    resumed = learner_of(second, **options)
     resumed.load(tmp_path)
     assert same(resumed.weights(), kept.weights())
     assert steps(resumed, 2, start=before) == steps(kept, 2, start=before)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from factories import TINY, policy, prompts
+from factories import TINY, gpt2, policy, prompts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
@@ -143,12 +143,21 @@ def test_log_probabilities_and_entropies_are_those_of_the_tempered_distribution(
     assert torch.allclose(found.entropy[0], expected.entropy(), atol=1e-5)
 
 
-def test_padding_on_either_side_changes_nothing(micro):
+@pytest.mark.parametrize("build", [policy, gpt2])
+def test_padding_on_either_side_changes_nothing(build):
+    micro = build()
     together = scored(micro, ROWS)
     for row, (prompt, response) in enumerate(ROWS):
         alone = scored(micro, [(prompt, response)])
         for found, expected in zip(together, alone, strict=True):
             assert torch.allclose(found[row, : len(response)], expected[0], atol=1e-5)
+
+
+def test_log_probabilities_are_computed_in_full_precision_whatever_the_weights_have():
+    half = policy()
+    half.model.to(torch.bfloat16)
+    found = scored(half, ROWS)
+    assert (found.logp.dtype, found.entropy.dtype) == (torch.float32, torch.float32)
 
 
 def test_prompts_are_padded_on_the_left_and_responses_on_the_right():

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from factories import Judge, parity, policy, prefer, prompts, score, settings
+from factories import Judge, gpt2, parity, policy, prefer, prompts, score, settings
 
 from components.config.training import DynamicSampling, RolloutSettings
 from components.config.training import TorchEngine as TorchEngineSettings
@@ -104,9 +104,9 @@ def greedy_by_hand(micro: Policy, prompt: tuple[int, ...], tokens: int) -> tuple
     return ids[len(prompt) :], logprobs
 
 
-@pytest.mark.parametrize("bonus", [0.0, 5.0])
-def test_greedy_takes_the_likeliest_token_whatever_stands_beside_it(bonus):
-    micro = talkative(bonus)
+@pytest.mark.parametrize("build", [lambda: talkative(0.0), lambda: talkative(5.0), gpt2])
+def test_greedy_takes_the_likeliest_token_whatever_stands_beside_it(build):
+    micro = build()
     found = engine(micro).generate(PROMPTS, sampling(n=1, temperature=0.0))
     for prompt, (completion,) in zip(PROMPTS, found, strict=True):
         ids, logprobs = greedy_by_hand(micro, prompt, 8)

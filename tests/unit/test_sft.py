@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from factories import group, policy, prompts
+from factories import gpt2, group, policy, prompts
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from components.config.policy import SftSettings, TriageSettings
 from components.policy import Policy
@@ -104,16 +103,8 @@ def test_resuming_equals_not_stopping_to_the_bit(tmp_path, stop):
     assert same(second.weights(), whole.weights())
 
 
-def dropping() -> Policy:
-    """A model with dropout, as many published ones have."""
-    config = GPT2Config(vocab_size=272, n_positions=64, n_embd=32, n_layer=1, n_head=2, eos_token_id=1, bos_token_id=1)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return Policy(GPT2LMHeadModel(config), policy().tokenizer)
-
-
 def test_dropout_depends_on_the_step_and_not_on_what_ran_before(tmp_path):
-    whole, resumed = dropping(), dropping()
+    whole, resumed = gpt2(), gpt2()
     begun = trainer(whole)
     run(begun, 0)
     begun.save(tmp_path)
@@ -176,6 +167,7 @@ def test_zero_variance_is_counted_at_the_size_of_the_training_groups():
     samples = group([1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 1, 0])
     assert zero_variance([samples], 4) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
     assert zero_variance([samples], 12) == (0.0, 0.0)
+    assert [verdict(4, group_size=size)["zero_variance_share"] for size in (4, 8)] == [1.0, 0.0]
 
 
 def test_a_checkpoint_of_which_nothing_could_be_scored_is_refused():

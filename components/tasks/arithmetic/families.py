@@ -39,15 +39,15 @@ def subtraction(rng: Random, level: int) -> Question:
 
 
 def multiplication(rng: Random, level: int) -> Question:
-    """Two digits by 2-5, three digits by 2-3 and by 4-5, then larger digits and longer numbers."""
-    length, low, high = {1: (2, 2, 5), 2: (3, 2, 3), 3: (3, 4, 5), 4: (3, 6, 9), 5: (4, 2, 9)}[level]
+    """Two and three digits by 2-5, three digits by 6-9, then longer numbers."""
+    length, low, high = {1: (2, 2, 5), 2: (3, 2, 5), 3: (3, 6, 9), 4: (4, 2, 9), 5: (5, 2, 9)}[level]
     a, b = _number(rng, length), rng.randint(low, high)
     return Question(f"{a}*{b}=", multiply, a, b)
 
 
 def remainders(rng: Random, level: int) -> Question:
-    """Divisors 2-3, 4-5, 6-9, then of two digits; the quotient has one digit and the dividend at least two."""
-    low, high = {1: (2, 3), 2: (4, 5), 3: (6, 9), 4: (11, 15), 5: (16, 19)}[level]
+    """Divisors 2-5, 6-9, then of two digits; the quotient has one digit and the dividend at least two."""
+    low, high = {1: (2, 5), 2: (6, 9), 3: (11, 15), 4: (16, 19), 5: (21, 29)}[level]
     divisor = rng.randint(low, high)
     a = rng.randint(max(10, divisor), 10 * divisor - 1)
     return Question(f"{a}%{divisor}=", remainder, a, divisor)

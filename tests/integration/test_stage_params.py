@@ -1,0 +1,74 @@
+"""`dvc.yaml` declares the settings a stage reads: one too few is a stale result, one too many a wasted run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.config import Settings, load
+from components.config.base import Section
+from components.layout import Layout
+from components.stages import STAGES, run_stage
+from tests.code_graph import ROOT
+from tests.integration.small import NO_LIMITS, SMALL
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+DECLARED: dict[str, set[str]] = {
+    stage: set(entry["params"])
+    for stage, entry in yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"].items()
+}
+NOT_SEEN = {"threads", "triage.override"}
+"""Read by the command line before the stage starts; and only after a refusal."""
+
+
+def sections(section: Section, path: str = "") -> Iterator[tuple[int, str]]:
+    """Identity and dotted path of every section below one."""
+    yield id(section), path
+    for name in type(section).model_fields:
+        value = section.__dict__[name]
+        if isinstance(value, Section):
+            yield from sections(value, f"{path}{name}.")
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> tuple[Settings, set[str]]:
+    """Settings, and the dotted names of all that has been read of them."""
+    settings = load(ROOT / "configs/demo.yaml", [*SMALL, *NO_LIMITS])
+    paths, seen = dict(sections(settings)), set[str]()
+    dump = Section.model_dump
+
+    def get(section: Section, name: str) -> Any:
+        value = object.__getattribute__(section, name)
+        known = name in type(section).model_fields and id(section) in paths
+        if known and not isinstance(value, Section):
+            seen.add(paths[id(section)] + name)
+        return value
+
+    def dumped(section: Section, **options: Any) -> dict[str, Any]:
+        path = paths.get(id(section))
+        if path is not None:
+            seen.update(f"{path}{name}" for name in options.get("include") or type(section).model_fields)
+        return dump(section, **options)
+
+    monkeypatch.setattr(Section, "__getattribute__", get, raising=False)
+    monkeypatch.setattr(Section, "model_dump", dumped)
+    return settings, seen
+
+
+def beneath(name: str, declared: str) -> bool:
+    return f"{name}.".startswith(f"{declared}.")
+
+
+def test_every_stage_declares_what_it_reads(read: tuple[Settings, set[str]], tmp_path: Path) -> None:
+    settings, seen = read
+    for stage in STAGES:
+        seen.clear()
+        run_stage(stage, settings, Layout(tmp_path))
+        undeclared = {name for name in seen if not any(beneath(name, declared) for declared in DECLARED[stage])}
+        unread = {declared for declared in DECLARED[stage] if not any(beneath(name, declared) for name in seen)}
+        assert (stage, undeclared, unread - NOT_SEEN) == (stage, set(), set())
