@@ -24,6 +24,8 @@ class ResumeState:
         self.directory = directory
         marker = directory / "identity.json"
         if marker.exists() and read_json(marker) == dict(identity):
+            for torn in directory.glob(".step-*"):  # a kill in the middle of `save` leaves its temporary folder
+                shutil.rmtree(torn)
             return
         if directory.exists():
             shutil.rmtree(directory)

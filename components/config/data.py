@@ -28,8 +28,8 @@ class GeneratedSource(Section):
         "word_problem",
     )
     levels: int = Field(3, ge=1, le=5, description="Difficulty levels per family; more digits at each.")
-    forget: Fraction = Field(0.75, description="Probability that the SFT teacher drops a carry or a borrow.")
-    carry_free: Fraction = Field(0.3, description="Share kept of the problems in which there is nothing to forget.")
+    forget: Fraction = Field(0.85, description="Probability that the SFT teacher drops a carry or a borrow.")
+    carry_free: Fraction = Field(0.4, description="Share kept of the problems in which there is nothing to forget.")
 
     @model_validator(mode="after")
     def _families_are_distinct(self) -> GeneratedSource:

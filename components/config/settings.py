@@ -57,8 +57,8 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _refuse_degenerate_combinations(self) -> Settings:
-        for problem in _problems(self):
-            raise ValueError(problem)
+        if problems := _problems(self):
+            raise ValueError("; ".join(problems))
         return self
 
 

@@ -34,7 +34,9 @@ class AdsSchedule(Section):
     move: Literal["adjacent", "outside"] = Field(
         "adjacent", description="One slot a visit (the authors' code), or over the whole window (the paper's wording)."
     )
-    reset_steps: int = Field(0, ge=0, description="Steps between resets to the easiest window; 0 never resets.")
+    reset_draws: int = Field(
+        0, ge=0, description="Draws (refills count) between resets to the easiest window; 0 never resets."
+    )
 
 
 Schedule = Annotated[UniformSchedule | AdsSchedule, Field(discriminator="kind")]

@@ -45,6 +45,12 @@ class Policy:
     def parameters(self) -> int:
         return sum(p.numel() for p in self.model.parameters())
 
+    @property
+    def max_positions(self) -> int | None:
+        """Longest sequence the model was made for, where its configuration says so."""
+        limit = getattr(self.model.config, "max_position_embeddings", None)
+        return None if limit is None else int(limit)
+
     def encode_prompt(self, question: str) -> tuple[int, ...]:
         """Token ids of a question, ready for the answer to follow."""
         text = f"{self.instruction}{question}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from components.config.training import RolloutSettings
+from components.errors import InputError
 from components.policy import Policy
 from components.rewards import Scorer
 from components.rollout.base import Engine, Sampling
@@ -31,10 +32,20 @@ class Collector:
 
     def groups(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Group]:
         """One scored group per prompt, in order."""
-        ids = [self._policy.encode_prompt(prompt.text) for prompt in prompts]
+        ids = [self._encode(prompt, sampling.max_new_tokens) for prompt in prompts]
         completions = self._engine.generate(ids, sampling)
         scores = self._scorer.score_groups(list(zip(prompts, completions, strict=True)))
         return [Group(*parts) for parts in zip(prompts, ids, completions, scores, strict=True)]
+
+    def _encode(self, prompt: Prompt, new_tokens: int) -> tuple[int, ...]:
+        ids, limit = self._policy.encode_prompt(prompt.text), self._policy.max_positions
+        if limit is not None and len(ids) + new_tokens > limit:
+            raise InputError(
+                f"a prompt of {len(ids)} tokens and {new_tokens} new ones exceeds the model's {limit} positions",
+                where=f"prompt {prompt.id}",
+                how="lower data.validation.max_question_chars or rollout.max_new_tokens, or use a longer model",
+            )
+        return ids
 
     def step(self, schedule: Schedule, count: int, seed: int) -> Rollout:
         """The groups of one training step.

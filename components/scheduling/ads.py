@@ -15,6 +15,8 @@ from components.seeds import derive
 from components.types import Group, Prompt
 
 INITIAL_SUCCESS = 0.5
+NEVER_ZERO = 1e-12
+"""Least floor of a probability, in units of 1/K: a draw without replacement needs enough clusters above 0."""
 
 
 class Ads(Schedule):
@@ -50,7 +52,7 @@ class Ads(Schedule):
         s = self._settings
         if count != s.active * s.window:
             raise ValueError(f"ADS draws {s.active} x {s.window} prompts at a time, not {count}")
-        if s.reset_steps and self._draws and self._draws % s.reset_steps == 0:
+        if s.reset_draws and self._draws and self._draws % s.reset_draws == 0:
             self._reset()
         rng = np.random.default_rng(derive(self._seed, "ads", self._draws))
         self._draws += 1
@@ -79,7 +81,7 @@ class Ads(Schedule):
         total, count, s = sum(self._success), len(self._success), self._settings
         target = [r / total for r in self._success] if total else [1 / count] * count
         mixed = [(1 - s.alpha) * p + s.alpha * t for p, t in zip(self._probability, target, strict=True)]
-        floored = [max(p, s.min_prob / count) for p in mixed]
+        floored = [max(p, max(s.min_prob, NEVER_ZERO) / count) for p in mixed]
         self._probability = [p / sum(floored) for p in floored]
 
     def metrics(self) -> dict[str, float]:

@@ -6,6 +6,7 @@ log-likelihood (nats per token) of the reference solution given the question, un
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,7 @@ class Described:
 @torch.no_grad()
 def describe(policy: Policy, prompts: Sequence[Prompt]) -> Described:
     """Embed and score one batch of prompts. Inputs beyond the model's positions are cut at the end."""
-    limit = int(getattr(policy.model.config, "max_position_embeddings", 0) or 1 << 30)
+    limit = policy.max_positions or sys.maxsize
     questions = [policy.encode_prompt(p.text)[: limit - 1] for p in prompts]
     answers = [policy.encode_answer(p.solution)[: limit - len(q)] for p, q in zip(prompts, questions, strict=True)]
     batch = pad(questions, answers, policy.pad_id)

@@ -107,7 +107,8 @@ def _completed(evidence: Evidence, settings: Settings) -> Answer:
 def _gain(evidence: Evidence, settings: Settings) -> Answer:
     mean, low, high = (evidence.number("evaluation", "gain", key) for key in ("mean", "low", "high"))
     answer: GateResult = "pass" if low > settings.gate.min_gain else "fail"
-    return answer, f"pass@1 {mean:+.3f} [{low:+.3f}, {high:+.3f}], needs more than {settings.gate.min_gain:+.3f}"
+    needed = f"the lower end must exceed {100 * settings.gate.min_gain:+.1f}"
+    return answer, f"pass@1 {100 * mean:+.1f} points, 95 % interval {100 * low:+.1f} to {100 * high:+.1f}; {needed}"
 
 
 def _truncated(evidence: Evidence, settings: Settings) -> Answer:

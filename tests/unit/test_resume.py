@@ -75,3 +75,11 @@ def test_the_identity_depends_on_settings_and_on_the_content_of_the_inputs(tmp_p
 def test_the_identity_depends_on_the_code():
     assert identity({}, {})["code"] == code_digest()
     assert len(code_digest()) == 64
+
+
+def test_what_a_kill_left_of_a_checkpoint_is_removed(tmp_path):
+    old = ResumeState(tmp_path / "state", IDENTITY)
+    save(old, 5)
+    (old.directory / ".step-000010.torn").mkdir()
+    new = ResumeState(tmp_path / "state", IDENTITY)
+    assert sorted(path.name for path in new.directory.iterdir()) == ["identity.json", "step-000005"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from factories import Judge, gpt2, parity, policy, prefer, prompts, score, setti
 
 from components.config.training import DynamicSampling, RolloutSettings
 from components.config.training import TorchEngine as TorchEngineSettings
+from components.errors import InputError
 from components.learner.batch import build_batch
 from components.learner.scoring import score_all
 from components.policy import Policy
@@ -252,7 +254,7 @@ class Noted(Uniform):
 def collector(text: Callable[[], str], group_size: int = 4, attempts: int | None = 3, judge: Judge | None = None):
     dynamic = None if attempts is None else DynamicSampling(max_attempts=attempts)
     chosen = RolloutSettings(group_size=group_size, dynamic_sampling=dynamic)
-    reader = SimpleNamespace(encode_prompt=lambda text: (len(text),))
+    reader = SimpleNamespace(encode_prompt=lambda text: (len(text),), max_positions=None)
     return Collector(reader, Script(text), judge or Judge(lambda c: float(c.text)), chosen)
 
 
@@ -350,3 +352,11 @@ def test_attempts_of_a_step_sample_differently_and_a_step_repeats_with_its_seed(
     assert first.completions != second.completions
     assert tested.step(alone, 1, seed=5).sampled == (first, second)
     assert tested.step(alone, 1, seed=6).sampled[0] != first
+
+
+def test_a_prompt_too_long_for_the_model_is_refused_before_sampling():
+    micro, engine_settings = policy(), settings().rollout
+    collector = Collector(micro, engine(micro), Judge(parity), engine_settings)
+    too_long = replace(prompts(1)[0], text="9" * 60)
+    with pytest.raises(InputError, match="exceeds the model's 64 positions"):
+        collector.groups([too_long], sampling(n=2))

@@ -211,7 +211,7 @@ def test_a_prompt_that_could_not_be_scored_says_nothing_about_its_cluster():
 
 
 def test_a_reset_restores_the_first_state_and_nothing_resets_by_default():
-    schedule, never = ads(reset_steps=2), ads()
+    schedule, never = ads(reset_draws=2), ads()
     fresh = state(schedule)
     for s in (schedule, never):
         for _ in range(2):
@@ -302,7 +302,7 @@ def test_uniform_counts_what_it_has_seen():
 
 
 def schedules() -> dict[str, object]:
-    return {"uniform": lambda: Uniform(prompts(10), seed=3), "ads": lambda: ads(reset_steps=3)}
+    return {"uniform": lambda: Uniform(prompts(10), seed=3), "ads": lambda: ads(reset_draws=3)}
 
 
 @pytest.mark.parametrize("name", list(SCHEDULES))
