@@ -46,8 +46,8 @@ def multiplication(rng: Random, level: int) -> Question:
 
 
 def remainders(rng: Random, level: int) -> Question:
-    """Divisors 2-5, 6-9, then of two digits; the quotient has one digit and the dividend at least two."""
-    low, high = {1: (2, 5), 2: (6, 9), 3: (11, 15), 4: (16, 19), 5: (21, 29)}[level]
+    """Divisors 2-9, then of two digits, ever larger; the quotient has one digit and the dividend at least two."""
+    low, high = {1: (2, 9), 2: (11, 15), 3: (16, 19), 4: (21, 29), 5: (31, 39)}[level]
     divisor = rng.randint(low, high)
     a = rng.randint(max(10, divisor), 10 * divisor - 1)
     return Question(f"{a}%{divisor}=", remainder, a, divisor)
