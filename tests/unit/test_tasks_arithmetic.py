@@ -114,7 +114,7 @@ def test_level_three_stays_within_three_digit_operands_and_short_solutions(promp
     hardest = [p for p in prompts if p.difficulty == 3]
     assert max(len(n) for p in hardest for n in re.findall(r"\d+", p.text)) == 3
     assert max(len(p.solution) for p in hardest) <= 36
-    assert max(len(p.demonstration) for p in hardest) <= 36
+    assert max(len(p.demonstration) for p in hardest) <= 38
 
 
 def test_the_same_seed_gives_the_same_prompts_and_another_seed_others(prompts):
