@@ -85,11 +85,11 @@ def test_the_approval_makes_it_the_champion_once(project: Path, demo: tuple[Path
     digest = read(demo[0] / "out/gate.json")["checkpoint_sha256"]
     code, said = evenkeel(project, "approve", digest[:12], "--by", "Ada")
     assert code == 0, said
-    alias = read(project / "registry/aliases/champion.json")
+    alias = read(project / "registry/objects/aliases/champion.json")
     assert alias["digest"] == digest
     code, said = evenkeel(project, "approve", digest[:12], "--by", "Ada", "--reject")
     assert code == 2
-    assert read(project / "registry/aliases/champion.json") == alias
+    assert read(project / "registry/objects/aliases/champion.json") == alias
     code, said = evenkeel(project, "approve", "0123456789ab", "--by", "Ada")
     assert code == 2
 
