@@ -35,7 +35,12 @@ def response_logprobs(
         use_cache=False,
         logits_to_keep=responses + 1,
     )
-    logits = output.logits[:, -responses - 1 : -1].float() / temperature
+    return token_stats(output.logits, input_ids, responses, temperature)
+
+
+def token_stats(logits: Tensor, input_ids: Tensor, responses: int, temperature: float) -> TokenStats:
+    """Statistics of the last ``responses`` tokens of ``input_ids`` ``[B, T]`` under ``logits`` ``[B, >R, V]``."""
+    logits = logits[:, -responses - 1 : -1].float() / temperature
     distribution = torch.log_softmax(logits, dim=-1)
     logp = distribution.gather(-1, input_ids[:, -responses:, None]).squeeze(-1)
     with torch.no_grad():

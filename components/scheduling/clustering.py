@@ -18,8 +18,8 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import silhouette_score
 from sklearn.preprocessing import normalize
 
-from components.policy import Policy, response_logprobs
-from components.policy.logprobs import position_ids
+from components.policy import Policy
+from components.policy.logprobs import position_ids, token_stats
 from components.policy.padding import pad
 from components.types import Prompt
 
@@ -43,16 +43,18 @@ def describe(policy: Policy, prompts: Sequence[Prompt]) -> Described:
     questions = [policy.encode_prompt(p.text)[: limit - 1] for p in prompts]
     answers = [policy.encode_answer(p.solution)[: limit - len(q)] for p, q in zip(prompts, questions, strict=True)]
     batch = pad(questions, answers, policy.pad_id)
-    output = policy.model.base_model(
+    width = batch.response_mask.shape[1]
+    output = policy.model(
         input_ids=batch.input_ids,
         attention_mask=batch.attention_mask,
         position_ids=position_ids(batch.attention_mask),
         use_cache=False,
+        output_hidden_states=True,
+        logits_to_keep=width + 1,
     )
     mask = batch.attention_mask[..., None].float()
-    pooled = (output.last_hidden_state.float() * mask).sum(1) / mask.sum(1)
-    width = batch.response_mask.shape[1]
-    logp = response_logprobs(policy.model, batch.input_ids, batch.attention_mask, width, 1.0).logp
+    pooled = (output.hidden_states[-1].float() * mask).sum(1) / mask.sum(1)
+    logp = token_stats(output.logits, batch.input_ids, width, 1.0).logp
     nll = -(logp.where(batch.response_mask, torch.zeros(()))).sum(1) / batch.response_mask.sum(1)
     finite = torch.nan_to_num(nll.double(), nan=np.inf, posinf=np.inf)
     return Described(pooled.double().numpy(), finite.numpy())

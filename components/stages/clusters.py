@@ -13,10 +13,10 @@ from components.config.training import AdsSchedule
 from components.data.prompts import read_prompts
 from components.files import read_jsonl, write_json, write_jsonl
 from components.layout import Layout
-from components.policy import load_policy
+from components.policy import Policy, load_policy
 from components.progress import progress
 from components.scheduling import Clusters
-from components.scheduling.clustering import cluster, describe, rank
+from components.scheduling.clustering import Array, cluster, describe, rank
 from components.seeds import derive
 from components.types import Prompt
 
@@ -27,13 +27,7 @@ def run(settings: Settings, layout: Layout) -> None:
     """Write `out/clusters.jsonl` (one row a training prompt) and its summary."""
     policy = load_policy(layout.sft_checkpoint, settings.policy)
     prompts = read_prompts(layout.split("train"))
-    parts = []
-    with progress("clusters", len(prompts)) as bar:
-        for start in range(0, len(prompts), BATCH):
-            parts.append(describe(policy, prompts[start : start + BATCH]))
-            bar.advance(min(start + BATCH, len(prompts)))
-    embeddings = np.concatenate([part.embeddings for part in parts])
-    nll = np.concatenate([part.nll for part in parts])
+    embeddings, nll = describe_all(policy, prompts)
     nll = np.where(np.isfinite(nll), nll, nll[np.isfinite(nll)].max(initial=0.0) + 1)
     window = settings.schedule.window if isinstance(settings.schedule, AdsSchedule) else 1
     labels, silhouette = cluster(
@@ -45,6 +39,20 @@ def run(settings: Settings, layout: Layout) -> None:
     ]
     write_jsonl(layout.clusters, rows)
     write_json(layout.clusters_metrics, summary(prompts, rows, silhouette))
+
+
+def describe_all(policy: Policy, prompts: Sequence[Prompt]) -> tuple[Array, Array]:
+    """Embeddings ``[N, H]`` and difficulties ``[N]``; prompts of like length share a batch, to save padding."""
+    by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i].text) + len(prompts[i].solution))
+    parts = []
+    with progress("clusters", len(prompts)) as bar:
+        for start in range(0, len(prompts), BATCH):
+            parts.append(describe(policy, [prompts[i] for i in by_length[start : start + BATCH]]))
+            bar.advance(min(start + BATCH, len(prompts)))
+    original = np.argsort(by_length)
+    embeddings = np.concatenate([part.embeddings for part in parts])
+    nll = np.concatenate([part.nll for part in parts])
+    return embeddings[original], nll[original]
 
 
 def summary(prompts: Sequence[Prompt], rows: Sequence[dict[str, Any]], silhouette: float) -> dict[str, Any]:
