@@ -16,6 +16,7 @@ from pathlib import Path
 
 from components.config import Settings, load
 from components.errors import EvenkeelError, InputError
+from components.health import check_rules
 from components.launch import LAUNCHERS, Job
 from components.layout import Layout
 from components.stages import STAGES, run_stage
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         clear_status(layout, options.stage)
         settings = load(options.config, options.overrides)
+        check_rules(settings.health.rules)
         prepare_environment(settings)
         execute(options.stage, settings, layout)
         status = StageStatus(0)
@@ -110,7 +112,8 @@ def _record(layout: Layout, stage: str, status: StageStatus) -> None:
     try:
         write_status(layout, stage, status)
     except InputError as error:
-        print(f"{stage}: {error}", file=sys.stderr)
+        if status.exit_code == 0:
+            print(f"{stage}: {error}", file=sys.stderr)
 
 
 if __name__ == "__main__":

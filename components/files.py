@@ -11,11 +11,14 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError
 
 from components.errors import InputError
 
@@ -25,12 +28,23 @@ def os_errors(action: str, path: Path) -> Iterator[None]:
     """Turn an ``OSError`` (full disk, no permission, missing folder) into an error that says what to do."""
     try:
         yield
-    except OSError as error:
+    except (OSError, SafetensorError) as caught:
+        error = _as_os_error(caught)
         raise InputError(
             f"cannot {action}: {error.strerror or error}",
             where=error.filename or path,
             how="check that the path exists, that you may use it, and that the disk has room (`df -h`)",
-        ) from error
+        ) from caught
+
+
+def _as_os_error(error: OSError | SafetensorError) -> OSError:
+    """safetensors reports a failed write as its own type, with the number in the text; anything else is a bug."""
+    if isinstance(error, OSError):
+        return error
+    number = re.search(r"os error (\d+)", str(error))
+    if number is None:
+        raise error
+    return OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 def fsync_directory(directory: Path) -> None:
@@ -117,6 +131,8 @@ def read_json(path: Path, *, how: str = "run the stage that writes it again") ->
         return json.loads(read_text(path, how=how))
     except json.JSONDecodeError as error:
         raise InputError(f"not valid JSON: {error.msg}", where=f"{path}:{error.lineno}", how=how) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON that can be read: {error}", where=path, how=how) from error
 
 
 def read_jsonl(path: Path, *, how: str = "mend or remove that line") -> Iterator[dict[str, Any]]:
@@ -162,6 +178,8 @@ def _parse_line(line: str, where: str, how: str) -> dict[str, Any]:
         row = json.loads(line)
     except json.JSONDecodeError as error:
         raise InputError(f"not valid JSON: {error.msg} at column {error.colno}", where=where, how=how) from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or endless nesting
+        raise InputError(f"not JSON that can be read: {error}", where=where, how=how) from error
     if not isinstance(row, dict):
         raise InputError(f"expected a JSON object, found {type(row).__name__}", where=where, how=how)
     return row
@@ -205,6 +223,18 @@ def sha256_path(path: Path) -> str:
     return sha256_tree(path) if path.is_dir() else sha256_file(path)
 
 
+def _remove_torn(path: Path) -> None:
+    """Finish what a kill interrupted: put back a folder that was on its way out, drop temporary ones."""
+    torn = sorted(path.parent.glob(f".{path.name}.*"))
+    retired = [folder for folder in torn if folder.suffix == ".old"]
+    if retired and not path.exists():
+        os.replace(retired.pop(), path)
+        torn = [folder for folder in torn if folder.exists()]
+    for folder in torn:
+        if folder.is_dir():
+            shutil.rmtree(folder)
+
+
 def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
     """Replace the folder ``path`` by what ``fill`` writes into a temporary one.
 
@@ -212,6 +242,7 @@ def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
     """
     with os_errors("write", path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_torn(path)
         staging = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
         try:
             fill(staging)

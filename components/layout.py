@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def train(self) -> Path:
-        """`checkpoint/` (the last healthy policy), `records.jsonl` and `verdicts.jsonl`."""
+        """`checkpoint/` (the policy as training left it), `records.jsonl` and `verdicts.jsonl`."""
         return self.out / "train"
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,7 +50,7 @@ def main() -> None:
         app()
     except EvenkeelError as error:
         if os.environ.get("EVENKEEL_DEBUG"):
-            raise
+            traceback.print_exc()
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
 
@@ -85,7 +86,7 @@ def run(
         summary.show_refusal(console, outcome.reason, workspace.layout.report)
         raise typer.Exit(EXIT_NO_CANDIDATE)
     decided = decision_on(project_store(workspace.project, workspace.settings), outcome.candidate)
-    summary.show_candidate(console, outcome.candidate, workspace.layout.report, decided)
+    summary.show_candidate(console, outcome.candidate, workspace.layout.report, decided, config)
 
 
 def show_header(workspace: Workspace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,20 @@ def show_figures(console: Console, layout: Layout) -> None:
         console.print(_gate_table(read_json(layout.gate)))
 
 
-def show_candidate(console: Console, digest: str, report: Path, decided: PromotionRecord | None) -> None:
+def show_candidate(console: Console, digest: str, report: Path, decided: PromotionRecord | None, config: Path) -> None:
     """The candidate and the one command that approves it, or what was decided about it before."""
     state = f"{decided.decision} by {decided.by} (record {decided.number})" if decided else "awaiting approval"
     lines = [f"report     {report}", f"candidate  sha256:{digest}", f"state      {state}"]
     if decided is None:
-        lines.append(f"approve    evenkeel approve {digest[:12]} --by YOUR-NAME")
+        lines.append(f"approve    {_program()} approve {digest[:12]} --by YOUR-NAME --config {config}")
     for line in lines:
         console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def _program() -> str:
+    """`evenkeel` by its place below the present folder, runnable without an activated environment."""
+    program = Path(sys.executable).with_name("evenkeel")
+    return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else "evenkeel"
 
 
 def show_refusal(console: Console, reason: str, report: Path) -> None:
@@ -49,11 +56,18 @@ def _evaluation_table(evaluation: dict[str, Any]) -> Table:
     table = Table("held-out test prompts", "SFT", "trained", "gain", title_justify="left")
     for label, key, gain in (("pass@1", "pass_at_1", "gain"), ("greedy", "greedy", "greedy_gain")):
         before, after = evaluation["sft"][key], evaluation["trained"][key]
-        table.add_row(label, f"{before:.1%}", f"{after:.1%}", _interval(evaluation[gain]))
+        table.add_row(label, _share(before), _share(after), _interval(evaluation[gain]))
     return table
 
 
-def _interval(gain: dict[str, float]) -> str:
+def _share(value: float | None) -> str:
+    """A share in percent; a dash where nothing could be scored."""
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _interval(gain: dict[str, float] | None) -> str:
+    if gain is None:
+        return "-"
     points = [100 * gain[key] for key in ("mean", "low", "high")]
     return f"{points[0]:+.1f} points ({gain['confidence']:.0%} interval {points[1]:+.1f} to {points[2]:+.1f})"
 

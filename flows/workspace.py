@@ -17,6 +17,7 @@ from pathlib import Path
 from components.config import Settings, dump, load, pin_inputs
 from components.errors import InputError
 from components.files import os_errors, read_text, sha256_bytes, write_directory, write_text
+from components.health import check_rules
 from components.layout import Layout
 from flows.git import Snapshot, at_commit, check_out, git, snapshot, succeeds
 
@@ -111,6 +112,7 @@ class Workspace:
 def locate(project: Path, config: Path, overrides: Sequence[str] = (), commit: str | None = None) -> Workspace:
     """The workspace of a configuration on the present tree, or on ``commit``. Nothing is created but Git objects."""
     taken = at_commit(project, commit) if commit else snapshot(project)
+    check_rules(load(config, overrides).health.rules)
     settings = settle_paths(pin_inputs(load(config, overrides)), project, taken.commit)
     digest = sha256_bytes((dump(settings) + taken.tree).encode())[:8]
     return Workspace(project, f"{settings.name}-{digest}", settings, taken)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Beta = Annotated[float, Field(ge=0, lt=1)]
+"""A decay rate of AdamW."""
 
 
 class Section(BaseModel):

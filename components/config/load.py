@@ -19,6 +19,19 @@ from components.files import read_text, sha256_path
 
 Tree = dict[str, Any]
 
+PROJECT_CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """Safe YAML that refuses a key written twice: the first would be lost without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise yaml.MarkedYAMLError(problem=f"the key {twice!r} stands twice", problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep)
+
 
 def load(path: Path, overrides: Sequence[str] = ()) -> Settings:
     """Read ``path``, apply ``a.b=value`` overrides, fill in the health rules, validate.
@@ -42,17 +55,26 @@ def read_tree(path: Path, _seen: tuple[Path, ...] = ()) -> Tree:
         raise InputError("a configuration extends itself", where=path, how="remove the circle from `extends`")
     tree = _read_mapping(path)
     bases = tree.pop("extends", [])
+    bases = [bases] if isinstance(bases, str) else bases
+    if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases):
+        raise InputError("`extends` is a file name or a list of them", where=path, how="write extends: [demo.yaml]")
     merged: Tree = {}
-    for base in [bases] if isinstance(bases, str) else bases:
+    for base in bases:
         merged = merge(merged, read_tree(path.parent / base, (*_seen, path.resolve())))
     return merge(merged, tree)
 
 
 def find_rules(config: Path, name: str) -> Path:
-    """``health/<name>.yaml`` beside the configuration or in the nearest folder above it that has one."""
-    folders = config.resolve().parents
+    """``health/<name>.yaml`` beside the configuration, in a folder above it, or in the project's `configs`."""
+    folders = (*config.resolve().parents, PROJECT_CONFIGS)
     candidates = [folder / "health" / f"{name}.yaml" for folder in folders]
-    return next((path for path in candidates if path.is_file()), config.parent / "health" / f"{name}.yaml")
+    if found := next((path for path in candidates if path.is_file()), None):
+        return found
+    raise InputError(
+        f"no health rules named {name!r}",
+        where="health.rules_file",
+        how=f"put {name}.yaml into a folder `health` beside {config}, or name another file",
+    )
 
 
 def read_rules(path: Path) -> Tree:
@@ -66,7 +88,7 @@ def read_rules(path: Path) -> Tree:
 
 def _read_mapping(path: Path) -> Tree:
     try:
-        tree = yaml.safe_load(read_text(path))
+        tree = yaml.load(read_text(path), Loader=_UniqueKeys)  # a SafeLoader
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""

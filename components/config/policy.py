@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from components.config.base import Section
+from components.config.base import Beta, Section
 
 
 class TinyModel(Section):
@@ -58,7 +58,7 @@ class SftSettings(Section):
     lr: float = Field(2e-3, gt=0, le=1)
     warmup: int = Field(50, ge=0, description="Steps of linear warm-up; a cosine decay to 0 follows.")
     weight_decay: float = Field(0.01, ge=0)
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[Beta, Beta] = (0.9, 0.98)
     grad_clip: float = Field(1.0, gt=0)
     checkpoint_every: int = Field(50, ge=1)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from components.config.base import Section
+from components.config.base import Beta, Section
 
 
 class ClustersSettings(Section):
@@ -159,7 +159,7 @@ class LearnerSettings(Section):
     kind: Literal["torch"] = "torch"
     lr: float = Field(1e-4, gt=0, le=1)
     warmup: int = Field(10, ge=0, description="Updates of linear warm-up.")
-    betas: tuple[float, float] = (0.9, 0.95)
+    betas: tuple[Beta, Beta] = (0.9, 0.95)
     weight_decay: float = Field(0.0, ge=0)
     grad_clip: float = Field(1.0, gt=0)
     updates_per_step: int = Field(1, ge=1, description="Optimizer updates per rollout batch (mini-batches of groups).")

@@ -9,7 +9,7 @@
 A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new rule one in `configs/health/`.
 """
 
-from components.health.monitor import Monitor, replay, worst
+from components.health.monitor import Monitor, check_rules, replay, worst
 from components.health.records import read_records, read_verdicts
 from components.health.signals import SIGNALS, Signal, step_signals
 from components.health.windows import WINDOWS
@@ -19,6 +19,7 @@ __all__ = [
     "WINDOWS",
     "Monitor",
     "Signal",
+    "check_rules",
     "read_records",
     "read_verdicts",
     "replay",

@@ -106,6 +106,11 @@ def _reason(rule: Rule) -> str:
     return f"{s.why} [{s.when}{f', {s.streak} steps in a row' if s.streak > 1 else ''}]"
 
 
+def check_rules(rules: Mapping[str, RuleSettings]) -> None:
+    """Raise an `InputError` for the first malformed rule, before anything runs."""
+    Monitor(rules)
+
+
 def replay(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> list[Verdict]:
     """Every verdict that a live monitor with these rules would have given on these records."""
     monitor = Monitor(rules)

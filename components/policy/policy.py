@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
+from jinja2 import TemplateError
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -19,6 +21,8 @@ from components.config.policy import PolicySettings
 from components.errors import InputError
 from components.registry.checkpoints import check_checkpoint
 
+LOAD_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, StrictDataclassError)
+"""What transformers raises for a folder that it cannot make a model of."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -115,7 +119,7 @@ def load_policy(path: Path, settings: PolicySettings) -> Policy:
                 output_loading_info=True,
             )
             tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
+    except LOAD_ERRORS as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"transformers {transformers.__version__} cannot load this checkpoint: {first}",
@@ -146,6 +150,11 @@ def check_policy(policy: Policy, path: Path) -> Policy:
         raise InputError(
             "the tokenizer has no chat template", where=path, how="add one, or set policy.chat to false for plain text"
         )
+    try:
+        policy.encode_prompt("?")
+    except TemplateError as error:
+        how = "mend the template, or set policy.chat to false for plain text"
+        raise InputError(f"the chat template cannot be rendered: {error}", where=path, how=how) from error
     return policy
 
 

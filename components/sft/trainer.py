@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from components.config.policy import SftSettings
+from components.errors import InputError
 from components.learner.optimizer_state import load_state, save_state
 from components.policy import Policy, response_logprobs
 from components.policy.padding import pad
@@ -30,6 +31,7 @@ class SftTrainer:
     def __init__(self, policy: Policy, prompts: Sequence[Prompt], settings: SftSettings, seed: int) -> None:
         self._policy, self._settings, self._seed = policy, settings, seed
         self._rows = [(policy.encode_prompt(p.text), policy.encode_answer(p.demonstration)) for p in prompts]
+        check_lengths(self._rows, prompts, policy.max_positions)
         self._parameters = dict(policy.model.named_parameters())
         self._optimizer = torch.optim.AdamW(
             self._parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
@@ -77,6 +79,17 @@ class SftTrainer:
 
     def load(self, directory: Path) -> None:
         load_state(directory / "sft.safetensors", self._parameters, self._optimizer)
+
+
+def check_lengths(rows: Sequence[Row], prompts: Sequence[Prompt], limit: int | None) -> None:
+    """Refuse a demonstration that is longer than the model's positions."""
+    for row, prompt in zip(rows, prompts, strict=True):
+        if limit is not None and _length(row) > limit:
+            raise InputError(
+                f"question and demonstration have {_length(row)} tokens, the model has {limit} positions",
+                where=f"prompt {prompt.id}",
+                how="lower data.validation.max_question_chars and max_solution_chars, or use a longer model",
+            )
 
 
 def _length(row: Row) -> int:

@@ -62,7 +62,10 @@ def train(policy: Policy, prompts: Sequence[Prompt], settings: Settings, layout:
         raise InputError("the SFT split is empty", where=layout.split("sft"), how="give data.splits.sft a share")
     trainer = SftTrainer(policy, prompts, settings.sft, settings.seed)
     depends_on = settings.model_dump(mode="json", include={"seed", "threads", "policy", "sft"})
-    resume = ResumeState(layout.state / "sft", identity(depends_on, {"data": layout.split("sft")}))
+    inputs = {"data": layout.split("sft")}
+    if isinstance(settings.policy.model, CheckpointModel):
+        inputs["model"] = settings.policy.model.path
+    resume = ResumeState(layout.state / "sft", identity(depends_on, inputs))
     log_path, start = resume.directory / "log.jsonl", 0
     if latest := resume.latest():
         start, folder = latest

@@ -19,7 +19,13 @@ from tests.code_graph import ROOT
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("gsm8k")]
 PLACES = (os.environ.get("EVENKEEL_GSM8K"), ROOT / "data/gsm8k_train.jsonl", ROOT / "../shared/data/gsm8k_train.jsonl")
-FASTER = ("sft.steps=20", "train.steps=40", "train.checkpoint_every=10", "rollout.max_new_tokens=24")
+FASTER = (
+    "sft.steps=20",
+    "triage.prompts=32",
+    "train.steps=40",
+    "train.checkpoint_every=20",
+    "rollout.max_new_tokens=16",
+)
 
 
 def stage(folder: Path, name: str, *overrides: str) -> subprocess.CompletedProcess[str]:

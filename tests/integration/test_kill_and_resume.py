@@ -78,7 +78,7 @@ def lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-@pytest.mark.parametrize("rows", [1, 13])
+@pytest.mark.parametrize("rows", [13])
 def test_sft_killed_and_resumed_gives_the_same_bytes(
     finished: Path, before: Callable[[str, str], Path], rows: int
 ) -> None:
@@ -89,7 +89,7 @@ def test_sft_killed_and_resumed_gives_the_same_bytes(
     assert manifest(folder / "out" / "sft") == manifest(finished / "out" / "sft")
 
 
-@pytest.mark.parametrize("rows", [1, 4, 8])
+@pytest.mark.parametrize("rows", [1, 8])
 def test_training_killed_and_resumed_gives_the_same_bytes(
     finished: Path, before: Callable[[str, str], Path], rows: int
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -57,14 +58,18 @@ def test_a_process_killed_by_a_signal_is_reported_as_such(tmp_path: Path) -> Non
 @pytest.mark.parametrize("child", [CHILD, STUBBORN])
 def test_an_interruption_ends_the_whole_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, child: str) -> None:
     monkeypatch.setattr(processes, "GRACE", 0.5)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 
     def interrupt() -> None:
         wait_for(tmp_path / "child")
         os.kill(os.getpid(), 2)
 
     threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        start(FAMILY.format(child=child), tmp_path)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start(FAMILY.format(child=child), tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert gone(wait_for(tmp_path / "child"))
 
 
