@@ -115,9 +115,28 @@ def test_a_missing_file_is_an_error_also_when_it_is_extended(configs):
 
 def test_missing_or_malformed_health_rules_are_an_error(configs):
     path = write(configs / "a.yaml", {"health": {"rules_file": "other"}})
-    assert refusal(path).where == str(configs / "health" / "other.yaml")
+    refused = refusal(path)
+    assert refused.where == "health.rules_file"
+    assert "other.yaml" in str(refused.how)
     write(configs / "health" / "other.yaml", {"rules": {}, "more": 1})
     assert "one mapping named `rules`" in refusal(path).what
+
+
+def test_a_configuration_anywhere_finds_the_projects_rules(tmp_path):
+    assert load(write(tmp_path / "mine.yaml", {"name": "mine"})).health.rules
+
+
+@pytest.mark.parametrize("bases", [5, None, [5]])
+def test_extends_must_name_files(configs, bases):
+    assert "`extends` is a file name" in refusal(write(configs / "a.yaml", {"extends": bases})).what
+
+
+def test_a_key_that_stands_twice_is_refused_with_its_line(configs):
+    path = configs / "a.yaml"
+    path.write_text("name: a\ntrain:\n  steps: 1\n  steps: 2\n", encoding="utf-8")
+    refused = refusal(path)
+    assert "'steps' stands twice" in refused.what
+    assert refused.where == f"{path}:3"
 
 
 # Values
@@ -131,6 +150,7 @@ def test_missing_or_malformed_health_rules_are_an_error(configs):
         ({"train": {"steps": 0}}, "train.steps: .* greater than or equal to 1 .got 0."),
         ({"train": {"steps": "many"}}, "train.steps: .* valid integer.* .got 'many'."),
         ({"learner": {"lr": 2}}, "learner.lr"),
+        ({"sft": {"betas": [0.9, 1.5]}}, "sft.betas.1: .* less than 1"),
         ({"learner": {"lr": float("nan")}}, "learner.lr: .* finite number"),
         ({"seed": -1}, "seed"),
         ({"name": "No Spaces"}, "name: .* pattern"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 
 from components import files
 from components.errors import InputError
@@ -309,3 +310,37 @@ def test_a_symbolic_link_is_refused_where_content_is_digested(tmp_path):
 def test_a_missing_folder_is_an_error(tmp_path):
     with pytest.raises(InputError, match="folder not found"):
         files.manifest(tmp_path / "none")
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, "1" * 5_000])
+def test_a_line_that_json_cannot_even_parse_is_named(tmp_path, line):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1}\n' + line + "\n")
+    with pytest.raises(InputError, match="not JSON that can be read") as refused:
+        list(files.read_jsonl(path))
+    assert refused.value.where == f"{path}:2"
+
+
+def test_a_full_disk_under_safetensors_is_an_error_of_the_machine(tmp_path):
+    def fill(folder):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    with pytest.raises(InputError, match="No space left on device"):
+        files.write_directory(tmp_path / "checkpoint", fill)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_kill_left_of_a_folder_is_put_in_order(tmp_path):
+    target = tmp_path / "out"
+    retired = tmp_path / ".out.abc.old"
+    retired.mkdir()
+    (retired / "kept").write_text("old")
+    (tmp_path / ".out.def").mkdir()
+
+    def fail(folder):
+        raise RuntimeError("stop here")
+
+    with pytest.raises(RuntimeError):
+        files.write_directory(target, fail)
+    assert (target / "kept").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -121,14 +121,18 @@ def test_the_exit_code_is_the_errors_own(monkeypatch: pytest.MonkeyPatch, error:
     assert call(monkeypatch) == code
 
 
-def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debug_shows_the_traceback_and_keeps_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fail() -> None:
         raise InputError("x")
 
     monkeypatch.setattr(cli, "app", fail)
     monkeypatch.setenv("EVENKEEL_DEBUG", "1")
-    with pytest.raises(InputError):
+    with pytest.raises(SystemExit) as ended:
         main()
+    assert ended.value.code == 2
+    assert "Traceback" in capsys.readouterr().err
 
 
 @pytest.fixture
