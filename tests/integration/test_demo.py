@@ -15,7 +15,7 @@ from safetensors import safe_open
 from tests.integration.small import NO_LIMITS, SMALL
 from tests.project import commit_all, copy_project
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("demo")]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def evenkeel(project: Path, *arguments: str, timeout: float = 280) -> tuple[int, str]:

@@ -17,7 +17,7 @@ from components.files import read_json
 from flows.processes import OWNER_VARIABLE
 from tests import fake_line
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("evenkeel-run")]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 LONG = ("--set", "train.steps=400")
 """Eight seconds in stage train: time to interfere."""
 

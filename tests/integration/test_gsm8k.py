@@ -17,7 +17,7 @@ import pytest
 from components.config import dump, load
 from tests.code_graph import ROOT
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("gsm8k")]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 PLACES = (os.environ.get("EVENKEEL_GSM8K"), ROOT / "data/gsm8k_train.jsonl", ROOT / "../shared/data/gsm8k_train.jsonl")
 FASTER = (
     "sft.steps=20",

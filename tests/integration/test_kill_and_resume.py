@@ -18,7 +18,7 @@ from components.files import manifest
 from tests.integration.small import NO_LIMITS, SMALL
 
 PROJECT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("resume")]
+pytestmark = [pytest.mark.integration]
 
 
 def stage(name: str, folder: Path) -> subprocess.Popen[str]:
