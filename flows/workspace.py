@@ -111,9 +111,10 @@ class Workspace:
 
 def locate(project: Path, config: Path, overrides: Sequence[str] = (), commit: str | None = None) -> Workspace:
     """The workspace of a configuration on the present tree, or on ``commit``. Nothing is created but Git objects."""
+    wanted = load(config, overrides)
+    check_rules(wanted.health.rules)
     taken = at_commit(project, commit) if commit else snapshot(project)
-    check_rules(load(config, overrides).health.rules)
-    settings = settle_paths(pin_inputs(load(config, overrides)), project, taken.commit)
+    settings = settle_paths(pin_inputs(wanted), project, taken.commit)
     digest = sha256_bytes((dump(settings) + taken.tree).encode())[:8]
     return Workspace(project, f"{settings.name}-{digest}", settings, taken)
 
