@@ -141,3 +141,14 @@ def test_a_status_holds_until_it_is_cleared(tmp_path: Path) -> None:
     assert read_status(layout, "sft") == StageStatus(2, "bad")
     clear_status(layout, "sft")
     assert read_status(layout, "sft") is None
+
+
+def test_a_malformed_health_rule_is_refused_before_the_first_stage_runs(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    must_not_run = raising(AssertionError("must not run"))
+    assert run(must_not_run, "--set", "health.rules={odd: {when: 'entropyy < 1', why: a misspelt signal}}") == 2
+    said = capsys.readouterr().err
+    assert "odd" in said
+    assert "entropyy" in said
+    assert "Traceback" not in said
