@@ -78,27 +78,18 @@ def lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-@pytest.mark.parametrize("rows", [13])
-def test_sft_killed_and_resumed_gives_the_same_bytes(
-    finished: Path, before: Callable[[str, str], Path], rows: int
+@pytest.mark.parametrize(
+    ("name", "log", "rows"), [("sft", "log.jsonl", 13), ("train", "records.jsonl", 1), ("train", "records.jsonl", 8)]
+)
+def test_killed_and_resumed_it_gives_the_same_bytes(
+    finished: Path, before: Callable[[str, str], Path], name: str, log: str, rows: int
 ) -> None:
-    folder = before("sft", "sft")
-    kill_when(stage("sft", folder), lambda: lines(folder / ".state" / "sft" / "log.jsonl") >= rows)
-    assert not (folder / "out" / "sft").exists()
-    finish("sft", folder)
-    assert manifest(folder / "out" / "sft") == manifest(finished / "out" / "sft")
-
-
-@pytest.mark.parametrize("rows", [1, 8])
-def test_training_killed_and_resumed_gives_the_same_bytes(
-    finished: Path, before: Callable[[str, str], Path], rows: int
-) -> None:
-    folder = before("train", "train")
-    kill_when(stage("train", folder), lambda: lines(folder / ".state" / "train" / "records.jsonl") >= rows)
-    assert not (folder / "out" / "train").exists()
-    finish("train", folder)
-    assert manifest(folder / "out" / "train") == manifest(finished / "out" / "train")
-    assert (folder / "out" / "train.json").read_bytes() == (finished / "out" / "train.json").read_bytes()
+    folder = before(name, name)
+    kill_when(stage(name, folder), lambda: lines(folder / ".state" / name / log) >= rows)
+    assert not (folder / "out" / name).exists()
+    finish(name, folder)
+    assert manifest(folder / "out" / name) == manifest(finished / "out" / name)
+    assert (folder / "out" / f"{name}.json").read_bytes() == (finished / "out" / f"{name}.json").read_bytes()
 
 
 def test_training_killed_twice_in_the_middle_of_a_checkpoint(
