@@ -13,18 +13,12 @@ from components.config.judgement import (
     LaunchSettings,
     RegistrySettings,
 )
+from components.config.objective import ObjectiveSettings
 from components.config.policy import PolicySettings, SftSettings, TinyModel, TriageSettings
-from components.config.training import (
-    AdsSchedule,
-    ClustersSettings,
-    LearnerSettings,
-    ObjectiveSettings,
-    RewardSettings,
-    RolloutSettings,
-    Schedule,
-    TrainSettings,
-    UniformSchedule,
-)
+from components.config.reward import RewardSettings
+from components.config.rollout import RolloutSettings
+from components.config.scheduling import AdsSchedule, ClustersSettings, Schedule, UniformSchedule
+from components.config.training import LearnerSettings, TrainSettings
 
 
 class Settings(Section):

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.config.training import GrpoAdvantage
+from components.config.objective import GrpoAdvantage
 from components.objectives import ADVANTAGES
 from components.policy.padding import pad
 from components.types import Group

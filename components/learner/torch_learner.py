@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from components.config.training import LearnerSettings, ObjectiveSettings
+from components.config.objective import ObjectiveSettings
+from components.config.training import LearnerSettings
 from components.files import read_json, write_json
 from components.learner.base import Learner
 from components.learner.batch import Batch

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.config.training import GrpoAdvantage
+from components.config.objective import GrpoAdvantage
 
 
 def grpo(rewards: Tensor, scorable: Tensor, settings: GrpoAdvantage) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from components.config.training import TokenTis
+from components.config.objective import TokenTis
 from components.objectives.ratios import MAX_LOG_RATIO
 
 

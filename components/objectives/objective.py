@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from components.config.training import ObjectiveSettings
+from components.config.objective import ObjectiveSettings
 from components.objectives.corrections import CORRECTIONS
 from components.objectives.kl import KLS
 from components.objectives.ratios import RATIOS, TokenLoss

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from components.config.training import ClipRatio
+from components.config.objective import ClipRatio
 
 MAX_LOG_RATIO = 20.0
 """Log-ratios are clamped here before exp; e^20 is far outside any trust region."""

@@ -11,7 +11,7 @@
 
 from collections.abc import Callable
 
-from components.config.training import Verifier as VerifierSettings
+from components.config.reward import Verifier as VerifierSettings
 from components.rewards.base import Verifier
 from components.rewards.exact import ExactVerifier
 from components.rewards.numeric import NumericVerifier

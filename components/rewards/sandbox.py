@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Self
 
-from components.config.training import SandboxSettings
-from components.config.training import Verifier as VerifierSettings
+from components.config.reward import SandboxSettings
+from components.config.reward import Verifier as VerifierSettings
 from components.rewards.process import WORKER, WorkerProcess
 from components.types import Prompt, Score
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from components.config.training import RewardSettings
+from components.config.reward import RewardSettings
 from components.rewards.process import WORKER
 from components.rewards.sandbox import Sandbox
 from components.rewards.shaping import soft_overlong

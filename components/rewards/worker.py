@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from components.config.training import Verifier as VerifierSettings
+from components.config.reward import Verifier as VerifierSettings
 from components.rewards import build_verifier
 from components.rewards.base import Verifier
 from components.types import Prompt

@@ -7,7 +7,7 @@
 `ENGINES` maps ``rollout.engine.kind`` to its class.
 """
 
-from components.config.training import RolloutSettings
+from components.config.rollout import RolloutSettings
 from components.policy import Policy
 from components.rollout.base import Engine, Sampling
 from components.rollout.collect import Collector, Rollout

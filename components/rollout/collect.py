@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from components.config.training import RolloutSettings
+from components.config.rollout import RolloutSettings
 from components.errors import InputError
 from components.policy import Policy
 from components.rewards import Scorer

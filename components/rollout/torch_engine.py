@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from components.config.training import TorchEngine as TorchEngineSettings
+from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.policy import Policy
 from components.policy.logprobs import position_ids
 from components.policy.padding import pad

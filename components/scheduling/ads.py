@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from components.config.training import AdsSchedule
+from components.config.scheduling import AdsSchedule
 from components.errors import InputError
 from components.scheduling.base import Schedule, State
 from components.scheduling.window import STAY, direction, shift

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from components.config import Settings
-from components.config.training import AdsSchedule
+from components.config.scheduling import AdsSchedule
 from components.data.prompts import read_prompts
 from components.files import read_jsonl, write_json, write_jsonl
 from components.layout import Layout

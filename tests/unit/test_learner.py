@@ -12,7 +12,7 @@ import torch
 from factories import group, policy, settings
 from torch import Tensor
 
-from components.config.training import ClipRatio, GrpoAdvantage
+from components.config.objective import ClipRatio, GrpoAdvantage
 from components.learner import LEARNERS, Batch, Learner, build_batch, build_learner
 from components.learner.batch import group_advantages
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from components.config.training import ClipRatio, GrpoAdvantage, KlLoss, ObjectiveSettings, TokenTis
+from components.config.objective import ClipRatio, GrpoAdvantage, KlLoss, ObjectiveSettings, TokenTis
 from components.objectives import ADVANTAGES, AGGREGATIONS, CORRECTIONS, KLS, RATIOS, TokenInputs, objective
 from components.objectives.advantages import grpo
 from components.objectives.aggregation import sequence_mean, token_mean

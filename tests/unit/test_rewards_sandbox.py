@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from components.config.training import ExactVerifier, NumericVerifier, RewardSettings, SandboxSettings, SoftOverlong
+from components.config.reward import ExactVerifier, NumericVerifier, RewardSettings, SandboxSettings, SoftOverlong
 from components.errors import EvenkeelError
 from components.rewards import Scorer
 from components.rewards.sandbox import Sandbox
@@ -109,7 +109,7 @@ def test_a_verifier_that_cannot_be_built_is_an_error_that_says_why():
 def test_a_worker_whose_parent_was_killed_does_not_outlive_its_timeout():
     code = (
         "import sys; sys.path[:0] = ['.']\n"
-        "from components.config.training import ExactVerifier, SandboxSettings\n"
+        "from components.config.reward import ExactVerifier, SandboxSettings\n"
         "from components.rewards.process import WorkerProcess\n"
         "from components.rewards.sandbox import Sandbox, encode\n"
         f"s = Sandbox(ExactVerifier(), SandboxSettings(timeout=0.2), {HOSTILE!r})\n"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.config import training
+from components.config import reward
 from components.rewards import VERIFIERS, build_verifier
 from components.rewards.exact import ExactVerifier
 from components.rewards.numeric import NumericVerifier, numbers
@@ -123,7 +123,7 @@ def test_a_reference_that_is_not_a_number_raises():
 
 
 def test_every_verifier_of_the_settings_is_registered_and_builds():
-    sections = get_args(get_args(training.Verifier)[0])
+    sections = get_args(get_args(reward.Verifier)[0])
     kinds = {section.model_fields["kind"].annotation: section for section in sections}
     assert {get_args(kind)[0] for kind in kinds} == set(VERIFIERS)
     for kind, section in kinds.items():

@@ -11,8 +11,8 @@ import pytest
 import torch
 from factories import Judge, gpt2, parity, policy, prefer, prompts, score, settings
 
-from components.config.training import DynamicSampling, RolloutSettings
-from components.config.training import TorchEngine as TorchEngineSettings
+from components.config.rollout import DynamicSampling, RolloutSettings
+from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.errors import InputError
 from components.learner.batch import build_batch
 from components.learner.scoring import score_all

@@ -10,7 +10,7 @@ from factories import group, prompt, prompts, settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.config.training import AdsSchedule
+from components.config.scheduling import AdsSchedule
 from components.errors import InputError
 from components.scheduling import SCHEDULES, Ads, Uniform, build_schedule
 from components.scheduling.window import EASIER, HARDER, STAY, direction, shift
