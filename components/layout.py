@@ -70,6 +70,11 @@ class Layout:
         return self.train / "records.jsonl"
 
     @property
+    def pairs(self) -> Path:
+        """Preference pairs of the run's own groups, one JSON object a line."""
+        return self.train / "pairs.jsonl"
+
+    @property
     def curves(self) -> Path:
         return self.out / "curves.csv"
 
@@ -84,6 +89,19 @@ class Layout:
     @property
     def samples(self) -> Path:
         return self.out / "samples.jsonl"
+
+    @property
+    def dpo(self) -> Path:
+        """`checkpoint/` and `log.jsonl`; the log alone, and empty, when the settings ask for no step."""
+        return self.out / "dpo"
+
+    @property
+    def dpo_checkpoint(self) -> Path:
+        return self.dpo / "checkpoint"
+
+    @property
+    def dpo_metrics(self) -> Path:
+        return self.out / "dpo.json"
 
     @property
     def gate(self) -> Path:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from statistics import fmean
 from typing import Any, Literal
 
 Split = Literal["sft", "train", "dev", "test"]
-FinishReason = Literal["stop", "length"]
+FinishReason = Literal["stop", "stop_token", "length"]
+"""The end token, one of the other tokens that the sampling stops at, or the limit of new tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,40 +36,77 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
+class Mix:
+    """A step of N-GRPO (2606.10768): what was fed on after the token at ``position`` of the response.
+
+    The next input was the sum of the ``token_ids``' embeddings with these ``weights``, which add up to 1; the first id
+    is the anchor, the token that stands in the text.
+    """
+
+    position: int
+    token_ids: tuple[int, ...]
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """What the policy wrote: token ids, the *sampler's own* log-probability of each (nats), and the decoded text.
 
-    ``token_ids`` ends with the end-of-sequence token when ``finish_reason`` is ``stop``; ``text`` leaves it out.
+    ``token_ids`` ends with the token that ended it unless ``finish_reason`` is ``length``; ``text`` leaves it out.
+    ``mixes`` are in order of their positions. ``sampled`` says of each token whether the policy drew it (False for
+    what a tool wrote; None means all). ``routes`` are the experts that each token took, an integer array
+    ``[tokens, layers, k]``, where the policy has experts and they were recorded.
     """
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     finish_reason: FinishReason
     text: str
+    mixes: tuple[Mix, ...] = ()
+    sampled: tuple[bool, ...] | None = None
+    routes: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Named reward parts of one completion, or the reason why it could not be scored.
+    """What one completion is worth, or the reason why it could not be scored.
 
-    ``accuracy`` is the verifier's raw verdict in [0, 1] and is never shaped. A completion that the verifier could not
-    judge (error, timeout, refusal) has ``accuracy None`` and a reason: it is neither right nor wrong.
+    ``accuracy`` is the verifier's raw verdict in [0, 1] and is never shaped; ``weight`` is what one unit of it adds to
+    the reward. ``parts`` are the other contributions to the reward, by name, already weighted. ``metrics`` are measured
+    and never rewarded. A completion that the verifier could not judge (error, timeout, refusal) has ``accuracy None``
+    and a reason: it is neither right nor wrong.
     """
 
     accuracy: float | None
     parts: Mapping[str, float] = field(default_factory=dict)
     unscorable: str | None = None
+    weight: float = 1.0
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.accuracy is None) != (self.unscorable is not None):
             raise ValueError("a score has either an accuracy or the reason why it is unscorable")
 
     @property
-    def reward(self) -> float:
-        """Sum of the parts, accuracy included. Undefined (an error) for an unscorable completion."""
+    def rewards(self) -> dict[str, float]:
+        """What each part adds to the reward, ``accuracy`` first. Undefined (an error) for an unscorable completion."""
         if self.accuracy is None:
             raise ValueError(f"an unscorable completion has no reward: {self.unscorable}")
-        return self.accuracy + sum(self.parts.values())
+        return {"accuracy": self.weight * self.accuracy, **self.parts}
+
+    @property
+    def reward(self) -> float:
+        """Sum of the parts, accuracy included. Undefined (an error) for an unscorable completion."""
+        return sum(self.rewards.values())
+
+
+def mean_by_name(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of every name, over the rows that have it; names in the order of their first appearance."""
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.items():
+            values.setdefault(name, []).append(value)
+    return {name: fmean(column) for name, column in values.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from components.config import Settings, dump, load, pin_inputs
+from components.config.load import input_sections
 from components.errors import InputError
 from components.files import os_errors, read_text, sha256_bytes, write_directory, write_text
 from components.health import check_rules
@@ -126,10 +127,9 @@ def settle_paths(settings: Settings, project: Path, commit: str) -> Settings:
     elsewhere; anything else becomes absolute.
     """
     tree = settings.model_dump(mode="json")
-    for node in (tree["data"]["source"], tree["policy"]["model"]):
-        if "path" in node:
-            path = Path(node["path"]).resolve()
-            inside = path.relative_to(project).as_posix() if path.is_relative_to(project) else None
-            recorded = inside is not None and succeeds(project, "cat-file", "-e", f"{commit}:{inside}")
-            node["path"] = inside if recorded else str(path)
+    for node in input_sections(tree):
+        path = Path(node["path"]).resolve()
+        inside = path.relative_to(project).as_posix() if path.is_relative_to(project) else None
+        recorded = inside is not None and succeeds(project, "cat-file", "-e", f"{commit}:{inside}")
+        node["path"] = inside if recorded else str(path)
     return Settings.model_validate(tree)

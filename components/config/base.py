@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 """A decay rate of AdamW."""
+Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class Section(BaseModel):

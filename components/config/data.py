@@ -2,40 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from components.config.base import Section
+from components.config.base import Fraction, Section
 
-Fraction = Annotated[float, Field(ge=0, le=1)]
 Family = Literal["addition", "subtraction", "multiplication", "remainder", "comparison", "word_problem"]
+RuleFamily = Literal["dimension", "fire", "slope", "light", "fixture", "ban"]
+CalculatorFamily = Literal["story", "formula"]
 
 
 class GeneratedSource(Section):
-    """Problems made on the spot by a package of `components.tasks`."""
+    """Problems made on the spot by a package of `components.tasks`; the base of the settings of each task."""
 
     kind: Literal["generated"] = "generated"
-    task: Literal["arithmetic"] = "arithmetic"
     rows: int = Field(16000, ge=16, description="Distinct problems to generate, before splitting.")
-    families: tuple[Family, ...] = (
-        "addition",
-        "subtraction",
-        "multiplication",
-        "remainder",
-        "comparison",
-        "word_problem",
-    )
+
+
+class ArithmeticSource(GeneratedSource):
+    """Arithmetic with written-out steps."""
+
+    task: Literal["arithmetic"] = "arithmetic"
+    families: tuple[Family, ...] = get_args(Family)
     levels: int = Field(3, ge=1, le=5, description="Difficulty levels per family; more digits at each.")
     forget: Fraction = Field(0.85, description="Probability that the SFT teacher drops a carry or a borrow.")
     carry_free: Fraction = Field(0.4, description="Share kept of the problems in which there is nothing to forget.")
 
     @model_validator(mode="after")
-    def _families_are_distinct(self) -> GeneratedSource:
-        if not self.families or len(set(self.families)) != len(self.families):
-            raise ValueError("families must name at least one family, each once")
+    def _families_are_distinct(self) -> ArithmeticSource:
+        check_families(self.families)
         return self
+
+
+class BuildingRulesSource(GeneratedSource):
+    """Sentences of building regulations, to be written as structured expressions (P4IR, 2606.22402)."""
+
+    task: Literal["building_rules"]
+    families: tuple[RuleFamily, ...] = get_args(RuleFamily)
+    levels: int = Field(3, ge=1, le=4, description="Difficulty levels per family; more conditions and requirements.")
+    forget: Fraction = Field(0.6, description="Probability that the SFT teacher leaves out a condition or a unit.")
+
+    @model_validator(mode="after")
+    def _families_are_distinct(self) -> BuildingRulesSource:
+        check_families(self.families)
+        return self
+
+
+class CalculatorSource(GeneratedSource):
+    """Problems of several steps for a policy with a calculator; ``rollout.tool`` gives it one."""
+
+    task: Literal["calculator"]
+    families: tuple[CalculatorFamily, ...] = get_args(CalculatorFamily)
+    levels: int = Field(3, ge=1, le=5, description="Difficulty levels per family; a level is a step.")
+    guess: Fraction = Field(
+        0.5, description="Probability that the SFT teacher guesses the result of a step instead of calling."
+    )
+
+    @model_validator(mode="after")
+    def _families_are_distinct(self) -> CalculatorSource:
+        check_families(self.families)
+        return self
+
+
+def check_families(families: Sequence[str]) -> None:
+    """Raises ValueError unless there is at least one family and none twice."""
+    if not families or len(set(families)) != len(families):
+        raise ValueError("families must name at least one family, each once")
+
+
+Generated = Annotated[ArithmeticSource | BuildingRulesSource | CalculatorSource, Field(discriminator="task")]
 
 
 class FileSource(Section):
@@ -55,7 +93,7 @@ class FileSource(Section):
     difficulty: str | None = Field(None, description="Column with a number, higher is harder.")
 
 
-Source = Annotated[GeneratedSource | FileSource, Field(discriminator="kind")]
+Source = Annotated[Generated | FileSource, Field(discriminator="kind")]
 
 
 class SplitSettings(Section):
@@ -87,6 +125,6 @@ class ValidationSettings(Section):
 class DataSettings(Section):
     """Stage `data`."""
 
-    source: Source = GeneratedSource()
+    source: Source = ArithmeticSource()
     splits: SplitSettings = SplitSettings()
     validation: ValidationSettings = ValidationSettings()

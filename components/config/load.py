@@ -104,13 +104,20 @@ def _read_mapping(path: Path) -> Tree:
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
     """Deep merge; ``above`` wins. A section whose ``kind`` changes starts afresh instead of inheriting foreign keys."""
-    if "kind" in above and above["kind"] != below.get("kind"):
-        return dict(above)
-    merged = dict(below)
+    merged = _inherited(below, above)
     for key, value in above.items():
         old = merged.get(key)
         merged[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
     return merged
+
+
+def _inherited(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
+    """What ``above`` is put upon: nothing if it is of another kind, only the kind if it is another task's."""
+    if "kind" in above and above["kind"] != below.get("kind"):
+        return {}
+    if "task" in above and above["task"] != below.get("task"):
+        return {key: value for key, value in below.items() if key == "kind"}
+    return dict(below)
 
 
 def apply_override(tree: Tree, override: str) -> None:
@@ -129,8 +136,9 @@ def apply_override(tree: Tree, override: str) -> None:
         if not isinstance(child, dict):
             raise InputError(f"{parent!r} in {key!r} is a value, not a section", where="--set")
         node = child
-    if last == "kind" and node.get("kind") != value:
-        node.clear()
+    kept = _inherited(node, {last: value})
+    node.clear()
+    node.update(kept)
     node[last] = merge(node[last], value) if isinstance(node.get(last), dict) and isinstance(value, dict) else value
 
 
@@ -155,17 +163,21 @@ def _say(error: Any) -> str:
 
 
 def pin_inputs(settings: Settings) -> Settings:
-    """Write the digests of the data file and of the checkpoint folder into the settings.
+    """Write the digests of the inputs into the settings.
 
     Raises:
         InputError: an input is missing, or differs from a digest that was already pinned.
     """
     tree = settings.model_dump(mode="json")
-    for section, key in ((tree["data"], "source"), (tree["policy"], "model")):
-        node = section[key]
-        if "path" in node:
-            node["sha256"] = check_digest(Path(node["path"]), node["sha256"])
+    for node in input_sections(tree):
+        node["sha256"] = check_digest(Path(node["path"]), node["sha256"])
     return Settings.model_validate(tree)
+
+
+def input_sections(tree: Tree) -> list[Tree]:
+    """The sections of dumped settings that name a file or a folder to read: data, checkpoint, classifier."""
+    sections = (tree["data"]["source"], tree["policy"]["model"], tree["reward"]["consistency"])
+    return [section for section in sections if section and "path" in section]
 
 
 def check_digest(path: Path, expected: str | None) -> str:

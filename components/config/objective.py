@@ -2,48 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from components.config.advantages import Advantage, GrpoAdvantage, RredcotRedistribution
 from components.config.base import Section
+from components.config.corrections import Correction, OffPolicyMask, TokenTis
+from components.config.exploration import EntropyBonus, TokenSelection
+from components.config.ratios import ClipRatio, Ratio
 
 
-class GrpoAdvantage(Section):
-    """(r - mean) / std within the group (2402.03300); without the std it is Dr. GRPO's (2503.20783)."""
+class MeanAggregation(Section):
+    """Mean over the tokens of the batch, over sequences of their token means, or over prompts of theirs."""
 
-    kind: Literal["grpo"] = "grpo"
-    std: Literal["population", "unbiased", "none"] = "population"
-    eps: float = Field(1e-6, gt=0)
+    kind: Literal["token_mean", "sequence_mean", "prompt_mean"] = "token_mean"
 
 
-class ClipRatio(Section):
-    """PPO's clip; ``high`` above ``low`` is clip-higher (2503.14476)."""
+class FixedAggregation(Section):
+    """Sum over tokens, divided by sequences x a constant (Dr. GRPO, 2503.20783)."""
 
-    kind: Literal["clip"] = "clip"
-    low: float = Field(0.2, ge=0, lt=1)
-    high: float = Field(0.28, ge=0)
+    kind: Literal["fixed"]
+    tokens: int = Field(ge=1, description="The constant: the generation budget, rollout.max_new_tokens.")
+
+
+Aggregation = Annotated[MeanAggregation | FixedAggregation, Field(discriminator="kind")]
+
+
+class KlTarget(Section):
+    """Adaptive controller: beta follows the measured KL, by at most a fifth of n / horizon per update (1909.08593)."""
+
+    value: float = Field(gt=0, description="KL in nats per token that beta is steered to.")
+    horizon: int = Field(10_000, ge=1, description="Completions over which beta may change by a factor of e^0.2.")
 
 
 class KlLoss(Section):
     """beta times a KL estimate against the SFT checkpoint, as a loss term of its own, never in the reward."""
 
-    kind: Literal["k2", "k3_straight_through"] = "k2"
+    kind: Literal["k2", "k3", "k3_straight_through", "k3_ratio"] = "k2"
     beta: float = Field(0.001, gt=0)
+    target: KlTarget | None = None
 
 
-class TokenTis(Section):
-    """Truncated importance sampling per token: weight min(pi_old / pi_rollout, cap), no gradient through it."""
+class KlReward(Section):
+    """beta times k1, summed over the completion, taken from its reward. Mixes KL into the group's normalisation."""
 
-    kind: Literal["tis_token"] = "tis_token"
-    cap: float = Field(2.0, ge=1)
+    kind: Literal["k1_reward"]
+    beta: float = Field(0.001, gt=0)
+    target: KlTarget | None = None
+
+
+Kl = Annotated[KlLoss | KlReward, Field(discriminator="kind")]
 
 
 class ObjectiveSettings(Section):
-    """One of each: advantage x ratio x aggregation x KL x sampler correction."""
+    """One of each: advantage x ratio x aggregation x KL x sampler correction, and what is added to them."""
 
-    advantage: GrpoAdvantage = GrpoAdvantage()
-    ratio: ClipRatio = ClipRatio()
-    aggregation: Literal["token_mean", "sequence_mean"] = "token_mean"
-    kl: KlLoss | None = None
-    correction: TokenTis | None = TokenTis()
+    advantage: Advantage = GrpoAdvantage()
+    advantage_cap: float | None = Field(None, gt=0, description="Largest |advantage|; a lone winner of 128 has 11.")
+    redistribution: RredcotRedistribution | None = Field(
+        None, description="Shifts a completion's advantage between its segments."
+    )
+    ratio: Ratio = ClipRatio()
+    aggregation: Aggregation = MeanAggregation()
+    kl: Kl | None = None
+    correction: Correction | None = TokenTis()
+    off_policy_mask: OffPolicyMask | None = None
+    overlong_filter: bool = Field(
+        False, description="Truncated completions take no part in the loss; their rewards stay in the group's baseline."
+    )
+    entropy: EntropyBonus | None = None
+    selection: TokenSelection | None = None

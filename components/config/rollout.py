@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from components.config.base import Section
+from components.config.tools import ToolSettings
 
 
 class TorchEngine(Section):
@@ -14,6 +15,25 @@ class TorchEngine(Section):
 
     kind: Literal["torch"] = "torch"
     batch_rows: int = Field(1024, ge=1, description="Completions decoded together.")
+    precision: Literal["policy", "bfloat16", "int8"] = Field(
+        "policy",
+        description="Of the engine's own copy of the policy; int8 quantises weights per channel and inputs per token.",
+    )
+
+
+class Mixing(Section):
+    """N-GRPO (2606.10768): some inputs are mixtures of the likeliest token's embedding and its neighbours'.
+
+    In training only; neither dev nor test completions are ever mixed.
+    """
+
+    prob: float = Field(0.1, ge=0, le=1, description="rho, the share of tokens that are followed by a mixture.")
+    neighbours: int = Field(
+        3, ge=1, description="k, tokens in a mixture: the likeliest and its k - 1 nearest by cosine."
+    )
+    until: str | None = Field(
+        None, min_length=1, description="Text that ends the mixing, such as </think>; without it all tokens may mix."
+    )
 
 
 class DynamicSampling(Section):
@@ -30,3 +50,25 @@ class RolloutSettings(Section):
     max_new_tokens: int = Field(40, ge=1)
     temperature: float = Field(1.0, gt=0, le=10)
     dynamic_sampling: DynamicSampling | None = None
+    mixing: Mixing | None = None
+    tool: ToolSettings | None = Field(None, description="What the policy may call while it writes.")
+
+    @model_validator(mode="after")
+    def _mixing_needs_embeddings(self) -> RolloutSettings:
+        if self.mixing is not None and self.engine.kind != "torch":
+            raise ValueError(
+                f"mixing feeds embeddings into the model, which engine {self.engine.kind} cannot do; use engine torch"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _a_tool_reads_tokens(self) -> RolloutSettings:
+        if self.mixing is not None and self.tool is not None:
+            raise ValueError("mixing feeds mixtures, but every turn with a tool reads plain tokens anew; use one")
+        return self
+
+    def as_policy(self) -> RolloutSettings:
+        """The same, sampled from the policy as it is: for judging a checkpoint rather than training on it."""
+        if not isinstance(self.engine, TorchEngine):
+            return self
+        return self.model_copy(update={"engine": self.engine.model_copy(update={"precision": "policy"})})

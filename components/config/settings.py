@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from components.config.base import Section
 from components.config.data import DataSettings
+from components.config.dpo import DpoSettings
 from components.config.judgement import (
     EvaluationSettings,
     GateSettings,
@@ -43,6 +44,7 @@ class Settings(Section):
     objective: ObjectiveSettings = ObjectiveSettings()
     learner: LearnerSettings = LearnerSettings()
     train: TrainSettings = TrainSettings()
+    dpo: DpoSettings = DpoSettings()
     health: HealthSettings = HealthSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
     gate: GateSettings = GateSettings()
@@ -82,11 +84,13 @@ def _problems(s: Settings) -> list[str]:
         )
     if s.learner.updates_per_step > s.train.prompts_per_step:
         found.append("learner.updates_per_step cannot exceed train.prompts_per_step: an update needs a group")
-    if s.objective.advantage.std == "none" and s.objective.aggregation == "sequence_mean":
+    if getattr(s.objective.advantage, "std", "") == "none" and s.objective.aggregation.kind == "sequence_mean":
         found.append(
             "objective.advantage.std none removes a difficulty bias that aggregation sequence_mean's length bias "
             "replaces (2503.20783); use token_mean"
         )
+    if s.dpo.steps and s.dpo.pairs is None and s.train.keep_pairs == 0:
+        found.append("dpo.steps without pairs: raise train.keep_pairs, or name a file under dpo.pairs")
     overlong = s.reward.soft_overlong
     if overlong and overlong.limit > s.rollout.max_new_tokens:
         found.append(

@@ -7,6 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from components.config.base import Beta, Section
+from components.config.ppo import CriticSettings
+
+LOGITS_AT_ONCE = 2**26
+"""A quarter of a gigabyte in fp32."""
 
 
 class LearnerSettings(Section):
@@ -20,6 +24,16 @@ class LearnerSettings(Section):
     grad_clip: float = Field(1.0, gt=0)
     updates_per_step: int = Field(1, ge=1, description="Optimizer updates per rollout batch (mini-batches of groups).")
     micro_batch_tokens: int = Field(4096, ge=64, description="Padded tokens of one forward and backward pass.")
+    logits_at_once: int = Field(
+        LOGITS_AT_ONCE,
+        ge=1,
+        description="Logits (tokens x vocabulary) that are held at a time; above it they are made in pieces, and made "
+        "again in the backward pass.",
+    )
+    critic: CriticSettings = Field(CriticSettings(), description="Used by objective.advantage.kind gae only.")
+    routing_replay: bool = Field(
+        False, description="R3 (2510.11370): the learner sends tokens to the experts that the sampler chose."
+    )
 
 
 class TrainSettings(Section):
@@ -31,3 +45,4 @@ class TrainSettings(Section):
     eval_prompts: int = Field(64, ge=1)
     eval_samples: int = Field(8, ge=1)
     checkpoint_every: int = Field(10, ge=1)
+    keep_pairs: int = Field(8, ge=0, description="Preference pairs stored per step, for stage `dpo`.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from components.config.data import FileSource, GeneratedSource
+from components.config.data import FileSource, Generated, GeneratedSource
 from components.data.admission import Admission
 
 QUARANTINE_SHOWN = 100
@@ -15,7 +15,7 @@ LEVELS_SHOWN = 10
 EXAMPLES_SHOWN = 12
 
 
-def render(admission: Admission, source: GeneratedSource | FileSource) -> str:
+def render(admission: Admission, source: Generated | FileSource) -> str:
     """HTML text of the page."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -38,7 +38,7 @@ def render(admission: Admission, source: GeneratedSource | FileSource) -> str:
     )
 
 
-def describe(source: GeneratedSource | FileSource) -> str:
+def describe(source: Generated | FileSource) -> str:
     """Where the rows came from, in a few words; a file by its name, not by where it lies on this machine."""
     if isinstance(source, GeneratedSource):
         return f"{source.task}, generated"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 from components.config.judgement import EvaluationSettings
 from components.evaluation.statistics import mcnemar, paired_gain, pass_at_k
 from components.seeds import derive
+from components.types import mean_by_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class PromptResult:
 
     ``accuracies``, ``lengths`` (tokens) and ``truncated`` have one entry per sample at the training temperature;
     ``greedy`` is the accuracy of the greedy completion. An accuracy of None is unscorable: neither right nor wrong.
+    ``reward`` (None when nothing was scorable), ``parts`` and ``metrics`` are means over the scorable samples.
     """
 
     id: str
@@ -28,6 +30,9 @@ class PromptResult:
     greedy: float | None
     lengths: tuple[int, ...]
     truncated: tuple[bool, ...]
+    reward: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not len(self.accuracies) == len(self.lengths) == len(self.truncated) > 0:
@@ -51,7 +56,8 @@ class PromptResult:
 def summarise(results: Sequence[PromptResult], k: int) -> dict[str, Any]:
     """One policy's figures, over all prompts and per family and difficulty.
 
-    A figure that no prompt defines is None (null), never 0: the gate refuses it.
+    A figure that no prompt defines is None (null), never 0: the gate refuses it. ``parts`` are what each part beside
+    the accuracy adds to ``reward``.
     """
     return {
         **_accuracies(results),
@@ -59,6 +65,9 @@ def summarise(results: Sequence[PromptResult], k: int) -> dict[str, Any]:
         "truncated_share": _mean(float(cut) for result in results for cut in result.truncated),
         "unscorable_share": _mean(float(a is None) for result in results for a in result.accuracies),
         "length_mean": _mean(float(length) for result in results for length in result.lengths),
+        "reward": _mean(result.reward for result in results),
+        "parts": mean_by_name(result.parts for result in results),
+        "metrics": mean_by_name(result.metrics for result in results),
         "families": _slices(results, lambda result: result.family),
         "difficulty": _slices(results, lambda result: f"{result.difficulty:g}"),
     }

@@ -17,7 +17,7 @@ from simpleeval import SimpleEval
 
 from components.config.judgement import RuleSettings
 from components.errors import InputError
-from components.health.signals import SIGNALS
+from components.health.signals import SIGNALS, find_signal
 from components.health.windows import COUNTED, WINDOWS
 
 OPERATORS: dict[type[ast.AST], Any] = {
@@ -139,7 +139,7 @@ class _Compiler(ast.NodeTransformer):
 
     def _signal(self, node: ast.AST) -> str:
         name = node.id if isinstance(node, ast.Name) else ast.unparse(node)
-        if name not in SIGNALS:
+        if find_signal(name) is None:
             near = get_close_matches(name, SIGNALS, n=1)
             self.refuse(
                 f"unknown signal {name!r}", f"did you mean {near[0]}?" if near else f"use one of: {', '.join(SIGNALS)}"

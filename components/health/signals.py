@@ -9,7 +9,7 @@ from itertools import chain
 from statistics import fmean
 from typing import Literal
 
-from components.types import Group
+from components.types import Group, mean_by_name
 
 Cost = Literal["free", "forward", "sampling"]
 
@@ -46,6 +46,7 @@ SIGNALS: dict[str, Signal] = {
     "length_right": Signal("tokens", 0, _INF, "free", "groups", "mean length of the right completions"),
     "length_wrong": Signal("tokens", 0, _INF, "free", "groups", "mean length of the other scorable completions"),
     "truncated_share": Signal("completions", 0, 1, "free", "groups", "completions that hit the length limit"),
+    "all_unscorable_share": Signal("groups", 0, 1, "free", "groups", "groups in which nothing could be judged"),
     "unscorable_share": Signal("completions", 0, 1, "free", "groups", "completions the verifier could not judge"),
     "loss": Signal("loss", -_INF, _INF, "free", "learner", "the objective, mean over the step's updates"),
     "entropy": Signal("nats/token", 0, _INF, "free", "learner", "exact entropy at the sampling temperature"),
@@ -58,6 +59,16 @@ SIGNALS: dict[str, Signal] = {
     "mismatch_k3": Signal("nats/token", 0, _INF, "free", "learner", "k3 estimate of KL(sampler || learner)"),
     "ess": Signal("share", 0, 1, "free", "learner", "effective sample size of the sampler correction"),
     "tis_truncated": Signal("tokens", 0, 1, "free", "learner", "tokens whose correction weight hit its cap"),
+    "advantage_capped": Signal("completions", 0, 1, "free", "learner", "advantages cut to objective.advantage_cap"),
+    "explained_variance": Signal("share", -_INF, 1, "free", "learner", "of the returns, by the critic, before it learns"),
+    "critic_fallback": Signal("0 or 1", 0, 1, "free", "learner", "the critic was not used because it explains nothing"),
+    "value_loss": Signal("loss", 0, _INF, "free", "learner", "of the critic before its first update of the step"),
+    "critic_grad_norm": Signal("norm", 0, _INF, "free", "learner", "largest gradient norm of the critic's updates"),
+    "critic_nonfinite": Signal("count", 0, _INF, "free", "learner", "critic updates skipped: NaN or infinity"),
+    "rejected_share": Signal("tokens", 0, 1, "free", "learner", "tokens whose loss a correction or mask set to 0"),
+    "nonfinite_tokens": Signal("tokens", 0, 1, "free", "learner", "tokens left out: a log-probability is not finite"),
+    "kl_beta": Signal("weight", 0, _INF, "free", "learner", "what multiplies the KL term"),
+    "entropy_coef": Signal("weight", 0, _INF, "free", "learner", "what multiplies the entropy bonus"),
     "grad_norm": Signal("norm", 0, _INF, "free", "learner", "largest gradient norm of the step, before clipping"),
     "nonfinite": Signal("count", 0, _INF, "free", "learner", "updates skipped and signals lost to NaN or infinity"),
     "lr": Signal("rate", 0, 1, "free", "learner", "learning rate of the last update"),
@@ -67,6 +78,18 @@ SIGNALS: dict[str, Signal] = {
     "schedule_in_band": Signal("prompts", 0, 1, "free", "schedule", "prompts of the step at the policy's boundary"),
     "schedule_reached": Signal("prompts", 0, 1, "free", "schedule", "how far the windows have moved through the data"),
 }
+
+PREFIXES: dict[str, Signal] = {
+    "part_": Signal("reward", -_INF, _INF, "free", "groups", "mean of one reward part beside the accuracy, weighted"),
+    "metric_": Signal("number", -_INF, _INF, "free", "groups", "mean of a figure that the verifier only measures"),
+}
+"""Signals whose names end with what the reward settings name, such as ``part_overlong``."""
+
+
+def find_signal(name: str) -> Signal | None:
+    """What a signal means, from `SIGNALS` or by its prefix."""
+    prefixed = (signal for prefix, signal in PREFIXES.items() if name.startswith(prefix) and name != prefix)
+    return SIGNALS.get(name) or next(prefixed, None)
 
 
 def step_signals(
@@ -84,12 +107,13 @@ def step_signals(
     Raises:
         ValueError: ``update`` holds a name that `SIGNALS` does not describe.
     """
-    unknown = sorted(set(update) - set(SIGNALS))
+    unknown = sorted(name for name in update if find_signal(name) is None)
     if unknown:
         raise ValueError(f"undocumented signals: {', '.join(unknown)}; describe them in SIGNALS")
     finite = {name: float(value) for name, value in update.items() if math.isfinite(value)}
     return {
         **_outcomes(sampled),
+        **_rewards(sampled),
         **_lengths(sampled),
         "groups_sampled": float(len(sampled)),
         "groups_trained": float(len(trained)),
@@ -112,8 +136,16 @@ def _outcomes(groups: Sequence[Group]) -> dict[str, float]:
             "all_right_share": (min(values) == 1 for values in judged),
             "all_wrong_share": (max(values) == 0 for values in judged),
             "unscorable_share": (score.accuracy is None for score in scores),
+            "all_unscorable_share": (not group.accuracies for group in groups),
         }
     )
+
+
+def _rewards(groups: Sequence[Group]) -> dict[str, float]:
+    """The parts of the reward and what was measured beside it, over the scorable completions that have them."""
+    scorable = [score for group in groups for score in group.scores if score.accuracy is not None]
+    parts, metrics = mean_by_name(s.parts for s in scorable), mean_by_name(s.metrics for s in scorable)
+    return {f"part_{name}": mean for name, mean in parts.items()} | {f"metric_{n}": mean for n, mean in metrics.items()}
 
 
 def _lengths(groups: Sequence[Group]) -> dict[str, float]:

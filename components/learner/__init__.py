@@ -1,16 +1,19 @@
 """One update of the policy.
 
 - `base` — the `Learner` seam
-- `batch` — groups -> tensors and advantages
+- `batch` — groups -> tensors
+- `scoring` — log-probabilities of a batch
+- `coefficients` — adaptive weights of KL and entropy
 - `signals` — what an update did, as scalars
 - `torch_learner` — the embedded learner
+- `critic` — PPO's value model, which learns beside the policy
 
 `LEARNERS` maps ``learner.kind`` to its class.
 """
 
 from components.config import Settings
 from components.learner.base import Learner
-from components.learner.batch import Batch, build_batch
+from components.learner.batch import Batch, batch_of_rows, build_batch
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
 
@@ -23,4 +26,4 @@ def build_learner(policy: Policy, settings: Settings) -> Learner:
     return learner(policy, settings.learner, settings.objective, settings.rollout.temperature)
 
 
-__all__ = ["LEARNERS", "Batch", "Learner", "build_batch", "build_learner"]
+__all__ = ["LEARNERS", "Batch", "Learner", "batch_of_rows", "build_batch", "build_learner"]

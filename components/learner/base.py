@@ -8,10 +8,16 @@ from pathlib import Path
 from torch import Tensor
 
 from components.learner.batch import Batch
+from components.objectives import Coefficients
 
 
 class Learner(ABC):
     """Owns the policy's weights and the optimizer."""
+
+    @property
+    @abstractmethod
+    def coefficients(self) -> Coefficients:
+        """What multiplies the KL term and the entropy bonus at present."""
 
     @abstractmethod
     def logprobs(self, batch: Batch) -> Tensor:
@@ -21,7 +27,8 @@ class Learner(ABC):
     def step(self, batch: Batch, seed: int) -> dict[str, float]:
         """Update on a batch and return the update's signals.
 
-        ``old_logp`` is the learner's own: recomputed with the weights from before the first update.
+        The batch has its advantages. ``old_logp`` is the learner's own: computed with the weights from before the first
+        update.
         """
 
     @abstractmethod

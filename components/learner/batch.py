@@ -9,10 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.config.objective import GrpoAdvantage
-from components.objectives import ADVANTAGES
+from components.policy.mixing import pad_mixes
 from components.policy.padding import pad
-from components.types import Group
+from components.types import Completion, Group, Score
+
+WHOLE = ("input_ids", "attention_mask", "routes")
+"""Tensors over prompt and response, ``[B, T, ...]``."""
+ROWS = ("group", "member")
+"""Tensors ``[B]``. All others are over the response, ``[B, R, ...]``."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +29,18 @@ class Batch:
 
     input_ids: Tensor  # [B, T]
     attention_mask: Tensor  # [B, T]
-    response_mask: Tensor  # [B, R] bool
-    advantages: Tensor  # [B, R]
+    group: Tensor  # [B], number of the group, and
+    member: Tensor  # [B] of the completion in it
+    response_mask: Tensor  # [B, R] bool; tokens that the policy wrote and that count
     rollout_logp: Tensor  # [B, R]
-    old_logp: Tensor | None = None  # [B, R]; set by the learner
+    advantages: Tensor | None = None  # [B, R]
+    old_logp: Tensor | None = None  # [B, R]
     ref_logp: Tensor | None = None  # [B, R]
     weights: Tensor | None = None  # [B, R], of every token in the loss; set by the learner
+    selected: Tensor | None = None  # [B, R] bool, what exploration chose; set by the learner
+    mix_ids: Tensor | None = None  # [B, R, k], see components.policy.mixing
+    mix_weights: Tensor | None = None  # [B, R, k]
+    routes: Tensor | None = None  # [B, T, layers, k] experts, -1 unknown
 
     def __len__(self) -> int:
         return self.input_ids.shape[0]
@@ -40,6 +50,11 @@ class Batch:
         """R, the padded response length."""
         return self.response_mask.shape[1]
 
+    @property
+    def forced(self) -> Tensor | None:
+        """``[B, R]`` bool, tokens that were not drawn from the sampler's distribution; None where all were."""
+        return None if self.mix_weights is None else self.mix_weights.sum(-1) > 0
+
     def rows(self, index: Tensor | slice) -> Batch:
         """Some of the rows, at the same padded width."""
         return self._map(lambda _, values: values[index])
@@ -48,9 +63,15 @@ class Batch:
         """The same rows without the columns that are padding in all of them."""
         used = self.attention_mask.any(0).nonzero().squeeze(-1)
         first, last = int(used[0]), int(used[-1]) + 1
-        all_columns, responses = slice(first, last), slice(0, last - (self.input_ids.shape[1] - self.responses))
-        columns = {"input_ids": all_columns, "attention_mask": all_columns}
-        return self._map(lambda name, values: values[:, columns.get(name, responses)])
+        prompts = self.input_ids.shape[1] - self.responses
+        response = slice(0, max(0, last - prompts))
+
+        def cut(name: str, values: Tensor) -> Tensor:
+            if name in ROWS:
+                return values
+            return values[:, first:last] if name in WHOLE else values[:, response]
+
+        return self._map(cut)
 
     def _map(self, change: Callable[[str, Tensor], Tensor]) -> Batch:
         """A batch with every tensor that is set changed."""
@@ -65,32 +86,53 @@ class Batch:
             yield self.rows(slice(start, start + size)).trimmed()
 
 
-def build_batch(groups: Sequence[Group], advantage: GrpoAdvantage, pad_id: int) -> Batch:
-    """Tensors of all completions with their advantages, shortest rows first.
+def build_batch(groups: Sequence[Group], pad_id: int, overlong_filter: bool = False) -> Batch:
+    """Tensors of all completions, shortest rows first; advantages come later.
 
-    Unscorable completions keep their row but take no part in the loss: their response mask is empty.
+    A completion that takes no part in the loss keeps its row with an empty response mask: unscorable ones, and with
+    ``overlong_filter`` those that were cut off. Tokens that the policy did not write (a tool did) are masked too.
     """
-    rows = [(g, c, s) for g in groups for c, s in zip(g.completions, g.scores, strict=True)]
-    padded = pad([g.prompt_ids for g, _, _ in rows], [c.token_ids for _, c, _ in rows], pad_id)
-    scorable = torch.tensor([score.accuracy is not None for _, _, score in rows])
-    response_mask = padded.response_mask & scorable[:, None]
-    rollout = torch.zeros(response_mask.shape)
-    for row, (_, completion, _) in enumerate(rows):
+    rows = [
+        (n, g, group, completion, score)
+        for n, group in enumerate(groups)
+        for g, (completion, score) in enumerate(zip(group.completions, group.scores, strict=True))
+    ]
+    completions = [completion for *_, completion, _ in rows]
+    padded = pad([group.prompt_ids for _, _, group, _, _ in rows], [c.token_ids for c in completions], pad_id)
+    counts = torch.tensor([_counts(c, score, overlong_filter) for *_, c, score in rows], dtype=torch.bool)
+    mask = padded.response_mask & counts[:, None]
+    rollout = torch.zeros(mask.shape)
+    for row, completion in enumerate(completions):
         rollout[row, : len(completion.logprobs)] = torch.tensor(completion.logprobs)
-    per_row = group_advantages(groups, advantage)
+        if completion.sampled is not None:
+            mask[row, : len(completion.sampled)] &= torch.tensor(completion.sampled)
+    mixes = pad_mixes([c.mixes for c in completions], mask.shape[1])
     batch = Batch(
         input_ids=padded.input_ids,
         attention_mask=padded.attention_mask,
-        response_mask=response_mask,
-        advantages=torch.where(response_mask, per_row[:, None], 0.0),
+        group=torch.tensor([n for n, *_ in rows]),
+        member=torch.tensor([g for _, g, *_ in rows]),
+        response_mask=mask,
         rollout_logp=rollout,
+        mix_ids=mixes.token_ids if mixes else None,
+        mix_weights=mixes.weights if mixes else None,
     )
     # Rows of like length stand together, so that micro-batches can be trimmed to what they hold.
     return batch.rows(padded.attention_mask.sum(1).argsort(stable=True))
 
 
-def group_advantages(groups: Sequence[Group], settings: GrpoAdvantage) -> Tensor:
-    """One advantage per completion, ``[sum of G]``; groups are of equal size."""
-    scorable = torch.tensor([[s.accuracy is not None for s in g.scores] for g in groups])
-    rewards = torch.tensor([[0.0 if s.accuracy is None else s.reward for s in g.scores] for g in groups])
-    return ADVANTAGES[settings.kind](rewards, scorable, settings).flatten()
+def _counts(completion: Completion, score: Score, overlong_filter: bool) -> bool:
+    return score.accuracy is not None and not (overlong_filter and completion.finish_reason == "length")
+
+
+def batch_of_rows(rows: Sequence[tuple[Sequence[int], Sequence[int]]], pad_id: int) -> Batch:
+    """Contexts with their continuations as a batch to be scored, in the given order."""
+    padded = pad([context for context, _ in rows], [continuation for _, continuation in rows], pad_id)
+    return Batch(
+        input_ids=padded.input_ids,
+        attention_mask=padded.attention_mask,
+        group=torch.arange(len(rows)),
+        member=torch.zeros(len(rows), dtype=torch.long),
+        response_mask=padded.response_mask,
+        rollout_logp=torch.zeros(padded.response_mask.shape),
+    )

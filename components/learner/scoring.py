@@ -11,11 +11,23 @@ from transformers import PreTrainedModel
 
 from components.learner.batch import Batch
 from components.policy import TokenStats, response_logprobs
+from components.policy.mixing import Mixes
 
 
-def score(model: PreTrainedModel, batch: Batch, temperature: float) -> TokenStats:
+def score(model: PreTrainedModel, batch: Batch, temperature: float, entropy_grad: bool = False) -> TokenStats:
     """Log-probabilities and entropies of the response tokens, ``[B, R]`` fp32 nats, in one pass."""
-    return response_logprobs(model, batch.input_ids, batch.attention_mask, batch.responses, temperature)
+    mixes = (
+        Mixes(batch.mix_ids, batch.mix_weights) if batch.mix_ids is not None and batch.mix_weights is not None else None
+    )
+    return response_logprobs(
+        model,
+        batch.input_ids,
+        batch.attention_mask,
+        batch.responses,
+        temperature,
+        entropy_grad=entropy_grad,
+        mixes=mixes,
+    )
 
 
 @torch.no_grad()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,11 +15,21 @@ from components.config.training import LearnerSettings
 from components.files import read_json, write_json
 from components.learner.base import Learner
 from components.learner.batch import Batch
+from components.learner.coefficients import Controller
 from components.learner.optimizer_state import load_state, save_state
 from components.learner.scoring import join, score, score_all
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
-from components.objectives import AGGREGATIONS, TokenInputs, objective
+from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, TokenInputs, objective
 from components.policy import Policy
+from components.seeds import derive
+
+
+class Update(NamedTuple):
+    """One optimizer step: its loss, the gradient's norm, and the log-probabilities ``[B, R]`` before it."""
+
+    loss: float
+    norm: float
+    logp: Tensor
 
 
 class TorchLearner(Learner):
@@ -35,30 +46,51 @@ class TorchLearner(Learner):
             self._parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
         )
         self._updates = 0
+        self._controller = Controller(objective)
+
+    @property
+    def coefficients(self) -> Coefficients:
+        return self._controller.coefficients
 
     def logprobs(self, batch: Batch) -> Tensor:
         return score_all(self._policy.model, batch, self._temperature, self._settings.micro_batch_tokens).logp
 
     def step(self, batch: Batch, seed: int) -> dict[str, float]:
         totals = TokenTotals()
-        if self._settings.updates_per_step == 1:
-            # The forward pass of the only update sees the old weights: a pass of its own would give the same numbers.
-            loss, norm, old_logp = self._update(batch, totals)
-            batch, updates = replace(batch, old_logp=old_logp), [(loss, norm)]
-        else:
-            batch = replace(batch, old_logp=self.logprobs(batch))
-            updates = [self._update(batch.rows(rows), totals)[:2] for rows in self._mini_batches(len(batch), seed)]
-        correction = self._objective.correction
-        losses, norms = zip(*updates, strict=True)
-        return {
-            **mismatch_signals(batch, correction.cap if correction else None),
-            **reference_signals(batch),
+        batch = self._prepared(batch, seed)
+        updates = [self._update(batch.rows(rows), totals) for rows in self._mini_batches(len(batch), seed)]
+        if batch.old_logp is None:
+            # The forward pass of the only update saw the old weights: a pass of its own would give the same numbers.
+            batch = replace(batch, old_logp=updates[0].logp)
+        reference = reference_signals(batch)
+        signals = {
+            **mismatch_signals(batch, self._objective.correction),
+            **reference,
             **totals.means(),
-            "loss": sum(losses) / len(losses),
-            "grad_norm": max(norms),
-            "nonfinite": float(sum(not math.isfinite(norm) for norm in norms)),
+            **self._controller.signals(),
+            "loss": sum(update.loss for update in updates) / len(updates),
+            "grad_norm": max(update.norm for update in updates),
+            "nonfinite": float(sum(not math.isfinite(update.norm) for update in updates)),
             "lr": self._lr(),
         }
+        self._controller.observe_kl(reference.get("kl_ref"), len(batch))
+        return signals
+
+    def _prepared(self, batch: Batch, seed: int) -> Batch:
+        """The batch with what has to be known before its first update; that takes a forward pass of its own."""
+        several = self._settings.updates_per_step > 1
+        if not (several or self._objective.selection or self._controller.needs_entropy):
+            return batch
+        stats = score_all(self._policy.model, batch, self._temperature, self._settings.micro_batch_tokens)
+        mask = batch.response_mask
+        self._controller.observe_entropy(stats.entropy[mask])
+        batch = replace(batch, old_logp=stats.logp)
+        if self._objective.selection is None:
+            return batch
+        generator = torch.Generator().manual_seed(derive(seed, "selection"))
+        inputs = SelectionInputs(stats.logp, stats.entropy, advantages_of(batch), mask)
+        chosen = SELECTIONS[self._objective.selection.kind](inputs, self._objective.selection, generator)
+        return replace(batch, selected=chosen)
 
     def _mini_batches(self, rows: int, seed: int) -> list[Tensor]:
         """A seeded partition of the rows into ``updates_per_step`` optimizer batches."""
@@ -66,29 +98,32 @@ class TorchLearner(Learner):
         parts = order.tensor_split(min(rows, self._settings.updates_per_step))
         return [part.sort().values for part in parts]
 
-    def _update(self, batch: Batch, totals: TokenTotals) -> tuple[float, float, Tensor]:
-        """One optimizer step: loss, gradient norm, and the log-probabilities before it.
+    def _update(self, batch: Batch, totals: TokenTotals) -> Update:
+        """One optimizer step. ``old_logp`` that is not set is that of the present weights.
 
-        ``old_logp`` that is not set is that of the present weights. A non-finite gradient changes nothing.
+        A gradient that is not finite changes nothing.
         """
-        batch = replace(batch, weights=AGGREGATIONS[self._objective.aggregation](batch.response_mask))
+        aggregation = self._objective.aggregation
+        weights = AGGREGATIONS[aggregation.kind](batch.response_mask, batch.group, aggregation)
+        batch = replace(batch, weights=weights)
         self._optimizer.zero_grad(set_to_none=True)
+        coefficients = self._controller.applied()
         loss, logps = 0.0, []
         for part in batch.micro_batches(self._settings.micro_batch_tokens):
-            stats = score(self._policy.model, part, self._temperature)
+            stats = score(self._policy.model, part, self._temperature, entropy_grad=bool(coefficients.entropy))
             logps.append(stats.logp.detach())
             old = logps[-1] if part.old_logp is None else part.old_logp
-            terms = objective(stats.logp, token_inputs(part, old), self._objective)
+            terms = objective(stats.logp, token_inputs(part, old), self._objective, coefficients, stats.entropy)
             terms.loss.backward()  # type: ignore[no-untyped-call]
             loss += terms.loss.item()
-            totals.add(part.response_mask, stats.entropy, terms.tokens)
+            totals.add(part.response_mask, stats.entropy, terms)
         norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._settings.grad_clip).item()
         if math.isfinite(norm):
             self._updates += 1
             for group in self._optimizer.param_groups:
                 group["lr"] = self._lr()
             self._optimizer.step()
-        return loss, norm, join(logps, batch.responses)
+        return Update(loss, norm, join(logps, batch.responses))
 
     def _lr(self) -> float:
         """Learning rate of the latest update: linear warm-up, then constant."""
@@ -102,17 +137,33 @@ class TorchLearner(Learner):
 
     def save(self, directory: Path) -> None:
         save_state(directory / "learner.safetensors", self._parameters, self._optimizer)
-        write_json(directory / "learner.json", {"updates": self._updates})
+        write_json(directory / "learner.json", {"updates": self._updates, **self._controller.state_dict()})
 
     def load(self, directory: Path) -> None:
         load_state(directory / "learner.safetensors", self._parameters, self._optimizer)
-        self._updates = int(read_json(directory / "learner.json")["updates"])
+        state = read_json(directory / "learner.json")
+        self._updates = int(state.pop("updates"))
+        self._controller.load_state_dict(state)
+
+
+def advantages_of(batch: Batch) -> Tensor:
+    """The advantages of a batch that has them."""
+    if batch.advantages is None:
+        raise ValueError("the advantages have not been assigned")
+    return batch.advantages
 
 
 def token_inputs(batch: Batch, old_logp: Tensor) -> TokenInputs:
-    """The objective's view of a batch whose aggregation weights are set."""
+    """The objective's view of a batch whose advantages and aggregation weights are set."""
     if batch.weights is None:
         raise ValueError("the weights of the tokens have not been set")
     return TokenInputs(
-        batch.response_mask, batch.weights, batch.advantages, batch.rollout_logp, old_logp, batch.ref_logp
+        mask=batch.response_mask,
+        weights=batch.weights,
+        advantages=advantages_of(batch),
+        rollout_logp=batch.rollout_logp,
+        old_logp=old_logp,
+        ref_logp=batch.ref_logp,
+        forced=batch.forced,
+        selected=batch.selected,
     )

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
+
+from components.config.training import LOGITS_AT_ONCE
+from components.policy.head import Head, split_head
+from components.policy.mixing import Mixes, mixed_embeddings
+from components.policy.routing import Routing, routed
 
 
 class TokenStats(NamedTuple):
-    """``logp`` and ``entropy``, both ``[B, R]`` fp32 in nats, for the last R positions of the input."""
+    """``logp`` and ``entropy``, both ``[B, R]`` fp32 in nats, for the last R positions of the input.
+
+    ``routing`` ``[B, R]`` is the share of layers in which the model itself would have sent the input before a token to
+    the recorded experts; NaN where nothing was recorded, None where no routes were given.
+    """
 
     logp: Tensor
     entropy: Tensor
+    routing: Tensor | None = None
 
 
 def position_ids(attention_mask: Tensor) -> Tensor:
@@ -22,27 +33,86 @@ def position_ids(attention_mask: Tensor) -> Tensor:
 
 
 def response_logprobs(
-    model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor, responses: int, temperature: float
+    model: PreTrainedModel,
+    input_ids: Tensor,
+    attention_mask: Tensor,
+    responses: int,
+    temperature: float,
+    *,
+    mask: Tensor | None = None,
+    entropy_grad: bool = False,
+    logits_at_once: int = LOGITS_AT_ONCE,
+    mixes: Mixes | None = None,
+    routing: Routing | None = None,
 ) -> TokenStats:
     """Score the last ``responses`` columns of ``input_ids`` ``[B, T]``, at the sampling temperature.
 
-    Logits are computed for those columns only, and turned into log-probabilities in fp32.
+    Logits exist for ``logits_at_once // V`` tokens at a time and are turned into log-probabilities in fp32; the backward
+    pass makes them again. A model that fits into one piece, and one whose logits cannot be had in pieces (see `head`),
+    is scored in one.
+
+    Args:
+        mask: ``[B, R]`` bool, the tokens that are wanted; the others get 0. None wants all.
+        entropy_grad: Whether a gradient flows through the entropy.
+        mixes: What was fed on in the place of a token's embedding.
+        routing: Experts that the sampler's tokens took, to compare with or to follow.
     """
-    output = model(
-        input_ids=input_ids,
-        attention_mask=attention_mask,
-        position_ids=position_ids(attention_mask),
-        use_cache=False,
-        logits_to_keep=responses + 1,
-    )
-    return token_stats(output.logits, input_ids, responses, temperature)
+    inputs = model_inputs(model, input_ids, attention_mask, mixes)
+    ids = input_ids[:, input_ids.shape[1] - responses :]
+    with routed(model, routing) as router:
+        head = split_head(model, inputs, responses + 1)
+        if head is None:
+            logits = model(**inputs, logits_to_keep=responses + 1).logits[:, -responses - 1 : -1]
+            stats = distribution_stats(logits, ids, temperature, entropy_grad)
+        else:
+            stats = _in_pieces(head, ids, temperature, mask, entropy_grad, logits_at_once)
+    return stats if router is None else stats._replace(routing=router.agreement(responses))
+
+
+def model_inputs(
+    model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor, mixes: Mixes | None = None
+) -> dict[str, Any]:
+    """What a forward pass without a cache is called with."""
+    shared = {"attention_mask": attention_mask, "position_ids": position_ids(attention_mask), "use_cache": False}
+    if mixes is None:
+        return {"input_ids": input_ids, **shared}
+    return {"inputs_embeds": mixed_embeddings(model.get_input_embeddings(), input_ids, *mixes), **shared}
+
+
+def _in_pieces(
+    head: Head, ids: Tensor, temperature: float, mask: Tensor | None, entropy_grad: bool, logits_at_once: int
+) -> TokenStats:
+    """Statistics of ``ids [B, R]``, from hidden states ``[B, R + 1, H]`` of the positions before them."""
+    hidden, flat = head.hidden[:, :-1].flatten(0, 1), ids.flatten()
+    wanted = None if mask is None else mask.flatten().nonzero().squeeze(-1)
+    if wanted is not None:
+        hidden, flat = hidden.index_select(0, wanted), flat.index_select(0, wanted)
+
+    def score(rows: Tensor, targets: Tensor) -> TokenStats:
+        return distribution_stats(head.logits(rows[None])[0], targets, temperature, entropy_grad)
+
+    size = max(1, logits_at_once // head.vocabulary)
+    if len(flat) <= size:
+        parts = [score(hidden, flat)]
+    else:
+        pieces = zip(hidden.split(size), flat.split(size), strict=True)
+        parts = [checkpoint(score, *piece, use_reentrant=False, preserve_rng_state=False) for piece in pieces]
+    logp, entropy = (torch.cat(values) for values in ([p.logp for p in parts], [p.entropy for p in parts]))
+    if wanted is not None:
+        logp, entropy = (v.new_zeros(ids.numel()).index_copy(0, wanted, v) for v in (logp, entropy))
+    return TokenStats(logp.view(ids.shape), entropy.view(ids.shape))
+
+
+def distribution_stats(logits: Tensor, ids: Tensor, temperature: float, entropy_grad: bool = False) -> TokenStats:
+    """Statistics of ``ids [...]`` under ``logits [..., V]``."""
+    logits = logits.float() if temperature == 1 else logits.float() / temperature
+    distribution = torch.log_softmax(logits, dim=-1)
+    logp = distribution.gather(-1, ids[..., None]).squeeze(-1)
+    with torch.set_grad_enabled(entropy_grad and torch.is_grad_enabled()):
+        entropy = -(distribution.exp() * distribution).sum(-1)
+    return TokenStats(logp, entropy)
 
 
 def token_stats(logits: Tensor, input_ids: Tensor, responses: int, temperature: float) -> TokenStats:
     """Statistics of the last ``responses`` tokens of ``input_ids`` ``[B, T]`` under ``logits`` ``[B, >R, V]``."""
-    logits = logits[:, -responses - 1 : -1].float() / temperature
-    distribution = torch.log_softmax(logits, dim=-1)
-    logp = distribution.gather(-1, input_ids[:, -responses:, None]).squeeze(-1)
-    with torch.no_grad():
-        entropy = -(distribution.exp() * distribution).sum(-1)
-    return TokenStats(logp, entropy)
+    return distribution_stats(logits[:, -responses - 1 : -1], input_ids[:, -responses:], temperature)

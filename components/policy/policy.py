@@ -84,9 +84,7 @@ class Policy:
     def load_weights(self, weights: dict[str, Tensor]) -> None:
         """Copy ``weights`` in; a missing or unknown name is an error, so that a partial sync cannot pass unnoticed."""
         own = dict(self.model.named_parameters())
-        if own.keys() != weights.keys():
-            odd = sorted(own.keys() ^ weights.keys())
-            raise ValueError(f"weights do not fit the model, differing names: {odd[:5]}")
+        check_names(own, weights)
         with torch.no_grad():
             for name, parameter in own.items():
                 parameter.copy_(weights[name])
@@ -96,6 +94,13 @@ class Policy:
         with _quiet():
             self.model.save_pretrained(directory)
             self.tokenizer.save_pretrained(directory)
+
+
+def check_names(own: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
+    """Refuse a set of weights that lacks a name of the model's ``own`` or has another one."""
+    if own.keys() != weights.keys():
+        odd = sorted(own.keys() ^ weights.keys())
+        raise ValueError(f"weights do not fit the model, differing names: {odd[:5]}")
 
 
 def load_policy(path: Path, settings: PolicySettings) -> Policy:

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from components.types import Prompt
 
+NOTHING: Mapping[str, float] = MappingProxyType({})
+
+
+class Judgement(NamedTuple):
+    """What a verifier says of one completion.
+
+    ``accuracy`` is the raw verdict in [0, 1]; ``parts`` are further reward parts, each in [-1, 1] and not yet weighted;
+    ``metrics`` are finite numbers that are reported and never rewarded.
+    """
+
+    accuracy: float
+    parts: Mapping[str, float] = NOTHING
+    metrics: Mapping[str, float] = NOTHING
+
 
 class Verifier(ABC):
-    """Judges one completion by itself. Pure: the same prompt and text give the same accuracy."""
+    """Judges one completion by itself. Pure: the same prompt and text give the same judgement.
+
+    May raise, hang or run out of memory: the sandbox turns that into *unscorable*, neither right nor wrong.
+    """
 
     @abstractmethod
     def accuracy(self, prompt: Prompt, text: str) -> float:
-        """Raw accuracy in [0, 1]; a text without an answer is wrong (0).
+        """Raw accuracy in [0, 1]; a text without an answer is wrong (0)."""
 
-        May raise, hang or run out of memory: the sandbox turns that into *unscorable*, neither right nor wrong.
-        """
+    def judge(self, prompt: Prompt, text: str) -> Judgement:
+        """The accuracy, with the reward parts and metrics of a verifier that has more to say than right or wrong."""
+        return Judgement(self.accuracy(prompt, text))
 
 
 def final_answer(text: str, marker: str) -> str | None:

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from components.config.base import Section
 from components.config.reward import SandboxSettings
-from components.config.reward import Verifier as VerifierSettings
 from components.rewards.process import WORKER, WorkerProcess
 from components.types import Prompt, Score
 
 
 class Sandbox:
-    """Judges texts in a worker process, which is started at first use and again after it had to be killed."""
+    """Judges texts in a worker process, which is started at first use and again after it had to be killed.
 
-    def __init__(self, verifier: VerifierSettings, limits: SandboxSettings, command: Sequence[str] = WORKER) -> None:
-        self._hello = {"verifier": verifier.model_dump(mode="json"), **limits.model_dump(mode="json")}
+    Args:
+        verifier: settings of one of `components.rewards.VERIFIERS`.
+        model: what that verifier has learned, where it is one that learns.
+    """
+
+    def __init__(
+        self,
+        verifier: Section,
+        limits: SandboxSettings,
+        command: Sequence[str] = WORKER,
+        model: Mapping[str, Any] | None = None,
+    ) -> None:
+        learned = {} if model is None else {"model": model}
+        self._hello = {"verifier": verifier.model_dump(mode="json") | learned, **limits.model_dump(mode="json")}
         self._timeout, self._command = limits.timeout, command
         self._worker: WorkerProcess | None = None
 
@@ -33,7 +45,7 @@ class Sandbox:
             self._worker = None
 
     def judge(self, items: Sequence[tuple[Prompt, str]]) -> list[Score]:
-        """One score (without parts) per prompt and text, in order.
+        """One score per prompt and text, in order; its parts are not weighted yet.
 
         An error, a timeout, a death of the worker or a lack of memory makes that one item unscorable; a fresh worker
         goes on with the next.
@@ -66,5 +78,7 @@ def encode(message: dict[str, Any]) -> bytes:
 
 
 def to_score(reply: dict[str, Any]) -> Score:
-    """A reply holds ``accuracy``, or ``unscorable`` with the reason."""
-    return Score(reply.get("accuracy"), unscorable=reply.get("unscorable"))
+    """A reply holds ``accuracy``, ``parts`` and ``metrics``, or ``unscorable`` with the reason."""
+    if "unscorable" in reply:
+        return Score(None, unscorable=reply["unscorable"])
+    return Score(reply["accuracy"], reply["parts"], metrics=reply["metrics"])

@@ -7,18 +7,20 @@ what a verifier prints goes nowhere.
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from components.config.reward import Consistency
 from components.config.reward import Verifier as VerifierSettings
 from components.rewards import build_verifier
-from components.rewards.base import Verifier
+from components.rewards.base import Judgement, Verifier
 from components.types import Prompt
 
 Message = dict[str, Any]
@@ -47,14 +49,33 @@ def judge(verifier: Verifier, line: bytes) -> Message:
     """The reply to one request; an exception of any kind is a reason, not an end."""
     try:
         request = json.loads(line)
-        accuracy = float(verifier.accuracy(Prompt(**request["prompt"]), request["text"]))
+        judgement = verifier.judge(Prompt(**request["prompt"]), request["text"])
+        accuracy, parts, metrics = float(judgement.accuracy), _floats(judgement.parts), _floats(judgement.metrics)
     except MemoryError:
         return {"unscorable": "memory: the verifier needs more than its limit"}
     except BaseException as error:  # SystemExit included: a verifier cannot leave through it
         return {"unscorable": f"error: {type(error).__name__}: {error}"[:REASON_CHARS]}
-    if not 0 <= accuracy <= 1:
-        return {"unscorable": f"error: the verifier returned {accuracy}, which is not in [0, 1]"}
-    return {"accuracy": accuracy}
+    problem = out_of_range(Judgement(accuracy, parts, metrics))
+    if problem is not None:
+        return {"unscorable": f"error: the verifier returned {problem}"[:REASON_CHARS]}
+    return {"accuracy": accuracy, "parts": parts, "metrics": metrics}
+
+
+def out_of_range(judgement: Judgement) -> str | None:
+    """The first figure that cannot be what it is called, in words."""
+    if not 0 <= judgement.accuracy <= 1:
+        return f"{judgement.accuracy}, which is not in [0, 1]"
+    for name, value in judgement.parts.items():
+        if not -1 <= value <= 1:
+            return f"{value} for the part {name}, which is not in [-1, 1]"
+    for name, value in judgement.metrics.items():
+        if not math.isfinite(value):
+            return f"{value} for the metric {name}, which is not finite"
+    return None
+
+
+def _floats(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items()}
 
 
 def limit_memory(megabytes: int) -> None:
@@ -71,7 +92,9 @@ def _send(handle: int, message: Message) -> None:
 
 
 def _from_settings(settings: Message) -> Verifier:
-    return build_verifier(TypeAdapter[VerifierSettings](VerifierSettings).validate_python(settings))
+    model = settings.pop("model", None)
+    chosen: Any = TypeAdapter(VerifierSettings | Consistency).validate_python(settings)
+    return build_verifier(chosen, model)
 
 
 if __name__ == "__main__":

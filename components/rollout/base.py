@@ -8,17 +8,28 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from components.config.rollout import Mixing
 from components.types import Completion
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to sample: ``n`` completions per prompt; temperature 0 is greedy decoding."""
+    """How to sample: ``n`` completions per prompt; temperature 0 is greedy decoding.
+
+    A completion ends at the end token, at a token of ``stop``, or after ``max_new_tokens``. ``mixing`` is for training
+    only, and only for engines that take embeddings; greedy decoding never mixes.
+    """
 
     n: int
     max_new_tokens: int
     temperature: float
     seed: int
+    stop: tuple[int, ...] | frozenset[int] = ()
+    mixing: Mixing | None = None
+
+    def __post_init__(self) -> None:
+        if self.mixing is not None and self.temperature == 0:
+            raise ValueError("greedy decoding never mixes")
 
 
 class Engine(ABC):

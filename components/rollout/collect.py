@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from components.config.rollout import RolloutSettings
 from components.errors import InputError
@@ -59,7 +59,8 @@ class Collector:
         kept: list[Group] = []
         attempt = 0
         for attempt in range(1, (dynamic.max_attempts if dynamic else 1) + 1):
-            groups = self.groups(schedule.next(count), self.sampling(derive(seed, "rollout", attempt)))
+            sampling = replace(self.sampling(derive(seed, "rollout", attempt)), mixing=self._settings.mixing)
+            groups = self.groups(schedule.next(count), sampling)
             schedule.observe(groups)
             sampled += groups
             kept += [group for group in groups if group.informative] if dynamic else groups
@@ -68,7 +69,7 @@ class Collector:
         return Rollout(tuple(sampled), tuple(kept[:count]), attempt)
 
     def sampling(self, seed: int, n: int | None = None, temperature: float | None = None) -> Sampling:
-        """The training's sampling, with another group size or temperature where given."""
+        """The training's sampling without its mixing, with another group size or temperature where given."""
         s = self._settings
         return Sampling(
             n=s.group_size if n is None else n,

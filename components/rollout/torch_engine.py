@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache
 
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.policy import Policy
-from components.policy.logprobs import position_ids
-from components.policy.padding import pad
 from components.rollout.base import Engine, Sampling
+from components.rollout.decoding import Choice, Context, Writing
+from components.rollout.mixing import Marker, Mixer
+from components.rollout.neighbours import Neighbours
+from components.rollout.precision import PRECISIONS
+from components.seeds import derive
 from components.types import Completion
 
 
@@ -20,11 +22,13 @@ class TorchEngine(Engine):
     """Decodes with `transformers` and its dynamic cache; finished rows leave the batch when half of it is done."""
 
     def __init__(self, policy: Policy, settings: TorchEngineSettings) -> None:
-        self._policy = policy.frozen_copy()
+        self._policy = PRECISIONS[settings.precision](policy)
         self._rows = settings.batch_rows
+        self._neighbours: dict[int, Neighbours] = {}  # by number of candidates, of the present weights
 
     def load_weights(self, weights: dict[str, Tensor]) -> None:
         self._policy.load_weights(weights)
+        self._neighbours.clear()
 
     @torch.no_grad()
     def generate(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[tuple[Completion, ...]]:
@@ -32,69 +36,41 @@ class TorchEngine(Engine):
         per_batch = max(1, self._rows // sampling.n)
         groups: list[tuple[Completion, ...]] = []
         for start in range(0, len(prompts), per_batch):
-            groups += self._decode(prompts[start : start + per_batch], sampling, generator)
+            batch = prompts[start : start + per_batch]
+            mixer = self._mixer(sampling, len(batch) * sampling.n, derive(sampling.seed, "mixing", start))
+            completions = self._decode(batch, sampling, generator, mixer)
+            groups += [tuple(completions[i : i + sampling.n]) for i in range(0, len(completions), sampling.n)]
         return groups
 
     def _decode(
-        self, prompts: Sequence[Sequence[int]], sampling: Sampling, generator: torch.Generator
-    ) -> list[tuple[Completion, ...]]:
-        model, eos = self._policy.model, self._policy.eos_id
-        input_ids, mask, _ = pad(prompts, [()] * len(prompts), self._policy.pad_id)
-        cache = DynamicCache(config=model.config)
-        logits = model(
-            input_ids=input_ids,
-            attention_mask=mask,
-            position_ids=position_ids(mask),
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
-        ).logits[:, -1]
-        if sampling.n > 1:
-            cache.batch_repeat_interleave(sampling.n)
-            logits = logits.repeat_interleave(sampling.n, dim=0)
-            mask = mask.repeat_interleave(sampling.n, dim=0)
+        self, prompts: Sequence[Sequence[int]], sampling: Sampling, generator: torch.Generator, mixer: Mixer | None
+    ) -> list[Completion]:
+        context = Context(self._policy, prompts)
+        logits = context.read_prompts(sampling.n)
+        writing = Writing(len(logits), sampling, self._policy.eos_id)
+        while True:
+            choice = Choice(*choose(logits, sampling.temperature, generator))
+            if mixer is not None:
+                choice = mixer.mix(logits, choice, writing)
+            writing.add(choice)
+            if writing.over:
+                return writing.completions(self._policy)
+            staying = writing.leave()
+            if staying is not None:
+                context.keep(staying)
+                choice = choice.rows(staying)
+            logits = context.read(choice)
 
-        rows = logits.shape[0]
-        tokens = torch.full((rows, sampling.max_new_tokens), eos)
-        logprobs = torch.zeros(rows, sampling.max_new_tokens)
-        lengths = torch.full((rows,), sampling.max_new_tokens)
-        live = torch.arange(rows)  # row of the output that each row of the batch writes to
-        done = torch.zeros(rows, dtype=torch.bool)
-        for t in range(sampling.max_new_tokens):
-            chosen, logp = choose(logits, sampling.temperature, generator)
-            open_rows = ~done
-            tokens[live[open_rows], t] = chosen[open_rows]
-            logprobs[live[open_rows], t] = logp[open_rows]
-            finished = open_rows & (chosen == eos)
-            lengths[live[finished]] = t + 1
-            done |= finished
-            if bool(done.all()) or t + 1 == sampling.max_new_tokens:
-                break
-            if int(done.sum()) * 2 > len(live):
-                keep = (~done).nonzero().squeeze(-1)
-                cache.batch_select_indices(keep)
-                live, mask, chosen, done = live[keep], mask[keep], chosen[keep], done[keep]
-            mask = torch.cat([mask, mask.new_ones(len(live), 1)], dim=1)
-            logits = model(
-                input_ids=chosen[:, None],
-                attention_mask=mask,
-                position_ids=position_ids(mask)[:, -1:],
-                past_key_values=cache,
-                use_cache=True,
-            ).logits[:, -1]
-        completions = self._completions(tokens, logprobs, lengths)
-        return [tuple(completions[i : i + sampling.n]) for i in range(0, rows, sampling.n)]
-
-    def _completions(self, tokens: Tensor, logprobs: Tensor, lengths: Tensor) -> list[Completion]:
-        eos = self._policy.eos_id
-        rows = zip(tokens.tolist(), logprobs.tolist(), lengths.tolist(), strict=True)
-        completions = []
-        for ids, logp, length in rows:
-            written = tuple(ids[:length])
-            stopped = written[-1] == eos
-            text = self._policy.decode(written[:-1] if stopped else written)
-            completions.append(Completion(written, tuple(logp[:length]), "stop" if stopped else "length", text))
-        return completions
+    def _mixer(self, sampling: Sampling, rows: int, seed: int) -> Mixer | None:
+        """What mixes the steps of one batch of ``rows``; None where the sampling does not ask for it."""
+        mixing = sampling.mixing
+        if mixing is None:
+            return None
+        if mixing.neighbours not in self._neighbours:
+            table = self._policy.model.get_input_embeddings().weight
+            self._neighbours[mixing.neighbours] = Neighbours(table, mixing.neighbours)
+        marker = Marker(mixing.until, self._policy.tokenizer, rows)
+        return Mixer(mixing, sampling.temperature, self._neighbours[mixing.neighbours], marker, seed)
 
 
 def choose(logits: Tensor, temperature: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -4,33 +4,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from components.config.policy import SftSettings
 from components.errors import InputError
+from components.learner.epochs import Epochs
 from components.learner.optimizer_state import load_state, save_state
 from components.policy import Policy, response_logprobs
 from components.policy.padding import pad
 from components.seeds import derive
+from components.tools import Segment, Tool
 from components.types import Prompt
 
-Row = tuple[tuple[int, ...], tuple[int, ...]]
-"""Token ids of a question and of its answer."""
 SLICES = 2
 """Slices of a batch, sorted by length: the same gradient with less padding. More of them cost more than they save."""
 
 
-class SftTrainer:
-    """AdamW with linear warm-up and cosine decay; the batch of a step is a function of seed and step."""
+class Row(NamedTuple):
+    """Token ids of a question and of its answer, and which of the answer's the policy is to learn."""
 
-    def __init__(self, policy: Policy, prompts: Sequence[Prompt], settings: SftSettings, seed: int) -> None:
+    question: tuple[int, ...]
+    answer: tuple[int, ...]
+    learned: tuple[bool, ...]
+
+
+class SftTrainer:
+    """AdamW with linear warm-up and cosine decay; the batch of a step is a function of seed and step.
+
+    With a ``tool``, what it would write in a demonstration is read by the policy and not learned.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        prompts: Sequence[Prompt],
+        settings: SftSettings,
+        seed: int,
+        tool: Tool | None = None,
+    ) -> None:
         self._policy, self._settings, self._seed = policy, settings, seed
-        self._rows = [(policy.encode_prompt(p.text), policy.encode_answer(p.demonstration)) for p in prompts]
+        self._rows = [encode(policy, prompt, tool) for prompt in prompts]
+        self._epochs = Epochs(len(prompts), settings.batch_size, seed, "sft")
         check_lengths(self._rows, prompts, policy.max_positions)
         self._parameters = dict(policy.model.named_parameters())
         self._optimizer = torch.optim.AdamW(
@@ -38,9 +56,9 @@ class SftTrainer:
         )
 
     def step(self, step: int) -> dict[str, float]:
-        """One update; ``step`` counts from 0. Returns the loss in nats per answer token."""
-        rows = sorted((self._rows[i] for i in self._batch(step)), key=_length)
-        tokens = sum(len(answer) for _, answer in rows)
+        """One update; ``step`` counts from 0. Returns the loss in nats per token that is learned."""
+        rows = sorted((self._rows[i] for i in self._epochs.batch(step)), key=_length)
+        tokens = sum(sum(row.learned) for row in rows)
         torch.manual_seed(derive(self._seed, "dropout", step))
         self._policy.model.train()
         self._optimizer.zero_grad(set_to_none=True)
@@ -58,27 +76,33 @@ class SftTrainer:
         return {"loss": loss, "lr": lr}
 
     def _negative_log_likelihood(self, rows: Sequence[Row]) -> Tensor:
-        batch = pad([prompt for prompt, _ in rows], [answer for _, answer in rows], self._policy.pad_id)
+        batch = pad([row.question for row in rows], [row.answer for row in rows], self._policy.pad_id)
         width = batch.response_mask.shape[1]
+        learned = torch.tensor([[*row.learned, *[False] * (width - len(row.learned))] for row in rows])
         stats = response_logprobs(self._policy.model, batch.input_ids, batch.attention_mask, width, temperature=1.0)
-        return -stats.logp[batch.response_mask].sum()
-
-    def _batch(self, step: int) -> list[int]:
-        """Row numbers of a step: consecutive slices of one permutation per epoch."""
-        size, start = len(self._rows), step * self._settings.batch_size
-        positions = range(start, start + self._settings.batch_size)
-        return [self._order(position // size)[position % size] for position in positions]
-
-    @lru_cache(maxsize=2)  # noqa: B019 - two epochs of one trainer, dropped with it
-    def _order(self, epoch: int) -> list[int]:
-        order = np.random.default_rng(derive(self._seed, "sft", epoch)).permutation(len(self._rows))
-        return [int(i) for i in order]
+        return -stats.logp[learned].sum()
 
     def save(self, directory: Path) -> None:
         save_state(directory / "sft.safetensors", self._parameters, self._optimizer)
 
     def load(self, directory: Path) -> None:
         load_state(directory / "sft.safetensors", self._parameters, self._optimizer)
+
+
+def encode(policy: Policy, prompt: Prompt, tool: Tool | None) -> Row:
+    """Token ids of a question and its demonstration, end token included.
+
+    Stretches of policy and tool are encoded one by one, because that is how they come about: the tool's tokens are
+    appended to what the policy has sampled, and no token reaches from one into the other.
+    """
+    segments = tool.segments(prompt.demonstration) if tool else [Segment(prompt.demonstration, True)]
+    answer: list[int] = []
+    learned: list[bool] = []
+    for text, sampled in segments:
+        ids = policy.tokenizer.encode(text, add_special_tokens=False)
+        answer += ids
+        learned += [sampled] * len(ids)
+    return Row(policy.encode_prompt(prompt.text), (*answer, policy.eos_id), (*learned, True))
 
 
 def check_lengths(rows: Sequence[Row], prompts: Sequence[Prompt], limit: int | None) -> None:
@@ -93,7 +117,7 @@ def check_lengths(rows: Sequence[Row], prompts: Sequence[Prompt], limit: int | N
 
 
 def _length(row: Row) -> int:
-    return sum(map(len, row))
+    return len(row.question) + len(row.answer)
 
 
 def learning_rate_factor(step: int, warmup: int, steps: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from components.config import Settings
@@ -17,7 +18,7 @@ from components.progress import Progress, progress
 from components.rewards import Scorer
 from components.rollout import Collector, build_engine
 from components.seeds import derive
-from components.types import Group, Prompt
+from components.types import Group, Prompt, mean_by_name
 
 SHOWN_SAMPLES = 200
 BATCH = 128
@@ -45,6 +46,7 @@ class Answered:
 
     def result(self) -> PromptResult:
         prompt, completions = self.sampled.prompt, self.sampled.completions
+        scorable = [score for score in self.sampled.scores if score.accuracy is not None]
         return PromptResult(
             id=prompt.id,
             family=prompt.family,
@@ -53,6 +55,9 @@ class Answered:
             greedy=self.greedy.scores[0].accuracy,
             lengths=tuple(len(c.token_ids) for c in completions),
             truncated=tuple(c.finish_reason == "length" for c in completions),
+            reward=fmean(score.reward for score in scorable) if scorable else None,
+            parts=mean_by_name(score.parts for score in scorable),
+            metrics=mean_by_name(score.metrics for score in scorable),
         )
 
 
@@ -61,7 +66,7 @@ def answer(
 ) -> list[Answered]:
     """Sample a checkpoint at the training temperature, and once greedily. Both checkpoints get the same seeds."""
     policy = load_policy(checkpoint, settings.policy)
-    collector = Collector(policy, build_engine(policy, settings.rollout), scorer, settings.rollout)
+    collector = Collector(policy, build_engine(policy, settings.rollout.as_policy()), scorer, settings.rollout)
     answered: list[Answered] = []
     for start in range(0, len(prompts), BATCH):
         batch = prompts[start : start + BATCH]

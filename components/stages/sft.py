@@ -19,6 +19,7 @@ from components.progress import progress
 from components.resume import ResumeState, identity
 from components.seeds import derive
 from components.sft.trainer import SftTrainer
+from components.tools import build_tool
 from components.types import Prompt
 
 
@@ -60,8 +61,10 @@ def train(policy: Policy, prompts: Sequence[Prompt], settings: Settings, layout:
     """Run or resume the SFT steps; returns the log, one row a step."""
     if not prompts:
         raise InputError("the SFT split is empty", where=layout.split("sft"), how="give data.splits.sft a share")
-    trainer = SftTrainer(policy, prompts, settings.sft, settings.seed)
+    tool = settings.rollout.tool
+    trainer = SftTrainer(policy, prompts, settings.sft, settings.seed, build_tool(tool) if tool else None)
     depends_on = settings.model_dump(mode="json", include={"seed", "threads", "policy", "sft"})
+    depends_on["tool"] = tool and tool.model_dump(mode="json")
     inputs = {"data": layout.split("sft")}
     if isinstance(settings.policy.model, CheckpointModel):
         inputs["model"] = settings.policy.model.path

@@ -10,12 +10,14 @@ from typing import Any
 import pandas as pd
 
 from components.config import Settings
+from components.config.ppo import GaeAdvantage
 from components.data.prompts import read_prompts, subset
 from components.errors import NoCandidate
 from components.files import read_json, read_jsonl, sha256_tree, write_directory, write_json, write_jsonl, write_text
 from components.health import Monitor
 from components.layout import Layout
 from components.learner import build_learner
+from components.learner.critic import Critic
 from components.policy import load_policy
 from components.progress import progress
 from components.resume import ResumeState, identity
@@ -45,7 +47,13 @@ def run(settings: Settings, layout: Layout) -> None:
     engine = build_engine(policy, settings.rollout)
     inputs = {"train": layout.split("train"), "dev": layout.split("dev"), "sft": layout.sft_checkpoint}
     depends_on = settings.model_dump(mode="json", include=DEPENDS_ON)
+    critic = (
+        Critic(policy, settings.learner.critic, settings.learner.micro_batch_tokens)
+        if isinstance(settings.objective.advantage, GaeAdvantage)
+        else None
+    )
     state = RunState(
+        critic=critic,
         learner=build_learner(policy, settings),
         engine=engine,
         schedule=build_schedule(ranked_clusters(prompts, layout), settings),

@@ -36,6 +36,6 @@ def run(settings: Settings, layout: Layout) -> None:
 
 def mean_entropy(policy: Policy, groups: list[Group], settings: Settings) -> float:
     """Exact entropy of the policy on what it sampled, nats per token, at the training temperature."""
-    batch = build_batch(groups, settings.objective.advantage, policy.pad_id)
+    batch = build_batch(groups, policy.pad_id)
     stats = score_all(policy.model, batch, settings.rollout.temperature, settings.learner.micro_batch_tokens)
     return stats.entropy[batch.response_mask].double().mean().item() if batch.response_mask.any() else 0.0

@@ -10,6 +10,7 @@ from components.health import step_signals, worst
 from components.learner import build_batch
 from components.rollout import Collector, Rollout
 from components.seeds import derive
+from components.training.credit import Credit
 from components.training.heldout import HeldOut
 from components.training.reference import Reference
 from components.training.run import RunState
@@ -52,10 +53,17 @@ def train(
 def _update(
     state: RunState, rollout: Rollout, reference: Reference, settings: Settings, seed: int, with_kl: bool
 ) -> dict[str, float]:
-    """One learner step on the groups that carry a gradient; nothing when none does."""
-    if not rollout.trained:
+    """One learner step on the groups that carry a gradient; nothing when none does.
+
+    While the critic is pre-trained, only it learns.
+    """
+    if not any(group.completions for group in rollout.trained):
         return {}
-    batch = build_batch(rollout.trained, settings.objective.advantage, reference.pad_id)
+    batch = build_batch(rollout.trained, reference.pad_id, settings.objective.overlong_filter)
     if with_kl or settings.objective.kl:
         batch = replace(batch, ref_logp=reference.logprobs(batch))
-    return state.learner.step(batch, seed)
+    credit = Credit(state.learner, state.critic, reference.policy, settings.objective)
+    batch, signals = credit.assign(batch, rollout.trained, state.step)
+    if state.critic is not None and state.step < settings.learner.critic.pretrain_steps:
+        return signals
+    return signals | state.learner.step(batch, seed)

@@ -13,12 +13,12 @@ class Reference:
     """Scores batches under the SFT checkpoint."""
 
     def __init__(self, policy: Policy, temperature: float, micro_batch_tokens: int) -> None:
-        self._policy, self._temperature, self._tokens = policy.frozen_copy(), temperature, micro_batch_tokens
+        self.policy, self._temperature, self._tokens = policy.frozen_copy(), temperature, micro_batch_tokens
 
     @property
     def pad_id(self) -> int:
-        return self._policy.pad_id
+        return self.policy.pad_id
 
     def logprobs(self, batch: Batch) -> Tensor:
         """Log-probabilities of the response tokens, ``[B, R]`` fp32 nats."""
-        return score_all(self._policy.model, batch, self._temperature, self._tokens).logp
+        return score_all(self.policy.model, batch, self._temperature, self._tokens).logp

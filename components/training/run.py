@@ -8,6 +8,7 @@ from pathlib import Path
 from components.files import append_line, keep_rows, read_json, write_json
 from components.health import Monitor
 from components.learner import Learner
+from components.learner.critic import Critic
 from components.resume import ResumeState
 from components.rollout import Engine
 from components.scheduling import Schedule
@@ -23,6 +24,7 @@ class RunState:
     schedule: Schedule
     monitor: Monitor
     resume: ResumeState
+    critic: Critic | None = None
     step: int = 0
     stopped_by: str | None = None
 
@@ -42,6 +44,8 @@ class RunState:
 
     def _fill(self, directory: Path) -> None:
         self.learner.save(directory)
+        if self.critic is not None:
+            self.critic.save(directory)
         state = {
             "schedule": self.schedule.state_dict(),
             "monitor": self.monitor.state_dict(),
@@ -57,6 +61,8 @@ class RunState:
             return
         self.step, directory = latest
         self.learner.load(directory)
+        if self.critic is not None:
+            self.critic.load(directory)
         self.engine.load_weights(self.learner.weights())
         state = read_json(directory / "state.json")
         self.schedule.load_state_dict(state["schedule"])

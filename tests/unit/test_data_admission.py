@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from components.config.data import DataSettings, GeneratedSource, SplitSettings, ValidationSettings
+from components.config.data import DataSettings, ArithmeticSource, SplitSettings, ValidationSettings
 from components.data import validation
 from components.data.admission import Admission, admit, check_admitted, check_limits
 from components.data.candidates import Candidate
@@ -175,8 +175,8 @@ def only_split(split: Any) -> Admission:
 
 def test_the_page_is_escaped_offline_and_deterministic():
     found = admission(prompt(0, text="<b>&"), prompt(1), prompt(2, text="<script>alert(1)</script>"))
-    page = render(found, GeneratedSource())
-    assert page == render(found, GeneratedSource())
+    page = render(found, ArithmeticSource())
+    assert page == render(found, ArithmeticSource())
     assert "2 of 3 rows admitted" in page
     assert "&lt;b&gt;&amp;" in page and "<script" not in page
     assert "http:" not in page and "https:" not in page

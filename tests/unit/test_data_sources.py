@@ -12,7 +12,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from components.config.data import FileSource, GeneratedSource
+from components.config.data import FileSource, ArithmeticSource
 from components.data import SOURCES
 from components.data.candidates import Candidate
 from components.errors import InputError
@@ -38,12 +38,12 @@ def read(path: Path, **options: Any) -> list[Candidate]:
 
 
 def test_every_kind_of_source_has_a_reader():
-    kinds = {*get_args(FileSource.model_fields["kind"].annotation), GeneratedSource().kind}
+    kinds = {*get_args(FileSource.model_fields["kind"].annotation), ArithmeticSource().kind}
     assert kinds == set(SOURCES)
 
 
 def test_generated_prompts_come_from_the_task_and_have_no_line():
-    source = GeneratedSource(rows=50)
+    source = ArithmeticSource(rows=50)
     found = list(SOURCES["generated"](source, 7))
     assert [candidate.prompt for candidate in found] == TASKS["arithmetic"](source, 7)
     assert {candidate.line for candidate in found} == {None}

@@ -12,15 +12,18 @@ import torch
 from factories import group, policy, settings
 from torch import Tensor
 
-from components.config.objective import ClipRatio, GrpoAdvantage
+from components.config.corrections import TokenTis
+from components.config.objective import ObjectiveSettings
 from components.learner import LEARNERS, Batch, Learner, build_batch, build_learner
-from components.learner.batch import group_advantages
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
-from components.objectives.ratios import clip
+from components.objectives import Terms, TokenLoss
+from components.objectives.advantages import ADVANTAGES, rewards_of
 from components.policy import Policy
+from components.training.credit import Credit
 from components.types import Group
 
-ADVANTAGE = GrpoAdvantage()
+OBJECTIVE = ObjectiveSettings()
+TIS = TokenTis(cap=2.0)
 PROMPT_IDS = [(2, 20, 3), (2, 20, 21, 22, 3)]
 
 
@@ -39,9 +42,14 @@ def learner_of(micro: Policy, *, micro_batch_tokens: int = 10_000, **sections: A
     return build_learner(micro, resolved.model_copy(update={"learner": learner}))
 
 
+def batch_of(groups: Sequence[Group]) -> Batch:
+    """A batch with its advantages."""
+    return Credit(None, None, None, OBJECTIVE).assign(build_batch(groups, pad_id=0), groups, step=0).batch
+
+
 def ready(learner: Learner, groups: Sequence[Group], *, drift: float = 0.1) -> Batch:
     """A batch whose sampler and reference differ a little from the present policy."""
-    batch = build_batch(groups, ADVANTAGE, pad_id=0)
+    batch = batch_of(groups)
     generator = torch.Generator().manual_seed(0)
     noise = [drift * torch.randn(batch.response_mask.shape, generator=generator) for _ in range(2)]
     logp = learner.logprobs(batch)
@@ -67,7 +75,7 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
 
 def test_every_completion_is_a_row_with_its_prompt_advantage_and_sampler_log_probabilities():
     groups = [group([1.0, 0.0], tokens=[[30, 1], [31, 32, 1]], logp=-2.0)]
-    batch = build_batch(groups, ADVANTAGE, pad_id=0)
+    batch = batch_of(groups)
     assert batch.input_ids.tolist() == [[2, 20, 3, 30, 1, 0], [2, 20, 3, 31, 32, 1]]
     assert batch.attention_mask.tolist() == [[1, 1, 1, 1, 1, 0], [1] * 6]
     assert batch.response_mask.tolist() == [[True, True, False], [True, True, True]]
@@ -78,7 +86,7 @@ def test_every_completion_is_a_row_with_its_prompt_advantage_and_sampler_log_pro
 
 def test_advantages_travel_with_their_completions_whatever_the_order_of_the_groups():
     def by_completion(groups: list[Group]) -> dict[tuple[int, ...], float]:
-        batch = build_batch(groups, ADVANTAGE, pad_id=0)
+        batch = batch_of(groups)
         return {
             tuple(ids[mask].tolist()): round(advantage[0].item(), 5)
             for ids, mask, advantage in zip(
@@ -89,13 +97,13 @@ def test_advantages_travel_with_their_completions_whatever_the_order_of_the_grou
     groups = sampled()
     found = by_completion(groups)
     assert by_completion(groups[::-1]) == found
-    expected = group_advantages(groups, ADVANTAGE).tolist()
+    expected = ADVANTAGES["grpo"](rewards_of(groups), OBJECTIVE.advantage).flatten().tolist()
     tokens = [c.token_ids for g in groups for c in g.completions]
     assert found == {ids: pytest.approx(a, abs=1e-5) for ids, a in zip(tokens, expected, strict=True)}
 
 
 def test_micro_batches_hold_every_row_once_and_only_the_columns_they_need():
-    batch = build_batch(sampled(), ADVANTAGE, pad_id=0)
+    batch = batch_of(sampled())
     width = batch.input_ids.shape[1]
     for tokens in (1, width, 3 * width, 5 * width, 10_000):
         parts = list(batch.micro_batches(tokens))
@@ -106,7 +114,7 @@ def test_micro_batches_hold_every_row_once_and_only_the_columns_they_need():
 
 
 def test_an_unscorable_completion_keeps_its_row_but_has_no_token_in_the_loss():
-    batch = build_batch([group([1.0, None, 0.0])], ADVANTAGE, pad_id=0)
+    batch = batch_of([group([1.0, None, 0.0])])
     assert len(batch) == 3
     assert batch.response_mask.sum(1).tolist() == [1, 0, 3]
     assert (batch.advantages[1] == 0).all()
@@ -117,14 +125,14 @@ def test_an_unscorable_completion_keeps_its_row_but_has_no_token_in_the_loss():
 
 KL = {"kl": {"kind": "k2", "beta": 0.1}}
 OBJECTIVES = [
-    {"aggregation": "token_mean", "kl": None, "correction": None},
-    {"aggregation": "token_mean", **KL},
-    {"aggregation": "sequence_mean", **KL},
+    {"aggregation": {"kind": "token_mean"}, "kl": None, "correction": None},
+    {"aggregation": {"kind": "token_mean"}, **KL},
+    {"aggregation": {"kind": "sequence_mean"}, **KL},
 ]
 
 
 def width() -> int:
-    return build_batch(sampled(), ADVANTAGE, 0).input_ids.shape[1]
+    return batch_of(sampled()).input_ids.shape[1]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -144,7 +152,7 @@ def test_gradient_and_signals_do_not_depend_on_the_split_into_micro_batches(rows
 
 def test_log_probabilities_do_not_depend_on_the_split_either():
     micro = policy()
-    batch = build_batch(sampled(), ADVANTAGE, pad_id=0)
+    batch = batch_of(sampled())
     found = [learner_of(micro, micro_batch_tokens=rows * width()).logprobs(batch) for rows in (1, 3, 8)]
     assert all(torch.allclose(logp[batch.response_mask], found[0][batch.response_mask], atol=1e-5) for logp in found)
 
@@ -159,7 +167,7 @@ def update(groups: Sequence[Group], change: Callable[[Batch], Batch] = lambda ba
 
 def test_the_gradient_is_reinforce_when_nothing_has_moved():
     micro = policy()
-    learner = learner_of(micro, objective={"aggregation": "token_mean"})
+    learner = learner_of(micro, objective={"aggregation": {"kind": "token_mean"}})
     batch = ready(learner, sampled(), drift=0.0)
     learner.step(batch, seed=0)
     plain = policy()
@@ -209,7 +217,7 @@ def test_an_unscorable_completion_is_as_good_as_absent():
 
 def test_a_batch_without_a_gradient_changes_nothing():
     micro = policy()
-    learner = learner_of(micro, objective={"aggregation": "token_mean"})
+    learner = learner_of(micro, objective={"aggregation": {"kind": "token_mean"}})
     signals = learner.step(ready(learner, [group([1.0, 1.0])], drift=0.0), seed=0)
     assert (signals["loss"], signals["grad_norm"], signals["nonfinite"]) == (0.0, 0.0, 0.0)
     assert same(learner.weights(), policy().weights())
@@ -218,8 +226,8 @@ def test_a_batch_without_a_gradient_changes_nothing():
 @pytest.mark.parametrize("updates", [1, 2])
 def test_the_old_policy_is_the_learner_before_its_first_update(updates):
     learner = learner_of(policy(), learner={"updates_per_step": updates, "lr": 0.01})
-    batch = build_batch(sampled(), ADVANTAGE, pad_id=0)
-    expected = mismatch_signals(replace(batch, old_logp=learner.logprobs(batch)), cap=2.0)
+    batch = batch_of(sampled())
+    expected = mismatch_signals(replace(batch, old_logp=learner.logprobs(batch)), TIS)
     signals = learner.step(batch, seed=0)
     assert {name: signals[name] for name in expected} == pytest.approx(expected, rel=1e-4)
     assert (signals["ratio_max"] > 1.001) == (updates > 1)
@@ -230,14 +238,14 @@ def test_the_old_policy_is_the_learner_before_its_first_update(updates):
 
 def steps(learner: Learner, count: int, start: int = 0) -> list[dict[str, float]]:
     return [
-        learner.step(build_batch(sampled(), ADVANTAGE, pad_id=0), seed=step) for step in range(start, start + count)
+        learner.step(batch_of(sampled()), seed=step) for step in range(start, start + count)
     ]
 
 
 def test_the_update_makes_right_answers_likelier_and_wrong_ones_less_likely():
     micro = policy()
     learner = learner_of(micro)
-    batch = build_batch(sampled(), ADVANTAGE, pad_id=0)
+    batch = batch_of(sampled())
     before = learner.logprobs(batch)
     learner.step(batch, seed=0)
     change = ((learner.logprobs(batch) - before) * batch.advantages)[batch.response_mask]
@@ -277,7 +285,9 @@ def test_an_update_that_is_not_finite_is_skipped_and_counted(updates):
     micro = policy()
     learner = learner_of(micro, learner={"updates_per_step": updates, "warmup": 10})
     batch = ready(learner, sampled())
-    signals = learner.step(replace(batch, advantages=torch.full_like(batch.advantages, math.nan)), seed=0)
+    spoil = micro.model.get_output_embeddings().weight.register_hook(lambda gradient: gradient * math.nan)
+    signals = learner.step(batch, seed=0)
+    spoil.remove()
     assert signals["nonfinite"] == updates
     assert signals["lr"] == 0.0
     assert same(learner.weights(), policy().weights())
@@ -359,11 +369,12 @@ def gap_batch(*ratios: float, masked: float | None = None) -> Batch:
         mask[0, -1] = False
     ids = torch.zeros(1, len(ratios) + 1, dtype=torch.long)
     old = rollout + torch.tensor([ratios]).log()
-    return Batch(ids, torch.ones_like(ids), mask, torch.zeros_like(rollout), rollout, old)
+    row = torch.zeros(1, dtype=torch.long)
+    return Batch(ids, torch.ones_like(ids), row, row, mask, rollout, torch.zeros_like(rollout), old)
 
 
 def test_worked_mismatch_signals():
-    found = mismatch_signals(gap_batch(1.0, 3.0, 0.25, masked=1e9), cap=2.0)
+    found = mismatch_signals(gap_batch(1.0, 3.0, 0.25, masked=1e9), TIS)
     gaps = [0.0, math.log(3), math.log(4)]
     assert found["mismatch_mean"] == pytest.approx(sum(gaps) / 3)
     assert found["mismatch_max"] == pytest.approx(math.log(4))
@@ -372,19 +383,19 @@ def test_worked_mismatch_signals():
 
 
 def test_the_mismatch_kl_is_that_of_the_sampler_to_the_learner():
-    found = mismatch_signals(gap_batch(math.exp(-10.0)), cap=None)
+    found = mismatch_signals(gap_batch(math.exp(-10.0)), None)
     assert found["mismatch_k3"] == pytest.approx(9.00005, abs=1e-3)
     assert "tis_truncated" not in found
 
 
 def test_an_engine_that_agrees_with_the_learner_has_no_mismatch():
-    found = mismatch_signals(gap_batch(1.0, 1.0), cap=2.0)
+    found = mismatch_signals(gap_batch(1.0, 1.0), TIS)
     assert found == {"mismatch_mean": 0, "mismatch_max": 0, "mismatch_k3": 0, "ess": 1, "tis_truncated": 0}
 
 
 def test_a_batch_without_tokens_has_no_mismatch_signals():
     batch = gap_batch(1.0)
-    assert mismatch_signals(replace(batch, response_mask=torch.zeros_like(batch.response_mask)), cap=2.0) == {}
+    assert mismatch_signals(replace(batch, response_mask=torch.zeros_like(batch.response_mask)), TIS) == {}
 
 
 def test_the_reference_kl_exists_only_where_a_reference_was_scored():
@@ -404,16 +415,18 @@ def test_the_entropy_signal_is_exact_and_counts_response_tokens_only():
 def test_token_signals_are_means_over_the_unmasked_tokens_of_all_micro_batches():
     totals = TokenTotals()
     for ratios, entropy in (([1.5, 0.5, 1.0, 9.0], 1.0), ([1.0, 1.0, 1.0, 0.0], 3.0)):
-        logp = torch.tensor([ratios]).log()
-        tokens = clip(logp, torch.zeros(1, 4), torch.tensor([[1.0, -1.0, 1.0, 1.0]]), ClipRatio(low=0.2, high=0.28))
-        totals.add(torch.tensor([[True, True, True, False]]), torch.full((1, 4), entropy), tokens)
-    expected = {"entropy": 2.0, "clip_high": 1 / 6, "clip_low": 1 / 6, "ratio_max": 1.5}
+        ratio = torch.tensor([ratios])
+        tokens = TokenLoss(torch.zeros(1, 4), ratio < 0.8, ratio > 1.28, ratio)
+        terms = Terms(torch.zeros(()), tokens, rejected=ratio == 0.5, nonfinite=ratio == 1.5)
+        totals.add(torch.tensor([[True, True, True, False]]), torch.full((1, 4), entropy), terms)
+    shares = dict.fromkeys(("clip_high", "clip_low", "rejected_share", "nonfinite_tokens"), 1 / 6)
+    expected = {"entropy": 2.0, "ratio_max": 1.5, **shares}
     assert totals.means() == pytest.approx(expected)
     assert TokenTotals().means() == {}
 
 
 def test_temperature_is_that_of_the_sampling():
     hot, cold = (learner_of(policy(), rollout={"temperature": t}) for t in (2.0, 0.5))
-    batch = build_batch(sampled(), ADVANTAGE, pad_id=0)
+    batch = batch_of(sampled())
     assert not torch.allclose(hot.logprobs(batch), cold.logprobs(batch), atol=0.1)
     assert steps(hot, 1)[0]["entropy"] > steps(cold, 1)[0]["entropy"]

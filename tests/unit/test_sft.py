@@ -60,14 +60,14 @@ def test_training_learns_the_demonstration_and_not_the_reference():
 @pytest.mark.parametrize(("rows", "batch_size"), [(1, 1), (1, 4), (3, 7), (8, 4), (10, 4), (12, 5)])
 def test_every_row_comes_once_an_epoch(rows, batch_size):
     tested = trainer(policy(), prompts(rows), batch_size=batch_size)
-    drawn = [i for step in range(rows) for i in tested._batch(step)]
+    drawn = [i for step in range(rows) for i in tested._epochs.batch(step)]
     assert all(Counter(drawn[i : i + rows]) == Counter(range(rows)) for i in range(0, len(drawn), rows))
 
 
 def test_epochs_have_different_orders_and_the_seed_decides_them():
     def order(seed: int) -> list[list[int]]:
         tested = trainer(policy(), prompts(8), seed=seed)
-        return [tested._batch(step) for step in range(4)]
+        return [tested._epochs.batch(step) for step in range(4)]
 
     first = order(0)
     assert first[:2] != first[2:]

@@ -41,7 +41,7 @@ def row(number: int, **changes: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     layout = Layout(tmp_path_factory.mktemp("generated"))
-    run(settings({"kind": "generated", "rows": 400}), layout)
+    run(settings({"kind": "generated", "task": "arithmetic", "rows": 400}), layout)
     return layout
 
 
@@ -64,7 +64,7 @@ def test_the_same_settings_give_the_same_bytes_and_replace_the_old(generated, tm
     layout = Layout(tmp_path)
     layout.data.mkdir(parents=True)
     (layout.data / "old.jsonl").write_text("old")
-    run(settings({"kind": "generated", "rows": 400}), layout)
+    run(settings({"kind": "generated", "task": "arithmetic", "rows": 400}), layout)
     assert manifest(layout.out) == manifest(generated.out)
 
 

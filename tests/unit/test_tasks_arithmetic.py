@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.config.data import GeneratedSource
+from components.config.data import ArithmeticSource
 from components.errors import InputError
 from components.tasks import TASKS
 from components.tasks.arithmetic import generate
@@ -86,7 +86,7 @@ def evaluate(prompt: Prompt) -> int:
 
 @pytest.fixture(scope="module")
 def prompts() -> list[Prompt]:
-    return generate(GeneratedSource(rows=6000), seed=3)
+    return generate(ArithmeticSource(rows=6000), seed=3)
 
 
 def test_every_generated_answer_and_solution_is_right(prompts):
@@ -99,14 +99,14 @@ def test_problems_are_distinct_across_families_and_levels_and_ids_are_content_ha
 
 
 def test_families_are_even_and_small_levels_are_filled_up_by_the_familys_others():
-    found = generate(GeneratedSource(rows=2000, families=("addition", "comparison"), carry_free=1), seed=0)
+    found = generate(ArithmeticSource(rows=2000, families=("addition", "comparison"), carry_free=1), seed=0)
     sizes = Counter((p.family, p.difficulty) for p in found)
     assert [sizes["addition", level] for level in (1, 2, 3)] == [334, 333, 333]
     assert [sizes["comparison", level] for level in (1, 2, 3)] == [72, 464, 464]  # 72: pairs of different digits 1-9
 
 
 def test_a_family_that_has_run_out_is_filled_up_by_the_others():
-    found = generate(GeneratedSource(rows=500, families=("addition", "comparison"), levels=1, carry_free=1), seed=0)
+    found = generate(ArithmeticSource(rows=500, families=("addition", "comparison"), levels=1, carry_free=1), seed=0)
     assert Counter(p.family for p in found) == {"comparison": 72, "addition": 428}
 
 
@@ -118,16 +118,16 @@ def test_level_three_stays_within_three_digit_operands_and_short_solutions(promp
 
 
 def test_the_same_seed_gives_the_same_prompts_and_another_seed_others(prompts):
-    assert generate(GeneratedSource(rows=6000), seed=3) == prompts
-    assert generate(GeneratedSource(rows=6000), seed=4) != prompts
+    assert generate(ArithmeticSource(rows=6000), seed=3) == prompts
+    assert generate(ArithmeticSource(rows=6000), seed=4) != prompts
 
 
 def test_more_rows_extend_the_list_at_its_end(prompts):
-    assert generate(GeneratedSource(rows=600), seed=3) == prompts[:600]
+    assert generate(ArithmeticSource(rows=600), seed=3) == prompts[:600]
 
 
 def test_forget_changes_demonstrations_only(prompts):
-    careful_ones = generate(GeneratedSource(rows=6000, forget=0), seed=3)
+    careful_ones = generate(ArithmeticSource(rows=6000, forget=0), seed=3)
     assert [p.id for p in careful_ones] == [p.id for p in prompts]
     assert all(p.demonstration == p.solution for p in careful_ones)
     wrong = Counter(p.family for p in prompts if p.demonstration != p.solution)
@@ -148,7 +148,7 @@ def test_every_family_has_every_level(family, level):
 
 def test_problems_with_nothing_to_forget_are_thinned_out():
     def share(carry_free: float) -> float:
-        found = generate(GeneratedSource(rows=600, families=("addition",), forget=1, carry_free=carry_free), seed=0)
+        found = generate(ArithmeticSource(rows=600, families=("addition",), forget=1, carry_free=carry_free), seed=0)
         return sum(p.demonstration == p.solution for p in found) / len(found)
 
     assert share(0) == 0
@@ -156,13 +156,13 @@ def test_problems_with_nothing_to_forget_are_thinned_out():
 
 
 def test_asking_for_more_than_exists_is_an_error_that_says_how_many_there_are():
-    source = GeneratedSource(rows=1000, families=("comparison",), levels=1, carry_free=1)
+    source = ArithmeticSource(rows=1000, families=("comparison",), levels=1, carry_free=1)
     with pytest.raises(InputError, match="only 72 distinct problems exist, 1000 were asked for"):
         generate(source, seed=0)
 
 
 def test_the_registry_holds_the_task_of_the_settings():
-    assert TASKS[GeneratedSource().task] is generate
+    assert TASKS[ArithmeticSource().task] is generate
 
 
 def test_normalised_text_ignores_case_white_space_and_compatibility_forms():

@@ -373,7 +373,7 @@ def test_the_reference_stays_where_it_was_when_the_policy_moves():
     reference = Reference(micro, temperature=1.0, micro_batch_tokens=64)
     measured = held_out(parity)
     groups = measured._collector.groups(prompts(2), measured._collector.sampling(seed=0))
-    batch = build_batch(groups, settings().objective.advantage, reference.pad_id)
+    batch = build_batch(groups, reference.pad_id)
     before = reference.logprobs(batch)
     with torch.no_grad():
         for parameter in micro.model.parameters():

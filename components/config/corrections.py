@@ -1,0 +1,59 @@
+"""The gap between sampler and trainer. Formulas and sources are in `components.objectives.corrections`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from components.config.base import Section
+
+
+class TokenTis(Section):
+    """Truncated importance sampling per token: weight min(pi_old / pi_rollout, cap), no gradient through it."""
+
+    kind: Literal["tis_token"] = "tis_token"
+    cap: float = Field(2.0, ge=1)
+
+
+class SequenceTis(Section):
+    """One truncated weight a sequence. The kind says how token ratios are joined; a product dies with the length."""
+
+    kind: Literal["tis_sequence_product", "tis_sequence_geometric"]
+    cap: float = Field(2.0, ge=1)
+
+
+class _Window(Section):
+    low: float = Field(ge=0, le=1)
+    high: float = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _is_open(self) -> _Window:
+        if self.low == self.high:
+            raise ValueError("low 1 and high 1 would reject everything that is not exactly on policy")
+        return self
+
+
+class IcePop(_Window):
+    """The token's ratio inside the window, 0 outside (2510.18855)."""
+
+    kind: Literal["icepop"]
+    low: float = Field(0.5, ge=0, le=1)
+    high: float = Field(5.0, ge=1)
+
+
+class SequenceMask(_Window):
+    """Whole sequences are dropped when their ratio is outside the window. Defaults fit the geometric mean."""
+
+    kind: Literal["mask_sequence_product", "mask_sequence_geometric"]
+    low: float = Field(0.99, ge=0, le=1)
+    high: float = Field(1.01, ge=1)
+
+
+class OffPolicyMask(Section):
+    """OPSM (2512.02556): a sequence with A < 0 that the policy has moved far away from is dropped."""
+
+    delta: float = Field(0.5, gt=0, description="Nats per token, mean of log pi_old - log pi.")
+
+
+Correction = Annotated[TokenTis | SequenceTis | IcePop | SequenceMask, Field(discriminator="kind")]

@@ -1,0 +1,85 @@
+"""How far one batch may move the policy. Formulas and sources are in `components.objectives.ratios`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from components.config.base import Section
+
+
+class ClipRatio(Section):
+    """PPO's clip; ``high`` above ``low`` is clip-higher (2503.14476); ``dual`` bounds the loss of A < 0."""
+
+    kind: Literal["clip"] = "clip"
+    low: float = Field(0.2, ge=0, lt=1)
+    high: float = Field(0.28, ge=0)
+    dual: float | None = Field(
+        None, gt=1, description="Ratio above which A < 0 has no gradient: dual clip's c (3), INTELLECT-2's delta (4)."
+    )
+
+    @model_validator(mode="after")
+    def _dual_is_outside_the_clip(self) -> ClipRatio:
+        if self.dual is not None and self.dual <= 1 + self.high:
+            raise ValueError(f"dual ({self.dual}) must be above 1 + high ({1 + self.high}): it bounds what is outside")
+        return self
+
+
+class GspoRatio(Section):
+    """One ratio a sequence, the geometric mean of its tokens' (2507.18071). The range is a thousandth of PPO's."""
+
+    kind: Literal["gspo", "gspo_token"]
+    low: float = Field(3e-4, ge=0, lt=1)
+    high: float = Field(4e-4, ge=0)
+
+
+class GmpoRatio(Section):
+    """Geometric mean of token ratios that are clipped one by one, in log space (2507.20673)."""
+
+    kind: Literal["gmpo"]
+    low: float = Field(0.4, ge=0, description="Nats; the ratio range is e^-low to e^high.")
+    high: float = Field(0.4, ge=0, description="Nats.")
+
+
+class CispoRatio(Section):
+    """Clip the weight, keep the gradient (2506.13585). ``cap`` is the largest weight itself, not a distance from 1."""
+
+    kind: Literal["cispo"]
+    cap: float = Field(5.0, ge=1, description="Largest importance weight (ScaleRL, 2510.13786: 5).")
+    floor: float = Field(0.0, ge=0, le=1, description="Smallest importance weight.")
+    anchor: Literal["old", "rollout"] = Field("old", description="What the weight is relative to.")
+
+
+class SapoRatio(Section):
+    """A soft gate in place of the clip (2511.20347)."""
+
+    kind: Literal["sapo"]
+    tau_positive: float = Field(1.0, gt=0)
+    tau_negative: float = Field(1.05, gt=0)
+
+
+class DppoRatio(Section):
+    """A trust region in probability, not in ratio, around the sampler's policy (2602.04879)."""
+
+    cap: float = Field(20.0, ge=1, description="Largest importance weight; no gradient flows through the cap.")
+
+
+class DppoTvRatio(DppoRatio):
+    """The bound is on the change of a token's probability."""
+
+    kind: Literal["dppo_tv"]
+    delta: float = Field(0.15, gt=0, lt=1, description="Largest change of a token's probability.")
+
+
+class DppoKlRatio(DppoRatio):
+    """The bound is on the KL of "this token or another"."""
+
+    kind: Literal["dppo_kl"]
+    delta: float = Field(0.05, gt=0, description="Largest KL, in nats.")
+
+
+Ratio = Annotated[
+    ClipRatio | GspoRatio | GmpoRatio | CispoRatio | SapoRatio | DppoTvRatio | DppoKlRatio,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,69 @@
+"""The adaptive coefficients of one run, as a part of the learner's state."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch import Tensor
+
+from components.config.objective import ObjectiveSettings
+from components.errors import InputError
+from components.objectives.controllers import (
+    Coefficients,
+    adaptive_kl,
+    applied_entropy_coefficient,
+    next_beta,
+    next_entropy_coefficient,
+)
+
+
+class Controller:
+    """Holds beta and the entropy coefficient. Static ones never change."""
+
+    def __init__(self, settings: ObjectiveSettings) -> None:
+        self._settings = settings
+        self.coefficients = Coefficients.initial(settings)
+        self._entropy = math.inf  # nats per token, the latest that was observed
+
+    @property
+    def needs_entropy(self) -> bool:
+        """Whether the entropy has to be known before the update."""
+        return self._settings.entropy is not None and self._settings.entropy.target is not None
+
+    def observe_entropy(self, entropy: Tensor) -> None:
+        """Entropies (nats) of the tokens that count, before the update."""
+        if self._settings.entropy is None or not entropy.numel():
+            return
+        self._entropy = entropy.double().mean().item()
+        new = next_entropy_coefficient(self.coefficients.entropy, self._entropy, self._settings.entropy)
+        self.coefficients = self.coefficients._replace(entropy=new)
+
+    def observe_kl(self, kl: float | None, completions: int) -> None:
+        """KL to the reference (nats per token) of the policy that sampled the batch, where it was measured."""
+        target = adaptive_kl(self._settings)
+        if target is None or kl is None or not math.isfinite(kl):
+            return
+        self.coefficients = self.coefficients._replace(kl=next_beta(self.coefficients.kl, kl, target, completions))
+
+    def applied(self) -> Coefficients:
+        """What multiplies the terms of the present update."""
+        if self._settings.entropy is None:
+            return self.coefficients
+        bonus = applied_entropy_coefficient(self.coefficients.entropy, self._entropy, self._settings.entropy)
+        return self.coefficients._replace(entropy=bonus)
+
+    def signals(self) -> dict[str, float]:
+        """``kl_beta`` and ``entropy_coef`` as applied, where the objective has such a term."""
+        applied = self.applied()
+        found = {"kl_beta": applied.kl} if self._settings.kl else {}
+        return {**found, "entropy_coef": applied.entropy} if self._settings.entropy else found
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"kl_beta": self.coefficients.kl, "entropy_coef": self.coefficients.entropy}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a saved state; unknown or missing fields are errors."""
+        if set(state) != set(self.state_dict()):
+            raise InputError(f"unexpected fields in the learner's state: {sorted(state)}", how="start the stage afresh")
+        self.coefficients = Coefficients(float(state["kl_beta"]), float(state["entropy_coef"]))

@@ -1,0 +1,122 @@
+"""The critic of PPO: what reward is still to come, before every token of a response."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from components.config.ppo import CriticSettings
+from components.files import read_json, write_json
+from components.learner.batch import Batch
+from components.learner.optimizer_state import load_state, save_state
+from components.learner.scoring import join
+from components.objectives.gae import value_loss, value_weights
+from components.policy import Policy
+from components.policy.logprobs import position_ids
+
+
+class ValueModel(nn.Module):
+    """A language model's backbone with a scalar head. The head starts at 0, so an untrained critic is a constant."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__()
+        self.backbone = policy.frozen_copy().model.base_model.requires_grad_(True)
+        embeddings = self.backbone.get_input_embeddings().weight
+        self.head = nn.Linear(embeddings.shape[1], 1, device=embeddings.device)  # fp32 whatever the backbone's dtype
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, responses: int) -> Tensor:
+        """Values ``[B, responses]`` fp32 of the states *before* each of the last ``responses`` tokens."""
+        hidden = self.backbone(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            position_ids=position_ids(attention_mask),
+            use_cache=False,
+        ).last_hidden_state
+        values: Tensor = self.head(hidden[:, -responses - 1 : -1].float()).squeeze(-1)
+        return values
+
+
+class Critic:
+    """A value model and its AdamW, with linear warm-up and gradient clipping.
+
+    ``policy`` gives the backbone's first weights (the SFT checkpoint) and is not changed. ``micro_batch_tokens`` bounds
+    a pass; the split changes neither values nor gradients.
+    """
+
+    def __init__(self, policy: Policy, settings: CriticSettings, micro_batch_tokens: int) -> None:
+        self._settings, self._tokens = settings, micro_batch_tokens
+        self._model = ValueModel(policy)
+        self._parameters = dict(self._model.named_parameters())
+        self._optimizer = torch.optim.AdamW(
+            self._parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
+        )
+        self._updates = 0
+
+    @torch.no_grad()
+    def values(self, batch: Batch) -> Tensor:
+        """Value of the state before each response token, ``[B, R]`` fp32; read those of sampled tokens only."""
+        parts = [self._values(part) for part, _ in self._parts(batch)]
+        return join(parts, batch.responses)
+
+    def step(self, batch: Batch, returns: Tensor, old_values: Tensor) -> dict[str, float]:
+        """``updates_per_step`` updates, each over the whole batch, towards ``returns`` ``[B, R]``.
+
+        ``old_values`` ``[B, R]`` are those from before the first update; the clip, if any, is around them. A batch
+        without a sampled token changes nothing, and neither does a non-finite gradient. The metrics are the loss
+        before the first update and the largest gradient norm.
+        """
+        if not batch.response_mask.any():
+            return {}
+        updates = [self._update(batch, returns, old_values) for _ in range(self._settings.updates_per_step)]
+        losses, norms = zip(*updates, strict=True)
+        return {
+            "value_loss": losses[0],
+            "critic_grad_norm": max(norms),
+            "critic_nonfinite": float(sum(not math.isfinite(norm) for norm in norms)),
+        }
+
+    def _update(self, batch: Batch, returns: Tensor, old_values: Tensor) -> tuple[float, float]:
+        """One optimizer step: the loss before it, and the gradient's norm."""
+        weights = value_weights(batch.response_mask)
+        self._optimizer.zero_grad(set_to_none=True)
+        total = 0.0
+        for part, rows in self._parts(batch):
+            target, old, weight = (x[rows, : part.responses] for x in (returns, old_values, weights))
+            loss = value_loss(self._values(part), target, old, weight, self._settings.clip)
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.item()
+        norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._settings.grad_clip).item()
+        if math.isfinite(norm):
+            self._updates += 1
+            rate = self._settings.lr * min(1.0, self._updates / max(1, self._settings.warmup))
+            for group in self._optimizer.param_groups:
+                group["lr"] = rate
+            self._optimizer.step()
+        return total, norm
+
+    def _parts(self, batch: Batch) -> Iterator[tuple[Batch, slice]]:
+        """Micro-batches, and which rows of the batch they are."""
+        start = 0
+        for part in batch.micro_batches(self._tokens):
+            yield part, slice(start, start + len(part))
+            start += len(part)
+
+    def _values(self, part: Batch) -> Tensor:
+        values: Tensor = self._model(part.input_ids, part.attention_mask, part.responses)
+        return values
+
+    def save(self, directory: Path) -> None:
+        """Write weights, optimizer and counter, bit-exact."""
+        save_state(directory / "critic.safetensors", self._parameters, self._optimizer)
+        write_json(directory / "critic.json", {"updates": self._updates})
+
+    def load(self, directory: Path) -> None:
+        """Continue exactly where `save` was called."""
+        load_state(directory / "critic.safetensors", self._parameters, self._optimizer)
+        self._updates = int(read_json(directory / "critic.json")["updates"])

@@ -1,0 +1,37 @@
+"""Advantage estimators: rewards of each group -> one advantage per completion.
+
+- `rewards` — the rectangle of rewards they work on
+- `groups` — means and deviations of groups with members that do not count
+- `grpo` — GRPO and Dr. GRPO
+- `batch_std` — Lite PPO's and ScaleRL's: one deviation for the whole batch
+- `leave_one_out` — RLOO
+- `maxrl` — relative to the mean, so that hard prompts weigh more
+- `gdpo` — every part of the reward normalised by itself
+- `hras` — task and consistency normalised apart, for CORA
+- `cap` — a bound on all of them
+- `segments`, `redistribution` — RREDCoT: from one advantage per completion to one per token
+
+Each of `ADVANTAGES` takes `Rewards` and its settings and returns ``[N, G]`` fp32. Unscorable completions take no part
+in any statistic and get advantage 0; so does a whole group with equal rewards or fewer than two scorable completions.
+No rewards, however odd, give NaN.
+"""
+
+from components.objectives.advantages.batch_std import batch_std
+from components.objectives.advantages.cap import cap
+from components.objectives.advantages.gdpo import gdpo
+from components.objectives.advantages.grpo import grpo
+from components.objectives.advantages.hras import hras
+from components.objectives.advantages.leave_one_out import leave_one_out
+from components.objectives.advantages.maxrl import maxrl
+from components.objectives.advantages.rewards import Rewards, rewards_of
+
+ADVANTAGES = {
+    "grpo": grpo,
+    "batch_std": batch_std,
+    "leave_one_out": leave_one_out,
+    "maxrl": maxrl,
+    "gdpo": gdpo,
+    "hras": hras,
+}
+
+__all__ = ["ADVANTAGES", "Rewards", "cap", "rewards_of"]

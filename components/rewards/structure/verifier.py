@@ -1,0 +1,78 @@
+"""Compares a code skeleton with the reference (P4IR, 2606.22402)."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from components.rewards.base import Judgement, Verifier, final_answer
+from components.rewards.structure.skeleton import Limits, Skeleton, SkeletonError, TooLarge, parse, without_values
+from components.rewards.structure.texts import normalised_levenshtein
+from components.rewards.structure.trees import edit_distance
+from components.types import Prompt
+
+
+class StructureVerifier(Verifier):
+    """Right when both trees are the same; the reward parts say how much of the reference was found.
+
+    Parts: ``jaccard_class``, ``jaccard_function`` and ``jaccard_parameter``, the overlap of the sets of names; with
+    ``tree`` also 1 - edit distance / nodes of the larger tree. Sets see neither nesting nor repetition, and a reference
+    without parameters gives that part away to whoever writes none either. A text that is not a skeleton, or is larger
+    than the limits, is wrong and has nothing in common with any reference.
+
+    Metrics: ``parsed``, ``too_large``, ``jaccard`` (mean of the three), ``tree_edit_distance`` (a text without a tree
+    counts as an empty one, and one beyond the limits as one of ``max_nodes`` strange nodes) and ``levenshtein``
+    (normalised, of the texts).
+    """
+
+    def __init__(self, marker: str, values: bool, tree: bool, max_chars: int, max_nodes: int, max_depth: int) -> None:
+        self._marker, self._values, self._tree = marker, values, tree
+        self._limits = Limits(max_chars, max_nodes, max_depth)
+
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        return self.judge(prompt, text).accuracy
+
+    def judge(self, prompt: Prompt, text: str) -> Judgement:
+        """Raises ValueError when the reference is not a skeleton: nothing could be right then."""
+        try:
+            reference = parse(prompt.answer, self._limits)
+        except SkeletonError as error:
+            raise ValueError(f"the reference is not a skeleton: {error}") from error
+        written = final_answer(text, self._marker) or ""
+        found, unread = self._read(written)
+        size, distance = reference.tree.size, max(unread, reference.tree.size)
+        if found is not None:
+            size, distance = max(size, found.tree.size), edit_distance(found.tree, reference.tree)
+        jaccards = self._jaccards(found, reference)
+        parts = {**jaccards, "tree": max(0.0, 1 - distance / size)} if self._tree else jaccards
+        metrics = {
+            "parsed": float(found is not None),
+            "too_large": float(unread > 0),
+            "jaccard": sum(jaccards.values()) / len(jaccards),
+            "tree_edit_distance": float(distance),
+            "levenshtein": normalised_levenshtein(prompt.answer, written),
+        }
+        return Judgement(float(found is not None and found.tree == reference.tree), parts, metrics)
+
+    def _read(self, text: str) -> tuple[Skeleton | None, int]:
+        """The skeleton, or None and the number of nodes that stand for what was too large to read."""
+        try:
+            return parse(text, self._limits), 0
+        except TooLarge:
+            return None, self._limits.nodes
+        except SkeletonError:
+            return None, 0
+
+    def _jaccards(self, found: Skeleton | None, reference: Skeleton) -> dict[str, float]:
+        if found is None:
+            return dict.fromkeys(("jaccard_class", "jaccard_function", "jaccard_parameter"), 0.0)
+        parameters = [found.parameters, reference.parameters]
+        return {
+            "jaccard_class": jaccard(found.classes, reference.classes),
+            "jaccard_function": jaccard(found.functions, reference.functions),
+            "jaccard_parameter": jaccard(*(parameters if self._values else map(without_values, parameters))),
+        }
+
+
+def jaccard(one: Set[str], other: Set[str]) -> float:
+    """|A ∩ B| / |A ∪ B|; 1 for two empty sets."""
+    return len(one & other) / len(one | other) if one or other else 1.0

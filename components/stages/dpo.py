@@ -1,0 +1,133 @@
+"""Stage `dpo`: direct preference optimisation on stored pairs. It stands beside the line: no stage depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from components.config import Settings
+from components.config.load import check_digest
+from components.data.prompts import read_prompts, subset
+from components.dpo.dataset import check_lengths, hold_out, import_pairs, read_pairs
+from components.dpo.pairs import Pair
+from components.dpo.trainer import DpoTrainer
+from components.errors import InputError
+from components.evaluation import compare
+from components.files import append_line, keep_rows, sha256_tree, write_directory, write_json, write_jsonl
+from components.layout import Layout
+from components.policy import Policy, load_policy
+from components.progress import Progress, progress
+from components.resume import ResumeState, identity
+from components.rewards import Scorer
+from components.seeds import derive
+from components.stages.evaluate import answer
+from components.types import Prompt
+
+LAST = 10
+"""Steps over which the final training figures are means."""
+
+
+def run(settings: Settings, layout: Layout) -> None:
+    """Train on the pairs and compare with the start on held-out prompts; write `out/dpo` and its metrics."""
+    if settings.dpo.steps == 0:
+        write_directory(layout.dpo, lambda directory: write_jsonl(directory / "log.jsonl", []))
+        write_json(layout.dpo_metrics, {"steps": 0})
+        return
+    start = {"sft": layout.sft_checkpoint, "train": layout.train_checkpoint}[settings.dpo.start]
+    policy = load_policy(start, settings.policy)
+    pairs, held_out = hold_out(load_pairs(policy, settings, layout), settings.dpo.held_out, settings.seed)
+    if not pairs:
+        how = "raise train.keep_pairs, lower dpo.held_out, or name a file under dpo.pairs"
+        raise InputError("there is no pair to train on", where=pairs_file(settings, layout), how=how)
+    trainer = DpoTrainer(policy, pairs, settings.dpo, settings.seed)
+    prompts = subset(read_prompts(layout.split("test")), settings.evaluation.prompts, derive(settings.seed, "test"))
+    with progress("dpo", settings.dpo.steps + 2 * len(prompts)) as bar:
+        log = train(trainer, start, settings, layout, bar)
+
+        def fill(directory: Path) -> None:
+            policy.save(directory / layout.dpo_checkpoint.name)
+            write_jsonl(directory / "log.jsonl", log)
+
+        write_directory(layout.dpo, fill)
+        evaluation = evaluate(start, prompts, settings, layout, bar)
+    write_json(
+        layout.dpo_metrics,
+        {
+            "steps": settings.dpo.steps,
+            "start": settings.dpo.start,
+            "start_sha256": sha256_tree(start),
+            "checkpoint_sha256": sha256_tree(layout.dpo_checkpoint),
+            "pairs": {"trained": len(pairs), "held_out": len(held_out)},
+            "trained": means(log[-LAST:]),
+            "held_out": trainer.measure(held_out),
+            "evaluation": evaluation,
+        },
+    )
+
+
+def pairs_file(settings: Settings, layout: Layout) -> Path:
+    """Where the pairs stand."""
+    return layout.pairs if settings.dpo.pairs is None else settings.dpo.pairs.path
+
+
+def load_pairs(policy: Policy, settings: Settings, layout: Layout) -> list[Pair]:
+    """The run's own pairs, or those that the settings name.
+
+    Raises:
+        InputError: they are missing, changed, malformed, or longer than the model's positions.
+    """
+    path, named = pairs_file(settings, layout), settings.dpo.pairs
+    if named is None:
+        pairs = read_pairs(path)
+    else:
+        check_digest(path, named.sha256)
+        pairs = import_pairs(path, policy)
+    check_lengths(pairs, policy.max_positions)
+    return pairs
+
+
+def train(trainer: DpoTrainer, start: Path, settings: Settings, layout: Layout, bar: Progress) -> list[dict[str, Any]]:
+    """Run or resume the steps; returns the log, one row a step."""
+    depends_on = settings.model_dump(mode="json", include={"seed", "threads", "policy", "dpo"})
+    inputs = {"start": start, "pairs": pairs_file(settings, layout)}
+    resume = ResumeState(layout.state / "dpo", identity(depends_on, inputs))
+    log_path, first = resume.directory / "log.jsonl", 0
+    if latest := resume.latest():
+        first, folder = latest
+        trainer.load(folder)
+    log = keep_rows(log_path, first)
+    for step in range(first, settings.dpo.steps):
+        row = {"step": step, **trainer.step(step)}
+        log.append(row)
+        append_line(log_path, row)
+        bar.advance(step + 1, health_line(row))
+        if (step + 1) % settings.dpo.checkpoint_every == 0 or step + 1 == settings.dpo.steps:
+            resume.save(step + 1, trainer.save)
+    return log
+
+
+def health_line(row: Mapping[str, float]) -> str:
+    """The live line: whether the pairs come apart, and whether the chosen falls with the rejected."""
+    names = {"loss": "loss", "reward_accuracy": "acc", "chosen_logp": "chosen", "rejected_logp": "rejected"}
+    return "  ".join(f"{short} {row[name]:.2f}" for name, short in names.items() if name in row)
+
+
+def means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Mean of every figure over some rows of the log."""
+    names = sorted(set.intersection(*(set(row) for row in rows)) - {"step"})
+    return {name: fmean(row[name] for row in rows) for name in names}
+
+
+def evaluate(
+    start: Path, prompts: Sequence[Prompt], settings: Settings, layout: Layout, bar: Progress
+) -> dict[str, Any]:
+    """The start and the outcome on the prompts of stage `evaluate`, with the same seeds: all figures compare."""
+    done = settings.dpo.steps
+    with Scorer(settings.reward) as scorer:
+        before = answer(settings, start, prompts, scorer, bar, done)
+        after = answer(settings, layout.dpo_checkpoint, prompts, scorer, bar, done + len(prompts))
+    seed = derive(settings.seed, "bootstrap")
+    found = compare([a.result() for a in before], [a.result() for a in after], settings.evaluation, seed)
+    return {"start": found.pop("sft"), "dpo": found.pop("trained"), **found}

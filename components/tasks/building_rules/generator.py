@@ -1,0 +1,75 @@
+"""Distinct prompts, spread evenly over families and levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from components.config.data import BuildingRulesSource, RuleFamily
+from components.seeds import derive
+from components.tasks.building_rules.phrases import CONDITIONS, FAMILIES, OPENINGS, REQUIREMENTS, SUBJECTS, distinct
+from components.tasks.building_rules.rules import Rule, careful
+from components.tasks.identity import content_id
+from components.tasks.turns import EXHAUSTED_AFTER, round_robin, take
+from components.types import Prompt
+
+SIZES = {1: (0, 1), 2: (1, 1), 3: (1, 2), 4: (2, 2)}
+"""Level -> numbers of conditions and of requirements."""
+
+
+def generate(source: BuildingRulesSource, seed: int) -> list[Prompt]:
+    """``source.rows`` distinct prompts; the same seed gives the same prompts.
+
+    Families take turns, and within a family its levels do. More rows extend the list at its end; another ``forget``
+    changes demonstrations only.
+
+    Raises:
+        InputError: so many distinct rules do not exist.
+    """
+    return take(round_robin([_family(source, seed, family) for family in source.families]), source.rows)
+
+
+def draw(rng: Random, family: RuleFamily, level: int) -> Rule:
+    """A rule whose first requirement is of the family. A ban has a condition at every level."""
+    conditions, requirements = SIZES[level]
+    first = FAMILIES[family](rng)
+    ban = family == "ban"
+    others = distinct(rng, [FAMILIES["ban"]] if ban else REQUIREMENTS, requirements - 1, [first])
+    return Rule(
+        opening=rng.choice(OPENINGS),
+        subject=rng.choice(SUBJECTS),
+        conditions=distinct(rng, CONDITIONS, max(1, conditions) if ban else conditions),
+        verb="forbid" if ban else "require",
+        requirements=[first, *others],
+    )
+
+
+def _family(source: BuildingRulesSource, seed: int, family: RuleFamily) -> Iterator[Prompt]:
+    seen: set[str] = set()
+    return round_robin([_level(source, seed, family, level, seen) for level in range(1, source.levels + 1)])
+
+
+def _level(source: BuildingRulesSource, seed: int, family: RuleFamily, level: int, seen: set[str]) -> Iterator[Prompt]:
+    """Prompts of one family and level that are not in ``seen`` yet, until there are no new ones."""
+    rng = Random(derive(seed, source.task, family, level))
+    memory = Random(derive(seed, source.task, family, level, "teacher"))
+    repeats = 0
+    while repeats < EXHAUSTED_AFTER:
+        rule = draw(rng, family, level)
+        if rule.sentence in seen:
+            repeats += 1
+            continue
+        seen.add(rule.sentence)
+        repeats = 0
+        expression = rule.expression(careful)
+        yield Prompt(
+            id=content_id(source.task, rule.sentence),
+            text=rule.sentence,
+            answer=expression,
+            solution=expression,
+            demonstration=rule.expression(lambda: memory.random() < source.forget),
+            task=source.task,
+            source=source.kind,
+            family=family,
+            difficulty=float(level),
+        )

@@ -1,0 +1,81 @@
+"""A chain of operations, one a level, as a story or as a formula. No result on the way is below 1 or has a fraction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from components.config.data import CalculatorFamily
+
+Operator = Literal["+", "-", "*", "/"]
+Step = tuple[Operator, int]
+
+NAMES = ("Ann", "Ben", "Eva", "Leo", "Mia", "Tom")
+THINGS = ("cups", "eggs", "maps", "nuts", "pens", "toys")
+PHRASES: dict[Operator, str] = {
+    "+": "gets {} more",
+    "-": "loses {}",
+    "*": "then has {} times as many",
+    "/": "then keeps one in {}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A question, and the numbers behind it: where to start, and what to do one after the other."""
+
+    text: str
+    start: int
+    steps: tuple[Step, ...]
+
+
+def draw(rng: Random, family: CalculatorFamily, level: int) -> Problem:
+    """A problem of ``level`` steps."""
+    start = value = rng.randint(20, 499)
+    steps: list[Step] = []
+    for _ in range(level):
+        step = _step(rng, value)
+        value = _after(value, step)
+        steps.append(step)
+    return Problem(WORDINGS[family](rng, start, steps), start, tuple(steps))
+
+
+def story(rng: Random, start: int, steps: list[Step]) -> str:
+    """``Ann has 47 cups, gets 38 more, then has 12 times as many. How many?``"""
+    phrases = [PHRASES[operator].format(operand) for operator, operand in steps]
+    return f"{rng.choice(NAMES)} has {start} {rng.choice(THINGS)}, {', '.join(phrases)}. How many?"
+
+
+def formula(_rng: Random, start: int, steps: list[Step]) -> str:
+    """``(47+38)*12=``"""
+    text = str(start)
+    for i, (operator, operand) in enumerate(steps):
+        text = f"({text}){operator}{operand}" if i else f"{text}{operator}{operand}"
+    return f"{text}="
+
+
+WORDINGS: dict[CalculatorFamily, Callable[[Random, int, list[Step]], str]] = {"story": story, "formula": formula}
+
+
+def _step(rng: Random, value: int) -> Step:
+    """An operation that leaves a whole number of at least 1 and at most six digits."""
+    divisors = [d for d in range(2, 10) if value % d == 0 and value > d]
+    choices: list[Step] = [("+", rng.randint(20, 499))]
+    if value > 20:
+        choices.append(("-", rng.randint(10, min(499, value - 1))))
+    if value < 5000:
+        choices.append(("*", rng.randint(3, 29)))
+    if divisors:
+        choices.append(("/", rng.choice(divisors)))
+    return rng.choice(choices)
+
+
+def _after(value: int, step: Step) -> int:
+    operator, operand = step
+    if operator == "+":
+        return value + operand
+    if operator == "-":
+        return value - operand
+    return value * operand if operator == "*" else value // operand

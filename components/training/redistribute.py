@@ -1,0 +1,95 @@
+"""RREDCoT in the loop: from one advantage per completion to one per token (2606.06475, our reading).
+
+A rest of another completion (`bank`) weighs p(rest | the prefix) / p(rest | its own prefix); what stands below is what
+the sampler reported. The weighted mean of their accuracies is the value of the prefix.
+
+Cost: at most completions x (segments - 1) x bank rows of one forward pass, none longer than the longest completion of
+the batch with its prompt. Completions without an advantage and rows that repeat cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from components.config.advantages import RredcotRedistribution
+from components.learner.batch import Batch
+from components.objectives.advantages.redistribution import segment_weights, telescope, value
+from components.policy.padding import pad
+from components.training.bank import Ids, Plan, Row, plans
+from components.types import Group
+
+Scorer = Callable[[Sequence[Row]], Tensor]
+"""Rows -> log p(continuation | context) of each, ``[rows]`` nats."""
+ROWS_AT_ONCE = 1024
+
+
+class Redistribution(NamedTuple):
+    """What multiplies the advantage of every token, ``[N, G, R]`` fp32, mean 1 over a completion; and figures."""
+
+    factors: Tensor
+    metrics: dict[str, float]
+
+
+def redistribute(
+    groups: Sequence[Group],
+    advantages: Tensor,
+    score: Scorer,
+    decode: Callable[[Ids], str],
+    settings: RredcotRedistribution,
+) -> Redistribution:
+    """Factors for every token of the batch; exactly 1 for completions that nothing can be learned about.
+
+    Args:
+        groups: N groups of up to G completions.
+        advantages: of each completion, ``[N, G]``; only the signs matter.
+        score: under the current policy, at the sampling temperature.
+        decode: token ids to text.
+        settings: strength, size of the bank, segments, separators.
+    """
+    width = max((len(c.token_ids) for group in groups for c in group.completions), default=0)
+    factors = torch.ones(*advantages.shape, width)
+    scored = moved = 0
+    for n, group in enumerate(groups):
+        wanted = plans(group, (advantages[n] != 0).tolist(), decode, width, settings)
+        rows = list(dict.fromkeys(ask.row for plan in wanted.values() for state in plan.states for ask in state))
+        known = dict(zip(rows, score(rows).tolist(), strict=True)) if rows else {}
+        for g, plan in wanted.items():
+            found = token_weights(plan, known, advantages[n, g].item(), settings.strength)
+            factors[n, g, : len(found)] = found.float()
+        scored, moved = scored + len(rows), moved + len(wanted)
+    share = moved / max(1, int((advantages != 0).sum()))
+    return Redistribution(factors, {"redistribution_rows": float(scored), "redistributed_share": share})
+
+
+def token_weights(plan: Plan, known: Mapping[Row, float], advantage: float, strength: float) -> Tensor:
+    """One factor per token of a completion. The prompt's value is the bank's mean, the last one the outcome."""
+    utility = torch.tensor([other.accuracy for other in plan.bank], dtype=torch.float64)
+    log_weights = torch.tensor([[known[ask.row] - ask.own for ask in state] for state in plan.states])
+    outcome = torch.tensor([plan.cut.accuracy], dtype=torch.float64)
+    credit = telescope(torch.cat([utility.mean()[None], value(log_weights, utility), outcome]))
+    ends = torch.tensor([0, *plan.cut.ends])
+    written = torch.tensor([0, *plan.cut.sampled]).cumsum(0)[ends].diff()
+    return segment_weights(credit, written, advantage, strength).repeat_interleave(ends.diff())
+
+
+def batch_scorer(logprobs: Callable[[Batch], Tensor], pad_id: int) -> Scorer:
+    """A `Scorer` from what a learner offers, in batches of at most `ROWS_AT_ONCE` rows."""
+
+    def score(rows: Sequence[Row]) -> Tensor:
+        chunks = [rows[start : start + ROWS_AT_ONCE] for start in range(0, len(rows), ROWS_AT_ONCE)]
+        return torch.cat([_score(chunk, logprobs, pad_id) for chunk in chunks])
+
+    return score
+
+
+def _score(rows: Sequence[Row], logprobs: Callable[[Batch], Tensor], pad_id: int) -> Tensor:
+    padded = pad([context for context, _ in rows], [rest for _, rest in rows], pad_id)
+    number, nothing = torch.arange(len(rows)), torch.zeros(padded.response_mask.shape)
+    whole = Batch(padded.input_ids, padded.attention_mask, number, number, padded.response_mask, nothing)
+    batch = whole.rows(padded.attention_mask.sum(1).argsort(stable=True))  # like lengths together, as in training
+    found = torch.where(batch.response_mask, logprobs(batch), 0.0).double().sum(1)
+    return torch.zeros_like(found).index_copy(0, batch.group, found)

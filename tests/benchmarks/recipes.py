@@ -1,0 +1,127 @@
+"""What every recipe does to the demo task: same SFT checkpoint, same number of completions, several seeds.
+
+    python -m tests.benchmarks.recipes --out recipes.jsonl [--recipes dapo gspo] [--seeds 0 1 2] [--steps 20] [--jobs 2]
+
+A measurement is one line of the output file; those that are there already are not repeated. Ends with the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from components.files import append_line, read_json, read_jsonl
+from components.layout import Layout
+from components.stages import run_stage
+from tests.recipes import RECIPES, base_of, prepare, train
+
+Row = dict[str, Any]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what is missing, then print the table."""
+    options = _parser().parse_args(arguments)
+    os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
+    done = {(row["recipe"], row["seed"], row["steps"]) for row in _rows(options.out)}
+    wanted = [(r, s) for s in options.seeds for r in options.recipes if (r, s, options.steps) not in done]
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        bases = {(base_of(recipe), seed) for recipe, seed in wanted}
+        for future in [pool.submit(_prepare, options.work, base, seed) for base, seed in sorted(bases)]:
+            future.result()
+        futures = [pool.submit(measure, options.work, recipe, seed, options.steps) for recipe, seed in wanted]
+        for future in as_completed(futures):
+            append_line(options.out, future.result())
+    print(table([row for row in _rows(options.out) if row["steps"] == options.steps]))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "evenkeel-recipes")
+    parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=RECIPES)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=2)
+    return parser
+
+
+def _rows(path: Path) -> list[Row]:
+    return list(read_jsonl(path)) if path.exists() else []
+
+
+def _changes(seed: int, steps: int) -> Row:
+    return {
+        "seed": seed,
+        "triage": {"override": "every recipe is measured from the same checkpoint"},
+        "health": {"enabled": False},
+        "train": {"steps": steps, "eval_every": steps, "eval_prompts": 16, "eval_samples": 2, "checkpoint_every": 1000},
+        "evaluation": {"prompts": 200, "samples": 4},
+    }
+
+
+def _prepare(work: Path, base: str, seed: int) -> Path:
+    return prepare(work / f"{Path(base).stem}-{seed}", base, {"seed": seed})
+
+
+def measure(work: Path, recipe: str, seed: int, steps: int) -> Row:
+    """Train and evaluate one recipe from the prepared checkpoint of its base and seed."""
+    began = time.perf_counter()
+    prepared = _prepare(work, base_of(recipe), seed)
+    try:
+        settings, layout = train(prepared, work / f"run-{recipe}-{seed}", recipe, _changes(seed, steps))
+    except Exception as error:  # one recipe that fails does not end the measurement of the others; the table says so
+        return {"recipe": recipe, "seed": seed, "steps": steps, "failed": f"{type(error).__name__}: {error}"[:300]}
+    seconds = time.perf_counter() - began
+    run_stage("evaluate", settings, layout)
+    return {"recipe": recipe, "seed": seed, "steps": steps, "seconds": seconds, **_figures(layout)}
+
+
+def _figures(layout: Layout) -> Row:
+    evaluation, signals = read_json(layout.evaluation), read_json(layout.train_metrics)["final"]
+    return {
+        "before": evaluation["sft"]["pass_at_1"],
+        "after": evaluation["trained"]["pass_at_1"],
+        "greedy": evaluation["trained"]["greedy"],
+        "entropy": signals.get("entropy"),
+        "clipped": signals.get("clip_low", 0.0) + signals.get("clip_high", 0.0),
+    }
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Markdown: mean and standard deviation over seeds."""
+    lines = ["| recipe | seeds | pass@1 before | after | gain | greedy | entropy | s |", "|---" * 8 + "|"]
+    for recipe in sorted({row["recipe"] for row in rows}):
+        mine = [row for row in rows if row["recipe"] == recipe]
+        if failed := [row for row in mine if "failed" in row]:
+            lines.append(f"| {recipe} | failed: {failed[0]['failed'].splitlines()[0]} |")
+            continue
+        cells = [
+            _spread([100 * row["before"] for row in mine]),
+            _spread([100 * row["after"] for row in mine]),
+            _spread([100 * (row["after"] - row["before"]) for row in mine]),
+            _spread([100 * row["greedy"] for row in mine]),
+            _spread([row["entropy"] for row in mine if row["entropy"] is not None], digits=3),
+            f"{fmean(row['seconds'] for row in mine):.0f}",
+        ]
+        lines.append(f"| {recipe} | {len(mine)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _spread(values: Sequence[float], digits: int = 1) -> str:
+    if not values:
+        return "-"
+    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{fmean(values):.{digits}f}{spread}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Corrections for the gap between sampler and trainer, against numbers worked by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+from torch import Tensor
+from toys import kinds, lengths, near
+
+from components.config.corrections import Correction, OffPolicyMask
+from components.objectives.corrections import CORRECTIONS, importance, off_policy_mask
+from components.objectives.corrections.sequence import geometric, product
+
+NAMES = sorted(CORRECTIONS)
+SEQUENCES = [name for name in NAMES if "sequence" in name]
+
+
+def weights(kind: str, gaps: Tensor, mask: Tensor | None = None, **settings: float) -> Tensor:
+    """Weights ``[B, R]`` where log pi_old - log pi_rollout is ``gaps``."""
+    chosen = TypeAdapter(Correction).validate_python({"kind": kind, **settings})
+    mask = torch.ones_like(gaps, dtype=torch.bool) if mask is None else mask
+    return CORRECTIONS[kind](gaps - 1.0, torch.full_like(gaps, -1.0), mask, chosen)
+
+
+def ratios(*values: float) -> Tensor:
+    return torch.tensor([values], dtype=torch.float64).log()
+
+
+def test_every_choice_of_the_settings_is_registered_and_nothing_else():
+    assert kinds(Correction) == CORRECTIONS.keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "expected"),
+    [
+        ("tis_token", {"cap": 2.0}, [1.0, 2.0, 0.25]),
+        ("tis_token", {"cap": 1e9}, [1.0, 3.0, 0.25]),  # exact importance sampling
+        ("icepop", {"low": 0.5, "high": 5.0}, [1.0, 3.0, 0.0]),
+        ("icepop", {"low": 0.5, "high": 2.0}, [1.0, 0.0, 0.0]),
+        ("tis_sequence_product", {"cap": 2.0}, [0.75, 0.75, 0.75]),
+        ("tis_sequence_product", {"cap": 1.0}, [0.75, 0.75, 0.75]),
+        ("tis_sequence_geometric", {"cap": 2.0}, [0.9086, 0.9086, 0.9086]),
+        ("mask_sequence_product", {"low": 0.7, "high": 2.0}, [1.0, 1.0, 1.0]),
+        ("mask_sequence_product", {"low": 0.8, "high": 2.0}, [0.0, 0.0, 0.0]),
+        ("mask_sequence_geometric", {"low": 0.9, "high": 1.1}, [1.0, 1.0, 1.0]),
+        ("mask_sequence_geometric", {}, [0.0, 0.0, 0.0]),
+    ],
+)
+def test_worked_weights_of_three_tokens(kind, settings, expected):
+    assert weights(kind, ratios(1.0, 3.0, 0.25), **settings)[0].tolist() == near(expected, 1e-4)
+
+
+@pytest.mark.parametrize("kind", ["tis_sequence_product", "tis_sequence_geometric"])
+def test_the_weight_of_a_sequence_is_truncated_too(kind):
+    assert weights(kind, ratios(3.0, 3.0), cap=2.0)[0].tolist() == [2.0, 2.0]
+
+
+@given(st.floats(0.01, 10), st.floats(0.1, 1), st.floats(1, 5))
+def test_the_window_of_icepop_holds_its_bounds(ratio, low, high):
+    found = weights("icepop", torch.tensor([[math.log(ratio)]], dtype=torch.float64), low=low, high=high + 0.001).item()
+    assert found == near(ratio if low <= ratio <= high + 0.001 else 0.0, 1e-6)
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_equal_sampler_and_trainer_give_every_token_exactly_one(kind):
+    logp = torch.randn(4, 7, generator=torch.Generator().manual_seed(0))
+    chosen = TypeAdapter(Correction).validate_python({"kind": kind})
+    assert (CORRECTIONS[kind](logp, logp, lengths(7, 3, 1, 0, width=7), chosen) == 1).all()
+
+
+@pytest.mark.parametrize("kind", SEQUENCES)
+@pytest.mark.parametrize("junk", [float("nan"), float("inf"), 9.0])
+def test_tokens_that_do_not_count_say_nothing_of_their_sequence(kind, junk):
+    gaps = torch.tensor([[0.001, -0.002, junk]])
+    mask = lengths(2, width=3)
+    alone = weights(kind, torch.tensor([[0.001, -0.002]]))
+    assert torch.equal(weights(kind, gaps, mask)[:, :2], alone)
+
+
+@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize("gap", [-1e4, 1e4])
+def test_an_absurd_gap_has_a_finite_weight(kind, gap):
+    assert weights(kind, torch.tensor([[gap, 0.0]])).isfinite().all()
+
+
+# Why sequence weights die with the length
+
+
+@pytest.mark.parametrize(("gap", "tokens", "ratio"), [(0.012, 100, math.exp(1.2)), (1e-3, 8192, 3612.0)])
+def test_a_small_bias_of_every_token_multiplies_up_and_has_a_constant_geometric_mean(gap, tokens, ratio):
+    old, rollout = torch.full((1, tokens), gap, dtype=torch.float64), torch.zeros(1, tokens)
+    mask = torch.ones(1, tokens, dtype=torch.bool)
+    assert product(old, rollout, mask).item() == pytest.approx(ratio, rel=1e-4)
+    assert geometric(old, rollout, mask).item() == near(math.exp(gap), 1e-9)
+
+
+def test_a_bias_of_a_hundredth_of_a_nat_drops_every_answer_of_a_hundred_tokens():
+    biased = torch.full((1, 100), 0.012)
+    assert not weights("mask_sequence_product", biased, low=0.33, high=3.0).any()
+    assert weights("mask_sequence_geometric", biased, low=0.98, high=1.02).all()
+
+
+@pytest.mark.parametrize(
+    ("spread", "tokens", "kept"), [(0.05, 1, 1.0), (0.05, 100, 0.82), (0.05, 1000, 0.25), (0.02, 8192, 0.21)]
+)
+def test_unbiased_noise_drops_long_answers_by_product_and_none_by_geometric_mean(spread, tokens, kept):
+    noise = torch.randn(800, tokens, generator=torch.Generator().manual_seed(1))
+    gaps = spread * noise - spread**2 / 2  # the mean of the ratio is 1
+    by_product = weights("mask_sequence_product", gaps, low=0.5, high=2.0)
+    assert by_product[:, 0].mean().item() == near(kept, 0.05)
+    assert weights("mask_sequence_geometric", gaps, low=0.8, high=1.25).all()
+
+
+# Settings
+
+
+@pytest.mark.parametrize("kind", ["icepop", "mask_sequence_product", "mask_sequence_geometric"])
+@pytest.mark.parametrize(
+    ("window", "problem"),
+    [({"low": 1.0, "high": 1.0}, "would reject everything"), ({"low": 1.1}, "low"), ({"high": 0.9}, "high")],
+)
+def test_a_window_that_leaves_out_agreement_is_refused(kind, window, problem):
+    with pytest.raises(ValidationError, match=problem):
+        TypeAdapter(Correction).validate_python({"kind": kind, **window})
+
+
+@pytest.mark.parametrize("ambiguous", ["tis_sequence", "mask_sequence", "tis", "mis"])
+def test_a_name_that_does_not_say_how_tokens_are_joined_does_not_exist(ambiguous):
+    with pytest.raises(ValidationError):
+        TypeAdapter(Correction).validate_python({"kind": ambiguous})
+
+
+def test_importance_is_the_ratio_itself():
+    assert importance(ratios(1.0, 3.0, 0.25), torch.zeros(1, 3))[0].tolist() == near([1.0, 3.0, 0.25])
+
+
+# OPSM
+
+
+@pytest.mark.parametrize(
+    ("moved", "advantage", "kept"),
+    [(0.6, -1.0, 0.0), (0.4, -1.0, 1.0), (0.6, 1.0, 1.0), (-5.0, -1.0, 1.0), (0.6, 0.0, 1.0), (9.0, 1.0, 1.0)],
+)
+def test_only_a_bad_answer_that_the_policy_has_left_is_dropped(moved, advantage, kept):
+    old = torch.zeros(1, 2)
+    logp = torch.tensor([[0.1 - moved, -0.1 - moved]])  # the mean over the tokens counts
+    mask = torch.ones(1, 2, dtype=torch.bool)
+    found = off_policy_mask(logp, old, torch.full((1, 2), advantage), mask, OffPolicyMask(delta=0.5))
+    assert found.tolist() == [[kept, kept]]
+
+
+@given(st.floats(-20, 20), st.sampled_from([-1.0, 1.0]))
+def test_with_a_huge_delta_nothing_is_dropped(moved, advantage):
+    shape = (1, 3)
+    mask = torch.ones(shape, dtype=torch.bool)
+    found = off_policy_mask(
+        torch.full(shape, -moved), torch.zeros(shape), torch.full(shape, advantage), mask, OffPolicyMask(delta=1e9)
+    )
+    assert found.all()
+
+
+def test_tokens_that_do_not_count_say_nothing_of_how_far_the_policy_has_moved():
+    logp, old = torch.tensor([[0.0, -9.0]]), torch.zeros(1, 2)
+    found = off_policy_mask(logp, old, torch.full((1, 2), -1.0), lengths(1, width=2), OffPolicyMask(delta=0.5))
+    assert found.all()
