@@ -20,11 +20,16 @@ class Layout:
 
     @property
     def data(self) -> Path:
-        """`sft.jsonl`, `train.jsonl`, `dev.jsonl`, `test.jsonl`, `quarantine.jsonl`, `validation.html`."""
+        """The splits (`sft.jsonl`, ...), `quarantine.jsonl`, `validation.html` and `consistency.json`."""
         return self.out / "data"
 
     def split(self, name: Split) -> Path:
         return self.data / f"{name}.jsonl"
+
+    @property
+    def consistency(self) -> Path:
+        """Weights of the embedded consistency classifier; null where the settings ask for none."""
+        return self.data / "consistency.json"
 
     @property
     def validation(self) -> Path:
@@ -58,7 +63,7 @@ class Layout:
 
     @property
     def train(self) -> Path:
-        """`checkpoint/` (the policy as training left it), `records.jsonl` and `verdicts.jsonl`."""
+        """`checkpoint/` (the policy as training left it), `records.jsonl`, `verdicts.jsonl` and `pairs.jsonl`."""
         return self.out / "train"
 
     @property

@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from components.stages import STAGES
+from typing import Any, Self
 
 ENDED = ("done", "cached", "failed", "refused")
 
@@ -35,9 +33,14 @@ class StageView:
 
 @dataclass
 class Board:
-    """All stages, in order."""
+    """The stages of a run, in order."""
 
-    stages: dict[str, StageView] = field(default_factory=lambda: {name: StageView(name) for name in STAGES})
+    stages: dict[str, StageView]
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> Self:
+        """A board on which these stages wait."""
+        return cls({name: StageView(name) for name in names})
 
     @property
     def running(self) -> StageView | None:

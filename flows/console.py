@@ -17,6 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from components.stages import wanted
 from flows.board import ENDED, Board, StageView, Tail
 from flows.workspace import Workspace
 
@@ -31,7 +32,7 @@ class Display:
 
     def __init__(self, workspace: Workspace, console: Console) -> None:
         self._tail = Tail(workspace.progress)
-        self._board = Board()
+        self._board = Board.of(wanted(workspace.settings))
         self._console = console
         self._live = Live(console=console, get_renderable=lambda: draw(self._board), auto_refresh=False)
         self._printed: dict[str, str] = {}

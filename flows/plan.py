@@ -13,7 +13,7 @@ from rich.table import Table
 
 from components.config import Settings
 from components.errors import InputError
-from components.stages import STAGES
+from components.stages import wanted
 from flows.stages import environment
 from flows.workspace import Workspace
 
@@ -38,8 +38,9 @@ def show_plan(console: Console, workspace: Workspace) -> None:
 
 def stage_fates(workspace: Workspace) -> dict[str, str]:
     """Stage -> what a run would do with it now."""
+    stages = wanted(workspace.settings)
     if not workspace.root.exists():
-        return dict.fromkeys(STAGES, "executed, or taken from the cache if it knows the result")
+        return dict.fromkeys(stages, "executed, or taken from the cache if it knows the result")
     done = subprocess.run(
         [sys.executable, "-m", "dvc", "status", "--json"],
         cwd=workspace.root,
@@ -51,7 +52,7 @@ def stage_fates(workspace: Workspace) -> dict[str, str]:
     if done.returncode:
         raise InputError(f"dvc status: {done.stderr.strip()}", where=workspace.root, how="`--fresh` makes it anew")
     changed = json.loads(done.stdout)
-    return {stage: "executed" if stage in changed else "up to date" for stage in STAGES}
+    return {stage: "executed" if stage in changed else "up to date" for stage in stages}
 
 
 def differences(settings: Settings) -> list[Leaf]:

@@ -15,7 +15,7 @@ from prefect.cache_policies import NO_CACHE
 from components.errors import NoCandidate
 from components.files import read_json
 from components.registry import propose
-from components.stages import STAGES
+from components.stages import wanted
 from flows.git import project_root
 from flows.processes import take_over
 from flows.registry import project_store
@@ -79,13 +79,13 @@ def post_training(
 
 
 def run_line(workspace: Workspace, *, force: bool) -> Outcome:
-    """Every stage in order, then the proposal. A report is written whatever the answer is."""
+    """Every stage that is wanted, in order, then the proposal. A report is written whatever the answer is."""
 
     def outcome(candidate: str | None, reason: str = "") -> Outcome:
         return Outcome(workspace.run_id, str(workspace.root), candidate, reason)
 
     try:
-        for stage in STAGES:
+        for stage in wanted(workspace.settings):
             run_stage(workspace, stage, force)
     except NoCandidate as refusal:
         report_refusal(workspace)

@@ -11,7 +11,7 @@ from components.config.base import Beta, Section
 
 
 class TinyModel(Section):
-    """A Qwen3-architecture model with random weights and a tokenizer trained on the SFT split."""
+    """A Qwen3 or Qwen3-MoE model with random weights and a tokenizer trained on the SFT split."""
 
     kind: Literal["tiny"] = "tiny"
     hidden_size: int = Field(128, ge=32, multiple_of=32)
@@ -19,7 +19,9 @@ class TinyModel(Section):
     heads: int = Field(4, ge=1)
     kv_heads: int = Field(2, ge=1)
     head_dim: int = Field(32, ge=8, description="vLLM on CPU accepts 32, 48, 64, 80, 96 and 128.")
-    intermediate_size: int = Field(384, ge=32)
+    intermediate_size: int = Field(384, ge=32, description="Of the one MLP of a layer, or of each of its experts.")
+    experts: int = Field(0, ge=0, description="Experts in every layer; 0 is a dense model.")
+    experts_per_token: int = Field(2, ge=1)
     vocab_size: int = Field(320, ge=272, description="Byte-level BPE vocabulary, special tokens included.")
     max_positions: int = Field(256, ge=16)
 
@@ -27,6 +29,12 @@ class TinyModel(Section):
     def _heads_divide(self) -> TinyModel:
         if self.heads % self.kv_heads:
             raise ValueError(f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})")
+        return self
+
+    @model_validator(mode="after")
+    def _experts_to_choose_from(self) -> TinyModel:
+        if 0 < self.experts <= self.experts_per_token:
+            raise ValueError(f"experts ({self.experts}) must be more than experts_per_token ({self.experts_per_token})")
         return self
 
 

@@ -69,6 +69,7 @@ class EmbeddedConsistency(Section):
 
     kind: Literal["embedded"] = "embedded"
     marker: str = Field("#", min_length=1, description="Thinking stands before the last marker, the answer after it.")
+    min_auc: float = Field(0.8, ge=0.5, le=1, description="Less on held-out solutions, and it is refused as noise.")
     sandbox: SandboxSettings = SandboxSettings()
 
 

@@ -15,10 +15,12 @@ class TorchEngine(Section):
 
     kind: Literal["torch"] = "torch"
     batch_rows: int = Field(1024, ge=1, description="Completions decoded together.")
-    precision: Literal["policy", "bfloat16", "int8"] = Field(
+    precision: Literal["policy", "bfloat16", "int8", "int4"] = Field(
         "policy",
-        description="Of the engine's own copy of the policy; int8 quantises weights per channel and inputs per token.",
+        description="Of the engine's own copy of the policy. int8 quantises the weights of linear layers per channel "
+        "and their inputs per token; int4 has coarser weights.",
     )
+    record_routes: bool = Field(False, description="Keep the experts of every token, where the policy has experts.")
 
 
 class Mixing(Section):

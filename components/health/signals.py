@@ -59,8 +59,17 @@ SIGNALS: dict[str, Signal] = {
     "mismatch_k3": Signal("nats/token", 0, _INF, "free", "learner", "k3 estimate of KL(sampler || learner)"),
     "ess": Signal("share", 0, 1, "free", "learner", "effective sample size of the sampler correction"),
     "tis_truncated": Signal("tokens", 0, 1, "free", "learner", "tokens whose correction weight hit its cap"),
+    "routing_agreement": Signal(
+        "expert sets", 0, 1, "free", "learner", "equal in sampler and learner, per token and layer; of an MoE policy"
+    ),
     "advantage_capped": Signal("completions", 0, 1, "free", "learner", "advantages cut to objective.advantage_cap"),
-    "explained_variance": Signal("share", -_INF, 1, "free", "learner", "of the returns, by the critic, before it learns"),
+    "redistributed_share": Signal(
+        "completions", 0, 1, "free", "learner", "whose credit RREDCoT moved, of those with any"
+    ),
+    "redistribution_rows": Signal("count", 0, _INF, "free", "learner", "rows that RREDCoT scored for that"),
+    "explained_variance": Signal(
+        "share", -_INF, 1, "free", "learner", "of the returns, by the critic, before it learns"
+    ),
     "critic_fallback": Signal("0 or 1", 0, 1, "free", "learner", "the critic was not used because it explains nothing"),
     "value_loss": Signal("loss", 0, _INF, "free", "learner", "of the critic before its first update of the step"),
     "critic_grad_norm": Signal("norm", 0, _INF, "free", "learner", "largest gradient norm of the critic's updates"),

@@ -4,6 +4,7 @@
 - `batch` — groups -> tensors
 - `scoring` — log-probabilities of a batch
 - `coefficients` — adaptive weights of KL and entropy
+- `epochs` — which rows a supervised step trains on
 - `signals` — what an update did, as scalars
 - `torch_learner` — the embedded learner
 - `critic` — PPO's value model, which learns beside the policy

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.policy.mixing import pad_mixes
 from components.policy.padding import pad
+from components.policy.routing import pad_routes
 from components.types import Completion, Group, Score
 
 WHOLE = ("input_ids", "attention_mask", "routes")
@@ -107,6 +108,7 @@ def build_batch(groups: Sequence[Group], pad_id: int, overlong_filter: bool = Fa
         if completion.sampled is not None:
             mask[row, : len(completion.sampled)] &= torch.tensor(completion.sampled)
     mixes = pad_mixes([c.mixes for c in completions], mask.shape[1])
+    prompts = [len(group.prompt_ids) for _, _, group, _, _ in rows]
     batch = Batch(
         input_ids=padded.input_ids,
         attention_mask=padded.attention_mask,
@@ -116,6 +118,7 @@ def build_batch(groups: Sequence[Group], pad_id: int, overlong_filter: bool = Fa
         rollout_logp=rollout,
         mix_ids=mixes.token_ids if mixes else None,
         mix_weights=mixes.weights if mixes else None,
+        routes=pad_routes([c.routes for c in completions], prompts, padded.input_ids.shape[1]),
     )
     # Rows of like length stand together, so that micro-batches can be trimmed to what they hold.
     return batch.rows(padded.attention_mask.sum(1).argsort(stable=True))

@@ -9,13 +9,26 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from components.config.training import LOGITS_AT_ONCE
 from components.learner.batch import Batch
 from components.policy import TokenStats, response_logprobs
 from components.policy.mixing import Mixes
+from components.policy.routing import Routing
 
 
-def score(model: PreTrainedModel, batch: Batch, temperature: float, entropy_grad: bool = False) -> TokenStats:
-    """Log-probabilities and entropies of the response tokens, ``[B, R]`` fp32 nats, in one pass."""
+def score(
+    model: PreTrainedModel,
+    batch: Batch,
+    temperature: float,
+    entropy_grad: bool = False,
+    *,
+    logits_at_once: int = LOGITS_AT_ONCE,
+    replay: bool = False,
+) -> TokenStats:
+    """Log-probabilities and entropies of the tokens that count, ``[B, R]`` fp32 nats, in one pass; 0 elsewhere.
+
+    Routes that the batch has are compared with the model's own, and followed with ``replay``.
+    """
     mixes = (
         Mixes(batch.mix_ids, batch.mix_weights) if batch.mix_ids is not None and batch.mix_weights is not None else None
     )
@@ -25,15 +38,29 @@ def score(model: PreTrainedModel, batch: Batch, temperature: float, entropy_grad
         batch.attention_mask,
         batch.responses,
         temperature,
+        mask=batch.response_mask,
         entropy_grad=entropy_grad,
+        logits_at_once=logits_at_once,
         mixes=mixes,
+        routing=None if batch.routes is None else Routing(batch.routes, replay),
     )
 
 
 @torch.no_grad()
-def score_all(model: PreTrainedModel, batch: Batch, temperature: float, max_tokens: int) -> TokenStats:
+def score_all(
+    model: PreTrainedModel,
+    batch: Batch,
+    temperature: float,
+    max_tokens: int,
+    *,
+    logits_at_once: int = LOGITS_AT_ONCE,
+    replay: bool = False,
+) -> TokenStats:
     """`score` in passes of at most ``max_tokens`` padded tokens, without gradient; 0 in trimmed places."""
-    parts = [score(model, part, temperature) for part in batch.micro_batches(max_tokens)]
+    parts = [
+        score(model, part, temperature, logits_at_once=logits_at_once, replay=replay)
+        for part in batch.micro_batches(max_tokens)
+    ]
     width = batch.responses
     return TokenStats(join([part.logp for part in parts], width), join([part.entropy for part in parts], width))
 

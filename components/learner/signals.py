@@ -49,7 +49,7 @@ class TokenTotals:
     """Sums over micro-batches, so that the means do not depend on the split."""
 
     def __init__(self) -> None:
-        self._tokens, self._ratio_max = 0, 0.0
+        self._tokens, self._ratio_max, self._routed, self._agreement = 0, 0.0, 0, 0.0
         self._sums = dict.fromkeys(("entropy", "clip_low", "clip_high", "rejected_share", "nonfinite_tokens"), 0.0)
 
     def add(self, mask: Tensor, entropy: Tensor, terms: Terms) -> None:
@@ -68,8 +68,16 @@ class TokenTotals:
         ratios = torch.where(mask, terms.tokens.ratio.detach(), 0.0)
         self._ratio_max = max(self._ratio_max, ratios.max().item())
 
+    def add_routing(self, mask: Tensor, agreement: Tensor | None) -> None:
+        """Count the routing agreement ``[B, R]`` of one micro-batch, where it is known."""
+        if agreement is not None:
+            known = agreement[mask & agreement.isfinite()]
+            self._routed += known.numel()
+            self._agreement += known.double().sum().item()
+
     def means(self) -> dict[str, float]:
         """Means per token; empty when nothing was counted."""
         if not self._tokens:
             return {}
-        return {**{k: v / self._tokens for k, v in self._sums.items()}, "ratio_max": self._ratio_max}
+        found = {**{k: v / self._tokens for k, v in self._sums.items()}, "ratio_max": self._ratio_max}
+        return {**found, "routing_agreement": self._agreement / self._routed} if self._routed else found

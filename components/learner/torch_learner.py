@@ -20,7 +20,7 @@ from components.learner.optimizer_state import load_state, save_state
 from components.learner.scoring import join, score, score_all
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, TokenInputs, objective
-from components.policy import Policy
+from components.policy import Policy, TokenStats
 from components.seeds import derive
 
 
@@ -53,7 +53,29 @@ class TorchLearner(Learner):
         return self._controller.coefficients
 
     def logprobs(self, batch: Batch) -> Tensor:
-        return score_all(self._policy.model, batch, self._temperature, self._settings.micro_batch_tokens).logp
+        return self._score_all(batch).logp
+
+    def _score(self, batch: Batch, entropy_grad: bool) -> TokenStats:
+        how = self._settings
+        return score(
+            self._policy.model,
+            batch,
+            self._temperature,
+            entropy_grad,
+            logits_at_once=how.logits_at_once,
+            replay=how.routing_replay,
+        )
+
+    def _score_all(self, batch: Batch) -> TokenStats:
+        how = self._settings
+        return score_all(
+            self._policy.model,
+            batch,
+            self._temperature,
+            how.micro_batch_tokens,
+            logits_at_once=how.logits_at_once,
+            replay=how.routing_replay,
+        )
 
     def step(self, batch: Batch, seed: int) -> dict[str, float]:
         totals = TokenTotals()
@@ -81,7 +103,7 @@ class TorchLearner(Learner):
         several = self._settings.updates_per_step > 1
         if not (several or self._objective.selection or self._controller.needs_entropy):
             return batch
-        stats = score_all(self._policy.model, batch, self._temperature, self._settings.micro_batch_tokens)
+        stats = self._score_all(batch)
         mask = batch.response_mask
         self._controller.observe_entropy(stats.entropy[mask])
         batch = replace(batch, old_logp=stats.logp)
@@ -110,13 +132,14 @@ class TorchLearner(Learner):
         coefficients = self._controller.applied()
         loss, logps = 0.0, []
         for part in batch.micro_batches(self._settings.micro_batch_tokens):
-            stats = score(self._policy.model, part, self._temperature, entropy_grad=bool(coefficients.entropy))
+            stats = self._score(part, entropy_grad=bool(coefficients.entropy))
             logps.append(stats.logp.detach())
             old = logps[-1] if part.old_logp is None else part.old_logp
             terms = objective(stats.logp, token_inputs(part, old), self._objective, coefficients, stats.entropy)
             terms.loss.backward()  # type: ignore[no-untyped-call]
             loss += terms.loss.item()
             totals.add(part.response_mask, stats.entropy, terms)
+            totals.add_routing(part.response_mask, stats.routing)
         norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._settings.grad_clip).item()
         if math.isfinite(norm):
             self._updates += 1

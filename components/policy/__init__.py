@@ -3,6 +3,8 @@
 - `policy` — load and save safetensors folders, render prompts
 - `tiny` — the model that is trained from scratch in the demo and in tests
 - `logprobs` — token log-probabilities and exact entropies
+- `head` — hidden states first and logits later, whatever the architecture does to them
+- `routing` — mixture of experts: which experts tokens take, and replaying it (R3)
 - `int8` — a quantised copy, for the engine
 - `mixing` — inputs that are mixtures of embeddings (N-GRPO)
 """

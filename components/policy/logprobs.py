@@ -47,9 +47,9 @@ def response_logprobs(
 ) -> TokenStats:
     """Score the last ``responses`` columns of ``input_ids`` ``[B, T]``, at the sampling temperature.
 
-    Logits exist for ``logits_at_once // V`` tokens at a time and are turned into log-probabilities in fp32; the backward
-    pass makes them again. A model that fits into one piece, and one whose logits cannot be had in pieces (see `head`),
-    is scored in one.
+    Logits are turned into log-probabilities in fp32. They exist for ``logits_at_once // V`` tokens at a time and are
+    made again in the backward pass; values are the same to the bit, and so are gradients but for the order in which the
+    output layer's are added up. What fits into one piece is one, and so is a model that cannot be cut (see `head`).
 
     Args:
         mask: ``[B, R]`` bool, the tokens that are wanted; the others get 0. None wants all.
@@ -95,7 +95,7 @@ def _in_pieces(
     if len(flat) <= size:
         parts = [score(hidden, flat)]
     else:
-        pieces = zip(hidden.split(size), flat.split(size), strict=True)
+        pieces = zip(torch.split(hidden, size), torch.split(flat, size), strict=True)
         parts = [checkpoint(score, *piece, use_reentrant=False, preserve_rng_state=False) for piece in pieces]
     logp, entropy = (torch.cat(values) for values in ([p.logp for p in parts], [p.entropy for p in parts]))
     if wanted is not None:
@@ -109,7 +109,8 @@ def distribution_stats(logits: Tensor, ids: Tensor, temperature: float, entropy_
     distribution = torch.log_softmax(logits, dim=-1)
     logp = distribution.gather(-1, ids[..., None]).squeeze(-1)
     with torch.set_grad_enabled(entropy_grad and torch.is_grad_enabled()):
-        entropy = -(distribution.exp() * distribution).sum(-1)
+        # 0 x -inf of an impossible token would be NaN; far above the clamp exp is 0 already.
+        entropy = -(distribution.exp() * distribution.clamp(min=-1e4)).sum(-1)
     return TokenStats(logp, entropy)
 
 

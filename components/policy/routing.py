@@ -1,8 +1,8 @@
 """Mixture of experts: which experts tokens take, and sending them where the sampler sent them (R3, 2510.11370).
 
-Sampler and learner round differently, so now and then a router's choice flips, and one flip moves a log-probability more
-than all rounding together. R3 records the sampler's choice and repeats it in the learner. Only the *choice* is repeated:
-the weights of the chosen experts still come from the learner's own router, which so keeps its gradient.
+Sampler and learner round differently, so now and then a router's choice flips, and one flip moves a log-probability
+more than all rounding together. R3 records the sampler's choice and repeats it in the learner. Only the *choice* is
+repeated: the weights of the chosen experts still come from the learner's own router, which so keeps its gradient.
 
 Routes are integers ``[..., layers, k]``, one set of k experts per token that was read and per layer that has experts;
 -1 means unknown, and such a token goes where its router sends it. A dense model has no routes, and every function here
@@ -66,7 +66,7 @@ class Router:
 
     def take(self, rows: int) -> Tensor:
         """What the routers chose in the last pass over ``rows`` rows, ``[rows, columns, layers, k]`` int16."""
-        chosen, self._chosen = self._chosen, []
+        chosen, self._chosen = self._chosen[-self._layers :], []
         return torch.stack([experts.view(rows, -1, experts.shape[-1]) for experts in chosen], 2).to(torch.int16)
 
     def agreement(self, responses: int) -> Tensor:
@@ -98,16 +98,16 @@ def routed(model: PreTrainedModel, routing: Routing | None) -> Iterator[Router |
     layers = routing.routes.shape[2]
     if layers != len(found):
         raise ValueError(f"routes of {layers} layers do not fit a model with experts in {len(found)}")
-    if routing.replay and getattr(model, "is_gradient_checkpointing", False):
+    if routing.replay and any(getattr(module, "gradient_checkpointing", False) for module in model.modules()):
         raise ValueError("routes cannot be replayed under gradient checkpointing: its second pass would route freely")
     with _hooked(found, Router(layers, routing)) as router:
         yield router
 
 
 @contextmanager
-def recorded(model: PreTrainedModel) -> Iterator[Router | None]:
-    """Watch the model's choices; None on a dense model."""
-    found = routers(model)
+def recorded(model: PreTrainedModel, wanted: bool = True) -> Iterator[Router | None]:
+    """Watch the model's choices; None on a dense model, or where they are not wanted."""
+    found = routers(model) if wanted else []
     if not found:
         yield None
         return
@@ -145,10 +145,11 @@ def weight_rule(logits: Tensor, weights: Tensor, experts: Tensor, name: str) -> 
     Raises:
         InputError: no rule does; this router weighs in a way of its own (groups, biases, sigmoids).
     """
-    tolerance = 4 * torch.finfo(weights.dtype).eps
+    tolerance = max(torch.finfo(weights.dtype).eps, 4 * torch.finfo(torch.float32).eps)
     with torch.no_grad():
         for rule in (share_of_chosen, share_of_all):
-            if torch.allclose(rule(logits, experts), weights.float(), rtol=0, atol=tolerance):
+            again = rule(logits, experts).to(weights.dtype)
+            if again.shape == weights.shape and torch.allclose(again, weights, rtol=0, atol=tolerance):
                 return rule
     raise InputError(
         f"routes cannot be replayed in {name}: its weights are not a softmax over experts",
@@ -157,19 +158,25 @@ def weight_rule(logits: Tensor, weights: Tensor, experts: Tensor, name: str) -> 
     )
 
 
-def pad_routes(routes: Sequence[Routes | None], prompts: Sequence[int], width: int, length: int) -> Tensor | None:
-    """Routes of B completions as ``[B, P + R, layers, k]`` int16, -1 where nothing is known; None where all are None.
+def joined(earlier: Routes | None, later: Routes | None) -> Routes | None:
+    """Routes over several turns: each token's are those of the first time that it was read."""
+    if earlier is None or later is None:
+        return later
+    return np.concatenate([earlier, later[len(earlier) :]])
+
+
+def pad_routes(routes: Sequence[Routes | None], prompts: Sequence[int], columns: int) -> Tensor | None:
+    """Routes of B completions as ``[B, T, layers, k]`` int16, -1 where nothing is known; None where all are None.
 
     Args:
-        routes: Of each completion ``[tokens, layers, k]``: of its prompt, then of the response tokens that were read on.
-        prompts: Length of each completion's prompt; it ends at column ``width``.
-        width: P, the padded width of the prompts.
-        length: R, the padded length of the responses.
+        routes: Of each completion ``[tokens, layers, k]``: of its prompt, then of the response tokens that were read.
+        prompts: Length of each completion's prompt. All end at the same column, the longest begins at the first.
+        columns: T.
     """
     known = [r for r in routes if r is not None]
     if not known:
         return None
-    padded = torch.full((len(routes), width + length, *known[0].shape[1:]), UNKNOWN, dtype=torch.int16)
+    padded, width = torch.full((len(routes), columns, *known[0].shape[1:]), UNKNOWN, dtype=torch.int16), max(prompts)
     for row, (own, prompt) in enumerate(zip(routes, prompts, strict=True)):
         if own is not None:
             start = width - prompt

@@ -1,12 +1,21 @@
-"""The smallest real policy: a Qwen3 with random weights and a byte-level BPE tokenizer that keeps digits apart."""
+"""The smallest real policies: a Qwen3 or Qwen3-MoE with random weights, and a tokenizer that keeps digits apart."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    Qwen3MoeConfig,
+    Qwen3MoeForCausalLM,
+)
 
 from components.config.policy import TinyModel
 
@@ -44,9 +53,9 @@ def build_tokenizer(texts: Iterable[str], vocab_size: int, max_positions: int) -
     )
 
 
-def build_model(settings: TinyModel, tokenizer: PreTrainedTokenizerBase, seed: int) -> Qwen3ForCausalLM:
-    """A randomly initialised Qwen3 (tied embeddings, fp32)."""
-    config = Qwen3Config(
+def build_model(settings: TinyModel, tokenizer: PreTrainedTokenizerBase, seed: int) -> PreTrainedModel:
+    """A randomly initialised Qwen3, or Qwen3-MoE where the settings have experts (tied embeddings, fp32)."""
+    shape: dict[str, Any] = dict(
         vocab_size=len(tokenizer),
         hidden_size=settings.hidden_size,
         intermediate_size=settings.intermediate_size,
@@ -62,4 +71,12 @@ def build_model(settings: TinyModel, tokenizer: PreTrainedTokenizerBase, seed: i
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Qwen3ForCausalLM(config).float()
+        if not settings.experts:
+            return Qwen3ForCausalLM(Qwen3Config(**shape)).float()
+        experts = dict(
+            num_experts=settings.experts,
+            num_experts_per_tok=settings.experts_per_token,
+            moe_intermediate_size=settings.intermediate_size,
+            norm_topk_prob=True,
+        )
+        return Qwen3MoeForCausalLM(Qwen3MoeConfig(**shape, **experts)).float()

@@ -32,7 +32,7 @@ VERIFIERS: dict[str, Callable[..., Verifier]] = {
     "nli": NliVerifier,
 }
 
-HANDLED_OUTSIDE = {"kind", "sandbox", "sha256"}
+HANDLED_OUTSIDE = {"kind", "sandbox", "sha256", "min_auc"}
 """Settings of a verifier's section that are not its own."""
 
 

@@ -5,6 +5,7 @@
 - `decoding` — one batch of it: what the model has read, what the rows have written
 - `precision` — the engine's own copy of the policy (`PRECISIONS`)
 - `mixing`, `neighbours` — N-GRPO: a gate, and mixtures of the likeliest token with its neighbours
+- `routes` — the experts that sampled tokens went to
 - `tools` — completions in turns, above any engine
 - `collect` — sample, score, and refill (dynamic sampling)
 

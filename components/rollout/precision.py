@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -21,4 +22,5 @@ PRECISIONS: dict[str, Callable[[Policy], Policy]] = {
     "policy": Policy.frozen_copy,
     "bfloat16": bfloat16_copy,
     "int8": int8_copy,
+    "int4": partial(int8_copy, bits=4),
 }

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from components.errors import InputError
 from components.policy import Policy
+from components.policy.routing import Routes, joined
 from components.rollout.base import Engine, Sampling
 from components.seeds import derive
 from components.tools import Tool
@@ -29,6 +30,7 @@ class Row:
     turn: int = 0
     calls: int = 0
     finish: FinishReason | None = None
+    routes: Routes | None = None
 
     @property
     def room(self) -> int:
@@ -105,6 +107,7 @@ class ToolLoop(Engine):
         for row, turn in zip(rows, turns, strict=True):
             whole = len(turn.token_ids) <= row.room
             row.write(turn.token_ids, turn.logprobs, sampled=True)
+            row.routes = joined(row.routes, turn.routes)
             if not whole or turn.finish_reason == "length":
                 continue
             if turn.finish_reason == "stop" or turn.token_ids[-1] in sampling.stop:
@@ -128,4 +131,5 @@ class ToolLoop(Engine):
         finish = row.finish or "length"
         text = self._policy.decode(ids if finish == "length" else ids[:-1])
         sampled = None if all(row.sampled) else tuple(row.sampled)
-        return Completion(ids, tuple(row.logprobs), finish, text, sampled=sampled)
+        routes = None if row.routes is None else row.routes[: len(row.prompt) + len(ids) - 1]
+        return Completion(ids, tuple(row.logprobs), finish, text, sampled=sampled, routes=routes)

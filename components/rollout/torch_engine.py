@@ -9,11 +9,13 @@ from torch import Tensor
 
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.policy import Policy
+from components.policy.routing import recorded
 from components.rollout.base import Engine, Sampling
 from components.rollout.decoding import Choice, Context, Writing
 from components.rollout.mixing import Marker, Mixer
 from components.rollout.neighbours import Neighbours
 from components.rollout.precision import PRECISIONS
+from components.rollout.routes import RouteLog
 from components.seeds import derive
 from components.types import Completion
 
@@ -23,7 +25,7 @@ class TorchEngine(Engine):
 
     def __init__(self, policy: Policy, settings: TorchEngineSettings) -> None:
         self._policy = PRECISIONS[settings.precision](policy)
-        self._rows = settings.batch_rows
+        self._rows, self._record_routes = settings.batch_rows, settings.record_routes
         self._neighbours: dict[int, Neighbours] = {}  # by number of candidates, of the present weights
 
     def load_weights(self, weights: dict[str, Tensor]) -> None:
@@ -38,15 +40,23 @@ class TorchEngine(Engine):
         for start in range(0, len(prompts), per_batch):
             batch = prompts[start : start + per_batch]
             mixer = self._mixer(sampling, len(batch) * sampling.n, derive(sampling.seed, "mixing", start))
-            completions = self._decode(batch, sampling, generator, mixer)
+            with recorded(self._policy.model, self._record_routes) as router:
+                routes = RouteLog(router, batch, sampling.n)
+                completions = self._decode(batch, sampling, generator, mixer, routes)
             groups += [tuple(completions[i : i + sampling.n]) for i in range(0, len(completions), sampling.n)]
         return groups
 
     def _decode(
-        self, prompts: Sequence[Sequence[int]], sampling: Sampling, generator: torch.Generator, mixer: Mixer | None
+        self,
+        prompts: Sequence[Sequence[int]],
+        sampling: Sampling,
+        generator: torch.Generator,
+        mixer: Mixer | None,
+        routes: RouteLog,
     ) -> list[Completion]:
         context = Context(self._policy, prompts)
         logits = context.read_prompts(sampling.n)
+        routes.note_prompts()
         writing = Writing(len(logits), sampling, self._policy.eos_id)
         while True:
             choice = Choice(*choose(logits, sampling.temperature, generator))
@@ -54,12 +64,13 @@ class TorchEngine(Engine):
                 choice = mixer.mix(logits, choice, writing)
             writing.add(choice)
             if writing.over:
-                return writing.completions(self._policy)
+                return routes.attached(writing.completions(self._policy))
             staying = writing.leave()
             if staying is not None:
                 context.keep(staying)
                 choice = choice.rows(staying)
             logits = context.read(choice)
+            routes.note_tokens(writing.rows)
 
     def _mixer(self, sampling: Sampling, rows: int, seed: int) -> Mixer | None:
         """What mixes the steps of one batch of ``rows``; None where the sampling does not ask for it."""

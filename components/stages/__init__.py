@@ -1,4 +1,4 @@
-"""The stages of the line, in order. Each module has ``run(settings, layout)`` and is imported only when it runs.
+"""The stages, in order. Each module has ``run(settings, layout)`` and is imported only when it runs.
 
 - `data` — make or read the prompts, validate them, split them
 - `sft` — the supervised checkpoint
@@ -8,11 +8,13 @@
 - `evaluate` — SFT checkpoint and trained policy on held-out prompts
 - `gate` — may a person be asked?
 - `report` — the page that person reads
+- `dpo` — beside the line: direct preference optimisation on the pairs that `train` stored
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 
 from components.config import Settings
 from components.layout import Layout
@@ -26,7 +28,15 @@ STAGES: dict[str, str] = {
     "evaluate": "components.stages.evaluate",
     "gate": "components.stages.gate",
     "report": "components.stages.report",
+    "dpo": "components.stages.dpo",
 }
+OPTIONAL: dict[str, Callable[[Settings], bool]] = {"dpo": lambda settings: settings.dpo.steps > 0}
+"""Stages beside the line, and whether the settings ask for them. Without that they leave empty outputs behind."""
+
+
+def wanted(settings: Settings) -> list[str]:
+    """The stages that a run with these settings consists of, in order."""
+    return [name for name in STAGES if name not in OPTIONAL or OPTIONAL[name](settings)]
 
 
 def run_stage(name: str, settings: Settings, layout: Layout) -> None:

@@ -125,7 +125,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """The start and the outcome on the prompts of stage `evaluate`, with the same seeds: all figures compare."""
     done = settings.dpo.steps
-    with Scorer(settings.reward) as scorer:
+    with Scorer(settings.reward, layout.consistency) as scorer:
         before = answer(settings, start, prompts, scorer, bar, done)
         after = answer(settings, layout.dpo_checkpoint, prompts, scorer, bar, done + len(prompts))
     seed = derive(settings.seed, "bootstrap")

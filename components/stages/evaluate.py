@@ -28,7 +28,7 @@ def run(settings: Settings, layout: Layout) -> None:
     """Write `out/evaluation.json` and greedy completions of both policies."""
     test = read_prompts(layout.split("test"))
     prompts = subset(test, settings.evaluation.prompts, derive(settings.seed, "test"))
-    with Scorer(settings.reward) as scorer, progress("evaluate", 2 * len(prompts)) as bar:
+    with Scorer(settings.reward, layout.consistency) as scorer, progress("evaluate", 2 * len(prompts)) as bar:
         before = answer(settings, layout.sft_checkpoint, prompts, scorer, bar, done=0)
         after = answer(settings, layout.train_checkpoint, prompts, scorer, bar, done=len(prompts))
     seed = derive(settings.seed, "bootstrap")

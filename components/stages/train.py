@@ -11,6 +11,7 @@ import pandas as pd
 
 from components.config import Settings
 from components.config.ppo import GaeAdvantage
+from components.config.reward import EmbeddedConsistency
 from components.data.prompts import read_prompts, subset
 from components.errors import NoCandidate
 from components.files import read_json, read_jsonl, sha256_tree, write_directory, write_json, write_jsonl, write_text
@@ -46,6 +47,8 @@ def run(settings: Settings, layout: Layout) -> None:
     reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
     engine = build_engine(policy, settings.rollout)
     inputs = {"train": layout.split("train"), "dev": layout.split("dev"), "sft": layout.sft_checkpoint}
+    if isinstance(settings.reward.consistency, EmbeddedConsistency):
+        inputs["consistency"] = layout.consistency
     depends_on = settings.model_dump(mode="json", include=DEPENDS_ON)
     critic = (
         Critic(policy, settings.learner.critic, settings.learner.micro_batch_tokens)
@@ -62,7 +65,7 @@ def run(settings: Settings, layout: Layout) -> None:
     )
     state.restore()
     with ExitStack() as stack:
-        scorer = stack.enter_context(Scorer(settings.reward))
+        scorer = stack.enter_context(Scorer(settings.reward, layout.consistency))
         bar = stack.enter_context(progress("train", settings.train.steps))
         collector = Collector(policy, engine, scorer, settings.rollout)
         held_out = HeldOut(collector, dev, settings.train.eval_samples)
@@ -103,11 +106,13 @@ def write_outputs(state: RunState, settings: Settings, layout: Layout, override:
     """The policy as training left it, the whole record, and the summary."""
     records = list(read_jsonl(state.log))
     verdicts = [verdict for row in records for verdict in row["notes"]["verdicts"]]
+    pairs = [pair for row in records for pair in row["notes"].pop("pairs")]
 
     def fill(directory: Path) -> None:
         state.learner.save_policy(directory / layout.train_checkpoint.name)
         write_jsonl(directory / layout.records.name, records)
         write_jsonl(directory / "verdicts.jsonl", verdicts)
+        write_jsonl(directory / layout.pairs.name, pairs)
 
     write_directory(layout.train, fill)
     write_text(layout.curves, curves(records))

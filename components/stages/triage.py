@@ -22,7 +22,7 @@ def run(settings: Settings, layout: Layout) -> None:
     limits = settings.triage
     policy = load_policy(layout.sft_checkpoint, settings.policy)
     prompts = subset(read_prompts(layout.split("train")), limits.prompts, derive(settings.seed, "triage"))
-    with Scorer(settings.reward) as scorer, progress("triage", len(prompts)) as bar:
+    with Scorer(settings.reward, layout.consistency) as scorer, progress("triage", len(prompts)) as bar:
         collector = Collector(policy, build_engine(policy, settings.rollout), scorer, settings.rollout)
         groups = []
         size = max(1, 1024 // limits.samples)

@@ -15,7 +15,7 @@ from components.config.ppo import GaeAdvantage
 from components.learner import Batch, Learner, batch_of_rows
 from components.learner.critic import Critic
 from components.objectives import ADVANTAGES, Rewards
-from components.objectives.advantages import rewards_of
+from components.objectives.advantages import cap, rewards_of
 from components.objectives.gae import credit
 from components.policy import Policy
 from components.training.redistribute import Row, redistribute
@@ -57,8 +57,7 @@ class Credit:
         advantages = ADVANTAGES[self.settings.advantage.kind](rewards, self.settings.advantage)
         signals: Signals = {}
         if (limit := self.settings.advantage_cap) is not None:
-            signals["advantage_capped"] = (advantages.abs() > limit)[rewards.scorable].float().mean().item()
-            advantages = advantages.clamp(-limit, limit)
+            advantages, signals["advantage_capped"] = cap(advantages, limit)
         per_token = advantages[batch.group, batch.member][:, None].expand(batch.response_mask.shape)
         if self.settings.redistribution is not None:
             factors, found = self._factors(batch, groups, advantages, self.settings.redistribution)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from components.config import Settings
+from components.dpo.pairs import pairs_of
 from components.health import step_signals, worst
 from components.learner import build_batch
 from components.rollout import Collector, Rollout
@@ -42,7 +43,9 @@ def train(
         verdicts = state.monitor.observe(record)
         if worst(verdicts) == "stop":
             state.stopped_by = next(verdict.rule for verdict in verdicts if verdict.level == "stop")
-        state.append(replace(record, notes={"verdicts": [verdict.to_dict() for verdict in verdicts]}))
+        pairs = pairs_of(rollout.sampled, step, seed, settings.train.keep_pairs)
+        notes = {"verdicts": [v.to_dict() for v in verdicts], "pairs": [pair.to_row() for pair in pairs]}
+        state.append(replace(record, notes=notes))
         if state.step % settings.train.checkpoint_every == 0 or state.stopped_by:
             state.checkpoint()
         on_step(record)

@@ -16,15 +16,12 @@ import torch
 from torch import Tensor
 
 from components.config.advantages import RredcotRedistribution
-from components.learner.batch import Batch
 from components.objectives.advantages.redistribution import segment_weights, telescope, value
-from components.policy.padding import pad
 from components.training.bank import Ids, Plan, Row, plans
 from components.types import Group
 
 Scorer = Callable[[Sequence[Row]], Tensor]
 """Rows -> log p(continuation | context) of each, ``[rows]`` nats."""
-ROWS_AT_ONCE = 1024
 
 
 class Redistribution(NamedTuple):
@@ -46,7 +43,7 @@ def redistribute(
     Args:
         groups: N groups of up to G completions.
         advantages: of each completion, ``[N, G]``; only the signs matter.
-        score: under the current policy, at the sampling temperature.
+        score: under the current policy, at the sampling temperature; called once a group, with the shortest rows first.
         decode: token ids to text.
         settings: strength, size of the bank, segments, separators.
     """
@@ -55,7 +52,8 @@ def redistribute(
     scored = moved = 0
     for n, group in enumerate(groups):
         wanted = plans(group, (advantages[n] != 0).tolist(), decode, width, settings)
-        rows = list(dict.fromkeys(ask.row for plan in wanted.values() for state in plan.states for ask in state))
+        asked = dict.fromkeys(ask.row for plan in wanted.values() for state in plan.states for ask in state)
+        rows = sorted(asked, key=lambda row: len(row[0]) + len(row[1]))  # like lengths together, to be padded less
         known = dict(zip(rows, score(rows).tolist(), strict=True)) if rows else {}
         for g, plan in wanted.items():
             found = token_weights(plan, known, advantages[n, g].item(), settings.strength)
@@ -74,22 +72,3 @@ def token_weights(plan: Plan, known: Mapping[Row, float], advantage: float, stre
     ends = torch.tensor([0, *plan.cut.ends])
     written = torch.tensor([0, *plan.cut.sampled]).cumsum(0)[ends].diff()
     return segment_weights(credit, written, advantage, strength).repeat_interleave(ends.diff())
-
-
-def batch_scorer(logprobs: Callable[[Batch], Tensor], pad_id: int) -> Scorer:
-    """A `Scorer` from what a learner offers, in batches of at most `ROWS_AT_ONCE` rows."""
-
-    def score(rows: Sequence[Row]) -> Tensor:
-        chunks = [rows[start : start + ROWS_AT_ONCE] for start in range(0, len(rows), ROWS_AT_ONCE)]
-        return torch.cat([_score(chunk, logprobs, pad_id) for chunk in chunks])
-
-    return score
-
-
-def _score(rows: Sequence[Row], logprobs: Callable[[Batch], Tensor], pad_id: int) -> Tensor:
-    padded = pad([context for context, _ in rows], [rest for _, rest in rows], pad_id)
-    number, nothing = torch.arange(len(rows)), torch.zeros(padded.response_mask.shape)
-    whole = Batch(padded.input_ids, padded.attention_mask, number, number, padded.response_mask, nothing)
-    batch = whole.rows(padded.attention_mask.sum(1).argsort(stable=True))  # like lengths together, as in training
-    found = torch.where(batch.response_mask, logprobs(batch), 0.0).double().sum(1)
-    return torch.zeros_like(found).index_copy(0, batch.group, found)

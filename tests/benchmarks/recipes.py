@@ -8,7 +8,6 @@ A measurement is one line of the output file; those that are there already are n
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 import time
@@ -19,10 +18,16 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from components.files import append_line, read_json, read_jsonl
+from components.config import Settings
+from components.data.prompts import read_prompts, subset
+from components.evaluation.summary import summarise
+from components.files import append_line, read_json, read_jsonl, write_json
 from components.layout import Layout
-from components.stages import run_stage
-from tests.recipes import RECIPES, base_of, prepare, train
+from components.progress import progress
+from components.rewards import Scorer
+from components.seeds import derive
+from components.stages.evaluate import answer
+from tests.recipes import RECIPES, base_of, prepare, recipe_settings, train
 
 Row = dict[str, Any]
 
@@ -69,7 +74,21 @@ def _changes(seed: int, steps: int) -> Row:
 
 
 def _prepare(work: Path, base: str, seed: int) -> Path:
-    return prepare(work / f"{Path(base).stem}-{seed}", base, {"seed": seed})
+    """A folder with everything before training, and the accuracy of its SFT checkpoint in `before.json`."""
+    folder = prepare(work / f"{Path(base).stem}-{seed}", base, {"seed": seed})
+    if not (folder / "before.json").exists():
+        settings = recipe_settings(folder, None, base, _changes(seed, 1))
+        write_json(folder / "before.json", accuracy(settings, Layout(folder), "sft_checkpoint"))
+    return folder
+
+
+def accuracy(settings: Settings, layout: Layout, checkpoint: str) -> Row:
+    """Sampled and greedy accuracy of one checkpoint on the same held-out prompts."""
+    prompts = subset(read_prompts(layout.split("test")), settings.evaluation.prompts, derive(settings.seed, "test"))
+    with Scorer(settings.reward) as scorer, progress("evaluate", len(prompts)) as bar:
+        answered = answer(settings, getattr(layout, checkpoint), prompts, scorer, bar, done=0)
+    figures = summarise([a.result() for a in answered], settings.evaluation.samples)
+    return {"pass_at_1": figures["pass_at_1"], "greedy": figures["greedy"]}
 
 
 def measure(work: Path, recipe: str, seed: int, steps: int) -> Row:
@@ -81,16 +100,16 @@ def measure(work: Path, recipe: str, seed: int, steps: int) -> Row:
     except Exception as error:  # one recipe that fails does not end the measurement of the others; the table says so
         return {"recipe": recipe, "seed": seed, "steps": steps, "failed": f"{type(error).__name__}: {error}"[:300]}
     seconds = time.perf_counter() - began
-    run_stage("evaluate", settings, layout)
-    return {"recipe": recipe, "seed": seed, "steps": steps, "seconds": seconds, **_figures(layout)}
-
-
-def _figures(layout: Layout) -> Row:
-    evaluation, signals = read_json(layout.evaluation), read_json(layout.train_metrics)["final"]
+    before, after = read_json(prepared / "before.json"), accuracy(settings, layout, "train_checkpoint")
+    signals = read_json(layout.train_metrics)["final"]
     return {
-        "before": evaluation["sft"]["pass_at_1"],
-        "after": evaluation["trained"]["pass_at_1"],
-        "greedy": evaluation["trained"]["greedy"],
+        "recipe": recipe,
+        "seed": seed,
+        "steps": steps,
+        "seconds": seconds,
+        "before": before["pass_at_1"],
+        "after": after["pass_at_1"],
+        "greedy": after["greedy"],
         "entropy": signals.get("entropy"),
         "clipped": signals.get("clip_low", 0.0) + signals.get("clip_high", 0.0),
     }

@@ -13,6 +13,7 @@ from trl_loss import trl_step
 
 from components.config.objective import ObjectiveSettings
 from components.config.ratios import ClipRatio
+from components.objectives import AGGREGATIONS
 
 TRLS_STD = {"std": "unbiased", "eps": 1e-4}
 PER_SEQUENCE = {"kind": "sequence_mean"}
@@ -102,6 +103,16 @@ def test_trl_bnpo_depends_on_the_micro_batch_split_and_ours_does_not():
     assert largest_difference(ours, split) < 1e-6
     assert largest_difference(ours, trl_step(case, loss_type="bnpo")) < 1e-6
     assert largest_difference(ours, trl_step(case, loss_type="bnpo", micro_batches=4)) > 1e-3
+
+
+def test_trl_divides_every_update_on_a_batch_by_the_mean_number_of_tokens_and_ours_by_its_own():
+    case = random_case(0)
+    theirs, whole = trl_step(case, updates=2), our_step(case, settings())
+    assert torch.allclose(theirs.gradient, 2 * whole.gradient, atol=1e-7)
+    first = case.mask[:6]
+    assert 2 * first.sum() / case.mask.sum() == near(1.0625)  # what the weights of TRL's update would add up to
+    weights = AGGREGATIONS["token_mean"](first, torch.zeros(6), settings().aggregation)
+    assert weights.sum().item() == near(1)
 
 
 @pytest.mark.parametrize(

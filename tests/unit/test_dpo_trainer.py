@@ -97,7 +97,7 @@ def test_nothing_to_measure_is_no_figure():
 # Batches
 
 
-@pytest.mark.parametrize("tokens", [64, 150, 300])
+@pytest.mark.parametrize("tokens", [1, 64, 150])
 def test_any_split_into_micro_batches_gives_the_same_update(tokens):
     whole, split = policy(), policy()
     (expected,) = run(trainer(whole, warmup=0), 0)
@@ -109,7 +109,7 @@ def test_any_split_into_micro_batches_gives_the_same_update(tokens):
 def test_the_splits_of_that_test_are_different_ones():
     micro = policy()
     batch = pairs(micro)
-    counts = [len(list(micro_batches(batch, tokens))) for tokens in (64, 150, 300, 4096)]
+    counts = [len(list(micro_batches(batch, tokens))) for tokens in (1, 64, 150, 4096)]
     assert counts == sorted(set(counts), reverse=True)
     assert counts[-1] == 1
 

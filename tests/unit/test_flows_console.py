@@ -11,8 +11,9 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
+from components.config import Settings
 from components.progress import PROGRESS_VARIABLE, progress
-from components.stages import STAGES
+from components.stages import STAGES, wanted
 from flows import console as module
 from flows.board import Board, Tail
 from flows.console import Display, clock, draw
@@ -33,13 +34,13 @@ def text_of(board: Board) -> str:
 
 
 def test_a_new_board_waits_for_every_stage() -> None:
-    board = Board()
+    board = Board.of(STAGES)
     assert [view.state for view in board.stages.values()] == ["waiting"] * len(STAGES)
     assert board.running is None
 
 
 def test_the_running_stage_shows_how_far_it_is_and_its_last_note() -> None:
-    board = Board()
+    board = Board.of(STAGES)
     for event in (
         RUNNING,
         {"stage": "train", "done": 3, "total": 9, "note": "acc 0.41"},
@@ -52,7 +53,7 @@ def test_the_running_stage_shows_how_far_it_is_and_its_last_note() -> None:
 
 
 def test_a_stage_that_ended_keeps_its_state_and_time() -> None:
-    board = Board()
+    board = Board.of(STAGES)
     board.apply(RUNNING)
     board.apply({"stage": "train", "state": "cached", "seconds": 67.4})
     assert board.running is None
@@ -61,7 +62,7 @@ def test_a_stage_that_ended_keeps_its_state_and_time() -> None:
 
 
 def test_a_stage_that_runs_again_starts_from_nothing() -> None:
-    board = Board()
+    board = Board.of(STAGES)
     for event in (RUNNING, {"stage": "train", "done": 9, "total": 9, "note": "old"}, RUNNING):
         board.apply(event)
     assert board.running is not None
@@ -92,7 +93,7 @@ def test_half_a_line_of_a_killed_stage_does_not_end_the_display(tmp_path: Path) 
 def test_a_stage_and_the_display_understand_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "progress.jsonl"
     monkeypatch.setenv(PROGRESS_VARIABLE, str(path))
-    board = Board()
+    board = Board.of(STAGES)
     board.apply(RUNNING)
     with progress("train", 5) as bar:
         bar.advance(2, "acc 0.5")
@@ -106,7 +107,7 @@ def show(tmp_path: Path, *events: dict[str, Any], terminal: bool) -> str:
     path = tmp_path / "progress.jsonl"
     output = io.StringIO()
     console = Console(file=output, width=100, force_terminal=terminal)
-    with Display(cast(Workspace, SimpleNamespace(progress=path)), console):
+    with Display(cast(Workspace, SimpleNamespace(progress=path, settings=Settings())), console):
         add(path, *events)
     return output.getvalue()
 
@@ -132,7 +133,8 @@ def test_without_a_terminal_a_long_stage_says_now_and_then_how_it_goes(
 
 def test_on_a_terminal_the_whole_board_is_drawn(tmp_path: Path) -> None:
     shown = show(tmp_path, RUNNING, {"stage": "train", "done": 3, "total": 9, "note": "acc 0.41"}, terminal=True)
-    assert all(stage in shown for stage in STAGES)
+    assert all(stage in shown for stage in wanted(Settings()))
+    assert "dpo" not in shown
     assert "acc 0.41" in shown
 
 

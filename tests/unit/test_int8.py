@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from factories import gpt2, policy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -57,11 +57,18 @@ def test_worked_rows_and_their_scale(values, scale, integers):
     assert found.dtype == torch.int8
 
 
-@given(st.lists(st.floats(-1e4, 1e4, width=32), min_size=1, max_size=9))
-def test_rounding_is_off_by_half_a_step_at_the_most(values):
+@settings(deadline=None)
+@given(bits=st.sampled_from([4, 8]), values=st.lists(st.floats(-1e4, 1e4, width=32), min_size=1, max_size=9))
+def test_rounding_is_off_by_half_a_step_at_the_most(bits, values):
     row = torch.tensor([values])
-    integers, scale = quantise(row)
+    integers, scale = quantise(row, bits)
+    assert integers.abs().max() <= {4: 7, 8: 127}[bits]
     assert ((scale * integers - row).abs() <= scale * 0.5001).all()
+
+
+def test_four_bits_have_fifteen_steps():
+    integers, scale = quantise(torch.tensor([[7.0, 3.4, -0.6, 0.4]]), 4)
+    assert (integers.tolist(), scale.item()) == ([[7, 3, -1, 0]], 1.0)
 
 
 def test_every_row_has_a_scale_of_its_own_so_that_a_large_one_does_not_drown_a_small_one():
@@ -130,13 +137,13 @@ def test_a_model_without_linear_layers_is_refused_instead_of_sampled_from_as_it_
 # The engine
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["bfloat16", "int8", "int4"])
 def test_an_engine_samples_the_same_again(precision):
     one, again = (engine(policy(), precision).generate(PROMPTS, SAMPLING) for _ in range(2))
     assert one == again
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["bfloat16", "int8", "int4"])
 def test_after_a_sync_an_engine_equals_a_new_one_of_the_new_weights(precision):
     synced = engine(policy(), precision)
     before = synced.generate(PROMPTS, SAMPLING)
@@ -174,7 +181,8 @@ def gaps(sampler: Policy, precision: str, scored_by: Policy) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("precision", "least", "most"), [("policy", 0, 1e-5), ("bfloat16", 1e-3, 0.1), ("int8", 1e-3, 0.1)]
+    ("precision", "least", "most"),
+    [("policy", 0, 1e-5), ("bfloat16", 1e-3, 0.1), ("int8", 1e-3, 0.1), ("int4", 0.03, 1)],
 )
 def test_the_gap_to_the_policy_grows_with_the_rounding_and_stays_small(precision, least, most):
     assert least <= gaps(policy(), precision, policy()).abs().mean() < most

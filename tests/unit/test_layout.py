@@ -25,6 +25,7 @@ OUTPUTS: dict[str, set[Path]] = {
     "evaluate": {LAYOUT.evaluation, LAYOUT.samples},
     "gate": {LAYOUT.gate},
     "report": {LAYOUT.report},
+    "dpo": {LAYOUT.dpo, LAYOUT.dpo_metrics},
 }
 WITHOUT_EFFECT = ("config", "errors", "layout", "progress", "stages", "__init__")
 """Code that cannot change a byte of an output, see the head of dvc.yaml. Of `stages` only the package itself."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
 from factories import Judge, gpt2, parity, policy, prefer, prompts, settings
 from hypothesis import given
+from hypothesis import settings as configured
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -51,10 +53,15 @@ def talkative() -> Policy:
     return prefer(micro, micro.eos_id, 6.0)
 
 
+@cache
+def tokenizer():
+    return policy().tokenizer
+
+
 # Neighbours
 
 
-TABLE = torch.tensor([[1.0, 0.0], [5.0, 0.5], [0.0, 1.0], [-1.0, 0.1], [0.6, 0.8], [1.0, 0.0]])
+TABLE = torch.tensor([[1.0, 0.0], [5.0, 0.5], [0.0, 1.0], [-1.0, 0.2], [0.6, 0.8], [1.0, 0.0]])
 
 
 @pytest.mark.parametrize(
@@ -88,7 +95,7 @@ def mixed(
     """What becomes of the choice of token 2 in every row of ``logits``."""
     count = len(logits)
     writing = Writing(count, sampling(None, n=1), eos=99)
-    marker = Marker(None, policy().tokenizer, count)
+    marker = Marker(None, tokenizer(), count)
     mixer = Mixer(Mixing(prob=prob, neighbours=k), temperature, Neighbours(TABLE, k), marker, seed=0)
     return mixer.mix(logits, Choice(torch.full((count,), 2), torch.zeros(count)), writing)
 
@@ -103,6 +110,7 @@ def test_worked_weights_of_an_anchor_of_logit_two_and_a_neighbour_of_logit_zero(
     assert found.logp[0].item() == pytest.approx(torch.log_softmax(logits / temperature, -1)[0, 0].item())
 
 
+@configured(deadline=None)
 @given(st.lists(st.floats(-20, 20, width=32), min_size=6, max_size=6), st.integers(1, 6), st.floats(0.1, 10))
 def test_weights_are_a_distribution_so_that_a_mixture_lies_between_its_embeddings(logits, k, temperature):
     found = mixed(torch.tensor([logits]), k, temperature=temperature)
@@ -219,9 +227,7 @@ def test_the_same_seed_mixes_the_same_and_another_seed_otherwise():
 def test_neighbours_are_those_of_the_weights_loaded_last():
     tested, other = engine(policy()), policy()
     with torch.no_grad():
-        other.model.get_input_embeddings().weight.copy_(
-            torch.randn(272, 32, generator=torch.Generator().manual_seed(1))
-        )
+        other.model.get_input_embeddings().weight.normal_(generator=torch.Generator().manual_seed(1))
     before = tested.generate(PROMPTS, sampling(Mixing(prob=0.5)))
     tested.load_weights(other.weights())
     after = tested.generate(PROMPTS, sampling(Mixing(prob=0.5)))
@@ -270,7 +276,7 @@ def test_a_mixture_changes_no_probability_before_the_token_after_it():
 
 
 def encoded(text: str) -> list[int]:
-    return policy().tokenizer.encode(text, add_special_tokens=False)
+    return tokenizer().encode(text, add_special_tokens=False)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +289,7 @@ def encoded(text: str) -> list[int]:
     ],
 )
 def test_a_row_has_passed_the_marker_from_its_last_token_on(marker, before, marked, after):
-    tested, ids = Marker(marker, policy().tokenizer, 2), encoded(before + marked + after)
+    tested, ids = Marker(marker, tokenizer(), 2), encoded(before + marked + after)
     writing = Writing(2, sampling(None, n=2, tokens=len(ids) + 1), eos=99)
     seen = []
     for token in ids:

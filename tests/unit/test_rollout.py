@@ -151,6 +151,30 @@ def test_an_end_token_in_the_last_place_is_a_stop_and_none_is_a_cut():
     assert (cut.finish_reason, len(cut.token_ids)) == ("length", 1)
 
 
+@pytest.mark.parametrize("stop", [lambda ids: (ids[4],), lambda ids: frozenset({ids[4], 271})])
+def test_a_completion_also_ends_at_the_first_of_the_tokens_it_is_told_to_stop_at(stop):
+    micro = talkative(-50.0)
+    ((plain,),) = engine(micro).generate(PROMPTS[:1], sampling(n=1, temperature=0.0))
+    asked = replace(sampling(n=1, temperature=0.0), stop=stop(plain.token_ids))
+    ((stopped,),) = engine(micro).generate(PROMPTS[:1], asked)
+    written = plain.token_ids[: plain.token_ids.index(plain.token_ids[4]) + 1]
+    assert (stopped.token_ids, stopped.finish_reason) == (written, "stop_token")
+    assert stopped.logprobs == plain.logprobs[: len(written)]
+    assert stopped.text == micro.decode(written[:-1])
+
+
+def test_rows_stop_at_different_places_and_the_end_token_stays_an_end():
+    micro = talkative(4.0)
+    stop = frozenset(range(30, 60)) | {micro.eos_id}
+    found = [c for row in engine(micro).generate(PROMPTS, replace(sampling(n=32), stop=stop)) for c in row]
+    assert {c.finish_reason for c in found} == {"stop", "stop_token", "length"}
+    for completion in found:
+        *before, last = completion.token_ids
+        assert not stop & set(before)
+        reason = "stop" if last == micro.eos_id else "stop_token" if last in stop else "length"
+        assert completion.finish_reason == reason
+
+
 def test_decoding_ends_when_every_row_has_ended():
     micro = talkative(50.0)
     calls = count_calls(tested := engine(micro))

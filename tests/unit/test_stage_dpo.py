@@ -28,7 +28,7 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "Scorer", lambda _: Judge(parity))
+    monkeypatch.setattr(stage, "Scorer", lambda *_: Judge(parity))
 
 
 def chosen_settings(**changes: Any) -> Settings:
@@ -63,7 +63,7 @@ def outputs(layout: Layout) -> dict[str, str]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """An uninterrupted run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage, "Scorer", lambda _: Judge(parity))
+        patch.setattr(stage, "Scorer", lambda *_: Judge(parity))
         return run(tmp_path_factory.mktemp("finished"))
 
 

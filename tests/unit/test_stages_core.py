@@ -29,7 +29,7 @@ PLAIN = merge(MICRO, {"schedule": {"kind": "uniform"}})
 @pytest.fixture
 def judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
     for stage in (triage, evaluate, train_stage):
-        monkeypatch.setattr(stage, "Scorer", lambda _: Judge(parity))
+        monkeypatch.setattr(stage, "Scorer", lambda *_: Judge(parity))
 
 
 # SFT
@@ -149,7 +149,7 @@ def test_triage_measures_the_checkpoint_and_accepts_it(tmp_path):
 
 
 def test_a_refusal_of_triage_is_written_and_raises_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(triage, "Scorer", lambda _: Judge(lambda _: 0.0))
+    monkeypatch.setattr(triage, "Scorer", lambda *_: Judge(lambda _: 0.0))
     layout = workspace(tmp_path)
     triage.run(settings(), layout)
     figures = read_json(layout.triage)

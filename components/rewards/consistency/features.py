@@ -138,8 +138,8 @@ def follows(case: Case) -> float:
 FEATURES: dict[str, Callable[[Case], float]] = {
     feature.__name__: feature
     for feature in (
-        last_result, any_result, assembled, assembled_from_all, compared, true_equations, equations_per_digit, last_number,
-        mentioned, in_question, numbers_used, digits_used, words_used, follows,
+        last_result, any_result, assembled, assembled_from_all, compared, true_equations, equations_per_digit,
+        last_number, mentioned, in_question, numbers_used, digits_used, words_used, follows,
     )
 }  # fmt: skip
 

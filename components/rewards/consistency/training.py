@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from components.config.reward import EmbeddedConsistency
 from components.errors import InputError
 from components.rewards.consistency.embedded import EmbeddedVerifier, Weights
 from components.rewards.consistency.features import FEATURES, features
@@ -51,7 +52,7 @@ class Pair:
         return self.kind == "own"
 
 
-def train(prompts: Sequence[Prompt], marker: str, seed: int) -> tuple[Weights, dict[str, Any]]:
+def train(prompts: Sequence[Prompt], settings: EmbeddedConsistency, seed: int) -> tuple[Weights, dict[str, Any]]:
     """Weights, and what they are worth on solutions that were held out.
 
     Returns:
@@ -59,22 +60,30 @@ def train(prompts: Sequence[Prompt], marker: str, seed: int) -> tuple[Weights, d
         ``means``, the mean P(consistent) of each kind of pair (see `pairs`).
 
     Raises:
-        InputError: too few solutions have thinking, marker and answer.
+        InputError: too few solutions have thinking, marker and answer, or nothing can be learned from them.
     """
-    solutions = _chosen(prompts, marker, seed)
+    solutions = _chosen(prompts, settings.marker, seed)
     cut = round(len(solutions) * HELD_OUT)
     held_out, seen = (
         list(chain.from_iterable(pairs(part, derive(seed, "consistency", name))))
         for name, part in (("held out", solutions[:cut]), ("seen", solutions[cut:]))
     )
     weights = _fit(seen)
-    verifier = EmbeddedVerifier(marker, weights.model_dump())
+    verifier = EmbeddedVerifier(settings.marker, weights.model_dump())
     judged = [(pair, verifier.probability(pair.question, pair.thinking, pair.answer)) for pair in held_out]
     kinds = dict.fromkeys(pair.kind for pair in held_out)
+    auc = float(roc_auc_score([pair.consistent for pair, _ in judged], [p for _, p in judged]))
+    if auc < settings.min_auc:
+        raise InputError(
+            f"the consistency classifier hardly tells what belongs together (AUC {auc:.2f} on held-out solutions, "
+            f"reward.consistency.min_auc is {settings.min_auc:g}); as a reward it would be noise",
+            where="reward.consistency",
+            how="use it for work with numbers and equations, or a classifier of kind nli",
+        )
     return weights, {
         "solutions": len(solutions),
         "accuracy": fmean((p > 0.5) == pair.consistent for pair, p in judged),
-        "auc": float(roc_auc_score([pair.consistent for pair, _ in judged], [p for _, p in judged])),
+        "auc": auc,
         "means": {kind: round(fmean(p for pair, p in judged if pair.kind == kind), DECIMALS) for kind in kinds},
     }
 

@@ -17,6 +17,7 @@ def run(settings: Settings, layout: Layout) -> None:
     def fill(folder: Path) -> None:
         checkpoint(folder / "checkpoint", settings.learner.lr)
         write_jsonl(folder / "records.jsonl", [])
+        write_jsonl(folder / "pairs.jsonl", [])
         write_jsonl(folder / "verdicts.jsonl", [{"rule": "entropy_low", "level": "warn", "step": 3}])
 
     work("train", layout, settings.train.steps, lambda done: f"acc {done / settings.train.steps:.2f}")
