@@ -9,9 +9,19 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from components.files import dump_json, read_json, sha256_bytes, sha256_file, sha256_path, write_directory, write_json
+from components.files import (
+    append_line,
+    dump_json,
+    keep_rows,
+    read_json,
+    sha256_bytes,
+    sha256_file,
+    sha256_path,
+    write_directory,
+    write_json,
+)
 
 KEEP = 2
 """Checkpoints kept: the newest, and one to fall back to."""
@@ -41,6 +51,42 @@ class ResumeState:
         write_directory(self.directory / f"step-{step:06d}", fill)
         for path in sorted(self.directory.glob("step-*"))[:-KEEP]:
             shutil.rmtree(path)
+
+
+class Resumable(Protocol):
+    """A trainer that can stop between two steps: each step is a function of its number and of what was saved."""
+
+    def step(self, step: int) -> dict[str, float]:
+        """One update; ``step`` counts from 0."""
+
+    def save(self, directory: Path) -> None:
+        """Write everything that a step changes into an empty folder."""
+
+    def load(self, directory: Path) -> None:
+        """Continue exactly where `save` was called."""
+
+
+def run_steps(
+    trainer: Resumable, resume: ResumeState, steps: int, checkpoint_every: int, on_row: Callable[[dict[str, Any]], None]
+) -> list[dict[str, Any]]:
+    """All steps, or those after the newest checkpoint; returns the log, one row a step.
+
+    A killed stage repeats at most ``checkpoint_every`` steps, to the same bytes; log lines after its newest checkpoint
+    are cut off.
+    """
+    log_path, start = resume.directory / "log.jsonl", 0
+    if latest := resume.latest():
+        start, folder = latest
+        trainer.load(folder)
+    log = keep_rows(log_path, start)
+    for step in range(start, steps):
+        row = {"step": step, **trainer.step(step)}
+        log.append(row)
+        append_line(log_path, row)
+        on_row(row)
+        if (step + 1) % checkpoint_every == 0 or step + 1 == steps:
+            resume.save(step + 1, trainer.save)
+    return log
 
 
 def identity(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> dict[str, Any]:

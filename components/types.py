@@ -40,7 +40,8 @@ class Mix:
     """A step of N-GRPO (2606.10768): what was fed on after the token at ``position`` of the response.
 
     The next input was the sum of the ``token_ids``' embeddings with these ``weights``, which add up to 1; the first id
-    is the anchor, the token that stands in the text.
+    is the anchor, the token that stands in the text. It is the likeliest one and was not drawn, so a correction for the
+    sampler's probabilities leaves it out.
     """
 
     position: int

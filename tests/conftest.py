@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("evenkeel", deadline=None)  # how busy the machine is, is no property of the code
+settings.load_profile("evenkeel")
 
 # Before anything imports torch.
 os.environ.update(

@@ -1,6 +1,7 @@
 """Typed settings. Importable without torch.
 
-- `settings` — the root `Settings` and the combinations it refuses
+- `settings` — the root `Settings`
+- `combinations` — what it refuses, and why
 - `data`, `policy`, `training`, `judgement` — the sections, in the order of the pipeline
 - `load` — YAML, `extends`, `--set`, input digests, and the resolved file
 """

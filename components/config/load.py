@@ -158,6 +158,8 @@ def _say(error: Any) -> str:
     key = ".".join(str(part) for part in error["loc"]) or "combination"
     if error["type"] == "extra_forbidden":
         return f"{key}: unknown setting"
+    if error["type"] == "union_tag_not_found":
+        return f"{key}: name its `kind`"
     shown = "" if isinstance(error.get("input"), (dict, list)) else f" (got {error.get('input')!r})"
     return f"{key}: {error['msg'].removeprefix('Value error, ')}{shown if key != 'combination' else ''}"
 

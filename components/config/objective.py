@@ -24,6 +24,7 @@ class FixedAggregation(Section):
 
     kind: Literal["fixed"]
     tokens: int = Field(ge=1, description="The constant: the generation budget, rollout.max_new_tokens.")
+    allow_std: bool = Field(False, description="Beside advantages divided by the group's std, which is not Dr. GRPO.")
 
 
 Aggregation = Annotated[MeanAggregation | FixedAggregation, Field(discriminator="kind")]

@@ -34,6 +34,14 @@ class GspoRatio(Section):
     high: float = Field(4e-4, ge=0)
 
 
+class LuspoRatio(Section):
+    """GSPO whose sequences weigh as much as they have tokens, so that long answers are not held back (2602.05261)."""
+
+    kind: Literal["luspo"]
+    low: float = Field(2e-3, ge=0, lt=1)
+    high: float = Field(2.5e-3, ge=0)
+
+
 class GmpoRatio(Section):
     """Geometric mean of token ratios that are clipped one by one, in log space (2507.20673)."""
 
@@ -79,7 +87,41 @@ class DppoKlRatio(DppoRatio):
     delta: float = Field(0.05, gt=0, description="Largest KL, in nats.")
 
 
+class VespoRatio(Section):
+    """The sequence's importance weight W as W^k e^(lambda (1 - W)), each by the advantage's sign (2602.10693)."""
+
+    kind: Literal["vespo"]
+    k_positive: float = Field(2.0, gt=0)
+    lambda_positive: float = Field(3.0, gt=0)
+    k_negative: float = Field(3.0, gt=0)
+    lambda_negative: float = Field(2.0, gt=0)
+
+
+class ToprRatio(Section):
+    """No importance weight where A > 0, a truncated one where A < 0 (2503.14286)."""
+
+    kind: Literal["topr"]
+    cap: float = Field(1.0, gt=0, description="Largest weight of a token with A < 0.")
+
+
+class DroRatio(Section):
+    """A quadratic price on the log-ratio in place of a clip (2405.19107)."""
+
+    kind: Literal["dro"]
+    beta: float = Field(1.0, gt=0, description="The price; a token of advantage A comes to rest at A / beta nats.")
+
+
 Ratio = Annotated[
-    ClipRatio | GspoRatio | GmpoRatio | CispoRatio | SapoRatio | DppoTvRatio | DppoKlRatio,
+    ClipRatio
+    | GspoRatio
+    | LuspoRatio
+    | GmpoRatio
+    | CispoRatio
+    | SapoRatio
+    | DppoTvRatio
+    | DppoKlRatio
+    | VespoRatio
+    | ToprRatio
+    | DroRatio,
     Field(discriminator="kind"),
 ]

@@ -1,10 +1,11 @@
-"""The root of the configuration, and the combinations that make no sense."""
+"""The root of the configuration."""
 
 from __future__ import annotations
 
 from pydantic import Field, model_validator
 
 from components.config.base import Section
+from components.config.combinations import problems
 from components.config.data import DataSettings
 from components.config.dpo import DpoSettings
 from components.config.judgement import (
@@ -15,10 +16,10 @@ from components.config.judgement import (
     RegistrySettings,
 )
 from components.config.objective import ObjectiveSettings
-from components.config.policy import PolicySettings, SftSettings, TinyModel, TriageSettings
+from components.config.policy import PolicySettings, SftSettings, TriageSettings
 from components.config.reward import RewardSettings
 from components.config.rollout import RolloutSettings
-from components.config.scheduling import AdsSchedule, ClustersSettings, Schedule, UniformSchedule
+from components.config.scheduling import ClustersSettings, Schedule, UniformSchedule
 from components.config.training import LearnerSettings, TrainSettings
 
 
@@ -53,52 +54,6 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _refuse_degenerate_combinations(self) -> Settings:
-        if problems := _problems(self):
-            raise ValueError("; ".join(problems))
+        if found := problems(self):
+            raise ValueError("; ".join(found))
         return self
-
-
-def _problems(s: Settings) -> list[str]:
-    """Every combination that would run and teach nothing, or something else than its name says."""
-    found = []
-    if s.rollout.group_size < 2:
-        found.append(
-            "rollout.group_size 1 with the group baseline of objective.advantage gives only zeros; use 2 or more"
-        )
-    if isinstance(s.schedule, AdsSchedule) and s.schedule.active * s.schedule.window != s.train.prompts_per_step:
-        found.append(
-            f"schedule.active x schedule.window ({s.schedule.active} x {s.schedule.window}) "
-            f"must equal train.prompts_per_step ({s.train.prompts_per_step})"
-        )
-    if isinstance(s.schedule, AdsSchedule) and s.schedule.active > s.clusters.k:
-        found.append(f"schedule.active ({s.schedule.active}) cannot exceed clusters.k ({s.clusters.k})")
-    if isinstance(s.schedule, AdsSchedule) and s.schedule.alpha == 1 and s.schedule.min_prob == 0:
-        found.append(
-            "schedule.alpha 1 with schedule.min_prob 0 never draws a cluster again once nothing in it was right; "
-            "lower the one or raise the other"
-        )
-    if s.triage.samples < s.rollout.group_size:
-        found.append(
-            f"triage.samples ({s.triage.samples}) must be at least rollout.group_size ({s.rollout.group_size}): "
-            "zero-variance groups are counted at the size that training uses"
-        )
-    if s.learner.updates_per_step > s.train.prompts_per_step:
-        found.append("learner.updates_per_step cannot exceed train.prompts_per_step: an update needs a group")
-    if getattr(s.objective.advantage, "std", "") == "none" and s.objective.aggregation.kind == "sequence_mean":
-        found.append(
-            "objective.advantage.std none removes a difficulty bias that aggregation sequence_mean's length bias "
-            "replaces (2503.20783); use token_mean"
-        )
-    if s.dpo.steps and s.dpo.pairs is None and s.train.keep_pairs == 0:
-        found.append("dpo.steps without pairs: raise train.keep_pairs, or name a file under dpo.pairs")
-    overlong = s.reward.soft_overlong
-    if overlong and overlong.limit > s.rollout.max_new_tokens:
-        found.append(
-            f"reward.soft_overlong.limit ({overlong.limit}) is beyond rollout.max_new_tokens "
-            f"({s.rollout.max_new_tokens}): the penalty could never reach -1"
-        )
-    if isinstance(s.policy.model, TinyModel) and s.sft.steps == 0:
-        found.append("sft.steps 0 with policy.model.kind tiny would train a model with random weights by RL")
-    if isinstance(s.policy.model, TinyModel) and s.data.splits.sft == 0:
-        found.append("data.splits.sft 0 with policy.model.kind tiny leaves nothing to learn the tokenizer from")
-    return found

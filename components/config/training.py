@@ -32,7 +32,9 @@ class LearnerSettings(Section):
     )
     critic: CriticSettings = Field(CriticSettings(), description="Used by objective.advantage.kind gae only.")
     routing_replay: bool = Field(
-        False, description="R3 (2510.11370): the learner sends tokens to the experts that the sampler chose."
+        False,
+        description="R3 (2510.11370): the learner sends tokens to the experts that the sampler chose. A dense policy "
+        "has none, and nothing changes.",
     )
 
 

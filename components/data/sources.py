@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from components.config.data import FileSource, GeneratedSource
+from components.config.data import FileSource, Generated
 from components.config.load import check_digest
 from components.data.candidates import Candidate, RowReader, missing_columns
 from components.errors import InputError
@@ -14,7 +14,7 @@ from components.tasks import TASKS
 BATCH_ROWS = 4096
 
 
-def generated(source: GeneratedSource, seed: int) -> Iterator[Candidate]:
+def generated(source: Generated, seed: int) -> Iterator[Candidate]:
     """Problems of a task package."""
     for prompt in TASKS[source.task](source, seed):
         yield Candidate(prompt, {"question": prompt.text, "answer": prompt.solution}, None)

@@ -11,6 +11,9 @@ from components.errors import InputError
 from components.files import read_numbered_jsonl
 from components.policy import Policy
 from components.seeds import derive
+from components.sft.trainer import encode
+from components.tools import Tool
+from components.types import Prompt
 
 TEXTS = ("prompt", "chosen", "rejected")
 
@@ -31,18 +34,25 @@ def read_pairs(path: Path) -> list[Pair]:
     return pairs
 
 
-def import_pairs(path: Path, policy: Policy) -> list[Pair]:
-    """Pairs from a file of texts. Prompts are rendered and answers tokenised as they are for supervised training.
+def import_pairs(path: Path, policy: Policy, tool: Tool | None = None) -> list[Pair]:
+    """Pairs from a file of texts, tokenised as demonstrations are: what a ``tool`` would write is nobody's merit.
 
     Raises:
         InputError: the file is missing, or a line lacks one of the three texts or says nothing (its number is named).
     """
     pairs = []
     for number, row in read_numbered_jsonl(path):
-        prompt, chosen, rejected = _texts(row, f"{path}:{number}")
-        answers = [Answer(text, policy.encode_answer(text)) for text in (chosen, rejected)]
-        pairs.append(Pair(f"line {number}", -1, prompt, policy.encode_prompt(prompt), *answers))
+        prompt, *texts = _texts(row, f"{path}:{number}")
+        chosen, rejected = (_answer(policy, text, tool) for text in texts)
+        pairs.append(Pair(f"line {number}", -1, prompt, policy.encode_prompt(prompt), chosen, rejected))
     return pairs
+
+
+def _answer(policy: Policy, text: str, tool: Tool | None) -> Answer:
+    if tool is None:
+        return Answer(text, policy.encode_answer(text))
+    row = encode(policy, Prompt(id="", text="", answer="", solution="", demonstration=text), tool)
+    return Answer(text, row.answer, row.learned)
 
 
 def _texts(row: Mapping[str, Any], where: str) -> list[str]:

@@ -73,7 +73,7 @@ class DpoTrainer:
 
         def score(policy: Policy) -> Tensor:
             ids, attention = padded.input_ids, padded.attention_mask
-            return response_logprobs(policy.model, ids, attention, mask.shape[1], temperature=1.0).logp
+            return response_logprobs(policy.model, ids, attention, mask.shape[1], temperature=1.0, mask=mask).logp
 
         with torch.no_grad():
             reference = score(self._reference)
@@ -92,8 +92,8 @@ class Figures:
     """Means over pairs, summed over micro-batches so that they do not depend on the split.
 
     ``loss``; ``reward_accuracy``, the share of pairs whose margin is above 0 (an undecided pair is not right);
-    ``margin`` and the implicit rewards behind it; and of both completions the *absolute* log-probability in nats, of
-    the policy and of the reference. A margin can rise while both fall: likelihood displacement (2410.08847).
+    ``margin`` and the implicit rewards behind it; and of both completions the *absolute* log-probability in nats and
+    its change since the start. A margin can rise while both fall: likelihood displacement (2410.08847).
     """
 
     def __init__(self) -> None:
@@ -109,8 +109,8 @@ class Figures:
             "rejected_reward": terms.rejected.reward,
             "chosen_logp": terms.chosen.logp,
             "rejected_logp": terms.rejected.logp,
-            "chosen_ref_logp": terms.chosen.ref_logp,
-            "rejected_ref_logp": terms.rejected.ref_logp,
+            "chosen_change": terms.chosen.change,
+            "rejected_change": terms.rejected.change,
         }
         self._pairs += len(terms.losses)
         for name, values in found.items():

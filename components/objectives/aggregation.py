@@ -1,7 +1,7 @@
 """Aggregation: the weight of every token in the loss.
 
-Weights are computed once over the whole optimizer batch, and micro-batches sum weighted token losses. So the gradient is
-the same under any split, ragged ones included. Each takes ``mask [B, R]`` (bool), ``groups [B]`` (which prompt a row
+Weights are computed once over the whole optimizer batch, and micro-batches sum weighted token losses. So the gradient
+is the same under any split, ragged ones included. Each takes ``mask [B, R]`` (bool), ``groups [B]`` (which prompt a row
 belongs to) and its settings, and returns ``[B, R]`` fp32. Rows without a token do not count anywhere.
 """
 
@@ -28,7 +28,7 @@ def sequence_mean(mask: Tensor, groups: Tensor, settings: MeanAggregation) -> Te
 
 def prompt_mean(mask: Tensor, groups: Tensor, settings: MeanAggregation) -> Tensor:
     """Mean over the tokens of all completions of a prompt, then over prompts (ScaleRL, 2510.13786)."""
-    _, group = groups.unique(return_inverse=True)
+    _, group = torch.unique(groups, return_inverse=True)
     tokens = torch.zeros(len(groups), device=mask.device).index_add(0, group, mask.sum(1).float())
     prompts = (tokens > 0).sum().clamp(min=1)
     return mask.float() / tokens.clamp(min=1)[group][:, None] / prompts

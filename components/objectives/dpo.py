@@ -24,11 +24,11 @@ class Side(NamedTuple):
 
 
 class SideSums(NamedTuple):
-    """One completion of every pair, all ``[N]``: summed log-probabilities, and the implicit reward."""
+    """One completion of every pair, all ``[N]``."""
 
-    logp: Tensor
-    ref_logp: Tensor
-    reward: Tensor
+    logp: Tensor  # of the whole completion
+    change: Tensor  # from the reference's
+    reward: Tensor  # the implicit one
 
 
 class DpoTerms(NamedTuple):
@@ -63,7 +63,6 @@ def dpo(chosen: Side, rejected: Side, weights: Tensor, settings: DpoSettings) ->
 def _sums(side: Side, settings: DpoSettings) -> SideSums:
     """Masked places are replaced before any arithmetic, so that whatever stands there (inf, NaN) changes nothing."""
     logp, ref_logp = (torch.where(side.mask, values, 0.0) for values in (side.logp, side.ref_logp))
-    moved = (logp - ref_logp).sum(1)  # the difference first: it is small, the sums are not
-    if settings.length_normalised:
-        moved = moved / side.mask.sum(1).clamp(min=1)
-    return SideSums(logp.sum(1), ref_logp.sum(1), settings.beta * moved)
+    change = (logp - ref_logp).sum(1)  # the difference first: it is small, the sums are not
+    tokens = side.mask.sum(1).clamp(min=1) if settings.length_normalised else 1
+    return SideSums(logp.sum(1), change, settings.beta * change / tokens)

@@ -1,8 +1,8 @@
 """KL(policy || reference) per token, from log-probabilities of sampled tokens (nats).
 
-With l = log pi - log ref: k1 = l, k2 = l^2 / 2, k3 = e^-l - 1 + l. Value and gradient are two questions (2512.21852): the
-*gradient* of k2 is that of the reverse KL on policy; k3 has the better value, but the gradient of the forward KL; k1 has
-no gradient in expectation as a loss, and the right one in the reward. All take ``logp`` and `TokenInputs`.
+With l = log pi - log ref: k1 = l, k2 = l^2 / 2, k3 = e^-l - 1 + l. Value and gradient are two questions (2512.21852).
+The gradient of k2 is that of the reverse KL on policy; k3 has the better value, but the gradient of the forward KL; k1
+has no gradient in expectation as a loss, and the right one in the reward. All take ``logp`` and `TokenInputs`.
 """
 
 from __future__ import annotations

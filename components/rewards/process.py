@@ -18,7 +18,8 @@ from typing import Any
 from components.errors import EvenkeelError
 
 WORKER = (sys.executable, "-P", "-m", "components.rewards.worker")
-STARTUP_SECONDS = 60.0
+STARTUP_SECONDS = 300.0
+"""A verifier that loads a model on a busy machine takes a minute; one that dies is noticed at once."""
 BLOCK = 1 << 16
 
 
@@ -52,8 +53,8 @@ class WorkerProcess:
                 said = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
                 raise EvenkeelError(
                     f"the verifier's worker process did not start: {said or failure}",
-                    where="reward.verifier",
-                    how="check the verifier's settings and raise reward.sandbox.memory_mb",
+                    where="reward",
+                    how="check the settings of that verifier and raise memory_mb of its sandbox",
                 )
 
     def exchange(self, requests: Sequence[bytes], timeout: float) -> tuple[list[dict[str, Any]], str | None]:

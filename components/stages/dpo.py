@@ -15,14 +15,15 @@ from components.dpo.pairs import Pair
 from components.dpo.trainer import DpoTrainer
 from components.errors import InputError
 from components.evaluation import compare
-from components.files import append_line, keep_rows, sha256_tree, write_directory, write_json, write_jsonl
+from components.files import sha256_tree, write_directory, write_json, write_jsonl
 from components.layout import Layout
 from components.policy import Policy, load_policy
 from components.progress import Progress, progress
-from components.resume import ResumeState, identity
+from components.resume import ResumeState, identity, run_steps
 from components.rewards import Scorer
 from components.seeds import derive
 from components.stages.evaluate import answer
+from components.tools import build_tool
 from components.types import Prompt
 
 LAST = 10
@@ -83,7 +84,8 @@ def load_pairs(policy: Policy, settings: Settings, layout: Layout) -> list[Pair]
         pairs = read_pairs(path)
     else:
         check_digest(path, named.sha256)
-        pairs = import_pairs(path, policy)
+        tool = settings.rollout.tool
+        pairs = import_pairs(path, policy, build_tool(tool) if tool else None)
     check_lengths(pairs, policy.max_positions)
     return pairs
 
@@ -91,27 +93,21 @@ def load_pairs(policy: Policy, settings: Settings, layout: Layout) -> list[Pair]
 def train(trainer: DpoTrainer, start: Path, settings: Settings, layout: Layout, bar: Progress) -> list[dict[str, Any]]:
     """Run or resume the steps; returns the log, one row a step."""
     depends_on = settings.model_dump(mode="json", include={"seed", "threads", "policy", "dpo"})
+    tool = settings.rollout.tool
+    depends_on["tool"] = tool and tool.model_dump(mode="json")
     inputs = {"start": start, "pairs": pairs_file(settings, layout)}
     resume = ResumeState(layout.state / "dpo", identity(depends_on, inputs))
-    log_path, first = resume.directory / "log.jsonl", 0
-    if latest := resume.latest():
-        first, folder = latest
-        trainer.load(folder)
-    log = keep_rows(log_path, first)
-    for step in range(first, settings.dpo.steps):
-        row = {"step": step, **trainer.step(step)}
-        log.append(row)
-        append_line(log_path, row)
-        bar.advance(step + 1, health_line(row))
-        if (step + 1) % settings.dpo.checkpoint_every == 0 or step + 1 == settings.dpo.steps:
-            resume.save(step + 1, trainer.save)
-    return log
+
+    def on_row(row: dict[str, Any]) -> None:
+        bar.advance(row["step"] + 1, health_line(row))
+
+    return run_steps(trainer, resume, settings.dpo.steps, settings.dpo.checkpoint_every, on_row)
 
 
 def health_line(row: Mapping[str, float]) -> str:
     """The live line: whether the pairs come apart, and whether the chosen falls with the rejected."""
-    names = {"loss": "loss", "reward_accuracy": "acc", "chosen_logp": "chosen", "rejected_logp": "rejected"}
-    return "  ".join(f"{short} {row[name]:.2f}" for name, short in names.items() if name in row)
+    shown = {"loss": "loss", "reward_accuracy": "acc", "chosen_change": "chosen", "rejected_change": "rejected"}
+    return "  ".join(f"{word} {row[name]:.2f}" for name, word in shown.items() if name in row)
 
 
 def means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:

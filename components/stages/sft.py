@@ -11,12 +11,12 @@ from components.config.load import check_digest
 from components.config.policy import CheckpointModel
 from components.data.prompts import read_prompts
 from components.errors import InputError
-from components.files import append_line, keep_rows, sha256_tree, write_directory, write_json, write_jsonl
+from components.files import sha256_tree, write_directory, write_json, write_jsonl
 from components.layout import Layout
 from components.policy import Policy, load_policy
 from components.policy.tiny import build_model, build_tokenizer
 from components.progress import progress
-from components.resume import ResumeState, identity
+from components.resume import ResumeState, identity, run_steps
 from components.seeds import derive
 from components.sft.trainer import SftTrainer
 from components.tools import build_tool
@@ -69,17 +69,9 @@ def train(policy: Policy, prompts: Sequence[Prompt], settings: Settings, layout:
     if isinstance(settings.policy.model, CheckpointModel):
         inputs["model"] = settings.policy.model.path
     resume = ResumeState(layout.state / "sft", identity(depends_on, inputs))
-    log_path, start = resume.directory / "log.jsonl", 0
-    if latest := resume.latest():
-        start, folder = latest
-        trainer.load(folder)
-    log = keep_rows(log_path, start)
     with progress("sft", settings.sft.steps) as bar:
-        for step in range(start, settings.sft.steps):
-            row = {"step": step, **trainer.step(step)}
-            log.append(row)
-            append_line(log_path, row)
-            bar.advance(step + 1, f"loss {row['loss']:.3f}")
-            if (step + 1) % settings.sft.checkpoint_every == 0 or step + 1 == settings.sft.steps:
-                resume.save(step + 1, trainer.save)
-    return log
+
+        def on_row(row: dict[str, Any]) -> None:
+            bar.advance(row["step"] + 1, f"loss {row['loss']:.3f}")
+
+        return run_steps(trainer, resume, settings.sft.steps, settings.sft.checkpoint_every, on_row)

@@ -62,7 +62,7 @@ def plans(
     for g, one in enumerate(cuts):
         if one is None or not learns[g] or len(one.ends) < 2:
             continue
-        bank = others(g, one, cuts)[: settings.bank]
+        bank = others(g, cuts)[: settings.bank]
         if len({other.accuracy for other in bank}) > 1:
             states = [[_ask(group.prompt_ids, one, end, other, width) for other in bank] for end in one.ends[:-1]]
             found[g] = Plan(one, bank, states)
@@ -81,14 +81,13 @@ def cut(
     return Cut(completion, score.accuracy, natural, merge(natural, surprisal, settings.segments))
 
 
-def others(g: int, one: Cut, cuts: Sequence[Cut | None]) -> list[Cut]:
-    """The next ones round the group that the policy wrote alone; never the same text, which would answer itself."""
-    after = [cuts[(g + k) % len(cuts)] for k in range(1, len(cuts))]
-    return [
-        other
-        for other in after
-        if other and all(other.sampled) and other.completion.token_ids != one.completion.token_ids
-    ]
+def others(g: int, cuts: Sequence[Cut | None]) -> list[Cut]:
+    """The next ones round the group that the policy wrote alone, without the completion itself.
+
+    One with the same text stays: it is another sample, which weighs 1 after every prefix and so gives nothing away.
+    """
+    after = (cuts[(g + k) % len(cuts)] for k in range(1, len(cuts)))
+    return [other for other in after if other and all(other.sampled)]
 
 
 def _ask(prompt: Ids, one: Cut, end: int, other: Cut, width: int) -> Ask:

@@ -10,6 +10,7 @@ the batch with its prompt. Completions without an advantage and rows that repeat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -22,6 +23,8 @@ from components.types import Group
 
 Scorer = Callable[[Sequence[Row]], Tensor]
 """Rows -> log p(continuation | context) of each, ``[rows]`` nats."""
+ROWS_AT_ONCE = 1024
+"""Groups are scored together while their rows cannot be more than this, to bound the memory."""
 
 
 class Redistribution(NamedTuple):
@@ -43,19 +46,26 @@ def redistribute(
     Args:
         groups: N groups of up to G completions.
         advantages: of each completion, ``[N, G]``; only the signs matter.
-        score: under the current policy, at the sampling temperature; called once a group, with the shortest rows first.
+        score: under the current policy, at the sampling temperature; called with distinct rows, the shortest first.
         decode: token ids to text.
         settings: strength, size of the bank, segments, separators.
     """
     width = max((len(c.token_ids) for group in groups for c in group.completions), default=0)
     factors = torch.ones(*advantages.shape, width)
+    text = cache(decode)
+    most = advantages.shape[1] * (settings.segments - 1) * settings.bank  # rows of one group
+    at_once = max(1, ROWS_AT_ONCE // max(1, most))
     scored = moved = 0
-    for n, group in enumerate(groups):
-        wanted = plans(group, (advantages[n] != 0).tolist(), decode, width, settings)
+    for start in range(0, len(groups), at_once):
+        wanted = {
+            (n, g): plan
+            for n, group in enumerate(groups[start : start + at_once], start)
+            for g, plan in plans(group, (advantages[n] != 0).tolist(), text, width, settings).items()
+        }
         asked = dict.fromkeys(ask.row for plan in wanted.values() for state in plan.states for ask in state)
         rows = sorted(asked, key=lambda row: len(row[0]) + len(row[1]))  # like lengths together, to be padded less
         known = dict(zip(rows, score(rows).tolist(), strict=True)) if rows else {}
-        for g, plan in wanted.items():
+        for (n, g), plan in wanted.items():
             found = token_weights(plan, known, advantages[n, g].item(), settings.strength)
             factors[n, g, : len(found)] = found.float()
         scored, moved = scored + len(rows), moved + len(wanted)
@@ -66,8 +76,8 @@ def redistribute(
 def token_weights(plan: Plan, known: Mapping[Row, float], advantage: float, strength: float) -> Tensor:
     """One factor per token of a completion. The prompt's value is the bank's mean, the last one the outcome."""
     utility = torch.tensor([other.accuracy for other in plan.bank], dtype=torch.float64)
-    log_weights = torch.tensor([[known[ask.row] - ask.own for ask in state] for state in plan.states])
-    outcome = torch.tensor([plan.cut.accuracy], dtype=torch.float64)
+    asked = [[known[ask.row] - ask.own for ask in state] for state in plan.states]
+    log_weights, outcome = (torch.tensor(x, dtype=torch.float64) for x in (asked, [plan.cut.accuracy]))
     credit = telescope(torch.cat([utility.mean()[None], value(log_weights, utility), outcome]))
     ends = torch.tensor([0, *plan.cut.ends])
     written = torch.tensor([0, *plan.cut.sampled]).cumsum(0)[ends].diff()

@@ -11,6 +11,7 @@ import yaml
 
 from components.config import Settings, load
 from components.config.base import Section
+from components.files import write_jsonl
 from components.layout import Layout
 from components.stages import STAGES, run_stage
 from tests.code_graph import ROOT
@@ -36,9 +37,11 @@ def sections(section: Section, path: str = "") -> Iterator[tuple[int, str]]:
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> tuple[Settings, set[str]]:
-    """Settings, and the dotted names of all that has been read of them."""
-    settings = load(ROOT / "configs/demo.yaml", [*SMALL, *NO_LIMITS])
+def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Settings, set[str]]:
+    """Settings under which every stage has something to do, and the dotted names of all that has been read of them."""
+    write_jsonl(tmp_path / "pairs.jsonl", [{"prompt": "1+1=", "chosen": "#2", "rejected": "#3"}])
+    dpo = ("dpo.steps=2", "dpo.held_out=0", f"dpo.pairs={{path: {tmp_path}/pairs.jsonl}}")
+    settings = load(ROOT / "configs/demo.yaml", [*SMALL, *NO_LIMITS, *dpo])
     paths, seen = dict(sections(settings)), set[str]()
     dump = Section.model_dump
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -41,6 +41,16 @@ class Case:
 
     def __len__(self) -> int:
         return len(self.mask)
+
+
+TRLS_STD = {"std": "unbiased", "eps": 1e-4}
+
+
+def settings(**ours: Any) -> ObjectiveSettings:
+    """What TRL does by default without vLLM (``loss_type`` dapo), with ``ours`` changed."""
+    clip = {"kind": "clip", "low": 0.2, "high": 0.2}
+    like_trl = {"advantage": {"kind": "grpo", **TRLS_STD}, "ratio": clip, "correction": None}
+    return ObjectiveSettings.model_validate({**like_trl, **ours})
 
 
 class Found(NamedTuple):

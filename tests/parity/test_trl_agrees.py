@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from cases import largest_difference, our_advantages, our_step, random_case
+from cases import TRLS_STD, largest_difference, our_advantages, our_step, random_case, settings
 from trl_loss import trl_step
-
-from components.config.objective import ObjectiveSettings
 
 TOLERANCE = 1e-6
 """Ten times as strict as promised: what is left is the rounding of single precision."""
@@ -23,9 +21,8 @@ class Method(NamedTuple):
     trl: dict[str, Any]
 
 
-TRLS_STD = {"std": "unbiased", "eps": 1e-4}
-PER_TOKEN, PER_SEQUENCE = {"kind": "token_mean"}, {"kind": "sequence_mean"}
-CLIP, CLIP_HIGHER = {"kind": "clip", "low": 0.2, "high": 0.2}, {"kind": "clip", "low": 0.2, "high": 0.28}
+PER_SEQUENCE = {"kind": "sequence_mean"}
+CLIP_HIGHER = {"kind": "clip", "low": 0.2, "high": 0.28}
 GSPO = {"epsilon": 0.1, "epsilon_high": 0.15, "importance_sampling_level": "sequence"}
 
 
@@ -34,12 +31,11 @@ def gspo(kind: str, aggregation: dict[str, Any], low: float = 0.1, high: float =
 
 
 METHODS = {
-    "grpo": Method({"ratio": CLIP, "aggregation": PER_SEQUENCE}, {"loss_type": "grpo"}),
-    "dapo": Method({"ratio": CLIP_HIGHER, "aggregation": PER_TOKEN}, {"loss_type": "dapo", "epsilon_high": 0.28}),
+    "grpo": Method({"aggregation": PER_SEQUENCE}, {"loss_type": "grpo"}),
+    "dapo": Method({"ratio": CLIP_HIGHER}, {"loss_type": "dapo", "epsilon_high": 0.28}),
     "dr_grpo": Method(
         {
             "advantage": {"kind": "grpo", "std": "none"},
-            "ratio": CLIP,
             "aggregation": {"kind": "fixed", "tokens": 20},
         },
         {"loss_type": "dr_grpo", "scale_rewards": "none", "max_completion_length": 20},
@@ -65,14 +61,12 @@ METHODS = {
         {"loss_type": "sapo", "sapo_temperature_pos": 2.0, "sapo_temperature_neg": 3.0},
     ),
     "kl k3": Method(
-        {"ratio": CLIP, "kl": {"kind": "k3", "beta": 0.1}},
+        {"kl": {"kind": "k3", "beta": 0.1}},
         {"loss_type": "dapo", "beta": 0.1, "use_bias_correction_kl": False},
     ),
-    "kl k3 times the ratio": Method(
-        {"ratio": CLIP, "kl": {"kind": "k3_ratio", "beta": 0.1}}, {"loss_type": "dapo", "beta": 0.1}
-    ),
+    "kl k3 times the ratio": Method({"kl": {"kind": "k3_ratio", "beta": 0.1}}, {"loss_type": "dapo", "beta": 0.1}),
     "tis per token": Method(
-        {"ratio": CLIP, "correction": {"kind": "tis_token", "cap": 1.2}},
+        {"correction": {"kind": "tis_token", "cap": 1.2}},
         {
             "sampler": True,
             "vllm_importance_sampling_mode": "token_truncate",
@@ -80,7 +74,7 @@ METHODS = {
         },
     ),
     "tis per sequence": Method(
-        {"ratio": CLIP, "correction": {"kind": "tis_sequence_product", "cap": 1.2}},
+        {"correction": {"kind": "tis_sequence_product", "cap": 1.2}},
         {
             "sampler": True,
             "vllm_importance_sampling_mode": "sequence_truncate",
@@ -88,7 +82,7 @@ METHODS = {
         },
     ),
     "icepop": Method(
-        {"ratio": CLIP, "correction": {"kind": "icepop", "low": 0.7, "high": 1.3}},
+        {"correction": {"kind": "icepop", "low": 0.7, "high": 1.3}},
         {
             "sampler": True,
             "vllm_importance_sampling_mode": "token_mask",
@@ -96,15 +90,10 @@ METHODS = {
             "vllm_importance_sampling_clip_max": 1.3,
         },
     ),
-    "off-policy mask": Method({"ratio": CLIP, "off_policy_mask": {"delta": 0.05}}, {"off_policy_mask_threshold": 0.05}),
-    "overlong filter": Method({"ratio": CLIP, "overlong_filter": True}, {"mask_truncated_completions": True}),
+    "off-policy mask": Method({"off_policy_mask": {"delta": 0.05}}, {"off_policy_mask_threshold": 0.05}),
+    "overlong filter": Method({"overlong_filter": True}, {"mask_truncated_completions": True}),
 }
 THE_SAME_TWICE = {"gspo_token"}
-
-
-def settings(ours: dict[str, Any]) -> ObjectiveSettings:
-    """With TRL's way to divide by the std, and no correction unless there is one."""
-    return ObjectiveSettings.model_validate({"advantage": {"kind": "grpo", **TRLS_STD}, "correction": None, **ours})
 
 
 ADVANTAGES = {
@@ -124,7 +113,7 @@ ADVANTAGES = {
 def test_advantages_of_several_rewards_are_trls_and_unscorable_completions_get_0(name, seed):
     case, (ours, trl) = random_case(seed, rewards=3), ADVANTAGES[name]
     case.rewards[[1, 4 + seed]] = torch.nan
-    found, theirs = our_advantages(case, settings({"advantage": ours})).flatten(), trl_step(case, **trl).advantages
+    found, theirs = our_advantages(case, settings(advantage=ours)).flatten(), trl_step(case, **trl).advantages
     assert (found == 0).nonzero().flatten().tolist() == [1, 4 + seed]
     assert found.tolist() == pytest.approx(theirs.tolist(), abs=TOLERANCE)
 
@@ -133,14 +122,14 @@ def test_advantages_of_several_rewards_are_trls_and_unscorable_completions_get_0
 @pytest.mark.parametrize("name", METHODS)
 def test_loss_gradient_and_advantages_are_trls(name, seed, micro_batches):
     case, method = random_case(seed), METHODS[name]
-    ours = our_step(case, settings(method.ours), micro_batches)
+    ours = our_step(case, settings(**method.ours), micro_batches)
     theirs = trl_step(case, micro_batches=micro_batches, **method.trl)
     assert largest_difference(ours, theirs) < TOLERANCE
 
 
 def test_the_random_batches_are_off_policy_on_both_sides_of_the_clip_for_both_signs():
     case = random_case(0)
-    signs = our_step(case, settings({})).advantages.sign()[:, None]
+    signs = our_step(case, settings()).advantages.sign()[:, None]
     ratio = (case.logp - case.old_logp).exp() * signs
     for low, high in [(-torch.inf, -1.5), (-1.28, -0.8), (-0.8, 0.0), (0.0, 0.8), (0.8, 1.2), (1.28, torch.inf)]:
         assert (case.mask & (ratio > low) & (ratio < high)).sum() >= 2
@@ -148,6 +137,6 @@ def test_the_random_batches_are_off_policy_on_both_sides_of_the_clip_for_both_si
 
 def test_the_random_batches_tell_the_methods_apart():
     names = [name for name in METHODS if name not in THE_SAME_TWICE]
-    found = [our_step(random_case(0), settings(METHODS[name].ours)) for name in names]
+    found = [our_step(random_case(0), settings(**METHODS[name].ours)) for name in names]
     for (a, one), (b, other) in combinations(zip(names, found, strict=True), 2):
         assert largest_difference(one, other) > 100 * TOLERANCE, (a, b)

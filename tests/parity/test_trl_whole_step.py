@@ -7,6 +7,7 @@ import random
 
 import pytest
 import torch
+from cases import settings
 from torch import Tensor
 from trl_loss import END, PAD, small_model, trl_gradients
 
@@ -43,11 +44,11 @@ def scored_groups(seed: int) -> list[Group]:
     ]
 
 
-def our_gradients(policy: Policy, groups: list[Group], settings: ObjectiveSettings) -> dict[str, Tensor]:
+def our_gradients(policy: Policy, groups: list[Group], objective: ObjectiveSettings) -> dict[str, Tensor]:
     """Of every weight, as the learner's step leaves them behind; in micro-batches of a few rows."""
     batch = build_batch(groups, PAD)
-    learner = TorchLearner(policy, LearnerSettings(grad_clip=1e9, micro_batch_tokens=64), settings, TEMPERATURE)
-    learner.step(Credit(learner, None, policy, settings).assign(batch, groups, step=0).batch, seed=0)
+    learner = TorchLearner(policy, LearnerSettings(grad_clip=1e9, micro_batch_tokens=64), objective, TEMPERATURE)
+    learner.step(Credit(learner, None, policy, objective).assign(batch, groups, step=0).batch, seed=0)
     return {name: weight.grad for name, weight in policy.model.named_parameters()}
 
 
@@ -73,8 +74,7 @@ def our_gradients(policy: Policy, groups: list[Group], settings: ObjectiveSettin
 def test_our_learner_gives_every_weight_the_gradient_that_trls_trainer_gives_it(ours, trl):
     model, groups = small_model(WORDS, width=16, layers=2), scored_groups(seed=1)
     policy = Policy(copy.deepcopy(model), None)
-    settings = {"advantage": {"kind": "grpo", "std": "unbiased", "eps": 1e-4}, "correction": None, **ours}
-    found = our_gradients(policy, groups, ObjectiveSettings.model_validate(settings))
+    found = our_gradients(policy, groups, settings(**ours))
     expected = trl_gradients(model, groups, micro_batches=3, temperature=TEMPERATURE, **trl)
     assert found.keys() == expected.keys()
     assert max(gradient.abs().max() for gradient in expected.values()) > 0.01

@@ -33,7 +33,13 @@ MICRO: dict[str, Any] = {
     "schedule": {"kind": "ads", "window": 2, "active": 2},
     "rollout": {"group_size": 4, "max_new_tokens": 4, "dynamic_sampling": {"max_attempts": 2}},
     "reward": {"verifier": {"kind": "exact", "marker": "#"}},
-    "learner": {"lr": 1e-2, "warmup": 2, "updates_per_step": 2, "micro_batch_tokens": 128},
+    "learner": {
+        "lr": 1e-2,
+        "warmup": 2,
+        "updates_per_step": 2,
+        "micro_batch_tokens": 128,
+        "critic": {"pretrain_steps": 1},
+    },
     "train": {
         "steps": 5,
         "prompts_per_step": 4,

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from components.rewards.base import Verifier
+from components.rewards.base import Judgement, Verifier
 from components.rewards.worker import serve
 from components.types import Prompt
 
@@ -38,6 +38,13 @@ class HostileVerifier(Verifier):
         if action == "environment":
             return float(argument in os.environ)
         return float(argument) if action == "return" else float(text == prompt.answer)
+
+    def judge(self, prompt: Prompt, text: str) -> Judgement:
+        action, _, argument = text.partition(" ")
+        if action in ("part", "metric"):
+            figures = {"named": float(argument)}
+            return Judgement(0.5, figures) if action == "part" else Judgement(0.5, metrics=figures)
+        return super().judge(prompt, text)
 
 
 def build(settings: dict[str, Any]) -> Verifier:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from factories import group, score
 from hypothesis import given
+from hypothesis import settings as profile
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from toys import kinds, near
@@ -48,6 +49,7 @@ ALL = {
 LONELY = [settings for settings in ALL.values() if settings.kind not in ("batch_std", "gdpo")]
 """Estimators in which a group does not see the others."""
 every = pytest.mark.parametrize("settings", ALL.values(), ids=list(ALL))
+few = profile(max_examples=30)
 ANY = st.sampled_from(list(ALL)).map(ALL.get)
 
 
@@ -216,12 +218,14 @@ def test_a_pair_with_one_right_answer_is_a_coin_toss_of_size_one(std, size):
     assert one(GrpoAdvantage(std=std), [1.0, 0.0]) == near([size, -size])
 
 
+@few
 @given(ROW.filter(lambda row: len(set(row)) > 1))
 def test_squares_add_up_to_the_group_size_or_one_less(row):
     for std, expected in (("population", len(row)), ("unbiased", len(row) - 1)):
         assert sum(a * a for a in one(GrpoAdvantage(std=std), row)) == near(expected, 1e-3)
 
 
+@few
 @given(ROW, st.integers(1, 20), st.integers(0, 5))
 def test_scale_and_offset_of_the_reward_do_not_matter_when_the_std_divides(row, scale, offset):
     assert one(GRPO, [scale * r + offset for r in row]) == near(one(GRPO, row), 1e-3)
@@ -266,6 +270,7 @@ def test_a_group_that_hardly_varies_is_not_blown_up_by_a_batch_deviation(of):
     assert batch[1].abs().min() > 0.9
 
 
+@few
 @given(BATCH)
 def test_the_deviation_of_centred_rewards_leaves_a_batch_of_variance_one(batch):
     advantages = found(BatchStdAdvantage(kind="batch_std", of="centred"), *batch)
@@ -274,6 +279,7 @@ def test_the_deviation_of_centred_rewards_leaves_a_batch_of_variance_one(batch):
     assert advantages.square().sum().item() == near(expected, 1e-3)
 
 
+@few
 @given(st.integers(1, 9), st.integers(0, 9))
 def test_an_offset_of_one_group_changes_only_the_deviation_of_the_rewards(scale, offset):
     moved = (TWO[0], [r + offset for r in TWO[1]])
@@ -293,6 +299,7 @@ def test_worked_leave_one_out_advantages():
     assert one(RLOO, [1.0, 0, 0, 0]) == near([1, -1 / 3, -1 / 3, -1 / 3], 1e-6)
 
 
+@few
 @given(ROW)
 def test_it_is_the_reward_minus_the_mean_of_the_others_and_dr_grpo_is_that_shrunk(row):
     others = [r - (sum(row) - r) / (len(row) - 1) for r in row]
@@ -331,6 +338,7 @@ def test_the_only_winner_of_maxrl_gets_one_less_than_the_group_size_more_than_gr
     assert one(MAXRL, row)[0] > one(GRPO, row)[0]
 
 
+@few
 @given(ROW, st.integers(1, 20))
 def test_the_scale_of_the_reward_does_not_matter_to_maxrl(row, scale):
     assert one(MAXRL, [scale * r for r in row]) == near(one(MAXRL, row), 1e-4)
@@ -358,6 +366,7 @@ def test_worked_sum_of_parts_normalised_apart_and_together():
     assert ADVANTAGES["grpo"](batch, GRPO)[0].tolist() == near([1.414, 0, 0, -1.414], 1e-3)
 
 
+@few
 @given(BATCH)
 def test_after_the_batch_normalisation_the_deviation_is_one(batch):
     advantages = found(GDPO, *batch)
@@ -391,6 +400,11 @@ def test_a_weight_for_a_part_that_is_not_there_is_an_error_that_names_those_that
     with pytest.raises(InputError, match="named consistancy, lenght") as caught:
         one(fresh(GDPO, weights={"lenght": 1.0, "consistancy": 2.0, "accuracy": 1.0}), [1.0, 0.0])
     assert "accuracy, consistency" in str(caught.value)
+
+
+def test_nor_is_it_one_where_nobody_could_be_scored_and_there_are_no_parts_at_all():
+    weighed = fresh(GDPO, weights={"accuracy": 2.0})
+    assert not ADVANTAGES["gdpo"](rewards_of([group([None, None])]), weighed).any()
 
 
 def test_weights_below_zero_are_refused():
@@ -488,6 +502,7 @@ def test_the_share_is_of_advantages_that_teach_something():
     assert cap(torch.zeros(0, 3), 2.0).share == 0.0
 
 
+@few
 @given(st.lists(st.floats(-20, 20, width=32), min_size=1), st.floats(0.1, 10))
 def test_a_capped_advantage_keeps_its_sign_and_nothing_within_the_cap_changes(values, limit):
     before = torch.tensor(values)

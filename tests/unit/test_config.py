@@ -19,6 +19,7 @@ from components.files import sha256_file, sha256_tree
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = [path for folder in ("", "faults") for path in sorted((ROOT / "configs" / folder).glob("*.yaml"))]
+RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.yaml"))
 RULES = {"rules": {"calm": {"when": "entropy < 1", "why": "a rule"}}}
 
 
@@ -47,6 +48,14 @@ def refusal(path: Path, *overrides: str) -> InputError:
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_shipped_configuration_loads_with_its_health_rules(path):
     assert load(path).health.rules
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_fits_the_demo_and_says_where_it_is_from(path, configs):
+    extends = {"extends": [str(ROOT / "configs" / "demo.yaml"), str(path)]}
+    settings = load(write(configs / "a.yaml", extends), ["train.steps=100"])
+    assert merge(settings.model_dump(mode="json"), read_tree(path)) == settings.model_dump(mode="json")
+    assert re.match(r"(#.*\n)*#.*(\d{4}\.\d{5}|https://)", path.read_text())
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -156,6 +165,7 @@ def test_a_key_that_stands_twice_is_refused_with_its_line(configs):
         ({"name": "No Spaces"}, "name: .* pattern"),
         ({"schedule": {"kind": "random"}}, "schedule: .* 'random'"),
         ({"schedule": None}, "schedule"),
+        ({"objective": {"kl": {"beta": 0.1}}}, "objective.kl: name its `kind`"),
         ({"train": 5}, "train"),
         ({"data": {"splits": {"sft": 0.9}}}, "the four shares must add up to 1"),
         ({"data": {"splits": {"sft": 0.875, "dev": 0, "train": 0.025}}}, "must each have a share above 0"),
@@ -174,62 +184,6 @@ def test_every_wrong_key_is_listed_at_once(configs):
     error = refusal(write(configs / "a.yaml", {"sedd": 1, "train": {"steps": 0, "eval_every": "x"}}))
     assert all(key in error.what for key in ("sedd", "train.steps", "train.eval_every"))
     assert "evenkeel params" in str(error)
-
-
-DEGENERATE: list[tuple[dict[str, Any], list[str]]] = [
-    ({"rollout": {"group_size": 1}}, ["rollout.group_size", "objective.advantage"]),
-    (
-        {"schedule": {"kind": "ads", "window": 3, "active": 4}, "train": {"prompts_per_step": 8}},
-        ["schedule.active x schedule.window", "train.prompts_per_step"],
-    ),
-    (
-        {"schedule": {"kind": "ads", "window": 8, "active": 4}, "clusters": {"k": 3}},
-        ["schedule.active", "clusters.k"],
-    ),
-    (
-        {"schedule": {"kind": "ads", "window": 8, "active": 4, "alpha": 1.0}},
-        ["schedule.alpha", "schedule.min_prob"],
-    ),
-    (
-        {"learner": {"updates_per_step": 9}, "train": {"prompts_per_step": 8}},
-        ["learner.updates_per_step", "train.prompts_per_step"],
-    ),
-    (
-        {"objective": {"advantage": {"std": "none"}, "aggregation": "sequence_mean"}},
-        ["objective.advantage.std", "aggregation"],
-    ),
-    (
-        {"reward": {"soft_overlong": {"limit": 100, "cache": 10}}, "rollout": {"max_new_tokens": 40}},
-        ["reward.soft_overlong.limit", "rollout.max_new_tokens"],
-    ),
-    ({"sft": {"steps": 0}}, ["sft.steps", "policy.model.kind"]),
-    (
-        {"data": {"splits": {"sft": 0, "train": 0.8, "dev": 0.1, "test": 0.1}}},
-        ["data.splits.sft", "policy.model.kind"],
-    ),
-    ({"triage": {"samples": 4}, "rollout": {"group_size": 8}}, ["triage.samples", "rollout.group_size"]),
-]
-
-
-@pytest.mark.parametrize(
-    ("tree", "keys"), DEGENERATE, ids=lambda value: "+".join(value) if isinstance(value, list) else ""
-)
-def test_a_degenerate_combination_is_refused_with_the_keys_that_make_it(configs, tree, keys):
-    error = refusal(write(configs / "a.yaml", tree))
-    assert all(key in error.what for key in keys)
-
-
-@pytest.mark.parametrize(
-    "tree",
-    [
-        {"sft": {"steps": 0}, "policy": {"model": {"kind": "checkpoint", "path": "x"}}},
-        {"objective": {"advantage": {"std": "none"}}},
-        {"schedule": {"kind": "ads", "window": 8, "active": 4, "alpha": 1.0, "min_prob": 0.1}},
-        {"reward": {"soft_overlong": {"limit": 40, "cache": 10}}, "rollout": {"max_new_tokens": 40}},
-    ],
-)
-def test_a_combination_beside_a_degenerate_one_is_accepted(configs, tree):
-    load(write(configs / "a.yaml", tree))
 
 
 def test_settings_cannot_be_changed_afterwards():
@@ -259,8 +213,9 @@ def test_an_override_wins_over_the_file_and_the_last_one_over_the_others(configs
         ("policy.model.layers=1", lambda s: s.policy.model.layers == 1),
         ("rollout.engine.batch_rows=7", lambda s: s.rollout.engine.batch_rows == 7),
         ("health.rules={}", lambda s: s.health.rules == {}),
-        ("objective.kl={beta: 0.1}", lambda s: s.objective.kl.beta == 0.1),
-        ("objective.kl.beta=0.1", lambda s: s.objective.kl.beta == 0.1),
+        ("objective.kl={kind: k2, beta: 0.1}", lambda s: s.objective.kl.beta == 0.1),
+        ("objective.entropy.coef=0.1", lambda s: s.objective.entropy.coef == 0.1),
+        ("objective.aggregation.kind=sequence_mean", lambda s: s.objective.aggregation.kind == "sequence_mean"),
         ("rollout.dynamic_sampling.max_attempts=2", lambda s: s.rollout.dynamic_sampling.max_attempts == 2),
         ("objective.correction=null", lambda s: s.objective.correction is None),
         ("objective.correction.cap=3", lambda s: s.objective.correction.cap == 3),

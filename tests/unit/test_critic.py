@@ -29,11 +29,12 @@ def critic(base: Policy | None = None, tokens: int = WIDE, **changes: Any) -> Cr
 
 
 def groups(seed: int = 0) -> list[Group]:
-    """Eight completions of different lengths behind two prompts of different lengths; odd first tokens are right."""
+    """Eight completions of different lengths behind two prompts of different lengths; each repeats one token, and odd
+    ones are right: from the second token on, the reward can be foreseen."""
     generator = torch.Generator().manual_seed(seed)
     found = []
     for prompt_ids in ((2, 20, 3), (2, 21, 22, 23, 24, 3)):
-        tokens = [torch.randint(4, 100, (length,), generator=generator).tolist() for length in (1, 3, 5, 8)]
+        tokens = [torch.randint(30, 36, (1,), generator=generator).tolist() * length for length in (1, 3, 5, 8)]
         found.append(group([float(ids[0] % 2) for ids in tokens], prompt_ids=prompt_ids, tokens=tokens))
     return found
 
@@ -149,9 +150,9 @@ def test_pre_training_explains_more_and_more_of_batches_that_the_critic_has_not_
         values = tested.values(drawn)
         return explained_variance(targets(drawn, values), values, drawn.response_mask)
 
-    before = sum(map(explained, range(500, 510))) / 10
+    before = sum(map(explained, range(500, 505))) / 5
     losses = [row["value_loss"] for row in train(tested, 60)]
-    after = sum(map(explained, range(500, 510))) / 10
+    after = sum(map(explained, range(500, 505))) / 5
     assert before == 0
     assert after > 0.3
     assert sum(losses[-10:]) < sum(losses[:10]) / 2

@@ -110,8 +110,8 @@ def test_only_the_sum_pays_for_length(normalised, grows):
 def test_both_absolute_log_probabilities_are_given_so_that_displacement_can_be_seen():
     terms = dpo(ratios([-1.0, -1.0]), ratios([-4.0]), torch.ones(1), SETTINGS)
     assert terms.margins.item() > 0
-    assert (terms.chosen.logp.item(), terms.chosen.ref_logp.item()) == (near(-4.0), near(-2.0))
-    assert (terms.rejected.logp.item(), terms.rejected.ref_logp.item()) == (near(-5.0), near(-1.0))
+    assert (terms.chosen.logp.item(), terms.chosen.change.item()) == (near(-4.0), near(-2.0))
+    assert (terms.rejected.logp.item(), terms.rejected.change.item()) == (near(-5.0), near(-4.0))
     assert (terms.chosen.reward.item(), terms.rejected.reward.item()) == (near(-0.2), near(-0.4))
 
 

@@ -15,6 +15,7 @@ from components.dpo.dataset import check_lengths, hold_out, import_pairs, read_p
 from components.dpo.pairs import Answer, Pair, pairs_of
 from components.errors import InputError
 from components.files import write_jsonl, write_text
+from components.tools.calculator import Calculator
 from components.types import Completion, Group, Score
 
 ACCURACIES = st.lists(st.sampled_from([None, 0.0, 0.5, 1.0]), min_size=1, max_size=6)
@@ -138,6 +139,16 @@ def test_texts_become_the_tokens_that_supervised_training_would_use(tmp_path):
     assert pair.chosen == Answer("#2", micro.encode_answer("#2"))
     assert pair.rejected.token_ids == micro.encode_answer("#3")
     assert pair.rejected.token_ids[-1] == micro.eos_id
+
+
+def test_what_a_tool_would_write_in_a_text_is_marked_as_the_tools(tmp_path):
+    row = {"prompt": "1+1=", "chosen": "1+1=<<1+1=2>>2 #2", "rejected": "#3"}
+    write_jsonl(tmp_path / "own.jsonl", [row])
+    micro = policy()
+    (pair,) = import_pairs(tmp_path / "own.jsonl", micro, Calculator())
+    marked = zip(pair.chosen.token_ids, pair.chosen.sampled, strict=True)
+    assert micro.decode(tuple(i for i, sampled in marked if not sampled)) == "2>>"
+    assert set(pair.rejected.sampled) == {True}
 
 
 @pytest.mark.parametrize(

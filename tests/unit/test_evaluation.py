@@ -109,12 +109,19 @@ def test_partial_credit_counts_for_pass_at_1_but_not_as_a_right_sample() -> None
 
 def test_a_figure_without_a_scorable_sample_is_null_not_zero() -> None:
     found = summarise([result("a", None, None, greedy=None)], k=2)
-    assert (found["pass_at_1"], found["pass_at_k"], found["greedy"]) == (None, None, None)
+    assert (found["pass_at_1"], found["pass_at_k"], found["greedy"], found["reward"]) == (None,) * 4
 
 
 def test_lengths_and_truncation_are_over_samples() -> None:
     found = summarise([PromptResult("a", "f", 1, (1, 0), 1, (4, 8), (False, True))], k=2)
     assert (found["length_mean"], found["truncated_share"]) == (6, 0.5)
+
+
+def test_reward_parts_and_metrics_are_averaged_over_the_prompts_that_have_them() -> None:
+    one = PromptResult("a", "f", 1, (1,), 1, (4,), (False,), 1.5, {"tree": 0.5}, {"levenshtein": 0.25})
+    two = PromptResult("b", "f", 1, (0,), 0, (4,), (False,), 0.5, {"tree": 0.0}, {})
+    found = summarise([one, two, result("c", None, greedy=None)], k=1)
+    assert (found["reward"], found["parts"], found["metrics"]) == (1.0, {"tree": 0.25}, {"levenshtein": 0.25})
 
 
 def test_slices_by_family_and_difficulty() -> None:

@@ -63,9 +63,9 @@ def test_its_mean_is_the_covariance_of_the_batch():
 
 @pytest.mark.parametrize("junk", [NAN, INF, -INF, 1e30])
 def test_a_number_that_is_not_finite_spoils_no_other_tokens_covariance(junk):
-    inputs = batch()
-    spoiled = inputs._replace(old_logp=inputs.old_logp.index_put((torch.tensor(1), torch.tensor(2)), torch.tensor(junk)))
-    without = inputs._replace(mask=inputs.mask.index_put((torch.tensor(1), torch.tensor(2)), torch.tensor(False)))
+    inputs, place = batch(), (torch.tensor(1), torch.tensor(2))
+    spoiled = inputs._replace(old_logp=inputs.old_logp.index_put(place, torch.tensor(junk)))
+    without = inputs._replace(mask=inputs.mask.index_put(place, torch.tensor(False)))
     assert torch.equal(covariance(spoiled), covariance(without))
 
 

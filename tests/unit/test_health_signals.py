@@ -4,7 +4,10 @@ import math
 
 import pytest
 
+from components.config.judgement import RuleSettings
 from components.health import SIGNALS, step_signals
+from components.health.rules import compile_rule
+from components.health.signals import find_signal
 from components.types import Completion, FinishReason, Group, Prompt, Score
 
 
@@ -44,6 +47,51 @@ def test_reward_is_shaped_and_accuracy_is_raw() -> None:
     found = step_signals([group(1, 0, penalty=-0.25)], [], {}, 1)
     assert found["accuracy"] == 0.5
     assert found["reward"] == 0.25
+
+
+def scored(*scores: Score) -> Group:
+    return Group(Prompt("p", "q", "a", "s"), (1,), tuple(completion(4) for _ in scores), scores)
+
+
+def test_every_part_and_every_metric_has_its_mean_over_the_scorable_completions() -> None:
+    lost = Score(None, unscorable="timeout")
+    groups = [
+        scored(Score(1, {"tree": 0.5}, metrics={"levenshtein": 0.25}), lost),
+        scored(Score(0, {"tree": -0.25, "overlong": -1.0}, weight=2.0), lost),
+    ]
+    found = step_signals(groups, [], {}, 1)
+    assert {name: found[name] for name in found if name.startswith(("part_", "metric_"))} == {
+        "part_tree": 0.125,
+        "part_overlong": -1.0,
+        "metric_levenshtein": 0.25,
+    }
+    assert found["reward"] == pytest.approx((1.5 - 1.25) / 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "source"), [("part_overlong", "groups"), ("metric_tree_edit_distance", "groups"), ("entropy", "learner")]
+)
+def test_a_signal_is_documented_by_its_name_or_by_its_prefix(name: str, source: str) -> None:
+    signal = find_signal(name)
+    assert signal is not None
+    assert signal.source == source
+
+
+@pytest.mark.parametrize("name", ["part_", "metric_", "parts_x", "entrpy"])
+def test_a_prefix_alone_documents_nothing(name: str) -> None:
+    assert find_signal(name) is None
+
+
+def test_a_rule_may_read_a_part() -> None:
+    rule = RuleSettings(when="part_consistency < 0.2 and metric_parsed < 0.5", why="test")
+    assert compile_rule("inconsistent", rule).signals == ["metric_parsed", "part_consistency"]
+
+
+def test_groups_in_which_nothing_could_be_judged_are_counted_and_are_neither_right_nor_wrong() -> None:
+    found = step_signals([group(None, None), group(1, None), group(0, 0), group(1, 1)], [], {}, 1)
+    assert found["all_unscorable_share"] == 0.25
+    assert found["unscorable_share"] == 3 / 8
+    assert (found["all_wrong_share"], found["all_right_share"]) == (1 / 3, 2 / 3)
 
 
 def test_signals_describe_the_sampled_groups_and_count_the_trained_ones() -> None:
@@ -92,5 +140,7 @@ def test_an_undocumented_signal_is_an_error() -> None:
 
 def test_every_group_signal_is_documented_and_within_its_range() -> None:
     found = step_signals([group(1, 0, None), group(1, 1), group(0, 0)], [group(1, 0)], {}, 2)
-    assert set(found) - {"nonfinite"} == {name for name, signal in SIGNALS.items() if signal.source == "groups"}
-    assert all(SIGNALS[name].low <= value <= SIGNALS[name].high for name, value in found.items())
+    named = {name for name in found if name in SIGNALS}
+    assert named - {"nonfinite"} == {name for name, signal in SIGNALS.items() if signal.source == "groups"}
+    assert {name for name in found if name not in SIGNALS} == {"part_overlong"}
+    assert all(SIGNALS[name].low <= found[name] <= SIGNALS[name].high for name in named)

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from components.config.rollout import Mixing, RolloutSettings
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.errors import InputError
+from components.learner import build_batch, build_learner
 from components.policy import Policy, response_logprobs
 from components.policy.mixing import mixed_embeddings, pad_mixes
 from components.policy.padding import pad
@@ -270,6 +271,20 @@ def test_a_mixture_changes_no_probability_before_the_token_after_it():
     for completion, ratios in zip(rows(found), without, strict=True):
         first = completion.mixes[0].position if completion.mixes else 11
         assert (ratios[: first + 1] - 1).abs().max() < 1e-3
+
+
+def test_the_learner_replays_the_mixes_of_a_training_step_from_its_batch():
+    micro, chosen = policy(), settings(rollout={"mixing": {"prob": 0.4}, "max_new_tokens": 12})
+    collector = Collector(micro, engine(micro), Judge(parity), chosen.rollout)
+    groups = collector.step(Uniform(prompts(4), seed=0), 2, seed=0).sampled
+    batch, learner = build_batch(groups, micro.pad_id), build_learner(micro, chosen)
+    with_mixes, without = (
+        (learner.logprobs(b) - batch.rollout_logp)[batch.response_mask].abs().max()
+        for b in (batch, replace(batch, mix_ids=None, mix_weights=None))
+    )
+    assert with_mixes < 1e-3
+    assert without > 0.01
+    assert int(batch.forced.sum()) == sum(len(c.mixes) for g in groups for c in g.completions) > 10
 
 
 # The marker

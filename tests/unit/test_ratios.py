@@ -16,10 +16,14 @@ from components.config.ratios import (
     ClipRatio,
     DppoKlRatio,
     DppoTvRatio,
+    DroRatio,
     GmpoRatio,
     GspoRatio,
+    LuspoRatio,
     Ratio,
     SapoRatio,
+    ToprRatio,
+    VespoRatio,
 )
 from components.objectives.ratios import RATIOS
 
@@ -235,7 +239,7 @@ def test_the_anchor_says_what_the_weight_is_relative_to():
 
 @pytest.mark.parametrize("wrong", [{"cap": 0.28}, {"cap": 0.2}, {"low": 0.2}, {"high": 0.28}])
 def test_a_cap_that_is_written_like_a_clip_range_is_refused(wrong):
-    with pytest.raises(ValidationError, match="greater than or equal to 1|Extra inputs"):
+    with pytest.raises(ValidationError, match=r"greater than or equal to 1|Extra inputs"):
         CispoRatio(kind="cispo", **wrong)
 
 
@@ -331,6 +335,72 @@ def test_the_trust_region_is_around_the_sampler_and_not_around_the_old_policy():
 @pytest.mark.parametrize(("kind", "delta"), [("dppo_tv", 0.15), ("dppo_kl", 0.05)])
 def test_each_distance_has_its_own_default_bound(kind, delta):
     assert TypeAdapter(Ratio).validate_python({"kind": kind}).delta == delta
+
+
+# LUSPO
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 50])
+def test_the_gradient_of_a_token_does_not_depend_on_the_length_of_its_answer(tokens):
+    logp, inputs = sequence([0.0] * tokens, 1.0)
+    loss = RATIOS["luspo"](logp, inputs, LuspoRatio(kind="luspo")).loss
+    (gradient,) = torch.autograd.grad(-loss.sum(), logp)  # a weight that is the same for all tokens
+    assert gradient[0].tolist() == near([1.0] * tokens, 1e-9)
+
+
+@pytest.mark.parametrize(("mean", "clipped"), [(2.4e-3, False), (2.6e-3, True)])
+def test_luspo_has_its_own_range(mean, clipped):
+    assert bool(worked([mean] * 3, 1.0, LuspoRatio(kind="luspo"))[2].clipped_high.all()) == clipped
+
+
+# VESPO
+
+
+@pytest.mark.parametrize(
+    ("weight", "advantage", "expected"),
+    [
+        (1.0, 1.0, 1.0),
+        (1.0, -1.0, 1.0),
+        (2 / 3, 1.0, 1.20813),
+        (1.5, -1.0, 1.24159),
+        (1e6, 1.0, 0.0),
+        (1e-6, -1.0, 0.0),
+    ],
+)
+def test_worked_weights_of_a_sequence(weight, advantage, expected):
+    """The weight is that of the product over both tokens; each token has its own gradient, times it."""
+    gradient = worked([math.log(weight) - 0.1, 0.1], advantage, VespoRatio(kind="vespo"))[1]
+    assert gradient == near([advantage * expected / 2] * 2, 1e-5)
+
+
+@given(RATIO, st.sampled_from([(1.0, 2 / 3), (-1.0, 1.5)]))
+def test_the_reshaped_weight_is_greatest_at_k_over_lambda(ratio, case):
+    advantage, peak = case
+    found, greatest = (abs(single(r, advantage, VespoRatio(kind="vespo"))[1]) for r in (ratio, peak))
+    assert found <= greatest + 1e-9
+
+
+# TOPR
+
+
+@pytest.mark.parametrize(
+    ("ratio", "advantage", "gradient"),
+    [(3.0, -1.0, -1.0), (0.3, -1.0, -0.3), (3.0, 1.0, 1.0), (0.01, 1.0, 1.0), (1.0, -2.0, -2.0)],
+)
+def test_what_was_good_is_imitated_and_what_was_bad_counts_as_long_as_it_is_likely(ratio, advantage, gradient):
+    assert single(ratio, advantage, ToprRatio(kind="topr"))[1] == near(gradient, 1e-6)
+
+
+# DRO
+
+
+@pytest.mark.parametrize("advantage", [-1.0, 0.5])
+@pytest.mark.parametrize("beta", [0.5, 2.0])
+def test_a_token_starts_with_its_advantage_and_comes_to_rest_at_a_over_beta(advantage, beta):
+    settings = DroRatio(kind="dro", beta=beta)
+    assert worked([0.0], advantage, settings)[1] == near([advantage], 1e-9)
+    assert worked([advantage / beta], advantage, settings)[1] == near([0.0], 1e-9)
+    assert worked([advantage / beta + 0.1], advantage, settings)[1] == near([-0.1 * beta], 1e-9)
 
 
 # All of them

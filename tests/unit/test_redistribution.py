@@ -19,6 +19,7 @@ from components.learner import build_batch, build_learner
 from components.objectives.advantages.redistribution import log_value, segment_weights, telescope, value
 from components.objectives.advantages.segments import merge, natural_ends
 from components.policy import response_logprobs
+from components.training import redistribute as module
 from components.training.bank import plans, same_place
 from components.training.credit import Credit
 from components.training.redistribute import redistribute
@@ -305,6 +306,12 @@ def test_worked_factors_put_praise_and_blame_on_the_step_that_decided():
     assert metrics["redistributed_share"] == 1.0
 
 
+def test_others_with_the_same_text_are_samples_like_any_other():
+    found, _, _ = factors(FOUR[0], FOUR[0], FOUR[2], FOUR[2])
+    # Of one right and two wrong: 1/3 before the step, as in the group above, since x and y say nothing.
+    assert torch.allclose(found, factors(*FOUR)[0])
+
+
 def test_a_longer_group_finds_the_step_as_well_and_every_completion_keeps_its_weight():
     completions = FOUR * 2 + [written(X, GOOD, WRONG), written(Y, BAD, RIGHT)]
     found, _, _ = factors(*completions, signs=torch.ones(1, 10))
@@ -342,7 +349,6 @@ def test_the_bank_and_the_number_of_segments_bound_the_rows():
         (FOUR[:2], None, [1.0, 1.0]),
         (FOUR[:1] + FOUR[2:], None, [1.0, 0.0, 0.0]),
         ([written(GOOD)] * 2 + [written(BAD)] * 2, [1.0, 1.0, 0.0, 0.0], [1.0] * 4),
-        ([FOUR[0], FOUR[0], FOUR[2], FOUR[2]], None, [1.0, 1.0, -1.0, -1.0]),
         (FOUR, [1.0, None, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]),
         ([FOUR[0], replace(FOUR[1], sampled=(True,) * 4 + (False,)), *FOUR[2:]], None, [1.0, 0, 0, 0]),
         ([FOUR[0], replace(FOUR[1], mixes=(Mix(0, (X, Y), (0.5, 0.5)),)), *FOUR[2:]], None, [1.0, 0, 0, 0]),
@@ -354,7 +360,6 @@ def test_the_bank_and_the_number_of_segments_bound_the_rows():
         "all right",
         "the only right one",
         "one segment",
-        "the same text",
         "unscorable",
         "a tool wrote in it",
         "the bank was mixed",
@@ -386,6 +391,21 @@ def test_groups_of_different_sizes_share_one_rectangle():
     assert result.metrics["redistributed_share"] == near(6 / 7, 1e-9)  # all others of the only right one are wrong
     empty = redistribute([], torch.zeros(0, 0), oracle, lambda ids: "", SETTINGS)
     assert empty.factors.shape == (0, 0, 0)
+
+
+@pytest.mark.parametrize("at_once", [1, 10_000])
+def test_how_many_groups_are_scored_together_changes_nothing(monkeypatch, at_once):
+    calls = []
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", at_once)
+
+    def score(rows):
+        calls.append(len(rows))
+        assert [len(c) + len(r) for c, r in rows] == sorted(len(c) + len(r) for c, r in rows)
+        return Oracle()(rows)
+
+    result = redistribute([grouped(*FOUR)] * 3, SIGNS.repeat(3, 1), score, lambda ids: TEXT[ids[0]], SETTINGS)
+    assert torch.equal(result.factors, factors(*FOUR)[0].expand(3, -1, -1))
+    assert len(calls) == (3 if at_once == 1 else 1)
 
 
 def test_a_plan_pairs_every_prefix_with_the_rests_that_follow_the_same_step_and_the_samplers_word_on_them():

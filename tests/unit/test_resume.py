@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from components.files import write_text
-from components.resume import KEEP, ResumeState, code_digest, identity
+from components.resume import KEEP, ResumeState, code_digest, identity, run_steps
 
 IDENTITY = {"settings": "a", "inputs": {"data": "b"}, "code": "c"}
 
@@ -83,3 +83,52 @@ def test_what_a_kill_left_of_a_checkpoint_is_removed(tmp_path):
     (old.directory / ".step-000010.torn").mkdir()
     new = ResumeState(tmp_path / "state", IDENTITY)
     assert sorted(path.name for path in new.directory.iterdir()) == ["identity.json", "step-000005"]
+
+
+# Steps
+
+
+class Counter:
+    """A trainer whose state is the sum of the steps it has done."""
+
+    def __init__(self, dies_at: int = -1) -> None:
+        self.total, self.done, self._dies_at = 0, [], dies_at
+
+    def step(self, step):
+        if step == self._dies_at:
+            raise KeyboardInterrupt
+        self.total += step
+        self.done.append(step)
+        return {"total": float(self.total)}
+
+    def save(self, directory):
+        write_text(directory / "total", str(self.total))
+
+    def load(self, directory):
+        self.total = int((directory / "total").read_text())
+
+
+def steps(folder, trainer, count=7):
+    return run_steps(trainer, ResumeState(folder, IDENTITY), count, 2, lambda row: None)
+
+
+@pytest.mark.parametrize(("dies_at", "repeated_from"), [(0, 0), (1, 0), (2, 2), (3, 2), (6, 6)])
+def test_steps_go_on_from_the_newest_checkpoint_with_the_log_of_an_undisturbed_run(tmp_path, dies_at, repeated_from):
+    expected = steps(tmp_path / "whole", Counter())
+    with pytest.raises(KeyboardInterrupt):
+        steps(tmp_path / "killed", Counter(dies_at))
+    again = Counter()
+    assert steps(tmp_path / "killed", again) == expected
+    assert again.done == list(range(repeated_from, 7))
+    logs = [(tmp_path / name / "log.jsonl").read_bytes() for name in ("whole", "killed")]
+    assert logs[0] == logs[1]
+
+
+def test_finished_steps_are_not_repeated_and_every_new_row_is_announced(tmp_path):
+    announced = []
+    state = ResumeState(tmp_path / "state", IDENTITY)
+    log = run_steps(Counter(), state, 3, 2, announced.append)
+    assert announced == log == [{"step": i, "total": float(total)} for i, total in enumerate((0, 1, 3))]
+    again = Counter()
+    assert steps(tmp_path / "state", again, count=3) == log
+    assert again.done == []

@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from components.config.reward import ExactVerifier, NumericVerifier, RewardSettings, SandboxSettings, SoftOverlong
+from components.config.reward import (
+    ExactVerifier,
+    NumericVerifier,
+    RewardSettings,
+    SandboxSettings,
+    SoftOverlong,
+    StructureVerifier,
+)
 from components.errors import EvenkeelError
 from components.rewards import Scorer
 from components.rewards.sandbox import Sandbox
@@ -45,10 +52,20 @@ def completion(text: str, tokens: int = 3) -> Completion:
         ("eat", "memory: the verifier needs more than its limit"),
         ("return 2", "error: the verifier returned 2.0, which is not in [0, 1]"),
         ("return nan", "error: the verifier returned nan, which is not in [0, 1]"),
+        ("part 1.5", "error: the verifier returned 1.5 for the part named, which is not in [-1, 1]"),
+        ("part nan", "error: the verifier returned nan for the part named, which is not in [-1, 1]"),
+        ("metric inf", "error: the verifier returned inf for the metric named, which is not finite"),
     ],
 )
 def test_a_failing_verifier_makes_that_item_unscorable_and_no_other(sandbox, action, reason):
     assert judge(sandbox, "42", action, "41", "42") == [RIGHT, Score(None, unscorable=reason), WRONG, RIGHT]
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.25, 1.0])
+def test_parts_and_metrics_come_back_with_the_accuracy(sandbox, value):
+    part, metric = judge(sandbox, f"part {value}", f"metric {100 * value}")
+    assert part == Score(0.5, {"named": value})
+    assert metric == Score(0.5, metrics={"named": 100 * value})
 
 
 def test_several_failures_in_one_batch_are_told_apart(sandbox):
@@ -164,6 +181,31 @@ def test_shaping_is_a_part_of_its_own_and_leaves_accuracy_raw():
         right, wrong = scorer.score(PROMPT, [completion("#42", tokens=8), completion("#41", tokens=10)])
     assert (right.accuracy, dict(right.parts), right.reward) == (1.0, {"overlong": -0.5}, 0.5)
     assert (wrong.accuracy, dict(wrong.parts), wrong.reward) == (0.0, {"overlong": -1.0}, -1.0)
+
+
+def test_parts_are_weighted_and_a_part_of_weight_0_is_only_measured():
+    rule = "class Door { require width(min=0.9, unit=m) }"
+    prompt = Prompt(id="p", text="?", answer=rule, solution=rule)
+    weights = {"accuracy": 0.5, "jaccard_class": 0.0, "jaccard_parameter": 0.25, "overlong": 2.0}
+    settings = RewardSettings(
+        verifier=StructureVerifier(kind="structure"), soft_overlong=SoftOverlong(limit=10, cache=4), weights=weights
+    )
+    with Scorer(settings) as scorer:
+        whole, half = scorer.score(prompt, [completion(rule), completion(rule.replace(", unit=m", ""), tokens=8)])
+    assert whole.rewards == {
+        "accuracy": 0.5, "jaccard_function": 1.0, "jaccard_parameter": 0.25, "overlong": 0.0,
+    }  # fmt: skip
+    assert whole.metrics["jaccard_class"] == 1.0
+    assert (half.accuracy, half.rewards["accuracy"]) == (0.0, 0.0)
+    assert (half.parts["jaccard_parameter"], half.parts["overlong"]) == (0.125, -1.0)
+    assert half.reward == pytest.approx(0.125)
+
+
+def test_a_part_that_is_worth_nothing_moves_no_reward_whatever_it_says():
+    settings = RewardSettings(soft_overlong=SoftOverlong(limit=10, cache=4), weights={"overlong": 0})
+    with Scorer(settings) as scorer:
+        [score] = scorer.score(PROMPT, [completion("#42", tokens=10)])
+    assert (score.reward, score.metrics["overlong"]) == (1.0, -1.0)
 
 
 def test_rewards_do_not_import_torch():

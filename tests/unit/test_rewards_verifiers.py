@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config import reward
+from components.config.base import Section
 from components.rewards import VERIFIERS, build_verifier
 from components.rewards.exact import ExactVerifier
 from components.rewards.numeric import NumericVerifier, numbers
@@ -122,12 +123,25 @@ def test_a_reference_that_is_not_a_number_raises():
         NumericVerifier(marker=None, tolerance=0).accuracy(prompt("blue"), "3")
 
 
-def test_every_verifier_of_the_settings_is_registered_and_builds():
-    sections = get_args(get_args(reward.Verifier)[0])
-    kinds = {section.model_fields["kind"].annotation: section for section in sections}
-    assert {get_args(kind)[0] for kind in kinds} == set(VERIFIERS)
-    for kind, section in kinds.items():
-        assert build_verifier(section(kind=get_args(kind)[0])).accuracy(prompt("1"), "#### 1") == 1.0
+def sections(union: object) -> dict[str, type[Section]]:
+    """Kind -> settings section, of a union of them."""
+    members = get_args(get_args(union)[0])
+    return {get_args(section.model_fields["kind"].annotation)[0]: section for section in members}
+
+
+def test_every_verifier_of_the_settings_is_registered():
+    assert {*sections(reward.Verifier), *sections(reward.Consistency)} == set(VERIFIERS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "right"), [("exact", "#### 1"), ("numeric", "#### 1.0"), ("structure", "class A { f() }")]
+)
+def test_every_verifier_builds_from_its_kind_alone_and_has_the_parts_that_its_settings_name(kind, right):
+    settings = sections(reward.Verifier)[kind](kind=kind)
+    answer = right if kind == "structure" else "1"
+    found = build_verifier(settings).judge(prompt(answer), right)
+    assert found.accuracy == build_verifier(settings).accuracy(prompt(answer), right) == 1.0
+    assert tuple(found.parts) == settings.parts
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_an_engine_keeps_nothing_from_one_call_to_the_next():
 def test_reported_log_probabilities_are_those_that_the_learner_computes(temperature):
     micro = talkative()
     found = engine(micro).generate(PROMPTS, sampling(n=8, tokens=12, temperature=temperature))
-    batch = build_batch(groups(found, PROMPTS), settings().objective.advantage, micro.pad_id)
+    batch = build_batch(groups(found, PROMPTS), micro.pad_id)
     logp = score_all(micro.model, batch, temperature, max_tokens=64).logp
     lengths = {len(c.token_ids) for row in found for c in row}
     assert len(lengths) > 3  # rows have left the batch at different times

@@ -15,15 +15,20 @@ from torch import Tensor
 
 from components.config.policy import SftSettings, TriageSettings
 from components.policy import Policy
-from components.sft.trainer import SftTrainer, learning_rate_factor
+from components.policy.tiny import build_tokenizer
+from components.sft.trainer import Row, SftTrainer, encode, learning_rate_factor
 from components.sft.triage import triage, zero_variance
+from components.tools import Tool
+from components.tools.calculator import Calculator
 from components.types import Prompt
 
 SETTINGS = SftSettings(steps=8, batch_size=4, lr=1e-2, warmup=2)
 
 
-def trainer(micro: Policy, rows: list[Prompt] | None = None, seed: int = 0, **changes: object) -> SftTrainer:
-    return SftTrainer(micro, rows or prompts(10), SETTINGS.model_copy(update=changes), seed)
+def trainer(
+    micro: Policy, rows: list[Prompt] | None = None, seed: int = 0, tool: Tool | None = None, **changes: object
+) -> SftTrainer:
+    return SftTrainer(micro, rows or prompts(10), SETTINGS.model_copy(update=changes), seed, tool)
 
 
 def run(tested: SftTrainer, *steps: int) -> list[dict[str, float]]:
@@ -114,6 +119,69 @@ def test_dropout_depends_on_the_step_and_not_on_what_ran_before(tmp_path):
     again.load(tmp_path)
     assert run(again, 1, 2) == rest
     assert same(resumed.weights(), whole.weights())
+
+
+# Demonstrations with a tool
+
+
+CALLS = "<<1+1=2>>#2"
+OBSERVED = "2>>"
+
+
+def with_calls(text: str = CALLS) -> list[Prompt]:
+    return [replace(p, demonstration=text) for p in prompts(4)]
+
+
+def text_of(micro: Policy, row: Row, learned: bool) -> str:
+    ids = (i for i, flag in zip(row.answer, row.learned, strict=True) if flag is learned)
+    return micro.decode(tuple(ids))
+
+
+def test_what_the_tool_writes_is_read_and_not_learned():
+    micro = policy()
+    (row, *_) = trainer(micro, with_calls(), tool=Calculator())._rows
+    assert (text_of(micro, row, True), text_of(micro, row, False)) == ("<<1+1=#2", OBSERVED)
+    assert (row.answer[-1], row.learned[-1]) == (micro.eos_id, True)
+
+
+def test_without_a_tool_all_of_a_demonstration_is_learned_as_it_always_was():
+    micro = policy()
+    (row, *_) = trainer(micro, with_calls())._rows
+    assert all(row.learned)
+    assert row.answer == micro.encode_answer(CALLS)
+
+
+def test_no_token_reaches_from_the_policys_stretch_into_the_tools():
+    tokenizer = build_tokenizer([">>#2=2"] * 9, vocab_size=290, max_positions=64)
+    micro = Policy(policy().model, tokenizer)
+    whole = micro.encode_answer(CALLS)
+    row = encode(micro, with_calls()[0], Calculator())
+    assert len(row.answer) > len(whole)  # >># is one token of the vocabulary
+    assert text_of(micro, row, False) == OBSERVED
+
+
+def test_the_loss_with_a_tool_is_over_the_policys_own_tokens():
+    micro, rows = policy(), with_calls()
+    total, tokens = 0.0, 0
+    for prompt in rows:
+        row = encode(micro, prompt, Calculator())
+        with torch.no_grad():
+            logits = micro.model(torch.tensor([row.question + row.answer])).logits[0, len(row.question) - 1 : -1]
+        losses = torch.nn.functional.cross_entropy(logits, torch.tensor(row.answer), reduction="none")
+        total += losses[torch.tensor(row.learned)].sum().item()
+        tokens += sum(row.learned)
+    assert trainer(micro, rows, tool=Calculator()).step(0)["loss"] == pytest.approx(total / tokens, rel=1e-5)
+
+
+def test_training_with_a_tool_makes_calls_likelier_and_leaves_their_results_open():
+    micro = policy()
+    run(trainer(micro, with_calls(), steps=30, tool=Calculator()), *range(30))
+    row = encode(micro, with_calls()[0], Calculator())
+    with torch.no_grad():
+        logits = micro.model(torch.tensor([row.question + row.answer])).logits[0, len(row.question) - 1 : -1]
+    losses = torch.nn.functional.cross_entropy(logits, torch.tensor(row.answer), reduction="none")
+    learned = torch.tensor(row.learned)
+    assert losses[learned].max() < 0.5 < 2 < losses[~learned].min()
 
 
 # Triage

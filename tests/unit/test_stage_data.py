@@ -113,6 +113,31 @@ def test_a_file_that_lacks_a_line_writes_nothing(tmp_path):
     assert not Layout(tmp_path).out.exists()
 
 
+def with_consistency(marker: str = "#") -> dict[str, Any]:
+    return {"reward": {"verifier": {"kind": "exact", "marker": marker}, "consistency": {"kind": "embedded"}}}
+
+
+def test_the_consistency_classifier_is_written_beside_the_splits_and_measured_in_the_metrics(generated, tmp_path):
+    assert read_json(generated.consistency) == {"model": None}
+    assert "consistency" not in read_json(generated.validation)
+    chosen = settings({"kind": "generated", "task": "arithmetic", "rows": 400})
+    layout = Layout(tmp_path)
+    run(Settings.model_validate(chosen.model_dump() | with_consistency()), layout)
+    figures = read_json(layout.validation)["consistency"]
+    assert figures["auc"] > 0.9
+    assert figures["solutions"] == len(read_prompts(layout.split("sft")))
+    assert set(read_json(layout.consistency)["model"]) == {"intercept", "coefficients"}
+    assert read_json(layout.validation)["splits"] == read_json(generated.validation)["splits"]
+
+
+def test_solutions_that_teach_no_consistency_write_nothing(tmp_path):
+    source = lines(tmp_path / "rows.jsonl", [row(i, answer=f"#{i + 1}") for i in range(100)])
+    chosen = Settings.model_validate(settings(source).model_dump() | with_consistency())
+    with pytest.raises(InputError, match="0 solutions of the SFT split have thinking"):
+        run(chosen, Layout(tmp_path))
+    assert not Layout(tmp_path).out.exists()
+
+
 @pytest.mark.skipif(not GSM8K.exists(), reason="../shared/data/gsm8k_train.jsonl is absent")
 def test_all_of_gsm8k_passes_with_its_own_verifier(tmp_path):
     source = {"kind": "jsonl", "path": str(GSM8K), "name": "gsm8k", "answer_pattern": r"####\s*(.+)$"}

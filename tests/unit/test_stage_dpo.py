@@ -10,6 +10,7 @@ from factories import Judge, parity, policy, prompts, settings, workspace
 
 from components.config import Settings
 from components.config.settings import Settings as Root
+from components.dpo.dataset import read_pairs
 from components.dpo.pairs import Answer, Pair
 from components.dpo.trainer import DpoTrainer
 from components.errors import InputError
@@ -18,6 +19,7 @@ from components.layout import Layout
 from components.policy import load_policy
 from components.resume import ResumeState
 from components.stages import dpo as stage
+from components.stages import train as train_stage
 
 DPO = {"steps": 5, "batch_size": 3, "lr": 1e-2, "warmup": 1, "checkpoint_every": 2, "held_out": 0.3}
 
@@ -91,7 +93,7 @@ def test_pairs_that_are_held_out_are_measured_and_not_trained_on(finished):
     metrics = read_json(finished.dpo_metrics)
     assert metrics["pairs"]["trained"] + metrics["pairs"]["held_out"] == 10
     assert min(metrics["pairs"].values()) > 0
-    assert {"loss", "reward_accuracy", "margin", "chosen_logp", "chosen_ref_logp", "rejected_logp"} < set(
+    assert {"loss", "reward_accuracy", "margin", "chosen_logp", "chosen_change", "rejected_logp"} < set(
         metrics["held_out"]
     )
     assert metrics["trained"]["loss"] == pytest.approx(
@@ -119,6 +121,31 @@ def test_it_can_start_from_the_trained_policy(tmp_path):
 
 
 # Where its pairs come from
+
+
+def trained(root: Path, monkeypatch: pytest.MonkeyPatch, keep_pairs: int) -> Layout:
+    """The train stage's own outputs."""
+    monkeypatch.setattr(train_stage, "Scorer", lambda *_: Judge(parity))
+    layout = workspace(root)
+    train_stage.run(settings(train={"steps": 2, "keep_pairs": keep_pairs}), layout)
+    return layout
+
+
+def test_training_stores_right_against_wrong_and_this_stage_takes_them(tmp_path, monkeypatch):
+    layout = trained(tmp_path, monkeypatch, keep_pairs=2)
+    found = read_pairs(layout.pairs)
+    assert {pair.step for pair in found} <= {0, 1}
+    assert 0 < len(found) <= 4
+    assert all(sum(pair.chosen.token_ids) % 2 == 1 and sum(pair.rejected.token_ids) % 2 == 0 for pair in found)
+    stage.run(chosen_settings(held_out=0.0), layout)
+    assert read_json(layout.dpo_metrics)["pairs"] == {"trained": len(found), "held_out": 0}
+
+
+def test_storing_pairs_changes_nothing_else_of_a_run(tmp_path, monkeypatch):
+    with_pairs, without = (trained(tmp_path / str(keep), monkeypatch, keep) for keep in (4, 0))
+    kept, none = manifest(with_pairs.train), manifest(without.train)
+    assert {name for name in kept if kept[name] != none[name]} == {"pairs.jsonl"}
+    assert without.pairs.read_bytes() == b""
 
 
 def own_file(tmp_path: Path, *rows: dict[str, Any]) -> Path:

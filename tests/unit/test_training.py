@@ -278,9 +278,15 @@ def test_a_verifier_that_judges_nothing_trains_nothing(tmp_path, monkeypatch):
     [
         {"rollout": {"dynamic_sampling": None}},
         {"schedule": {"kind": "uniform"}},
-        {"objective": {"kl": {"kind": "k3_straight_through"}, "correction": None, "aggregation": "sequence_mean"}},
+        {
+            "objective": {
+                "kl": {"kind": "k3_straight_through"},
+                "correction": None,
+                "aggregation": {"kind": "sequence_mean"},
+            }
+        },
         {"learner": {"updates_per_step": 1}},
-        {"objective": {"advantage": {"std": "none"}}},
+        {"objective": {"advantage": {"kind": "grpo", "std": "none"}}},
     ],
 )
 def test_every_method_trains_to_the_same_bytes_after_a_kill(tmp_path, monkeypatch, sections):

@@ -7,7 +7,7 @@ import json
 import pytest
 from factories import group, prompt, score
 
-from components.types import GateCheck, Prompt, Score, StepRecord, Verdict
+from components.types import GateCheck, Prompt, Score, StepRecord, Verdict, mean_by_name
 
 
 def test_the_reward_is_the_accuracy_plus_the_shaping_parts():
@@ -15,9 +15,23 @@ def test_the_reward_is_the_accuracy_plus_the_shaping_parts():
     assert score(1.0, overlong=-0.25).accuracy == 1.0
 
 
+def test_the_weight_is_what_accuracy_adds_to_the_reward_and_leaves_accuracy_raw():
+    found = Score(0.5, {"tree": 0.25}, weight=2.0, metrics={"levenshtein": 9.0})
+    assert found.rewards == {"accuracy": 1.0, "tree": 0.25}
+    assert (found.reward, found.accuracy) == (1.25, 0.5)
+    assert Score(1.0, {"tree": 0.25}, weight=0.0).rewards == {"accuracy": 0.0, "tree": 0.25}
+
+
 def test_an_unscorable_completion_has_no_reward():
     with pytest.raises(ValueError, match="timeout"):
         _ = score(None).reward
+    with pytest.raises(ValueError, match="timeout"):
+        _ = score(None).rewards
+
+
+def test_means_by_name_are_over_the_rows_that_have_the_name():
+    assert mean_by_name([{"a": 1.0, "b": 4.0}, {"a": 2.0}, {}]) == {"a": 1.5, "b": 4.0}
+    assert mean_by_name([]) == {}
 
 
 @pytest.mark.parametrize(("accuracy", "reason"), [(None, None), (0.0, "timeout")])

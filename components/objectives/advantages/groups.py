@@ -14,7 +14,7 @@ def centred(values: Tensor, scorable: Tensor) -> Tensor:
     values = torch.where(scorable, values.double(), 0.0)
     count = scorable.sum(1, keepdim=True)
     difference = torch.where(scorable, values - values.sum(1, keepdim=True) / count.clamp(min=1), 0.0)
-    return torch.where((count > 1) & (spread(values, scorable) > 0), difference, 0.0)
+    return torch.where(spread(values, scorable) > 0, difference, 0.0)
 
 
 def deviation(values: Tensor, scorable: Tensor, kind: str) -> Tensor:

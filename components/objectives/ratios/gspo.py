@@ -1,7 +1,8 @@
 """GSPO: one importance ratio a sequence, the geometric mean of its tokens' ratios (2507.18071).
 
-With ``sequence_mean`` aggregation the loss is -mean_i min(s_i A_i, clip(s_i) A_i), s_i = exp(mean_t log r_it). The value
-stands on every token of the sequence, whose mean it is.
+With ``sequence_mean`` aggregation the loss is -mean_i min(s_i A_i, clip(s_i) A_i), s_i = exp(mean_t log r_it). The
+value stands on every token of the sequence, whose mean it is. LUSPO (2602.05261) is the sum: the same under an
+aggregation that weighs every token alike, with another range.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.config.ratios import GspoRatio
+from components.config.ratios import GspoRatio, LuspoRatio
 from components.objectives.tokens import MAX_LOG_RATIO, TokenInputs, TokenLoss, mean_per_sequence
 
 
-def gspo(logp: Tensor, tokens: TokenInputs, settings: GspoRatio) -> TokenLoss:
+def gspo(logp: Tensor, tokens: TokenInputs, settings: GspoRatio | LuspoRatio) -> TokenLoss:
     """The gradient of s reaches every token of the sequence, s A / |y| each."""
     return _clipped(_sequence_ratio(logp, tokens).expand_as(logp), tokens.advantages, settings)
 
@@ -29,7 +30,7 @@ def _sequence_ratio(logp: Tensor, tokens: TokenInputs) -> Tensor:
     return mean.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
 
 
-def _clipped(ratio: Tensor, advantages: Tensor, settings: GspoRatio) -> TokenLoss:
+def _clipped(ratio: Tensor, advantages: Tensor, settings: GspoRatio | LuspoRatio) -> TokenLoss:
     clipped = ratio.clamp(1 - settings.low, 1 + settings.high)
     low = (ratio < 1 - settings.low) & (advantages < 0)
     high = (ratio > 1 + settings.high) & (advantages > 0)

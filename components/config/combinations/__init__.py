@@ -1,0 +1,67 @@
+"""Combinations of settings that would run and teach nothing, or something else than their names say.
+
+- `ratio` — ratio families, corrections, selections
+- `advantage` — advantages, aggregation, rewards
+- `loop` — schedule, sizes, models
+- `tools` — what goes with a tool, and with a critic
+
+Each rule yields errors that name the settings, why they do not go together (with the paper), and the way out. There are
+no warnings: nobody reads them before a run.
+
+Some pairs cannot be written at all, and need no rule: two ratio families, two aggregations or two deviations (each is
+one choice); k2 or k3 in the reward and k1 in the loss (`KlLoss`, `KlReward`); a CISPO cap below 1, which would scale
+every gradient down (`CispoRatio`); an adaptive KL without a KL (`KlTarget` is a part of it); the sampler's
+log-probabilities in the place of the old ones (they are separate arrays). Mixing with an engine that takes no
+embeddings is refused by `RolloutSettings`. Dynamic sampling filters on the raw accuracy and draws through the schedule,
+whatever else is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from components.config.combinations.advantage import (
+    critic,
+    groups_of_one,
+    kl_in_the_reward,
+    length_and_difficulty,
+    negative_rewards,
+    overlong,
+    scales_that_cancel,
+)
+from components.config.combinations.loop import ads, models, sizes
+from components.config.combinations.ratio import (
+    nothing_has_moved,
+    sampler_twice,
+    weights_of_sequences,
+    whole_sequences,
+)
+from components.config.combinations.tools import critic_schedule, tools
+
+if TYPE_CHECKING:
+    from components.config.settings import Settings
+
+RULES: tuple[Callable[[Settings], Iterator[str]], ...] = (
+    whole_sequences,
+    sampler_twice,
+    weights_of_sequences,
+    nothing_has_moved,
+    length_and_difficulty,
+    kl_in_the_reward,
+    negative_rewards,
+    scales_that_cancel,
+    critic,
+    groups_of_one,
+    overlong,
+    ads,
+    sizes,
+    models,
+    tools,
+    critic_schedule,
+)
+
+
+def problems(s: Settings) -> list[str]:
+    """Everything that is wrong with the combination, in words."""
+    return [problem for rule in RULES for problem in rule(s)]

@@ -1,0 +1,50 @@
+"""Data, models and the sizes of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from components.config.policy import TinyModel
+from components.config.scheduling import AdsSchedule
+
+if TYPE_CHECKING:
+    from components.config.settings import Settings
+
+
+def ads(s: Settings) -> Iterator[str]:
+    if not isinstance(s.schedule, AdsSchedule):
+        return
+    if s.schedule.active * s.schedule.window != s.train.prompts_per_step:
+        yield (
+            f"schedule.active x schedule.window ({s.schedule.active} x {s.schedule.window}) "
+            f"must equal train.prompts_per_step ({s.train.prompts_per_step})"
+        )
+    if s.schedule.active > s.clusters.k:
+        yield f"schedule.active ({s.schedule.active}) cannot exceed clusters.k ({s.clusters.k})"
+    if s.schedule.alpha == 1 and s.schedule.min_prob == 0:
+        yield (
+            "schedule.alpha 1 with schedule.min_prob 0 never draws a cluster again once nothing in it was right; "
+            "lower the one or raise the other"
+        )
+
+
+def sizes(s: Settings) -> Iterator[str]:
+    if s.triage.samples < s.rollout.group_size:
+        yield (
+            f"triage.samples ({s.triage.samples}) must be at least rollout.group_size ({s.rollout.group_size}): "
+            "zero-variance groups are counted at the size that training uses"
+        )
+    if s.learner.updates_per_step > s.train.prompts_per_step:
+        yield "learner.updates_per_step cannot exceed train.prompts_per_step: an update needs a group"
+    if s.dpo.steps and s.dpo.pairs is None and s.train.keep_pairs == 0:
+        yield "dpo.steps without pairs: raise train.keep_pairs, or name a file under dpo.pairs"
+
+
+def models(s: Settings) -> Iterator[str]:
+    if isinstance(s.policy.model, TinyModel) and s.sft.steps == 0:
+        yield "sft.steps 0 with policy.model.kind tiny would train a model with random weights by RL"
+    if isinstance(s.policy.model, TinyModel) and s.data.splits.sft == 0:
+        yield "data.splits.sft 0 with policy.model.kind tiny leaves nothing to learn the tokenizer from"
+    if s.learner.routing_replay and not getattr(s.rollout.engine, "record_routes", False):
+        yield "learner.routing_replay needs the routes of the sampler: set rollout.engine.record_routes"

@@ -1,0 +1,44 @@
+"""What goes with a tool, and with a critic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from components.config.data import CalculatorSource
+from components.config.ppo import GaeAdvantage
+
+if TYPE_CHECKING:
+    from components.config.settings import Settings
+
+
+def tools(s: Settings) -> Iterator[str]:
+    if s.rollout.tool is None:
+        if isinstance(s.data.source, CalculatorSource):
+            yield (
+                "data.source.task calculator without rollout.tool would teach the policy to write the calculator's "
+                "answers itself; set rollout.tool to {kind: calculator}"
+            )
+        return
+    if s.learner.routing_replay:
+        yield (
+            "learner.routing_replay with rollout.tool: every turn is read anew, and the routes of the turns before it "
+            "are not the ones that were sampled; use one of them"
+        )
+    if s.dpo.steps:
+        yield "dpo.steps with rollout.tool: a pair's loss is over all of its tokens, and the tool wrote some of them"
+
+
+def critic_schedule(s: Settings) -> Iterator[str]:
+    if not isinstance(s.objective.advantage, GaeAdvantage):
+        return
+    if s.learner.critic.pretrain_steps >= s.train.steps:
+        yield (
+            f"learner.critic.pretrain_steps ({s.learner.critic.pretrain_steps}) leaves none of train.steps "
+            f"({s.train.steps}) to the policy"
+        )
+    if s.objective.advantage.fallback == "group" and s.rollout.group_size == 1:
+        yield (
+            "objective.advantage.fallback group with rollout.group_size 1 is the completion's own reward and teaches "
+            "nothing; use batch"
+        )
