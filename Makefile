@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo test lint bench doctor clean
+.PHONY: demo test parity lint bench recipes doctor clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -21,6 +21,14 @@ lint: $(INSTALLED)
 	ruff check .
 	ruff format --check .
 	mypy
+
+# Our losses and gradients beside TRL's; part of `make test`.
+parity: $(INSTALLED)
+	OMP_NUM_THREADS=1 pytest tests/parity
+
+# What every recipe does to the demo task; an hour or more, and what is there already is not repeated.
+recipes: $(INSTALLED)
+	python -m tests.benchmarks.recipes --out recipes.jsonl --jobs $(JOBS)
 
 bench: $(INSTALLED)
 	pytest tests/benchmarks -s

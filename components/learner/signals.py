@@ -10,6 +10,7 @@ from components.learner.batch import Batch
 from components.objectives.corrections import importance
 from components.objectives.kl import estimate_k3
 from components.objectives.objective import Terms
+from components.objectives.tokens import usable
 
 
 def mismatch_signals(batch: Batch, correction: Correction | None) -> dict[str, float]:
@@ -22,7 +23,7 @@ def mismatch_signals(batch: Batch, correction: Correction | None) -> dict[str, f
     if batch.old_logp is None:
         raise ValueError("mismatch needs old_logp")
     drawn = batch.response_mask if batch.forced is None else batch.response_mask & ~batch.forced
-    drawn = drawn & batch.old_logp.isfinite() & batch.rollout_logp.isfinite()
+    drawn = drawn & usable(batch.old_logp, batch.rollout_logp)
     old, rollout = batch.old_logp[drawn], batch.rollout_logp[drawn]
     if old.numel() == 0:
         return {}
@@ -40,9 +41,10 @@ def mismatch_signals(batch: Batch, correction: Correction | None) -> dict[str, f
 
 def reference_signals(batch: Batch) -> dict[str, float]:
     """``kl_ref``: k3 estimate of KL(policy || reference) in nats per token, of the policy that sampled the batch."""
-    if batch.ref_logp is None or batch.old_logp is None or not batch.response_mask.any():
+    if batch.ref_logp is None or batch.old_logp is None:
         return {}
-    return {"kl_ref": estimate_k3(batch.old_logp, batch.ref_logp)[batch.response_mask].mean().item()}
+    known = batch.response_mask & usable(batch.old_logp, batch.ref_logp)
+    return {"kl_ref": estimate_k3(batch.old_logp, batch.ref_logp)[known].mean().item()} if known.any() else {}
 
 
 class TokenTotals:

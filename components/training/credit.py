@@ -17,6 +17,7 @@ from components.learner.critic import Critic
 from components.objectives import ADVANTAGES, Rewards
 from components.objectives.advantages import cap, rewards_of
 from components.objectives.gae import credit
+from components.objectives.tokens import usable
 from components.policy import Policy
 from components.training.redistribute import Row, redistribute
 from components.types import Group
@@ -88,10 +89,14 @@ class Credit:
 
 
 def charge_kl(rewards: Rewards, batch: Batch, beta: float) -> Rewards:
-    """Rewards minus beta times the completion's k1, the sum over its tokens of log pi_old - log pi_ref (nats)."""
+    """Rewards minus beta times the completion's k1, the sum over its tokens of log pi_old - log pi_ref (nats).
+
+    A token that has no such number (see `usable`) costs nothing.
+    """
     if batch.old_logp is None or batch.ref_logp is None:
         raise ValueError("KL in the reward needs old_logp and ref_logp")
-    k1 = torch.where(batch.response_mask, batch.old_logp - batch.ref_logp, 0.0).sum(1)
+    known = batch.response_mask & usable(batch.old_logp, batch.ref_logp)
+    k1 = torch.where(known, batch.old_logp - batch.ref_logp, 0.0).sum(1)
     charge = torch.zeros_like(rewards.total)
     charge[batch.group, batch.member] = -beta * k1
     charge = torch.where(rewards.scorable, charge, 0.0)

@@ -1,4 +1,4 @@
-"""Where TRL 1.16 and we part ways in the loss of a token, by name. Both sides are pinned, so that changes are noticed."""
+"""Where TRL 1.16 and we part ways in the loss of a token, by name. Both sides are pinned."""
 
 from __future__ import annotations
 

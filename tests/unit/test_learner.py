@@ -237,9 +237,7 @@ def test_the_old_policy_is_the_learner_before_its_first_update(updates):
 
 
 def steps(learner: Learner, count: int, start: int = 0) -> list[dict[str, float]]:
-    return [
-        learner.step(batch_of(sampled()), seed=step) for step in range(start, start + count)
-    ]
+    return [learner.step(batch_of(sampled()), seed=step) for step in range(start, start + count)]
 
 
 def test_the_update_makes_right_answers_likelier_and_wrong_ones_less_likely():
@@ -293,6 +291,22 @@ def test_an_update_that_is_not_finite_is_skipped_and_counted(updates):
     assert same(learner.weights(), policy().weights())
     fresh = learner_of(policy(), learner={"updates_per_step": updates, "warmup": 10})
     assert steps(learner, 1, start=1) == steps(fresh, 1, start=1)  # the optimizer did not see it either
+
+
+@pytest.mark.parametrize("updates", [1, 2])
+@pytest.mark.parametrize("name", ["rollout_logp", "ref_logp", "advantages"])
+@pytest.mark.parametrize("junk", [math.nan, torch.finfo(torch.float32).min])
+def test_a_token_without_a_number_is_left_out_and_reported_and_the_update_goes_on(name, junk, updates):
+    micro = policy()
+    learner = learner_of(micro, objective=KL, learner={"updates_per_step": updates})
+    batch = ready(learner, sampled())
+    values = getattr(batch, name).clone()
+    values[0, 0] = junk
+    signals = learner.step(replace(batch, **{name: values}), seed=0)
+    assert all(math.isfinite(value) for value in signals.values())
+    assert signals["nonfinite"] == 0
+    assert signals["nonfinite_tokens"] == pytest.approx(1 / int(batch.response_mask.sum()))
+    assert not same(learner.weights(), policy().weights())
 
 
 # Saving

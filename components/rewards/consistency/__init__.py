@@ -1,7 +1,8 @@
 """Does the answer follow from the thinking? The consistency reward of CORA (2606.14691).
 
 - `base` — premise and hypothesis; what every such verifier does
-- `embedded` — a small classifier without files or libraries; `features` is what it looks at
+- `embedded` — a small classifier without files or libraries
+- `reading`, `features` — what it looks at
 - `training` — how the data stage makes it from the solutions of the SFT split
 - `nli` — a sequence-pair classifier from a Hugging Face folder; it loads torch when it is built
 

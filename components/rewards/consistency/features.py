@@ -9,52 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 
-_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?", re.ASCII)
-_LEFT = re.compile(r"[\d.,$ ]+(?:[-+*/][\d.,$ ]+)+$", re.ASCII)
-_RIGHT = re.compile(r"[ $]*(-?\d[\d,]*(?:\.\d+)?)", re.ASCII)
-_TERM = re.compile(r"(^|[-+])([^-+]+)")
-_FACTOR = re.compile(r"(^|[*/])([^*/]+)")
+from components.rewards.consistency.reading import DIGITS, NUMBER, Case, value
+
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _COMPARISON = re.compile(r"\s*(\d)([<=>])(\d)\s*", re.ASCII)
-SPAN = 80
-"""Characters beside an equals sign that can belong to its equation."""
-DIGITS = 30
-"""Longer numbers are not read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Equation:
-    """``left = right`` with at least one operation on the left."""
-
-    left: str
-    right: str
-
-    @property
-    def true(self) -> bool:
-        return evaluate(self.left) == value(self.right)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One question with the thinking and the answer of a completion, read once for all features."""
-
-    question: str
-    thinking: str
-    answer: str
-    equations: Sequence[Equation]
-    results: Sequence[Fraction | None]
-    numbers: Sequence[str]
-    wanted: Fraction | None
-    """The answer as a number."""
-
-    @classmethod
-    def read(cls, question: str, thinking: str, answer: str) -> Case:
-        found = equations(thinking)
-        results, numbers = [value(equation.right) for equation in found], _NUMBER.findall(thinking)
-        return cls(question, thinking, answer, found, results, numbers, value(answer))
 
 
 def last_result(case: Case) -> bool:
@@ -109,13 +68,13 @@ def mentioned(case: Case) -> bool:
 
 def in_question(case: Case) -> bool:
     """The answer is a number of the question."""
-    return case.wanted is not None and case.wanted in map(value, _NUMBER.findall(case.question))
+    return case.wanted is not None and case.wanted in map(value, NUMBER.findall(case.question))
 
 
 def numbers_used(case: Case) -> float:
     """Share of the question's numbers that stand in the thinking."""
     used = set(map(value, case.numbers))
-    return _share([value(number) in used for number in _NUMBER.findall(case.question)], empty=1.0)
+    return _share([value(number) in used for number in NUMBER.findall(case.question)], empty=1.0)
 
 
 def digits_used(case: Case) -> float:
@@ -148,39 +107,6 @@ def features(question: str, thinking: str, answer: str) -> list[float]:
     """Every feature, in the order of `FEATURES`."""
     case = Case.read(question, thinking, answer)
     return [float(feature(case)) for feature in FEATURES.values()]
-
-
-def equations(text: str) -> list[Equation]:
-    """Every ``expression = number`` in the text."""
-    found = []
-    for sign in re.finditer("=", text):
-        left = _LEFT.search(text[max(0, sign.start() - SPAN) : sign.start()])
-        right = _RIGHT.match(text[sign.end() : sign.end() + SPAN])
-        if left and right:
-            found.append(Equation(left[0], right[1]))
-    return found
-
-
-def evaluate(expression: str) -> Fraction | None:
-    """Numbers with ``+ - * /`` and no brackets, exactly; None for what is not such an expression."""
-    total = Fraction(0)
-    for sign, term in _TERM.findall(expression):
-        product = Fraction(1)
-        for operation, factor in _FACTOR.findall(term):
-            number = value(factor)
-            if number is None or (operation == "/" and not number):
-                return None
-            product = product / number if operation == "/" else product * number
-        total += -product if sign == "-" else product
-    return total
-
-
-def value(text: str) -> Fraction | None:
-    """The one number that ``text`` is, apart from spaces, ``$`` and separators of thousands."""
-    plain = text.replace(",", "").strip(" $")
-    if len(plain) > DIGITS or not re.fullmatch(r"-?\d+(\.\d+)?", plain, re.ASCII):
-        return None
-    return Fraction(plain)
 
 
 def matches(case: Case, count: int) -> bool:
