@@ -48,6 +48,9 @@ class SequenceMask(_Window):
     kind: Literal["mask_sequence_product", "mask_sequence_geometric"]
     low: float = Field(0.99, ge=0, le=1)
     high: float = Field(1.01, ge=1)
+    veto: float | None = Field(
+        None, gt=0, lt=1, description="Token ratio below which its whole sequence is dropped, whatever the mean (1e-4)."
+    )
 
 
 class OffPolicyMask(Section):

@@ -20,14 +20,13 @@ Ids = tuple[int, ...]
 
 @dataclass
 class Row:
-    """One completion while it is written; ``turn`` is where the policy's present turn begins."""
+    """One completion while it is written."""
 
     prompt: Ids
     limit: int
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     sampled: list[bool] = field(default_factory=list)
-    turn: int = 0
     calls: int = 0
     finish: FinishReason | None = None
     routes: Routes | None = None
@@ -112,11 +111,11 @@ class ToolLoop(Engine):
                 continue
             if turn.finish_reason == "stop" or turn.token_ids[-1] in sampling.stop:
                 row.finish = turn.finish_reason
-            elif row.room:
+            else:
                 self._answer(row)
 
     def _answer(self, row: Row) -> None:
-        observation = self._tool.observe(self._policy.decode(tuple(row.ids[row.turn :])))
+        observation = self._tool.observe(self._policy.decode(tuple(row.ids)))
         if observation is None:
             return
         if row.calls == self._max_turns:
@@ -124,7 +123,7 @@ class ToolLoop(Engine):
             return
         ids = self._policy.tokenizer.encode(observation, add_special_tokens=False)
         row.write(ids, [0.0] * len(ids), sampled=False)
-        row.turn, row.calls = len(row.ids), row.calls + 1
+        row.calls += 1
 
     def _completion(self, row: Row) -> Completion:
         ids = tuple(row.ids)

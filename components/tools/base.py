@@ -21,7 +21,7 @@ class Tool(ABC):
 
     @abstractmethod
     def observe(self, text: str) -> str | None:
-        """What the tool writes behind ``text``, the policy's since the tool wrote last; None: it ends in no call.
+        """What the tool writes behind ``text``, all that policy and tool have written; None: it ends in no call.
 
         A call that makes no sense is answered too, by an observation that says so: the policy can learn from that.
         """

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from components.config import dump, load
-from components.files import manifest
+from components.files import manifest, write_jsonl
 from tests.integration.small import NO_LIMITS, SMALL
 
 PROJECT = Path(__file__).parents[2]
+DPO = ("dpo.steps=12", "dpo.batch_size=4", "dpo.checkpoint_every=5", "dpo.held_out=0", "dpo.pairs={path: pairs.jsonl}")
 pytestmark = [pytest.mark.integration]
 
 
@@ -52,11 +53,14 @@ def kill_when(process: subprocess.Popen[str], reached: Callable[[], bool]) -> No
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which every stage up to train ran undisturbed."""
+    """A folder in which every stage that can be resumed, and those before it, ran undisturbed."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    settings = load(PROJECT / "configs" / "demo.yaml", [*SMALL, *NO_LIMITS])
+    settings = load(PROJECT / "configs" / "demo.yaml", [*SMALL, *NO_LIMITS, *DPO])
     (folder / "params.yaml").write_text(dump(settings))
-    for name in ("data", "sft", "triage", "clusters", "train"):
+    write_jsonl(
+        folder / "pairs.jsonl", ({"prompt": f"{i}+1=", "chosen": f"#{i + 1}", "rejected": "#"} for i in range(9))
+    )
+    for name in ("data", "sft", "triage", "clusters", "train", "dpo"):
         finish(name, folder)
     return folder
 
@@ -79,7 +83,8 @@ def lines(path: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("name", "log", "rows"), [("sft", "log.jsonl", 13), ("train", "records.jsonl", 1), ("train", "records.jsonl", 8)]
+    ("name", "log", "rows"),
+    [("sft", "log.jsonl", 13), ("train", "records.jsonl", 1), ("train", "records.jsonl", 8), ("dpo", "log.jsonl", 7)],
 )
 def test_killed_and_resumed_it_gives_the_same_bytes(
     finished: Path, before: Callable[[str, str], Path], name: str, log: str, rows: int

@@ -325,15 +325,6 @@ LOOP = [
         id="a task without its tool",
     ),
     pytest.param(
-        {
-            "learner": {"routing_replay": True},
-            "rollout": {"engine": {"kind": "torch", "record_routes": True}, "tool": {"kind": "calculator"}},
-        },
-        ["learner.routing_replay", "rollout.tool"],
-        {"learner": {"routing_replay": False}},
-        id="replay of routes across turns",
-    ),
-    pytest.param(
         {"dpo": {"steps": 1}, "rollout": {"tool": {"kind": "calculator"}}},
         ["dpo.steps", "rollout.tool"],
         {"dpo": {"steps": 0}},

@@ -87,6 +87,17 @@ def test_an_absurd_gap_has_a_finite_weight(kind, gap):
     assert weights(kind, torch.tensor([[gap, 0.0]])).isfinite().all()
 
 
+@pytest.mark.parametrize("kind", ["mask_sequence_product", "mask_sequence_geometric"])
+@pytest.mark.parametrize(("ratio", "kept"), [(9e-5, 0.0), (2e-4, 1.0)])
+def test_one_impossible_token_has_a_veto_over_its_sequence_and_no_other(kind, ratio, kept):
+    gaps = torch.stack([ratios(ratio, 1 / ratio, 1.0)[0], ratios(1.0, 1.0, 1.0)[0]])  # both ratios of sequences are 1
+    window = {"low": 0.9, "high": 1.1}
+    assert weights(kind, gaps, **window).all()
+    assert weights(kind, gaps, veto=1e-4, **window)[:, 0].tolist() == [kept, 1.0]
+    masked = torch.tensor([[False, False, True], [True, True, True]])
+    assert weights(kind, gaps, masked, veto=1e-4, **window).all()
+
+
 # Why sequence weights die with the length
 
 

@@ -48,7 +48,7 @@ CORRECTIONS = {
     "icepop": {"kind": "icepop", "low": 0.8, "high": 1.25},
     "tis_sequence_product": {"kind": "tis_sequence_product", "cap": 1.1},
     "tis_sequence_geometric": {"kind": "tis_sequence_geometric", "cap": 1.05},
-    "mask_sequence_product": {"kind": "mask_sequence_product", "low": 0.5, "high": 2.0},
+    "mask_sequence_product": {"kind": "mask_sequence_product", "low": 0.5, "high": 2.0, "veto": 0.7},
     "mask_sequence_geometric": {"kind": "mask_sequence_geometric", "low": 0.9, "high": 1.1},
 }
 ADDED = {

@@ -20,11 +20,6 @@ def tools(s: Settings) -> Iterator[str]:
                 "answers itself; set rollout.tool to {kind: calculator}"
             )
         return
-    if s.learner.routing_replay:
-        yield (
-            "learner.routing_replay with rollout.tool: every turn is read anew, and the routes of the turns before it "
-            "are not the ones that were sampled; use one of them"
-        )
     if s.dpo.steps:
         yield "dpo.steps with rollout.tool: a pair's loss is over all of its tokens, and the tool wrote some of them"
 

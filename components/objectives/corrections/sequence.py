@@ -6,6 +6,8 @@ factor of 3,600. The geometric mean does not depend on the length.
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor
 
 from components.config.corrections import SequenceMask, SequenceTis
@@ -34,14 +36,23 @@ def tis_sequence_geometric(old_logp: Tensor, rollout_logp: Tensor, mask: Tensor,
 
 
 def mask_sequence_product(old_logp: Tensor, rollout_logp: Tensor, mask: Tensor, settings: SequenceMask) -> Tensor:
-    """1 where the product is inside the window, else 0."""
-    return _inside(product(old_logp, rollout_logp, mask), settings).expand_as(old_logp)
+    """1 where the product is inside the window and no token has a veto, else 0."""
+    kept = _inside(product(old_logp, rollout_logp, mask), settings) & ~_vetoed(old_logp, rollout_logp, mask, settings)
+    return kept.float().expand_as(old_logp)
 
 
 def mask_sequence_geometric(old_logp: Tensor, rollout_logp: Tensor, mask: Tensor, settings: SequenceMask) -> Tensor:
-    """1 where the geometric mean is inside the window, else 0."""
-    return _inside(geometric(old_logp, rollout_logp, mask), settings).expand_as(old_logp)
+    """1 where the geometric mean is inside the window and no token has a veto, else 0."""
+    kept = _inside(geometric(old_logp, rollout_logp, mask), settings) & ~_vetoed(old_logp, rollout_logp, mask, settings)
+    return kept.float().expand_as(old_logp)
 
 
 def _inside(ratio: Tensor, settings: SequenceMask) -> Tensor:
-    return ((ratio >= settings.low) & (ratio <= settings.high)).float()
+    return (ratio >= settings.low) & (ratio <= settings.high)
+
+
+def _vetoed(old_logp: Tensor, rollout_logp: Tensor, mask: Tensor, settings: SequenceMask) -> Tensor:
+    """Whether a token of the sequence is all but impossible for the trainer, ``[B, 1]`` bool."""
+    if settings.veto is None:
+        return mask.new_zeros(len(mask), 1)
+    return ((old_logp - rollout_logp < math.log(settings.veto)) & mask).any(1, keepdim=True)
