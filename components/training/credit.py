@@ -19,7 +19,8 @@ from components.objectives.advantages import cap, rewards_of
 from components.objectives.gae import credit
 from components.objectives.tokens import usable
 from components.policy import Policy
-from components.training.redistribute import Row, redistribute
+from components.training.bank import Row
+from components.training.redistribute import redistribute
 from components.types import Group
 
 Signals = dict[str, float]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from components.config.data import DataSettings, ArithmeticSource, SplitSettings, ValidationSettings
+from components.config.data import ArithmeticSource, DataSettings, SplitSettings, ValidationSettings
 from components.data import validation
 from components.data.admission import Admission, admit, check_admitted, check_limits
 from components.data.candidates import Candidate

@@ -12,7 +12,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from components.config.data import FileSource, ArithmeticSource
+from components.config.data import ArithmeticSource, FileSource
 from components.data import SOURCES
 from components.data.candidates import Candidate
 from components.errors import InputError

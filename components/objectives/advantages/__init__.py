@@ -16,6 +16,10 @@ in any statistic and get advantage 0; so does a whole group with equal rewards o
 No rewards, however odd, give NaN.
 """
 
+from collections.abc import Callable
+
+from torch import Tensor
+
 from components.objectives.advantages.batch_std import batch_std
 from components.objectives.advantages.cap import cap
 from components.objectives.advantages.gdpo import gdpo
@@ -25,7 +29,7 @@ from components.objectives.advantages.leave_one_out import leave_one_out
 from components.objectives.advantages.maxrl import maxrl
 from components.objectives.advantages.rewards import Rewards, rewards_of
 
-ADVANTAGES = {
+ADVANTAGES: dict[str, Callable[..., Tensor]] = {
     "grpo": grpo,
     "batch_std": batch_std,
     "leave_one_out": leave_one_out,
