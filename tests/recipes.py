@@ -17,39 +17,48 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 RECIPES = sorted(path.stem for path in (CONFIGS / "recipes").glob("*.yaml"))
 BASES = {"p4ir": "p4ir.yaml", "r3": "moe.yaml"}
 """Recipes that need another task or another model than the demo's."""
+OWN_DATA = ("cora",)
+"""Recipes that change what the data stage makes."""
 PREPARED = ("data", "sft", "triage", "clusters")
-"""Stages that no recipe changes; recipes of one base share them."""
+"""Stages before training; recipes share them, but for those of `OWN_DATA`."""
+Changes = Mapping[str, Any]
 
 
 def base_of(recipe: str) -> str:
     return BASES.get(recipe, "demo.yaml")
 
 
-def recipe_settings(folder: Path, recipe: str | None, base: str, changes: Mapping[str, Any]) -> Settings:
-    """The recipe over its base, with a test's own changes under both of them."""
-    under = folder / "under.yaml"
-    under.write_text(yaml.safe_dump({"extends": [str(CONFIGS / base)], **changes}))
+def recipe_settings(
+    folder: Path, recipe: str | None, base: str, under: Changes, over: Changes | None = None
+) -> Settings:
+    """The recipe over its base, with a test's own changes ``under`` both of them and ``over`` them."""
+    below = folder / "under.yaml"
+    below.write_text(yaml.safe_dump({"extends": [str(CONFIGS / base)], **under}))
     recipes = [str(CONFIGS / "recipes" / f"{recipe}.yaml")] if recipe else []
     top = folder / "config.yaml"
-    top.write_text(yaml.safe_dump({"extends": [str(under), *recipes]}))
+    top.write_text(yaml.safe_dump({"extends": [str(below), *recipes], **(over or {})}))
     return load(top)
 
 
-def prepare(folder: Path, base: str, changes: Mapping[str, Any]) -> Path:
-    """Run the stages before training once; the folder may exist from before."""
-    folder.mkdir(parents=True, exist_ok=True)
+def prepare(folder: Path, recipe: str, under: Changes) -> Path:
+    """Run the stages before training once for all recipes that share them; returns their folder."""
+    own = recipe if recipe in OWN_DATA else None
+    folder = folder / f"{Path(base_of(recipe)).stem}-{own or 'shared'}"
     if not (folder / "ready").exists():
-        settings = recipe_settings(folder, None, base, changes)
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = recipe_settings(folder, own, base_of(recipe), under)
         for stage in PREPARED:
             run_stage(stage, settings, Layout(folder))
         (folder / "ready").touch()
     return folder
 
 
-def train(prepared: Path, folder: Path, recipe: str, changes: Mapping[str, Any]) -> tuple[Settings, Layout]:
+def train(
+    prepared: Path, folder: Path, recipe: str, under: Changes, over: Changes | None = None
+) -> tuple[Settings, Layout]:
     """Train a recipe from a prepared folder, in a folder of its own."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(prepared / "out", folder / "out")
-    settings = recipe_settings(folder, recipe, base_of(recipe), changes)
+    settings = recipe_settings(folder, recipe, base_of(recipe), under, over)
     run_stage("train", settings, Layout(folder))
     return settings, Layout(folder)

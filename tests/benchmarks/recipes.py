@@ -27,7 +27,7 @@ from components.progress import progress
 from components.rewards import Scorer
 from components.seeds import derive
 from components.stages.evaluate import answer
-from tests.recipes import RECIPES, base_of, prepare, recipe_settings, train
+from tests.recipes import OWN_DATA, RECIPES, base_of, prepare, recipe_settings, train
 
 Row = dict[str, Any]
 
@@ -39,8 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     done = {(row["recipe"], row["seed"], row["steps"]) for row in _rows(options.out)}
     wanted = [(r, s) for s in options.seeds for r in options.recipes if (r, s, options.steps) not in done]
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        bases = {(base_of(recipe), seed) for recipe, seed in wanted}
-        for future in [pool.submit(_prepare, options.work, base, seed) for base, seed in sorted(bases)]:
+        first = {(base_of(r) if r not in OWN_DATA else r, s): (r, s) for r, s in wanted}
+        for future in [pool.submit(_prepare, options.work, *pair) for pair in first.values()]:
             future.result()
         futures = [pool.submit(measure, options.work, recipe, seed, options.steps) for recipe, seed in wanted]
         for future in as_completed(futures):
@@ -73,11 +73,12 @@ def _changes(seed: int, steps: int) -> Row:
     }
 
 
-def _prepare(work: Path, base: str, seed: int) -> Path:
+def _prepare(work: Path, recipe: str, seed: int) -> Path:
     """A folder with everything before training, and the accuracy of its SFT checkpoint in `before.json`."""
-    folder = prepare(work / f"{Path(base).stem}-{seed}", base, {"seed": seed})
+    folder = prepare(work / f"seed-{seed}", recipe, {"seed": seed})
     if not (folder / "before.json").exists():
-        settings = recipe_settings(folder, None, base, _changes(seed, 1))
+        own = recipe if recipe in OWN_DATA else None
+        settings = recipe_settings(folder, own, base_of(recipe), _changes(seed, 20))
         write_json(folder / "before.json", accuracy(settings, Layout(folder), "sft_checkpoint"))
     return folder
 
@@ -94,7 +95,7 @@ def accuracy(settings: Settings, layout: Layout, checkpoint: str) -> Row:
 def measure(work: Path, recipe: str, seed: int, steps: int) -> Row:
     """Train and evaluate one recipe from the prepared checkpoint of its base and seed."""
     began = time.perf_counter()
-    prepared = _prepare(work, base_of(recipe), seed)
+    prepared = _prepare(work, recipe, seed)
     try:
         settings, layout = train(prepared, work / f"run-{recipe}-{seed}", recipe, _changes(seed, steps))
     except Exception as error:  # one recipe that fails does not end the measurement of the others; the table says so
