@@ -57,8 +57,12 @@ def test_worked_rows_and_their_scale(values, scale, integers):
     assert found.dtype == torch.int8
 
 
+WEIGHTS = st.floats(-1e4, 1e4, width=32).filter(lambda w: w == 0 or abs(w) > 1e-30)
+"""Below that the step itself is a subnormal number, which the processor may take for 0."""
+
+
 @settings(deadline=None)
-@given(bits=st.sampled_from([4, 8]), values=st.lists(st.floats(-1e4, 1e4, width=32), min_size=1, max_size=9))
+@given(bits=st.sampled_from([4, 8]), values=st.lists(WEIGHTS, min_size=1, max_size=9))
 def test_rounding_is_off_by_half_a_step_at_the_most(bits, values):
     row = torch.tensor([values])
     integers, scale = quantise(row, bits)
