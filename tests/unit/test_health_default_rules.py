@@ -239,6 +239,11 @@ def test_one_non_finite_update_stops() -> None:
     assert [(v.rule, v.step) for v in stops(run(9, nonfinite=lambda s: s == 7))] == [("nonfinite", 7)]
 
 
+def test_tokens_without_a_number_are_said_and_do_not_stop() -> None:
+    assert "nonfinite_tokens" in levels(run(9, nonfinite_tokens=lambda s: 0.01 if s == 7 else 0.0))
+    assert not stops(run(9, nonfinite_tokens=lambda s: 0.01 if s == 7 else 0.0))
+
+
 def test_a_verifier_that_cannot_judge_stops() -> None:
     assert [v.rule for v in stops(run(5, unscorable_share=0.8))] == ["unscorable_flood"]
 
