@@ -4,7 +4,7 @@ Weights have one scale per output channel, set when they are loaded; inputs have
 are symmetric: value = scale x integer in [-127, 127]. The product of the integers is exact, in int32. Weights of 4 bits
 (W4A8) have integers in [-7, 7]; they are as inexact as in an engine that packs them, but they take a byte all the same.
 
-A model as small as the demo's decodes no faster for it on a CPU: rounding the inputs costs more than the product saves.
+A model as small as the demo's decodes no faster for it on a CPU: rounding the inputs costs what the product saves.
 
 Embeddings, norms, experts that are held as one tensor, and the output head stay as they are: an error in the head goes
 straight into the log-probabilities, and a tied head is the input embedding too.

@@ -80,7 +80,7 @@ def spread(values: Sequence[float]) -> str:
 
 @pytest.mark.timeout(7200)
 def test_accuracy_with_and_without_the_correction(tmp_path: Path) -> None:
-    prepared = prepare(tmp_path / "prepared", "demo.yaml", {})
+    prepared = prepare(tmp_path, "int8", {})
     rows = {
         arm: [measure(prepared, tmp_path / f"{number}-{seed}", arm, seed) for seed in SEEDS]
         for number, arm in enumerate(ARMS)

@@ -14,6 +14,7 @@ def run(settings: Settings, layout: Layout) -> None:
         for split in ("sft", "train", "dev", "test"):
             write_jsonl(folder / f"{split}.jsonl", [{"id": split, "seed": settings.seed}])
         write_text(folder / "validation.html", "")
+        write_json(folder / layout.consistency.name, None)
 
     work("data", layout, 2)
     write_directory(layout.data, fill)
