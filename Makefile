@@ -9,17 +9,13 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo test test-long parity lint bench recipes doctor clean
+.PHONY: demo test parity lint bench recipes doctor clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
 
 test: lint
 	OMP_NUM_THREADS=1 pytest -n $(JOBS) --dist loadfile
-
-# What `make test` leaves out to stay within ten minutes: stages that are killed and resumed at full length.
-test-long: $(INSTALLED)
-	OMP_NUM_THREADS=1 pytest -n $(JOBS) --dist loadfile -m long
 
 lint: $(INSTALLED)
 	ruff check .

@@ -19,7 +19,7 @@ from tests.integration.small import NO_LIMITS, SMALL
 
 PROJECT = Path(__file__).parents[2]
 DPO = ("dpo.steps=12", "dpo.batch_size=4", "dpo.checkpoint_every=5", "dpo.held_out=0", "dpo.pairs={path: pairs.jsonl}")
-pytestmark = [pytest.mark.integration, pytest.mark.long]
+pytestmark = [pytest.mark.integration]
 
 
 def stage(name: str, folder: Path) -> subprocess.Popen[str]:
