@@ -15,3 +15,13 @@ class Section(BaseModel):
     """A group of settings: frozen, unknown keys refused, no infinities."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+
+
+class AdamWSettings(Section):
+    """An AdamW optimizer with gradient clipping and a learning rate that warms up linearly."""
+
+    lr: float = Field(gt=0, le=1)
+    warmup: int = Field(10, ge=0, description="Updates of linear warm-up; the rate is constant after it.")
+    betas: tuple[Beta, Beta] = (0.9, 0.95)
+    weight_decay: float = Field(0.0, ge=0)
+    grad_clip: float = Field(1.0, gt=0, description="Largest norm of a gradient.")

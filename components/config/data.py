@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -20,6 +19,14 @@ class GeneratedSource(Section):
 
     kind: Literal["generated"] = "generated"
     rows: int = Field(16000, ge=16, description="Distinct problems to generate, before splitting.")
+    families: tuple[str, ...] = Field(description="Families of problems, which take turns.")
+    levels: int = Field(3, ge=1, le=5, description="Difficulty levels per family.")
+
+    @model_validator(mode="after")
+    def _families_are_distinct(self) -> GeneratedSource:
+        if not self.families or len(set(self.families)) != len(self.families):
+            raise ValueError("families must name at least one family, each once")
+        return self
 
 
 class ArithmeticSource(GeneratedSource):
@@ -31,11 +38,6 @@ class ArithmeticSource(GeneratedSource):
     forget: Fraction = Field(0.85, description="Probability that the SFT teacher drops a carry or a borrow.")
     carry_free: Fraction = Field(0.4, description="Share kept of the problems in which there is nothing to forget.")
 
-    @model_validator(mode="after")
-    def _families_are_distinct(self) -> ArithmeticSource:
-        check_families(self.families)
-        return self
-
 
 class BuildingRulesSource(GeneratedSource):
     """Sentences of building regulations, to be written as structured expressions (P4IR, 2606.22402)."""
@@ -44,11 +46,6 @@ class BuildingRulesSource(GeneratedSource):
     families: tuple[RuleFamily, ...] = get_args(RuleFamily)
     levels: int = Field(3, ge=1, le=4, description="Difficulty levels per family; more conditions and requirements.")
     forget: Fraction = Field(0.6, description="Probability that the SFT teacher leaves out a condition or a unit.")
-
-    @model_validator(mode="after")
-    def _families_are_distinct(self) -> BuildingRulesSource:
-        check_families(self.families)
-        return self
 
 
 class CalculatorSource(GeneratedSource):
@@ -60,17 +57,6 @@ class CalculatorSource(GeneratedSource):
     guess: Fraction = Field(
         0.5, description="Probability that the SFT teacher guesses the result of a step instead of calling."
     )
-
-    @model_validator(mode="after")
-    def _families_are_distinct(self) -> CalculatorSource:
-        check_families(self.families)
-        return self
-
-
-def check_families(families: Sequence[str]) -> None:
-    """Raises ValueError unless there is at least one family and none twice."""
-    if not families or len(set(families)) != len(families):
-        raise ValueError("families must name at least one family, each once")
 
 
 Generated = Annotated[ArithmeticSource | BuildingRulesSource | CalculatorSource, Field(discriminator="task")]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from components.config.base import Beta, Section
+from components.config.base import AdamWSettings, Section
 
 
 class PairsFile(Section):
@@ -17,7 +17,7 @@ class PairsFile(Section):
     sha256: str | None = Field(None, description="Digest of the file; filled in when the configuration is resolved.")
 
 
-class DpoSettings(Section):
+class DpoSettings(AdamWSettings):
     """Stage `dpo`: direct preference optimisation (2305.18290). ``steps`` 0 leaves it out.
 
     The defaults are those of the paper, for models of billions of parameters; a tiny one needs a far higher rate.
@@ -39,8 +39,5 @@ class DpoSettings(Section):
     )
     lr: float = Field(1e-6, gt=0, le=1)
     warmup: int = Field(10, ge=0, description="Steps of linear warm-up; a cosine decay to 0 follows.")
-    weight_decay: float = Field(0.0, ge=0)
-    betas: tuple[Beta, Beta] = (0.9, 0.95)
-    grad_clip: float = Field(1.0, gt=0)
     micro_batch_tokens: int = Field(4096, ge=64, description="Padded tokens of one forward and backward pass.")
     checkpoint_every: int = Field(50, ge=1)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from components.config.base import Beta, Section
+from components.config.base import AdamWSettings, Beta, Section
 
 
 class TinyModel(Section):
@@ -58,7 +58,7 @@ class PolicySettings(Section):
     dtype: Literal["float32", "bfloat16"] = "float32"
 
 
-class SftSettings(Section):
+class SftSettings(AdamWSettings):
     """Stage `sft`. ``steps`` 0 takes the model as it is."""
 
     steps: int = Field(400, ge=0)
@@ -67,7 +67,6 @@ class SftSettings(Section):
     warmup: int = Field(50, ge=0, description="Steps of linear warm-up; a cosine decay to 0 follows.")
     weight_decay: float = Field(0.01, ge=0)
     betas: tuple[Beta, Beta] = (0.9, 0.98)
-    grad_clip: float = Field(1.0, gt=0)
     checkpoint_every: int = Field(50, ge=1)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from components.config.base import Beta, Section
+from components.config.base import AdamWSettings, Section
 
 Decay = Annotated[float, Field(ge=0, le=1)]
 
@@ -29,14 +29,10 @@ class GaeAdvantage(Section):
     )
 
 
-class CriticSettings(Section):
+class CriticSettings(AdamWSettings):
     """The value model: the SFT checkpoint's backbone and a scalar head, with an optimizer of its own."""
 
     lr: float = Field(3e-4, gt=0, le=1)
-    warmup: int = Field(10, ge=0, description="Updates of linear warm-up.")
-    betas: tuple[Beta, Beta] = (0.9, 0.95)
-    weight_decay: float = Field(0.0, ge=0)
-    grad_clip: float = Field(1.0, gt=0)
     updates_per_step: int = Field(2, ge=1, description="Updates per rollout batch, each over all of it.")
     clip: float | None = Field(
         None, gt=0, description="How far one step may move a value from where it was; null does not limit it."

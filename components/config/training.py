@@ -6,22 +6,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from components.config.base import Beta, Section
+from components.config.base import AdamWSettings, Section
 from components.config.ppo import CriticSettings
 
 LOGITS_AT_ONCE = 2**25
 """128 MiB in fp32: 220 tokens of a vocabulary of 151,936."""
 
 
-class LearnerSettings(Section):
+class LearnerSettings(AdamWSettings):
     """One update of the policy."""
 
     kind: Literal["torch"] = "torch"
     lr: float = Field(1e-4, gt=0, le=1)
-    warmup: int = Field(10, ge=0, description="Updates of linear warm-up.")
-    betas: tuple[Beta, Beta] = (0.9, 0.95)
-    weight_decay: float = Field(0.0, ge=0)
-    grad_clip: float = Field(1.0, gt=0)
     updates_per_step: int = Field(1, ge=1, description="Optimizer updates per rollout batch (mini-batches of groups).")
     micro_batch_tokens: int = Field(4096, ge=64, description="Padded tokens of one forward and backward pass.")
     logits_at_once: int = Field(

@@ -12,11 +12,10 @@ from torch import Tensor
 from components.config.dpo import DpoSettings
 from components.dpo.pairs import Answer, Pair
 from components.learner.epochs import Epochs
-from components.learner.optimizer_state import load_state, save_state
+from components.learner.optimizer import ClippedAdamW, warmup_then_cosine
 from components.objectives.dpo import DpoTerms, Side, dpo
 from components.policy import Policy, response_logprobs
 from components.policy.padding import pad
-from components.sft.trainer import learning_rate_factor
 
 
 class DpoTrainer:
@@ -31,10 +30,7 @@ class DpoTrainer:
         self._pairs, self._settings = pairs, settings
         self._epochs = Epochs(len(pairs), settings.batch_size, seed, "dpo")
         policy.model.eval().requires_grad_(True)
-        self._parameters = dict(policy.model.named_parameters())
-        self._optimizer = torch.optim.AdamW(
-            self._parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
-        )
+        self._optimizer = ClippedAdamW(dict(policy.model.named_parameters()), settings)
 
     def step(self, step: int) -> dict[str, float]:
         """One update; ``step`` counts from 0. Returns the figures of the batch before it, see `Figures`.
@@ -42,17 +38,13 @@ class DpoTrainer:
         A non-finite gradient changes nothing; a figure that is not finite is left out.
         """
         batch, figures = [self._pairs[i] for i in self._epochs.batch(step)], Figures()
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer.zero_grad()
         for part in micro_batches(batch, self._settings.micro_batch_tokens):
             terms = self._terms(part, len(batch))
             terms.loss.backward()  # type: ignore[no-untyped-call]
             figures.add(terms)
-        norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._settings.grad_clip).item()
-        lr = self._settings.lr * learning_rate_factor(step, self._settings.warmup, self._settings.steps)
-        if math.isfinite(norm):
-            for group in self._optimizer.param_groups:
-                group["lr"] = lr
-            self._optimizer.step()
+        lr = self._settings.lr * warmup_then_cosine(step, self._settings.warmup, self._settings.steps)
+        norm = self._optimizer.step(lr)
         row = {**figures.means(), "grad_norm": norm, "nonfinite": float(not math.isfinite(norm)), "lr": lr}
         return {name: value for name, value in row.items() if math.isfinite(value)}
 
@@ -82,10 +74,10 @@ class DpoTrainer:
         return dpo(chosen, rejected, torch.full((count,), 1 / batch_size), self._settings)
 
     def save(self, directory: Path) -> None:
-        save_state(directory / "dpo.safetensors", self._parameters, self._optimizer)
+        self._optimizer.save(directory / "dpo.safetensors")
 
     def load(self, directory: Path) -> None:
-        load_state(directory / "dpo.safetensors", self._parameters, self._optimizer)
+        self._optimizer.load(directory / "dpo.safetensors")
 
 
 class Figures:

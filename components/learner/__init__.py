@@ -2,6 +2,7 @@
 
 - `base` — the `Learner` seam
 - `batch` — groups -> tensors
+- `optimizer` — AdamW, clipping and schedules of every trainer
 - `scoring` — log-probabilities of a batch
 - `coefficients` — adaptive weights of KL and entropy
 - `epochs` — which rows a supervised step trains on

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from components.config.ppo import CriticSettings
 from components.files import read_json, write_json
 from components.learner.batch import Batch
-from components.learner.optimizer_state import load_state, save_state
+from components.learner.optimizer import ClippedAdamW, warmup_then_constant
 from components.learner.scoring import join
 from components.objectives.gae import value_loss, value_weights
 from components.policy import Policy
@@ -52,10 +52,7 @@ class Critic:
     def __init__(self, policy: Policy, settings: CriticSettings, micro_batch_tokens: int) -> None:
         self._settings, self._tokens = settings, micro_batch_tokens
         self._model = ValueModel(policy)
-        self._parameters = dict(self._model.named_parameters())
-        self._optimizer = torch.optim.AdamW(
-            self._parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
-        )
+        self._optimizer = ClippedAdamW(dict(self._model.named_parameters()), settings)
         self._updates = 0
 
     @torch.no_grad()
@@ -84,20 +81,16 @@ class Critic:
     def _update(self, batch: Batch, returns: Tensor, old_values: Tensor) -> tuple[float, float]:
         """One optimizer step: the loss before it, and the gradient's norm."""
         weights = value_weights(batch.response_mask)
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer.zero_grad()
         total = 0.0
         for part, rows in self._parts(batch):
             target, old, weight = (x[rows, : part.responses] for x in (returns, old_values, weights))
             loss = value_loss(self._values(part), target, old, weight, self._settings.clip)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.item()
-        norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._settings.grad_clip).item()
-        if math.isfinite(norm):
-            self._updates += 1
-            rate = self._settings.lr * min(1.0, self._updates / max(1, self._settings.warmup))
-            for group in self._optimizer.param_groups:
-                group["lr"] = rate
-            self._optimizer.step()
+        factor = warmup_then_constant(self._updates + 1, self._settings.warmup)
+        norm = self._optimizer.step(self._settings.lr * factor)
+        self._updates += math.isfinite(norm)
         return total, norm
 
     def _parts(self, batch: Batch) -> Iterator[tuple[Batch, slice]]:
@@ -113,10 +106,10 @@ class Critic:
 
     def save(self, directory: Path) -> None:
         """Write weights, optimizer and counter, bit-exact."""
-        save_state(directory / "critic.safetensors", self._parameters, self._optimizer)
+        self._optimizer.save(directory / "critic.safetensors")
         write_json(directory / "critic.json", {"updates": self._updates})
 
     def load(self, directory: Path) -> None:
         """Continue exactly where `save` was called."""
-        load_state(directory / "critic.safetensors", self._parameters, self._optimizer)
+        self._optimizer.load(directory / "critic.safetensors")
         self._updates = int(read_json(directory / "critic.json")["updates"])

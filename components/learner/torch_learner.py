@@ -16,7 +16,7 @@ from components.files import read_json, write_json
 from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.coefficients import Controller
-from components.learner.optimizer_state import load_state, save_state
+from components.learner.optimizer import ClippedAdamW, warmup_then_constant
 from components.learner.scoring import join, score, score_all
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, TokenInputs, objective
@@ -40,11 +40,8 @@ class TorchLearner(Learner):
     ) -> None:
         self._policy, self._settings, self._objective = policy, settings, objective
         self._temperature = temperature
-        self._parameters = dict(policy.model.named_parameters())
         policy.model.requires_grad_(True)
-        self._optimizer = torch.optim.AdamW(
-            self._parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
-        )
+        self._optimizer = ClippedAdamW(dict(policy.model.named_parameters()), settings)
         self._updates = 0
         self._controller = Controller(objective)
 
@@ -93,7 +90,7 @@ class TorchLearner(Learner):
             "loss": sum(update.loss for update in updates) / len(updates),
             "grad_norm": max(update.norm for update in updates),
             "nonfinite": float(sum(not math.isfinite(update.norm) for update in updates)),
-            "lr": self._lr(),
+            "lr": self._lr(self._updates),
         }
         self._controller.observe_kl(reference.get("kl_ref"), len(batch))
         return signals
@@ -128,7 +125,7 @@ class TorchLearner(Learner):
         aggregation = self._objective.aggregation
         weights = AGGREGATIONS[aggregation.kind](batch.response_mask, batch.group, aggregation)
         batch = replace(batch, weights=weights)
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer.zero_grad()
         coefficients = self._controller.applied()
         loss, logps = 0.0, []
         for part in batch.micro_batches(self._settings.micro_batch_tokens):
@@ -140,17 +137,13 @@ class TorchLearner(Learner):
             loss += terms.loss.item()
             totals.add(part.response_mask, stats.entropy, terms)
             totals.add_routing(part.response_mask, stats.routing)
-        norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._settings.grad_clip).item()
-        if math.isfinite(norm):
-            self._updates += 1
-            for group in self._optimizer.param_groups:
-                group["lr"] = self._lr()
-            self._optimizer.step()
+        norm = self._optimizer.step(self._lr(self._updates + 1))
+        self._updates += math.isfinite(norm)
         return Update(loss, norm, join(logps, batch.responses))
 
-    def _lr(self) -> float:
-        """Learning rate of the latest update: linear warm-up, then constant."""
-        return self._settings.lr * min(1.0, self._updates / max(1, self._settings.warmup))
+    def _lr(self, update: int) -> float:
+        """Learning rate of an update, counted from 1."""
+        return self._settings.lr * warmup_then_constant(update, self._settings.warmup)
 
     def weights(self) -> dict[str, Tensor]:
         return self._policy.weights()
@@ -159,11 +152,11 @@ class TorchLearner(Learner):
         self._policy.save(directory)
 
     def save(self, directory: Path) -> None:
-        save_state(directory / "learner.safetensors", self._parameters, self._optimizer)
+        self._optimizer.save(directory / "learner.safetensors")
         write_json(directory / "learner.json", {"updates": self._updates, **self._controller.state_dict()})
 
     def load(self, directory: Path) -> None:
-        load_state(directory / "learner.safetensors", self._parameters, self._optimizer)
+        self._optimizer.load(directory / "learner.safetensors")
         state = read_json(directory / "learner.json")
         self._updates = int(state.pop("updates"))
         self._controller.load_state_dict(state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from torch import Tensor
 from components.config.policy import SftSettings
 from components.errors import InputError
 from components.learner.epochs import Epochs
-from components.learner.optimizer_state import load_state, save_state
+from components.learner.optimizer import ClippedAdamW, warmup_then_cosine
 from components.policy import Policy, response_logprobs
 from components.policy.padding import pad
 from components.seeds import derive
@@ -50,10 +49,7 @@ class SftTrainer:
         self._rows = [encode(policy, prompt, tool) for prompt in prompts]
         self._epochs = Epochs(len(prompts), settings.batch_size, seed, "sft")
         check_lengths(self._rows, prompts, policy.max_positions)
-        self._parameters = dict(policy.model.named_parameters())
-        self._optimizer = torch.optim.AdamW(
-            self._parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
-        )
+        self._optimizer = ClippedAdamW(dict(policy.model.named_parameters()), settings)
 
     def step(self, step: int) -> dict[str, float]:
         """One update; ``step`` counts from 0. Returns the loss in nats per token that is learned."""
@@ -61,18 +57,15 @@ class SftTrainer:
         tokens = sum(sum(row.learned) for row in rows)
         torch.manual_seed(derive(self._seed, "dropout", step))
         self._policy.model.train()
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer.zero_grad()
         loss = 0.0
         size = -(-len(rows) // SLICES)
         for start in range(0, len(rows), size):
             part = self._negative_log_likelihood(rows[start : start + size]) / tokens
             part.backward()  # type: ignore[no-untyped-call]
             loss += part.item()
-        torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._settings.grad_clip)
-        lr = self._settings.lr * learning_rate_factor(step, self._settings.warmup, self._settings.steps)
-        for group in self._optimizer.param_groups:
-            group["lr"] = lr
-        self._optimizer.step()
+        lr = self._settings.lr * warmup_then_cosine(step, self._settings.warmup, self._settings.steps)
+        self._optimizer.step(lr)
         return {"loss": loss, "lr": lr}
 
     def _negative_log_likelihood(self, rows: Sequence[Row]) -> Tensor:
@@ -83,10 +76,10 @@ class SftTrainer:
         return -stats.logp[learned].sum()
 
     def save(self, directory: Path) -> None:
-        save_state(directory / "sft.safetensors", self._parameters, self._optimizer)
+        self._optimizer.save(directory / "sft.safetensors")
 
     def load(self, directory: Path) -> None:
-        load_state(directory / "sft.safetensors", self._parameters, self._optimizer)
+        self._optimizer.load(directory / "sft.safetensors")
 
 
 def encode(policy: Policy, prompt: Prompt, tool: Tool | None) -> Row:
@@ -118,10 +111,3 @@ def check_lengths(rows: Sequence[Row], prompts: Sequence[Prompt], limit: int | N
 
 def _length(row: Row) -> int:
     return len(row.question) + len(row.answer)
-
-
-def learning_rate_factor(step: int, warmup: int, steps: int) -> float:
-    """Linear from 0 to 1 over ``warmup`` steps, then a cosine to 0 at ``steps``."""
-    if step < warmup:
-        return (step + 1) / warmup
-    return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))

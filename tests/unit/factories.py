@@ -167,3 +167,20 @@ def workspace(root: Path, *, train: int = 12, verdict: str = "accept") -> Layout
     write_jsonl(layout.clusters, rows)
     write_json(layout.triage, {"verdict": verdict, "reasons": ["no entropy", "no gap"] if verdict == "refuse" else []})
     return layout
+
+
+def assert_resumes_to_the_bit(
+    trainer: Callable[[Policy], Any], run: Callable[..., list[Any]], directory: Path, stop: int
+) -> None:
+    """Five steps of a trainer, saved and loaded into another one after ``stop`` of them, leave the log and weights of
+    five steps in one go. ``run`` takes a trainer and the numbers of the steps."""
+    whole, first, second = policy(), policy(), policy()
+    log = run(trainer(whole), *range(5))
+    begun = trainer(first)
+    run(begun, *range(stop))
+    begun.save(directory)
+    resumed = trainer(second)
+    resumed.load(directory)
+    assert run(resumed, *range(stop, 5)) == log[stop:]
+    weights = whole.weights()
+    assert all(torch.equal(weight, weights[name]) for name, weight in second.weights().items())

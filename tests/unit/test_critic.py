@@ -61,7 +61,7 @@ def train(tested: Critic, steps: int, start: int = 0) -> list[dict[str, float]]:
 
 
 def weights(tested: Critic) -> dict[str, Tensor]:
-    return {name: p.detach().clone() for name, p in tested._parameters.items()}
+    return {name: p.detach().clone() for name, p in tested._model.named_parameters()}
 
 
 def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
@@ -214,7 +214,7 @@ def test_the_rate_warms_up():
     rates = []
     for step in range(5):
         train(tested, 1, start=step)
-        rates.append(tested._optimizer.param_groups[0]["lr"])
+        rates.append(tested._optimizer._adamw.param_groups[0]["lr"])
     assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01])
 
 
@@ -257,4 +257,4 @@ def test_another_models_state_is_refused(tmp_path):
 
 
 def test_the_head_is_as_wide_as_the_backbone():
-    assert critic()._parameters["head.weight"].shape == (1, TINY.hidden_size)
+    assert weights(critic())["head.weight"].shape == (1, TINY.hidden_size)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from factories import gpt2, policy, prompts
+from factories import assert_resumes_to_the_bit, gpt2, policy, prompts
 from torch import Tensor
 
 from components.config.dpo import DpoSettings
@@ -134,15 +134,7 @@ def test_worked_learning_rates(step, lr):
 
 @pytest.mark.parametrize("stop", [1, 3])
 def test_resuming_equals_not_stopping_to_the_bit(tmp_path, stop):
-    whole, first, second = policy(), policy(), policy()
-    log = run(trainer(whole), *range(5))
-    begun = trainer(first)
-    run(begun, *range(stop))
-    begun.save(tmp_path)
-    resumed = trainer(second)
-    resumed.load(tmp_path)
-    assert run(resumed, *range(stop, 5)) == log[stop:]
-    assert same(second.weights(), whole.weights())
+    assert_resumes_to_the_bit(trainer, run, tmp_path, stop)
 
 
 def test_it_learns_to_prefer_the_chosen_and_the_log_shows_it():

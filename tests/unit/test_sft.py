@@ -8,15 +8,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from factories import gpt2, group, policy, prompts
-from hypothesis import given
-from hypothesis import strategies as st
+from factories import assert_resumes_to_the_bit, gpt2, group, policy, prompts
 from torch import Tensor
 
 from components.config.policy import SftSettings, TriageSettings
 from components.policy import Policy
 from components.policy.tiny import build_tokenizer
-from components.sft.trainer import Row, SftTrainer, encode, learning_rate_factor
+from components.sft.trainer import Row, SftTrainer, encode
 from components.sft.triage import triage, zero_variance
 from components.tools import Tool
 from components.tools.calculator import Calculator
@@ -79,33 +77,13 @@ def test_epochs_have_different_orders_and_the_seed_decides_them():
     assert order(0) == first != order(1)
 
 
-@pytest.mark.parametrize(("step", "factor"), [(0, 0.25), (1, 0.5), (3, 1.0), (4, 1.0), (8, 0.5), (12, 0.0)])
-def test_worked_learning_rates_of_a_linear_warmup_and_a_cosine_decay(step, factor):
-    assert learning_rate_factor(step, warmup=4, steps=12) == pytest.approx(factor)
-
-
-@given(st.integers(0, 20), st.integers(1, 60))
-def test_the_learning_rate_stays_between_nothing_and_its_peak(warmup, steps):
-    factors = [learning_rate_factor(step, warmup, steps) for step in range(steps)]
-    assert all(0 <= factor <= 1 for factor in factors)
-    assert factors[0] > 0
-
-
 def test_the_rate_is_applied_and_logged():
     assert [row["lr"] for row in run(trainer(policy(), warmup=4), 0, 1, 2)] == pytest.approx([0.0025, 0.005, 0.0075])
 
 
 @pytest.mark.parametrize("stop", [1, 3])
 def test_resuming_equals_not_stopping_to_the_bit(tmp_path, stop):
-    whole, first, second = policy(), policy(), policy()
-    losses = run(trainer(whole), *range(5))
-    begun = trainer(first)
-    run(begun, *range(stop))
-    begun.save(tmp_path)
-    resumed = trainer(second)
-    resumed.load(tmp_path)
-    assert run(resumed, *range(stop, 5)) == losses[stop:]
-    assert same(second.weights(), whole.weights())
+    assert_resumes_to_the_bit(trainer, run, tmp_path, stop)
 
 
 def test_dropout_depends_on_the_step_and_not_on_what_ran_before(tmp_path):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from components.config.data import Family
 from components.tasks.arithmetic.columns import Operation, add, larger, multiply, remainder, subtract
 
 
@@ -77,7 +76,7 @@ TEMPLATES: tuple[tuple[Draw, str], ...] = (
     (multiplication, "{name} has {b} bags of {a} {thing}. How many?"),
 )
 
-FAMILIES: dict[Family, Draw] = {
+FAMILIES: dict[str, Draw] = {
     "addition": addition,
     "subtraction": subtraction,
     "multiplication": multiplication,

@@ -5,47 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from components.config.data import ArithmeticSource, Family
+from components.config.data import ArithmeticSource
 from components.seeds import derive
 from components.tasks.arithmetic.columns import careful, careless
 from components.tasks.arithmetic.families import FAMILIES
 from components.tasks.identity import content_id
-from components.tasks.turns import EXHAUSTED_AFTER, round_robin, take
+from components.tasks.turns import fresh, spread
 from components.types import Prompt
 
 
 def generate(source: ArithmeticSource, seed: int) -> list[Prompt]:
     """``source.rows`` distinct prompts; the same seed gives the same prompts.
 
-    Families take turns, and within a family its levels do. A level with fewer questions than its share (comparison of
-    one digit has 72) gives what it has and the family's other levels fill up; a family that has run out is filled up by
-    the others. More rows extend the list at its end; another ``forget`` changes demonstrations only.
+    More rows extend the list at its end; another ``forget`` changes demonstrations only. Comparison of one digit has
+    only 72 questions: the family's other levels fill up.
 
     Raises:
         InputError: so many distinct problems do not exist.
     """
-    return take(round_robin([_family(source, seed, family) for family in source.families]), source.rows)
+    return spread(source, lambda family, level, seen: _level(source, seed, family, level, seen))
 
 
-def _family(source: ArithmeticSource, seed: int, family: Family) -> Iterator[Prompt]:
-    """Distinct prompts of one family, its levels in turn. Levels may overlap: the first to draw a question has it."""
-    seen: set[str] = set()
-    return round_robin([_level(source, seed, family, level, seen) for level in range(1, source.levels + 1)])
-
-
-def _level(source: ArithmeticSource, seed: int, family: Family, level: int, seen: set[str]) -> Iterator[Prompt]:
+def _level(source: ArithmeticSource, seed: int, family: str, level: int, seen: set[str]) -> Iterator[Prompt]:
     """Prompts of one family and level that are not in ``seen`` yet, until there are no new ones."""
     draw = FAMILIES[family]
     rng = Random(derive(seed, source.task, family, level))
     memory = Random(derive(seed, source.task, family, level, "teacher"))
-    repeats = 0
-    while repeats < EXHAUSTED_AFTER:
-        question = draw(rng, level)
-        if question.text in seen:
-            repeats += 1
-            continue
-        seen.add(question.text)
-        repeats = 0
+    for question in fresh(lambda: draw(rng, level), lambda question: question.text, seen):
         solution = question.operation(question.a, question.b, careful)
         nothing_to_forget = solution == question.operation(question.a, question.b, careless)
         if nothing_to_forget and rng.random() >= source.carry_free:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from components.config.data import BuildingRulesSource, RuleFamily
+from components.config.data import BuildingRulesSource
 from components.seeds import derive
 from components.tasks.building_rules.phrases import CONDITIONS, FAMILIES, OPENINGS, REQUIREMENTS, SUBJECTS, distinct
 from components.tasks.building_rules.rules import Rule, careful
 from components.tasks.identity import content_id
-from components.tasks.turns import EXHAUSTED_AFTER, round_robin, take
+from components.tasks.turns import fresh, spread
 from components.types import Prompt
 
 SIZES = {1: (0, 1), 2: (1, 1), 3: (1, 2), 4: (2, 2)}
@@ -20,16 +20,15 @@ SIZES = {1: (0, 1), 2: (1, 1), 3: (1, 2), 4: (2, 2)}
 def generate(source: BuildingRulesSource, seed: int) -> list[Prompt]:
     """``source.rows`` distinct prompts; the same seed gives the same prompts.
 
-    Families take turns, and within a family its levels do. More rows extend the list at its end; another ``forget``
-    changes demonstrations only.
+    More rows extend the list at its end; another ``forget`` changes demonstrations only.
 
     Raises:
         InputError: so many distinct rules do not exist.
     """
-    return take(round_robin([_family(source, seed, family) for family in source.families]), source.rows)
+    return spread(source, lambda family, level, seen: _level(source, seed, family, level, seen))
 
 
-def draw(rng: Random, family: RuleFamily, level: int) -> Rule:
+def draw(rng: Random, family: str, level: int) -> Rule:
     """A rule whose first requirement is of the family. A ban has a condition at every level."""
     conditions, requirements = SIZES[level]
     first = FAMILIES[family](rng)
@@ -44,23 +43,11 @@ def draw(rng: Random, family: RuleFamily, level: int) -> Rule:
     )
 
 
-def _family(source: BuildingRulesSource, seed: int, family: RuleFamily) -> Iterator[Prompt]:
-    seen: set[str] = set()
-    return round_robin([_level(source, seed, family, level, seen) for level in range(1, source.levels + 1)])
-
-
-def _level(source: BuildingRulesSource, seed: int, family: RuleFamily, level: int, seen: set[str]) -> Iterator[Prompt]:
+def _level(source: BuildingRulesSource, seed: int, family: str, level: int, seen: set[str]) -> Iterator[Prompt]:
     """Prompts of one family and level that are not in ``seen`` yet, until there are no new ones."""
     rng = Random(derive(seed, source.task, family, level))
     memory = Random(derive(seed, source.task, family, level, "teacher"))
-    repeats = 0
-    while repeats < EXHAUSTED_AFTER:
-        rule = draw(rng, family, level)
-        if rule.sentence in seen:
-            repeats += 1
-            continue
-        seen.add(rule.sentence)
-        repeats = 0
+    for rule in fresh(lambda: draw(rng, family, level), lambda rule: rule.sentence, seen):
         expression = rule.expression(careful)
         yield Prompt(
             id=content_id(source.task, rule.sentence),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-from components.config.data import RuleFamily
 from components.tasks.building_rules.rules import Phrase
 
 Draw = Callable[[Random], Phrase]
@@ -98,7 +97,7 @@ def boundary(rng: Random) -> Phrase:
     return Phrase(f"within {number} {unit} of a boundary", "boundary", (f"within={number}",), unit)
 
 
-FAMILIES: dict[RuleFamily, Draw] = {
+FAMILIES: dict[str, Draw] = {
     "dimension": dimension, "fire": fire, "slope": slope, "light": light, "fixture": fixture, "ban": ban,
 }  # fmt: skip
 REQUIREMENTS: Sequence[Draw] = [draw for family, draw in FAMILIES.items() if family != "ban"]

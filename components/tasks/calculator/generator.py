@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
-from components.config.data import CalculatorFamily, CalculatorSource
+from components.config.data import CalculatorSource
 from components.seeds import derive
 from components.tasks.calculator.problems import Problem, draw
 from components.tasks.identity import content_id
-from components.tasks.turns import EXHAUSTED_AFTER, round_robin, take
+from components.tasks.turns import fresh, spread
 from components.tools.calculator import annotation, answer
 from components.types import Prompt
 
@@ -17,13 +17,12 @@ from components.types import Prompt
 def generate(source: CalculatorSource, seed: int) -> list[Prompt]:
     """``source.rows`` distinct prompts; the same seed gives the same prompts.
 
-    Families take turns, and within a family its levels do. More rows extend the list at its end; another ``guess``
-    changes demonstrations only.
+    More rows extend the list at its end; another ``guess`` changes demonstrations only.
 
     Raises:
         InputError: so many distinct problems do not exist.
     """
-    return take(round_robin([_family(source, seed, family) for family in source.families]), source.rows)
+    return spread(source, lambda family, level, seen: _level(source, seed, family, level, seen))
 
 
 def work(problem: Problem, guess: Callable[[str], str | None]) -> str:
@@ -63,25 +62,11 @@ def _other(digit: int, shift: int, first: bool) -> int:
     return (digit - 1 + shift) % 9 + 1 if first and digit else (digit + shift) % 10
 
 
-def _family(source: CalculatorSource, seed: int, family: CalculatorFamily) -> Iterator[Prompt]:
-    seen: set[str] = set()
-    return round_robin([_level(source, seed, family, level, seen) for level in range(1, source.levels + 1)])
-
-
-def _level(
-    source: CalculatorSource, seed: int, family: CalculatorFamily, level: int, seen: set[str]
-) -> Iterator[Prompt]:
+def _level(source: CalculatorSource, seed: int, family: str, level: int, seen: set[str]) -> Iterator[Prompt]:
     """Prompts of one family and level that are not in ``seen`` yet, until there are no new ones."""
     rng = Random(derive(seed, source.task, family, level))
     memory = Memory(Random(derive(seed, source.task, family, level, "teacher")), source.guess)
-    repeats = 0
-    while repeats < EXHAUSTED_AFTER:
-        problem = draw(rng, family, level)
-        if problem.text in seen:
-            repeats += 1
-            continue
-        seen.add(problem.text)
-        repeats = 0
+    for problem in fresh(lambda: draw(rng, family, level), lambda problem: problem.text, seen):
         solution = work(problem, lambda _: None)
         yield Prompt(
             id=content_id(source.task, problem.text),

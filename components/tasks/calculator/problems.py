@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from components.config.data import CalculatorFamily
-
 Operator = Literal["+", "-", "*", "/"]
 Step = tuple[Operator, int]
 
@@ -31,7 +29,7 @@ class Problem:
     steps: tuple[Step, ...]
 
 
-def draw(rng: Random, family: CalculatorFamily, level: int) -> Problem:
+def draw(rng: Random, family: str, level: int) -> Problem:
     """A problem of ``level`` steps."""
     start = value = rng.randint(20, 499)
     steps: list[Step] = []
@@ -56,7 +54,7 @@ def formula(_rng: Random, start: int, steps: list[Step]) -> str:
     return f"{text}="
 
 
-WORDINGS: dict[CalculatorFamily, Callable[[Random, int, list[Step]], str]] = {"story": story, "formula": formula}
+WORDINGS: dict[str, Callable[[Random, int, list[Step]], str]] = {"story": story, "formula": formula}
 
 
 def _step(rng: Random, value: int) -> Step:

@@ -1,0 +1,59 @@
+"""AdamW as every trainer here uses it, and its learning-rate schedules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch.nn import Parameter
+
+from components.config.base import AdamWSettings
+from components.learner.optimizer_state import load_state, save_state
+
+
+class ClippedAdamW:
+    """AdamW on named parameters, with gradient clipping. A gradient that is not finite changes nothing."""
+
+    def __init__(self, parameters: Mapping[str, Parameter], settings: AdamWSettings) -> None:
+        self._parameters, self._grad_clip = dict(parameters), settings.grad_clip
+        self._adamw = torch.optim.AdamW(
+            self._parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
+        )
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of the update before."""
+        self._adamw.zero_grad(set_to_none=True)
+
+    def step(self, lr: float) -> float:
+        """One update at this learning rate; returns the gradient's norm before clipping.
+
+        Where the norm is not finite, neither weights nor moments have changed.
+        """
+        norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._grad_clip).item()
+        if math.isfinite(norm):
+            for group in self._adamw.param_groups:
+                group["lr"] = lr
+            self._adamw.step()
+        return norm
+
+    def save(self, path: Path) -> None:
+        """Write weights and moments as safetensors, bit-exact."""
+        save_state(path, self._parameters, self._adamw)
+
+    def load(self, path: Path) -> None:
+        """Read what `save` wrote. Raises ValueError for another model's file."""
+        load_state(path, self._parameters, self._adamw)
+
+
+def warmup_then_constant(update: int, warmup: int) -> float:
+    """Factor of the ``update``-th update, counted from 1: linear to 1 over ``warmup`` updates, then 1."""
+    return min(1.0, update / max(1, warmup))
+
+
+def warmup_then_cosine(step: int, warmup: int, steps: int) -> float:
+    """Factor of a step, counted from 0: linear to 1 over ``warmup`` steps, then a cosine to 0 at ``steps``."""
+    if step < warmup:
+        return (step + 1) / warmup
+    return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
