@@ -2,7 +2,8 @@
 
 - `settings` — the root `Settings`
 - `combinations` — what it refuses, and why
-- `data`, `policy`, `training`, `judgement` — the sections, in the order of the pipeline
+- `tasks`, `sources`, `data`; `policy`, `scheduling`, `rollout`, `verifiers`, `consistency`, `reward`, `objective`, `training`, `judgement` — the
+  sections, in the order of the pipeline
 - `load` — YAML, `extends`, `--set`, input digests, and the resolved file
 """
 

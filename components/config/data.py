@@ -1,85 +1,12 @@
-"""Where prompts come from, how they are split, and what is refused."""
+"""How prompts are split, and what is refused."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from components.config.base import Fraction, Section
-
-Family = Literal["addition", "subtraction", "multiplication", "remainder", "comparison", "word_problem"]
-RuleFamily = Literal["dimension", "fire", "slope", "light", "fixture", "ban"]
-CalculatorFamily = Literal["story", "formula"]
-
-
-class GeneratedSource(Section):
-    """Problems made on the spot by a package of `components.tasks`; the base of the settings of each task."""
-
-    kind: Literal["generated"] = "generated"
-    rows: int = Field(16000, ge=16, description="Distinct problems to generate, before splitting.")
-    families: tuple[str, ...] = Field(description="Families of problems, which take turns.")
-    levels: int = Field(3, ge=1, le=5, description="Difficulty levels per family.")
-
-    @model_validator(mode="after")
-    def _families_are_distinct(self) -> GeneratedSource:
-        if not self.families or len(set(self.families)) != len(self.families):
-            raise ValueError("families must name at least one family, each once")
-        return self
-
-
-class ArithmeticSource(GeneratedSource):
-    """Arithmetic with written-out steps."""
-
-    task: Literal["arithmetic"] = "arithmetic"
-    families: tuple[Family, ...] = get_args(Family)
-    levels: int = Field(3, ge=1, le=5, description="Difficulty levels per family; more digits at each.")
-    forget: Fraction = Field(0.85, description="Probability that the SFT teacher drops a carry or a borrow.")
-    carry_free: Fraction = Field(0.4, description="Share kept of the problems in which there is nothing to forget.")
-
-
-class BuildingRulesSource(GeneratedSource):
-    """Sentences of building regulations, to be written as structured expressions (P4IR, 2606.22402)."""
-
-    task: Literal["building_rules"]
-    families: tuple[RuleFamily, ...] = get_args(RuleFamily)
-    levels: int = Field(3, ge=1, le=4, description="Difficulty levels per family; more conditions and requirements.")
-    forget: Fraction = Field(0.6, description="Probability that the SFT teacher leaves out a condition or a unit.")
-
-
-class CalculatorSource(GeneratedSource):
-    """Problems of several steps for a policy with a calculator; ``rollout.tool`` gives it one."""
-
-    task: Literal["calculator"]
-    families: tuple[CalculatorFamily, ...] = get_args(CalculatorFamily)
-    levels: int = Field(3, ge=1, le=5, description="Difficulty levels per family; a level is a step.")
-    guess: Fraction = Field(
-        0.5, description="Probability that the SFT teacher guesses the result of a step instead of calling."
-    )
-
-
-Generated = Annotated[ArithmeticSource | BuildingRulesSource | CalculatorSource, Field(discriminator="task")]
-
-
-class FileSource(Section):
-    """Rows of a JSON-lines or Parquet file."""
-
-    kind: Literal["jsonl", "parquet"]
-    path: Path = Field(description="The file, relative to the folder where the command runs.")
-    sha256: str | None = Field(None, description="Digest of the file; filled in when the configuration is resolved.")
-    name: str = Field("", description="Name of the source in records; the file's stem when empty.")
-    question: str = Field("question", description="Column of the question.")
-    answer: str = Field("answer", description="Column of the reference answer or solution.")
-    answer_pattern: str | None = Field(
-        None, description="Regular expression whose first group is the final answer inside the answer column."
-    )
-    id: str | None = Field(None, description="Column of a unique id; ids are content hashes when absent.")
-    family: str | None = Field(None, description="Column that names the family, for slices.")
-    difficulty: str | None = Field(None, description="Column with a number, higher is harder.")
-
-
-Source = Annotated[Generated | FileSource, Field(discriminator="kind")]
+from components.config.sources import Source
+from components.config.tasks import ArithmeticSource
 
 
 class SplitSettings(Section):

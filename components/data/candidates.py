@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.config.data import FileSource
+from components.config.sources import FileSource
 from components.errors import InputError
 from components.tasks.identity import content_id
 from components.types import Prompt

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from components.config.data import FileSource, Generated, GeneratedSource
+from components.config.sources import FileSource
+from components.config.tasks import Generated, GeneratedSource
 from components.data.admission import Admission
 
 QUARANTINE_SHOWN = 100

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from components.config.data import FileSource, Generated
 from components.config.load import check_digest
+from components.config.sources import FileSource
+from components.config.tasks import Generated
 from components.data.candidates import Candidate, RowReader, missing_columns
 from components.errors import InputError
 from components.files import read_numbered_jsonl

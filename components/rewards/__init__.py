@@ -15,8 +15,8 @@ that section by name.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from components.config.reward import Consistency
-from components.config.reward import Verifier as VerifierSettings
+from components.config.consistency import Consistency
+from components.config.verifiers import Verifier as VerifierSettings
 from components.rewards.base import Judgement, Verifier
 from components.rewards.consistency import EmbeddedVerifier, NliVerifier
 from components.rewards.exact import ExactVerifier

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from components.config.base import Section
-from components.config.reward import SandboxSettings
+from components.config.verifiers import SandboxSettings
 from components.rewards.process import WORKER, WorkerProcess
 from components.types import Prompt, Score
 

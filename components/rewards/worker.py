@@ -17,8 +17,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from components.config.reward import Consistency
-from components.config.reward import Verifier as VerifierSettings
+from components.config.consistency import Consistency
+from components.config.verifiers import Verifier as VerifierSettings
 from components.rewards import build_verifier
 from components.rewards.base import Judgement, Verifier
 from components.types import Prompt

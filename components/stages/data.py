@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from components.config import Settings
-from components.config.reward import EmbeddedConsistency
+from components.config.consistency import EmbeddedConsistency
 from components.data import SOURCES
 from components.data.admission import admit, check_admitted, check_limits, judge_solutions
 from components.data.page import render

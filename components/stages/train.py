@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from components.config import Settings
+from components.config.consistency import EmbeddedConsistency
 from components.config.ppo import GaeAdvantage
-from components.config.reward import EmbeddedConsistency
 from components.data.prompts import read_prompts, subset
 from components.errors import NoCandidate
 from components.files import read_json, read_jsonl, sha256_tree, write_directory, write_json, write_jsonl, write_text

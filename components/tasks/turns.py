@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from components.config.data import GeneratedSource
+from components.config.tasks import GeneratedSource
 from components.errors import InputError
 from components.types import Prompt
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from components.config.data import ArithmeticSource, DataSettings, SplitSettings, ValidationSettings
+from components.config.data import DataSettings, SplitSettings, ValidationSettings
+from components.config.tasks import ArithmeticSource
 from components.data import validation
 from components.data.admission import Admission, admit, check_admitted, check_limits
 from components.data.candidates import Candidate

@@ -12,7 +12,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from components.config.data import ArithmeticSource, FileSource
+from components.config.sources import FileSource
+from components.config.tasks import ArithmeticSource
 from components.data import SOURCES
 from components.data.candidates import Candidate
 from components.errors import InputError

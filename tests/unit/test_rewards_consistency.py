@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.config.data import ArithmeticSource
-from components.config.reward import EmbeddedConsistency, NliConsistency, RewardSettings, SandboxSettings
+from components.config.consistency import EmbeddedConsistency, NliConsistency
+from components.config.reward import RewardSettings
+from components.config.tasks import ArithmeticSource
+from components.config.verifiers import SandboxSettings
 from components.errors import EvenkeelError, InputError
 from components.files import write_json
 from components.rewards import Scorer, build_verifier

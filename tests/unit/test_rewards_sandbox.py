@@ -10,14 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from components.config.reward import (
-    ExactVerifier,
-    NumericVerifier,
-    RewardSettings,
-    SandboxSettings,
-    SoftOverlong,
-    StructureVerifier,
-)
+from components.config.reward import RewardSettings, SoftOverlong
+from components.config.verifiers import ExactVerifier, NumericVerifier, SandboxSettings, StructureVerifier
 from components.errors import EvenkeelError
 from components.rewards import Scorer
 from components.rewards.sandbox import Sandbox
@@ -126,7 +120,7 @@ def test_a_verifier_that_cannot_be_built_is_an_error_that_says_why():
 def test_a_worker_whose_parent_was_killed_does_not_outlive_its_timeout():
     code = (
         "import sys; sys.path[:0] = ['.']\n"
-        "from components.config.reward import ExactVerifier, SandboxSettings\n"
+        "from components.config.verifiers import ExactVerifier, SandboxSettings\n"
         "from components.rewards.process import WorkerProcess\n"
         "from components.rewards.sandbox import Sandbox, encode\n"
         f"s = Sandbox(ExactVerifier(), SandboxSettings(timeout=0.2), {HOSTILE!r})\n"

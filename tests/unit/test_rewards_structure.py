@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.config.reward import StructureVerifier as StructureSettings
+from components.config.verifiers import StructureVerifier as StructureSettings
 from components.rewards import build_verifier
 from components.rewards.base import Judgement
 from components.rewards.structure.skeleton import Limits, Node, SkeletonError, TooLarge, parse, without_values

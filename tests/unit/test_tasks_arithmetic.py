@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.config.data import ArithmeticSource
+from components.config.tasks import ArithmeticSource
 from components.errors import InputError
 from components.tasks import TASKS
 from components.tasks.arithmetic import generate

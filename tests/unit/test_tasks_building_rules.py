@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.config.data import BuildingRulesSource
+from components.config.tasks import BuildingRulesSource
 from components.errors import InputError
 from components.rewards.structure.skeleton import Limits, Skeleton, parse
 from components.tasks import TASKS

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from components.config.data import CalculatorSource
+from components.config.tasks import CalculatorSource
 from components.tasks import TASKS
 from components.tasks.calculator.generator import Memory, generate, work
 from components.tasks.calculator.problems import PHRASES, WORDINGS, Problem, draw

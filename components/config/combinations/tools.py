@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from components.config.data import CalculatorSource
 from components.config.ppo import GaeAdvantage
+from components.config.tasks import CalculatorSource
 
 if TYPE_CHECKING:
     from components.config.settings import Settings

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from components.config.consistency import Consistency, EmbeddedConsistency
 from components.config.load import check_digest
-from components.config.reward import Consistency, EmbeddedConsistency
 from components.registry.checkpoints import check_checkpoint
 from components.rewards.consistency.embedded import EmbeddedVerifier, read_weights
 from components.rewards.consistency.nli import NliVerifier

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from components.config.reward import EmbeddedConsistency
+from components.config.consistency import EmbeddedConsistency
 from components.errors import InputError
 from components.rewards.consistency.embedded import EmbeddedVerifier, Weights
 from components.rewards.consistency.features import FEATURES, features

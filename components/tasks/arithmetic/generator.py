@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from components.config.data import ArithmeticSource
+from components.config.tasks import ArithmeticSource
 from components.seeds import derive
 from components.tasks.arithmetic.columns import careful, careless
 from components.tasks.arithmetic.families import FAMILIES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from components.config.data import BuildingRulesSource
+from components.config.tasks import BuildingRulesSource
 from components.seeds import derive
 from components.tasks.building_rules.phrases import CONDITIONS, FAMILIES, OPENINGS, REQUIREMENTS, SUBJECTS, distinct
 from components.tasks.building_rules.rules import Rule, careful

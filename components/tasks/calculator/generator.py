@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
-from components.config.data import CalculatorSource
+from components.config.tasks import CalculatorSource
 from components.seeds import derive
 from components.tasks.calculator.problems import Problem, draw
 from components.tasks.identity import content_id

@@ -1,0 +1,63 @@
+"""How an answer is judged, one section per verifier of `components.rewards`, and the fence around it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from components.config.base import Section
+
+
+class SandboxSettings(Section):
+    """Fence around a verifier: it runs in a process of its own."""
+
+    timeout: float = Field(5.0, gt=0, description="Seconds for one completion; longer is unscorable.")
+    memory_mb: int = Field(512, ge=64, description="Address space of the worker.")
+
+
+class ExactVerifier(Section):
+    """The text after the marker equals the reference answer."""
+
+    kind: Literal["exact"] = "exact"
+    marker: str = Field("#", description="The answer is what follows the last marker.")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Reward parts beside the accuracy."""
+        return ()
+
+
+class NumericVerifier(Section):
+    """The number after the marker (or the last number) equals the reference number."""
+
+    kind: Literal["numeric"]
+    marker: str | None = Field(
+        "####", description="The answer is the number after the last marker; null: the last one."
+    )
+    tolerance: float = Field(1e-6, ge=0, description="Relative tolerance.")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Reward parts beside the accuracy."""
+        return ()
+
+
+class StructureVerifier(Section):
+    """The code skeleton after the marker has the structure of the reference (2606.22402)."""
+
+    kind: Literal["structure"]
+    marker: str = Field("", description="The skeleton is what follows the last marker; empty: the whole text.")
+    values: bool = Field(True, description="A parameter is the same only with the same value.")
+    tree: bool = Field(False, description="Reward part `tree`: 1 - tree edit distance / nodes of the larger tree.")
+    max_chars: int = Field(4000, ge=1, description="A longer skeleton is not read: it is wrong.")
+    max_nodes: int = Field(400, ge=2, description="The same for one with more nodes.")
+    max_depth: int = Field(8, ge=1, description="The same for one with classes nested deeper.")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Reward parts beside the accuracy."""
+        return ("jaccard_class", "jaccard_function", "jaccard_parameter", *(("tree",) if self.tree else ()))
+
+
+Verifier = Annotated[ExactVerifier | NumericVerifier | StructureVerifier, Field(discriminator="kind")]
