@@ -2,8 +2,9 @@
 
 - `settings` — the root `Settings`
 - `combinations` — what it refuses, and why
-- `tasks`, `sources`, `data`; `policy`, `scheduling`, `rollout`, `verifiers`, `consistency`, `reward`, `objective`, `training`, `judgement` — the
-  sections, in the order of the pipeline
+- `tasks`, `sources`, `data` — what is learned, where it comes from, what is refused
+- `verifiers`, `consistency`, `reward` — how a completion is judged
+- `policy`, `scheduling`, `rollout`, `objective`, `training`, `dpo`, `judgement` — the other sections
 - `load` — YAML, `extends`, `--set`, input digests, and the resolved file
 """
 
