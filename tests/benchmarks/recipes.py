@@ -86,7 +86,7 @@ def _prepare(work: Path, recipe: str, seed: int) -> Path:
 def accuracy(settings: Settings, layout: Layout, checkpoint: str) -> Row:
     """Sampled and greedy accuracy of one checkpoint on the same held-out prompts."""
     prompts = subset(read_prompts(layout.split("test")), settings.evaluation.prompts, derive(settings.seed, "test"))
-    with Scorer(settings.reward) as scorer, progress("evaluate", len(prompts)) as bar:
+    with Scorer(settings.reward, layout.consistency) as scorer, progress("evaluate", len(prompts)) as bar:
         answered = answer(settings, getattr(layout, checkpoint), prompts, scorer, bar, done=0)
     figures = summarise([a.result() for a in answered], settings.evaluation.samples)
     return {"pass_at_1": figures["pass_at_1"], "greedy": figures["greedy"]}
