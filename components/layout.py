@@ -36,6 +36,19 @@ class Layout:
         return self.out / "validation.json"
 
     @property
+    def audit(self) -> Path:
+        return self.out / "audit.json"
+
+    @property
+    def audit_page(self) -> Path:
+        return self.out / "audit.html"
+
+    @property
+    def audit_timing(self) -> Path:
+        """Seconds, which no two runs share; so it is not an output."""
+        return self.state / "audit" / "timing.json"
+
+    @property
     def sft(self) -> Path:
         """`checkpoint/` (a Hugging Face folder) and `log.jsonl`."""
         return self.out / "sft"

@@ -1,7 +1,8 @@
 """When and in what order: Prefect outside, DVC inside, and the command line.
 
-- `cli` — ``evenkeel run | params | approve | doctor``
+- `cli` — ``evenkeel run | audit-verifier | params | approve | doctor``
 - `post_training` — the flow: every stage in order, then the proposal of a candidate
+- `audit_verifier` — the flow of the first two stages alone
 - `stages` — one stage, brought up to date by DVC
 - `workspace` — a run's own folder: recorded code, resolved settings; `git` records the code
 - `processes` — children that never outlive their run

@@ -1,4 +1,4 @@
-"""``evenkeel``: run, look, approve.
+"""``evenkeel``: run, audit, look, approve.
 
 Exit codes: 0 a candidate awaits approval, or the command did what it says; 2 the input or the machine is not as it must
 be; 3 everything worked and there is no candidate; 130 and 143 stopped by a signal.
@@ -23,6 +23,7 @@ from rich.text import Text
 
 from components.config import dump, load, pin_inputs
 from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError
+from components.stages import wanted
 from flows import doctor as examination
 from flows import processes, summary
 from flows.console import Display
@@ -64,21 +65,15 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Train, judge and propose a checkpoint. The same command again continues a run that was stopped."""
-    if debug:
-        os.environ["EVENKEEL_DEBUG"] = "1"
     workspace = locate(project_root(Path.cwd()), config, overrides or ())
     if dry_run:
         show_plan(console, workspace)
         return
-    with workspace.lock():  # what can be refused is refused here, before Prefect is started
-        processes.take_over(workspace.project)
-        workspace.ensure(fresh=fresh)
-        workspace.progress.unlink(missing_ok=True)
-    os.environ.update(prefect_environment(workspace.project, quiet=not debug))
+    prepare(workspace, fresh=fresh, debug=debug)
     from flows.post_training import post_training  # imports Prefect, which reads its environment only once
 
     show_header(workspace)
-    with stoppable(), Display(workspace, console):
+    with stoppable(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
         outcome = post_training(str(config), overrides, workspace.snapshot.commit, fresh)
     summary.show_figures(console, workspace.layout)
@@ -87,6 +82,38 @@ def run(
         raise typer.Exit(EXIT_NO_CANDIDATE)
     decided = decision_on(project_store(workspace.project, workspace.settings), outcome.candidate)
     summary.show_candidate(console, outcome.candidate, workspace.layout.report, decided, config)
+
+
+@app.command(name="audit-verifier")
+def audit_verifier(
+    config: Config = DEMO,
+    overrides: Overrides = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew and execute both stages.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Can the verifier be trusted? Judges answers known to be right or wrong; a failed audit blocks training."""
+    workspace = locate(project_root(Path.cwd()), config, overrides or ())
+    prepare(workspace, fresh=fresh, debug=debug)
+    from flows import audit_verifier as flow
+
+    show_header(workspace)
+    with stoppable(), Display(workspace, console, flow.STAGES):
+        start_server()
+        verdict = flow.audit_verifier(str(config), overrides, workspace.snapshot.commit, fresh)
+    summary.show_audit(console, workspace.layout)
+    if verdict != "pass":
+        raise typer.Exit(EXIT_NO_CANDIDATE)
+
+
+def prepare(workspace: Workspace, *, fresh: bool, debug: bool) -> None:
+    """Make the workspace and Prefect's environment: what can be refused is refused before Prefect is started."""
+    if debug:
+        os.environ["EVENKEEL_DEBUG"] = "1"
+    with workspace.lock():
+        processes.take_over(workspace.project)
+        workspace.ensure(fresh=fresh)
+        workspace.progress.unlink(missing_ok=True)
+    os.environ.update(prefect_environment(workspace.project, quiet=not debug))
 
 
 def show_header(workspace: Workspace) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
@@ -17,7 +18,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from components.stages import wanted
 from flows.board import ENDED, Board, StageView, Tail
 from flows.workspace import Workspace
 
@@ -28,11 +28,11 @@ STYLES = {"running": "cyan", "done": "green", "cached": "blue", "failed": "red",
 
 
 class Display:
-    """Shows a run while it lasts: ``with Display(workspace, console): ...``. It only reads the progress file."""
+    """Shows stages while they run, ``with Display(workspace, console, stages): ...``; only reads the progress file."""
 
-    def __init__(self, workspace: Workspace, console: Console) -> None:
+    def __init__(self, workspace: Workspace, console: Console, stages: Iterable[str]) -> None:
         self._tail = Tail(workspace.progress)
-        self._board = Board.of(wanted(workspace.settings))
+        self._board = Board.of(stages)
         self._console = console
         self._live = Live(console=console, get_renderable=lambda: draw(self._board), auto_refresh=False)
         self._printed: dict[str, str] = {}

@@ -28,6 +28,35 @@ def show_figures(console: Console, layout: Layout) -> None:
         console.print(_gate_table(read_json(layout.gate)))
 
 
+def show_audit(console: Console, layout: Layout) -> None:
+    """What the verifier made of every sort of answer, how long it took, and the page."""
+    audit = read_json(layout.audit)
+    second = any(kind["disagree"] is not None for kind in audit["kinds"])
+    table = Table("answers", "must be", "probes", "judged wrongly", "95 % interval", "unscorable")
+    if second:
+        table.add_column("second differs")
+    for kind in audit["kinds"]:
+        wrong, interval = kind["judged_wrongly"], f"{kind['low']:.1%} to {kind['high']:.1%}"
+        cells = [kind["kind"], kind["must_be"], str(kind["probes"]), str(wrong), interval, str(kind["unscorable"])]
+        table.add_row(*cells, *([str(kind["disagree"])] if second else []), style="yellow" if wrong else None)
+    console.print(table)
+    facts = Table.grid(padding=(0, 2))
+    for label, key in (("wrong answers accepted", "false_positive"), ("right answers refused", "false_negative")):
+        share = audit[key]
+        bounds = f"95 % interval {share['low']:.2%} to {share['high']:.2%}"
+        facts.add_row(label, f"{share['count']} of {share['n']}, {share['rate']:.2%}; {bounds}")
+    facts.add_row("judged again", f"{audit['repeated']}, {audit['unstable']} differently")
+    if layout.audit_timing.exists():  # not where the stage was taken from the cache
+        median, slowest, together = (read_json(layout.audit_timing)[key] for key in ("median", "slowest", "per_second"))
+        each = f"{1000 * median:.1f} ms an answer, the slowest {1000 * slowest:.1f} ms"
+        facts.add_row("time", f"{each}, {together:,.0f} a second together")
+    facts.add_row("page", str(layout.audit_page))
+    console.print(facts, highlight=False, soft_wrap=True)
+    console.print(Text(f"verdict {audit['verdict']}", RESULT_STYLES[audit["verdict"]]))
+    for reason in audit["reasons"]:
+        console.print(Text(f"  - {reason}"), soft_wrap=True)
+
+
 def show_candidate(console: Console, digest: str, report: Path, decided: PromotionRecord | None, config: Path) -> None:
     """The candidate and the one command that approves it, or what was decided about it before."""
     state = f"{decided.decision} by {decided.by} (record {decided.number})" if decided else "awaiting approval"

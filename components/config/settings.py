@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
+from components.config.audit import AuditSettings
 from components.config.base import Section
 from components.config.combinations import problems
 from components.config.data import DataSettings
@@ -35,6 +36,7 @@ class Settings(Section):
         "machine, and many times slower beside a busy neighbour.",
     )
     data: DataSettings = DataSettings()
+    audit: AuditSettings = AuditSettings()
     policy: PolicySettings = PolicySettings()
     sft: SftSettings = SftSettings()
     triage: TriageSettings = TriageSettings()

@@ -1,6 +1,6 @@
 """How good is a policy, and is it better than another? No torch, no I/O.
 
-- `statistics` — pass@k, the paired bootstrap interval over prompts, McNemar's exact test
+- `statistics` — pass@k, the paired bootstrap interval over prompts, Wilson's interval, McNemar's exact test
 - `summary` — results of single prompts to the figures of `out/evaluation.json`, with slices
 """
 

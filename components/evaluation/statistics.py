@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import comb
@@ -52,6 +53,38 @@ def paired_gain(
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return Interval(float(gains.mean()), float(low), float(high), confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Proportion:
+    """``count`` of ``n``, with a confidence interval of the share."""
+
+    count: int
+    n: int
+    rate: float
+    low: float
+    high: float
+
+    def to_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def wilson(count: int, n: int, z: float = 1.959964) -> Proportion:
+    """Wilson's score interval of a share, 95 % by default. Of nothing, nothing is known: 0 to 1.
+
+    Raises:
+        ValueError: ``count`` is not between 0 and ``n``.
+    """
+    if not 0 <= count <= n:
+        raise ValueError(f"{count} of {n} is no share")
+    if n == 0:
+        return Proportion(0, 0, 0.0, 0.0, 1.0)
+    rate, scale = count / n, 1 + z**2 / n
+    centre = (rate + z**2 / (2 * n)) / scale
+    half = z * math.sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2)) / scale
+    low = 0.0 if count == 0 else max(0.0, centre - half)
+    high = 1.0 if count == n else min(1.0, centre + half)
+    return Proportion(count, n, rate, low, high)
 
 
 def mcnemar(before: Sequence[bool], after: Sequence[bool]) -> float:

@@ -26,7 +26,7 @@ class Signal:
     low: float
     high: float
     cost: Cost
-    source: Literal["groups", "learner", "schedule", "dev"]
+    source: Literal["groups", "learner", "schedule", "dev", "second"]
     meaning: str
 
 
@@ -83,6 +83,9 @@ SIGNALS: dict[str, Signal] = {
     "lr": Signal("rate", 0, 1, "free", "learner", "learning rate of the last update"),
     "dev_pass_at_1": Signal("share", 0, 1, "sampling", "dev", "pass@1 on fixed dev prompts, every eval_every steps"),
     "dev_pass_at_k": Signal("share", 0, 1, "sampling", "dev", "pass@k on the same samples"),
+    "second_compared": Signal("count", 0, _INF, "free", "second", "completions that the second verifier judged too"),
+    "second_disagreement": Signal("completions", 0, 1, "free", "second", "of those: judged differently by the two"),
+    "second_doubted": Signal("completions", 0, 1, "free", "second", "of those: accepted by the first verifier only"),
     "schedule_coverage": Signal("prompts", 0, 1, "free", "schedule", "training prompts drawn at least once"),
     "schedule_in_band": Signal("prompts", 0, 1, "free", "schedule", "prompts of the step at the policy's boundary"),
     "schedule_reached": Signal("prompts", 0, 1, "free", "schedule", "how far the windows have moved through the data"),

@@ -20,6 +20,8 @@ def attention(run: Run) -> list[str]:
 
 
 def _training(run: Run) -> Iterator[str]:
+    if run.audit_override:
+        yield f"The verifier failed its audit and was used all the same. Reason given: “{run.audit_override}”"
     if run.override:
         yield f"Triage refused the SFT checkpoint and was overridden. Reason given: “{run.override}”"
     spoken = run.verdicts or []

@@ -14,7 +14,7 @@ from components.health import read_records, read_verdicts
 from components.layout import Layout
 from components.report.run import Missing, Part, Run, dig
 
-STAGES = ("data", "sft", "triage", "clusters", "train", "evaluate", "gate")
+STAGES = ("data", "audit", "sft", "triage", "clusters", "train", "evaluate", "gate")
 """In the order in which they run; a stage that stops keeps the ones after it from running."""
 
 AGAIN = "run the stage that writes it again"
@@ -45,6 +45,7 @@ def json_with(*keys: str) -> Callable[[Path], Part]:
 
 
 VALIDATION = json_with("rows", "quarantined", "success", "splits", "families", "expectations")
+AUDIT = json_with("verdict", "reasons", "prompts", "false_positive", "false_negative", "kinds", "limits")
 TRIAGE = json_with(
     "verdict", "reasons", "prompts", "k", "entropy", "pass_at_1", "pass_at_k", "zero_variance_share",
     "all_right_share", "all_wrong_share", "truncated_share", "limits", "families",
@@ -54,6 +55,7 @@ EVALUATION = json_with("prompts", "samples", "k", "sft", "trained", "gain", "che
 
 SOURCES: dict[str, Source] = {
     "validation": Source("data", "data validation", lambda at: at.validation, VALIDATION),
+    "audit": Source("audit", "verifier audit", lambda at: at.audit, AUDIT),
     "sft": Source("sft", "SFT summary", lambda at: at.sft_metrics, json_with("steps", "parameters")),
     "triage": Source("triage", "triage", lambda at: at.triage, TRIAGE),
     "clusters": Source("clusters", "clusters", lambda at: at.clusters_metrics, json_with("silhouette", "clusters")),
@@ -77,9 +79,13 @@ def load_run(settings: Settings, layout: Layout) -> Run:
     """
     paths = {name: source.path(layout) for name, source in SOURCES.items()}
     parts = {name: SOURCES[name].read(path) if path.exists() else None for name, path in paths.items()}
-    page = layout.data / "validation.html"
-    link = page.relative_to(layout.out).as_posix() if page.exists() else None
-    run = Run(settings=settings, validation_page=link, missing=(), **parts)
+    run = Run(
+        settings=settings,
+        validation_page=_link(layout.data / "validation.html", layout),
+        audit_page=_link(layout.audit_page, layout),
+        missing=(),
+        **parts,
+    )
     absent = {source.stage for name, source in SOURCES.items() if parts[name] is None}
     missing = (
         Missing(name, source.title, paths[name].relative_to(layout.root).as_posix(), _reason(source.stage, run, absent))
@@ -89,9 +95,16 @@ def load_run(settings: Settings, layout: Layout) -> Run:
     return replace(run, missing=tuple(missing))
 
 
+def _link(page: Path, layout: Layout) -> str | None:
+    """A page as the report refers to it, where there is one."""
+    return page.relative_to(layout.out).as_posix() if page.exists() else None
+
+
 def _reason(stage: str, run: Run, absent: set[str]) -> str:
     """Why ``stage`` left nothing: the decision that ended the run, or the first stage that did not finish."""
     position = STAGES.index(stage)
+    if run.untrusted and position > STAGES.index("clusters"):
+        return "the verifier failed its audit, and that was not overridden (audit.override)"
     if run.refused and position > STAGES.index("clusters"):
         return "triage refused the SFT checkpoint, and the refusal was not overridden (triage.override)"
     if run.stopped and position > STAGES.index("train"):

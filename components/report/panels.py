@@ -108,6 +108,14 @@ PANELS: dict[str, Panel] = {
         (Series("clip_high", "upper bound", "orange"), Series("clip_low", "lower bound", "blue")),
         "Tokens whose importance ratio left the trust region; 0 with one update a step.",
     ),
+    "second": Panel(
+        "Second verifier", "%",
+        (
+            Series("second_disagreement", "differs", "orange"),
+            Series("second_doubted", "accepted by the first only", "purple"),
+        ),
+        "A sample of the completions, judged again by an independent verifier. A rise means that the reward is gamed.",
+    ),
     "schedule": Panel(
         "Schedule", "%",
         (Series("schedule_coverage", "prompts seen", "blue"), Series("schedule_in_band", "in band", "orange")),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from components.config import Settings
 from components.types import StepRecord, Verdict
 
 Part = dict[str, Any]
+DISAGREEMENTS_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Run:
     settings: Settings
     validation: Part | None
     sft: Part | None
+    audit: Part | None
     triage: Part | None
     clusters: Part | None
     records: list[StepRecord] | None
@@ -39,7 +42,21 @@ class Run:
     gate: Part | None
     validation_page: str | None
     """Link to the data validation page, relative to the report."""
+    audit_page: str | None
+    """The same for the verifier's audit."""
     missing: tuple[Missing, ...]
+
+    @property
+    def untrusted(self) -> bool:
+        """The verifier failed its audit and nobody overrode that."""
+        return bool(dig(self.audit, "verdict") == "fail" and not self.audit_override)
+
+    @property
+    def audit_override(self) -> str:
+        """The reason for training in spite of a failed audit, or an empty string."""
+        if dig(self.audit, "verdict") != "fail":
+            return ""
+        return str(dig(self.train, "audit_override") or self.settings.audit.override).strip()
 
     @property
     def refused(self) -> bool:
@@ -52,6 +69,13 @@ class Run:
         if dig(self.triage, "verdict") != "refuse":
             return ""
         return str(dig(self.train, "override") or self.settings.triage.override).strip()
+
+    @property
+    def disagreements(self) -> list[Part]:
+        """Completions that the two verifiers judged differently, newest first."""
+        records = reversed(self.records or [])
+        rows = ({"step": record.step, **row} for record in records for row in record.notes.get("disagreements", ()))
+        return list(islice(rows, DISAGREEMENTS_SHOWN))
 
     @property
     def stopped(self) -> bool:

@@ -36,6 +36,8 @@ def headline(run: Run) -> Headline:
             return Headline("bad", "Gate failed: nothing to approve", _ended(run))
         case "inconclusive":
             return Headline("unsure", "Gate inconclusive: nothing to approve yet", _ended(run))
+    if run.untrusted:
+        return Headline("bad", "Verifier not trusted: nothing to approve", _untrusted(run))
     if run.refused:
         return Headline("bad", "Refused before training: nothing to approve", _refusal(run))
     if run.stopped:
@@ -46,6 +48,8 @@ def headline(run: Run) -> Headline:
 
 def _ended(run: Run) -> str:
     """Why the gate said no: what ended the run, or the checks that did not pass; then what was measured."""
+    if run.untrusted:
+        return _untrusted(run)
     if run.refused:
         return _refusal(run)
     return f"{_stop(run) if run.stopped else _open_checks(run)} {gain_sentence(run)}"
@@ -58,6 +62,11 @@ def _open_checks(run: Run) -> str:
     }
     said = {"fail": "Failed", "inconclusive": "Inconclusive"}
     return " ".join(f"{said[result]}: {names}." for result, names in named.items() if names)
+
+
+def _untrusted(run: Run) -> str:
+    reasons = dig(run.audit, "reasons") or ["no reason recorded"]
+    return f"The verifier failed its audit: {'; '.join(str(reason) for reason in reasons)}."
 
 
 def _refusal(run: Run) -> str:

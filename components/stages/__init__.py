@@ -1,6 +1,7 @@
 """The stages, in order. Each module has ``run(settings, layout)`` and is imported only when it runs.
 
 - `data` — make or read the prompts, validate them, split them
+- `audit` — what the verifier makes of answers that are known to be right or wrong
 - `sft` — the supervised checkpoint
 - `triage` — can that checkpoint learn by RL at all?
 - `clusters` — groups of similar prompts, ranked by difficulty, for the schedule
@@ -21,6 +22,7 @@ from components.layout import Layout
 
 STAGES: dict[str, str] = {
     "data": "components.stages.data",
+    "audit": "components.stages.audit",
     "sft": "components.stages.sft",
     "triage": "components.stages.triage",
     "clusters": "components.stages.clusters",

@@ -81,6 +81,17 @@ def _triage(evidence: Evidence, _: Settings) -> Answer:
     return "fail", f"triage said {verdict!r} and training says {trained!r}, with no reason given"
 
 
+def _audit(evidence: Evidence, _: Settings) -> Answer:
+    verdict, trained = evidence.value("audit", "verdict"), evidence.value("train", "audit")
+    rate, bound = (evidence.number("audit", "false_positive", key) for key in ("rate", "high"))
+    if (verdict, trained) == ("pass", "pass"):
+        return "pass", f"wrong answers accepted: {rate:.1%}, at most {bound:.1%}"
+    if (verdict, trained) == ("fail", "overridden") and (reason := evidence.value("train", "audit_override")):
+        reasons = "; ".join(map(str, evidence.value("audit", "reasons")))
+        return "inconclusive", f"failed ({reasons}), overridden: {reason}"
+    return "fail", f"the audit said {verdict!r} and training says {trained!r}, with no reason given"
+
+
 def _health(evidence: Evidence, settings: Settings) -> Answer:
     live: Sequence[Verdict] = evidence.read("verdicts")
     again = replay(settings.health.rules, evidence.read("records"))
@@ -139,6 +150,7 @@ def _digest(evidence: Evidence, _: Settings) -> Answer:
 
 CHECKS: dict[str, Callable[[Evidence, Settings], Answer]] = {
     "data validated": _data,
+    "verifier audited": _audit,
     "triage": _triage,
     "training health": _health,
     "training completed": _completed,
@@ -178,6 +190,7 @@ def collect(layout: Layout) -> Evidence:
     """Read everything the checks ask for."""
     readers: dict[str, Callable[[], Any]] = {
         "validation": lambda: read_json(layout.validation),
+        "audit": lambda: read_json(layout.audit),
         "triage": lambda: read_json(layout.triage),
         "train": lambda: read_json(layout.train_metrics),
         "evaluation": lambda: read_json(layout.evaluation),

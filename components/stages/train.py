@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from components.training.heldout import HeldOut
 from components.training.loop import train
 from components.training.reference import Reference
 from components.training.run import RunState
+from components.training.second_opinion import SecondOpinion
 from components.types import StepRecord
 
 DEPENDS_ON = {
@@ -40,7 +41,7 @@ DEPENDS_ON = {
 
 def run(settings: Settings, layout: Layout) -> None:
     """Train, or continue where a killed run stopped; write `out/train` and its metrics."""
-    override = check_triage(settings, layout)
+    overrides = {"audit": check_audit(settings, layout), "triage": check_triage(settings, layout)}
     prompts = read_prompts(layout.split("train"))
     dev = subset(read_prompts(layout.split("dev")), settings.train.eval_prompts, derive(settings.seed, "dev"))
     policy = load_policy(layout.sft_checkpoint, settings.policy)
@@ -50,6 +51,7 @@ def run(settings: Settings, layout: Layout) -> None:
     if isinstance(settings.reward.consistency, EmbeddedConsistency):
         inputs["consistency"] = layout.consistency
     depends_on = settings.model_dump(mode="json", include=DEPENDS_ON)
+    depends_on["audit"] = settings.audit.model_dump(mode="json", include={"second", "live_share"})
     critic = (
         Critic(policy, settings.learner.critic, settings.learner.micro_batch_tokens)
         if isinstance(settings.objective.advantage, GaeAdvantage)
@@ -68,9 +70,14 @@ def run(settings: Settings, layout: Layout) -> None:
         scorer = stack.enter_context(Scorer(settings.reward, layout.consistency))
         bar = stack.enter_context(progress("train", settings.train.steps))
         collector = Collector(policy, engine, scorer, settings.rollout)
+        second = stack.enter_context(SecondOpinion(settings.audit, settings.reward.sandbox, settings.seed))
         held_out = HeldOut(collector, dev, settings.train.eval_samples)
-        train(state, collector, held_out, reference, settings, lambda r: bar.advance(r.step + 1, health_line(r)))
-    write_outputs(state, settings, layout, override)
+
+        def on_step(record: StepRecord) -> None:
+            bar.advance(record.step + 1, health_line(record))
+
+        train(state, collector, held_out, reference, second, settings, on_step)
+    write_outputs(state, settings, layout, overrides)
 
 
 def check_triage(settings: Settings, layout: Layout) -> str:
@@ -92,6 +99,25 @@ def check_triage(settings: Settings, layout: Layout) -> str:
     )
 
 
+def check_audit(settings: Settings, layout: Layout) -> str:
+    """The reason for overriding a failed audit, or "" where the verifier passed.
+
+    Raises:
+        NoCandidate: the audit failed and the settings give no reason to go on.
+    """
+    audit = read_json(layout.audit, how="run the audit stage first")
+    if audit["verdict"] == "pass":
+        return ""
+    if settings.audit.override.strip():
+        return settings.audit.override
+    raise NoCandidate(
+        "the verifier failed its audit:\n" + "\n".join(f"  - {reason}" for reason in audit["reasons"]),
+        where=layout.audit_page,
+        how="choose another verifier, or mend reward.verifier; to go on in spite of it, give a reason: "
+        "--set audit.override='...'",
+    )
+
+
 def health_line(record: StepRecord) -> str:
     """The live line under the bar: the signals that tell whether a run is well."""
     s = record.signals
@@ -102,7 +128,7 @@ def health_line(record: StepRecord) -> str:
     return "  ".join(parts)
 
 
-def write_outputs(state: RunState, settings: Settings, layout: Layout, override: str) -> None:
+def write_outputs(state: RunState, settings: Settings, layout: Layout, overrides: Mapping[str, str]) -> None:
     """The policy as training left it, the whole record, and the summary."""
     records = list(read_jsonl(state.log))
     verdicts = [verdict for row in records for verdict in row["notes"]["verdicts"]]
@@ -124,8 +150,10 @@ def write_outputs(state: RunState, settings: Settings, layout: Layout, override:
             "steps": state.step,
             "stopped_by": state.stopped_by,
             "reason": stop.get("reason", ""),
-            "triage": "overridden" if override else "accept",
-            "override": override,
+            "audit": "overridden" if overrides["audit"] else "pass",
+            "audit_override": overrides["audit"],
+            "triage": "overridden" if overrides["triage"] else "accept",
+            "override": overrides["triage"],
             "checkpoint_step": state.step,
             "checkpoint_sha256": sha256_tree(layout.train_checkpoint),
             "final": records[-1]["signals"],

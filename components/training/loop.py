@@ -15,13 +15,20 @@ from components.training.credit import Credit
 from components.training.heldout import HeldOut
 from components.training.reference import Reference
 from components.training.run import RunState
+from components.training.second_opinion import SecondOpinion
 from components.types import StepRecord
 
 OnStep = Callable[[StepRecord], None]
 
 
 def train(
-    state: RunState, collector: Collector, held_out: HeldOut, reference: Reference, settings: Settings, on_step: OnStep
+    state: RunState,
+    collector: Collector,
+    held_out: HeldOut,
+    reference: Reference,
+    second: SecondOpinion,
+    settings: Settings,
+    on_step: OnStep,
 ) -> None:
     """Train until the last step, or until a health rule says stop. Every signal of a step describes its first policy.
 
@@ -38,13 +45,19 @@ def train(
         state.engine.load_weights(state.learner.weights())
 
         schedule = {f"schedule_{name}": value for name, value in state.schedule.metrics().items()}
-        signals = step_signals(rollout.sampled, rollout.trained, update | measured | schedule, rollout.attempts)
+        opinion, disagreements = second.compare(rollout.sampled, step)
+        measured |= update | schedule | opinion
+        signals = step_signals(rollout.sampled, rollout.trained, measured, rollout.attempts)
         record = StepRecord(step, signals)
         verdicts = state.monitor.observe(record)
         if worst(verdicts) == "stop":
             state.stopped_by = next(verdict.rule for verdict in verdicts if verdict.level == "stop")
         pairs = pairs_of(rollout.sampled, step, seed, settings.train.keep_pairs)
-        notes = {"verdicts": [v.to_dict() for v in verdicts], "pairs": [pair.to_row() for pair in pairs]}
+        notes = {
+            "verdicts": [v.to_dict() for v in verdicts],
+            "pairs": [pair.to_row() for pair in pairs],
+            "disagreements": disagreements,
+        }
         state.append(replace(record, notes=notes))
         if state.step % settings.train.checkpoint_every == 0 or state.stopped_by:
             state.checkpoint()

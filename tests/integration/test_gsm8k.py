@@ -58,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("gsm8k")
     settings = load(ROOT / "configs/gsm8k.yaml", [f"data.source.path={found.resolve()}", *FASTER])
     (target / "params.yaml").write_text(dump(settings))
-    for name in ("data", "sft", "triage", "clusters"):
+    for name in ("data", "audit", "sft", "triage", "clusters"):
         done(target, name)
     return target
 

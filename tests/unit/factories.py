@@ -165,6 +165,7 @@ def workspace(root: Path, *, train: int = 12, verdict: str = "accept") -> Layout
     policy().save(layout.sft_checkpoint)
     rows = [{"id": p.id, "cluster": i % 3, "rank": i // 3, "nll": 1.0} for i, p in enumerate(prompts(train))]
     write_jsonl(layout.clusters, rows)
+    write_json(layout.audit, {"verdict": "pass", "reasons": []})
     write_json(layout.triage, {"verdict": verdict, "reasons": ["no entropy", "no gap"] if verdict == "refuse" else []})
     return layout
 

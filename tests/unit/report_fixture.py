@@ -67,6 +67,8 @@ def start(root: Path) -> Layout:
             for name, column, bad in expectations
         ],
     })  # fmt: skip
+    write_json(layout.audit, audit())
+    write_text(layout.audit_page, "<!doctype html>")
     write_json(layout.sft_metrics, {"steps": 400, "loss": 0.312, "parameters": 1032448, "checkpoint_sha256": "a" * 64})
     rows = [
         {
@@ -79,6 +81,15 @@ def start(root: Path) -> Layout:
     ]
     write_json(layout.clusters_metrics, {"k": 8, "silhouette": 0.41, "clusters": rows})
     return layout
+
+
+def audit() -> dict[str, Any]:
+    share = {"count": 0, "n": 3400, "rate": 0.0, "low": 0.0, "high": 0.0011}
+    return {
+        "verdict": "pass", "reasons": [], "prompts": 200, "false_positive": share,
+        "false_negative": share | {"n": 400, "high": 0.0095}, "repeated": 200, "unstable": 0, "unscorable": {},
+        "kinds": [], "limits": {"max_false_positive": 0.02, "max_false_negative": 0.01},
+    }  # fmt: skip
 
 
 def triage(accept: bool) -> dict[str, Any]:
@@ -124,6 +135,7 @@ def signals(step: int, learns: bool) -> dict[str, float]:
         "truncated_share": 0.012 * (1 - level), "unscorable_share": 0.0, "mismatch_mean": 2.1e-7,
         "mismatch_max": 3.4e-6 * (1.1 + math.sin(step)), "mismatch_k3": 1e-12, "clip_low": 0.0, "clip_high": 0.0,
         "ratio_max": 1.0, "grad_norm": 0.6 + 5 * abs(wave) + (2.5 if step == 17 else 0), "nonfinite": 0.0, "lr": 1e-4,
+        "second_compared": 13.0, "second_disagreement": 0.02 * abs(wave), "second_doubted": 0.0,
         "schedule_coverage": min(1.0, 0.016 * (step + 1)), "schedule_in_band": 0.5 + 0.2 * math.sin(step / 5),
     }  # fmt: skip
     if step % 20 == 0:

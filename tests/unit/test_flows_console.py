@@ -107,7 +107,7 @@ def show(tmp_path: Path, *events: dict[str, Any], terminal: bool) -> str:
     path = tmp_path / "progress.jsonl"
     output = io.StringIO()
     console = Console(file=output, width=100, force_terminal=terminal)
-    with Display(cast(Workspace, SimpleNamespace(progress=path, settings=Settings())), console):
+    with Display(cast(Workspace, SimpleNamespace(progress=path)), console, wanted(Settings())):
         add(path, *events)
     return output.getvalue()
 

@@ -18,6 +18,7 @@ PARAMS: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text(encodin
 LAYOUT = Layout()
 OUTPUTS: dict[str, set[Path]] = {
     "data": {LAYOUT.data, LAYOUT.validation},
+    "audit": {LAYOUT.audit, LAYOUT.audit_page},
     "sft": {LAYOUT.sft, LAYOUT.sft_metrics},
     "triage": {LAYOUT.triage},
     "clusters": {LAYOUT.clusters, LAYOUT.clusters_metrics},

@@ -56,7 +56,7 @@ def test_a_refused_run_says_why_and_which_parts_it_kept_from_running(tmp_path: P
     assert "96.1% of groups of 8 would have zero variance" in text
     for path in ("out/train/records.jsonl", "out/train.json", "out/evaluation.json"):
         assert f"(<code>{path}</code>): triage refused the SFT checkpoint" in text
-    assert "20 rules configured, none has watched yet" in text
+    assert "22 rules configured, none has watched yet" in text
     assert APPROVE not in text
 
 
@@ -151,7 +151,7 @@ def test_what_a_model_wrote_is_shown_as_text_and_never_as_markup(tmp_path: Path)
 
 def test_plots_carry_no_colour_of_their_own_so_that_the_theme_decides(healthy: str) -> None:
     plots = re.findall(r"<figure.*?</figure>", healthy, flags=re.DOTALL)
-    assert len(plots) == 12
+    assert len(plots) == len(PANELS)
     assert not [plot for plot in plots if re.search(r"(?:fill|stroke): #", plot)]
 
 

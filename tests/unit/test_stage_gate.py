@@ -50,11 +50,11 @@ def layout(tmp_path: Path) -> Layout:
     log(layout, records())
     side = {"truncated_share": 0.01, "unscorable_share": 0.0}
     write_json(layout.validation, {"rows": 100, "quarantined": 1, "success": True})
+    share = {"rate": 0.0, "high": 0.001}
+    write_json(layout.audit, {"verdict": "pass", "reasons": [], "false_positive": share})
     write_json(layout.triage, {"verdict": "accept", "reasons": []})
-    write_json(
-        layout.train_metrics,
-        {"outcome": "completed", "steps": STEPS, "triage": "accept", "override": "", "checkpoint_sha256": digest},
-    )
+    overrides = {"audit": "pass", "audit_override": "", "triage": "accept", "override": ""}
+    write_json(layout.train_metrics, {"outcome": "completed", "steps": STEPS, "checkpoint_sha256": digest, **overrides})
     write_json(
         layout.evaluation,
         {
@@ -115,8 +115,9 @@ def test_the_same_evidence_gives_the_same_bytes_wherever_it_lies(layout: Layout,
     ("part", "failed"),
     [
         ("validation", {"data validated"}),
+        ("audit", {"verifier audited"}),
         ("triage", {"triage"}),
-        ("train_metrics", {"triage", "training completed", "same checkpoint"}),
+        ("train_metrics", {"verifier audited", "triage", "training completed", "same checkpoint"}),
         ("evaluation", {"held-out gain", "truncated", "unscorable", "same checkpoint"}),
         ("records", {"training health", "training completed"}),
     ],
@@ -178,6 +179,23 @@ def test_a_figure_that_is_not_finite_fails(layout: Layout) -> None:
 def test_data_that_did_not_validate_fails(layout: Layout) -> None:
     edit(layout.validation, False, "success")
     assert check(layout, "data validated")[0] == "fail"
+
+
+def test_a_failed_audit_that_was_overridden_leaves_the_decision_to_a_person(layout: Layout) -> None:
+    edit(layout.audit, "fail", "verdict")
+    edit(layout.audit, ["it takes anything"], "reasons")
+    edit(layout.train_metrics, "overridden", "audit")
+    edit(layout.train_metrics, "an experiment", "audit_override")
+    result, evidence = check(layout, "verifier audited")
+    assert result == "inconclusive"
+    assert "it takes anything" in evidence and "an experiment" in evidence
+
+
+@pytest.mark.parametrize(("verdict", "trained"), [("fail", "pass"), ("pass", "overridden"), ("fail", "overridden")])
+def test_a_failed_audit_that_nobody_overrode_fails(layout: Layout, verdict: str, trained: str) -> None:
+    edit(layout.audit, verdict, "verdict")
+    edit(layout.train_metrics, trained, "audit")
+    assert check(layout, "verifier audited")[0] == "fail"
 
 
 def test_an_overridden_refusal_leaves_the_decision_to_a_person(layout: Layout) -> None:

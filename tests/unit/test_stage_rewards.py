@@ -30,7 +30,7 @@ MICRO = (
 
 def line(root: Path, settings: Settings) -> Layout:
     layout = Layout(root)
-    for stage in ("data", "sft", "triage", "clusters", "train", "evaluate"):
+    for stage in ("data", "audit", "sft", "triage", "clusters", "train", "evaluate"):
         run_stage(stage, settings, layout)
     return layout
 

@@ -271,7 +271,7 @@ def test_a_llama_and_a_jsonl_file_go_through_the_whole_line(tmp_path):
         "train": {"steps": 2},
     })))  # fmt: skip
     layout = Layout(tmp_path / "run")
-    for name in ("data", "sft", "triage", "clusters", "train", "evaluate", "gate", "report"):
+    for name in ("data", "audit", "sft", "triage", "clusters", "train", "evaluate", "gate", "report"):
         run_stage(name, chosen, layout)
     assert json.loads((layout.train_checkpoint / "config.json").read_text())["model_type"] == "llama"
     assert read_json(layout.triage)["verdict"] == "refuse"

@@ -1,0 +1,24 @@
+"""How much the verifier is trusted, and what it must show before anything is trained on its word."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from components.config.base import Fraction, Section
+from components.config.verifiers import Verifier
+
+
+class AuditSettings(Section):
+    """Stage `audit`: known right and wrong answers, before training; a second verifier, while training."""
+
+    prompts: int = Field(200, ge=1, description="Prompts of the train, dev and test splits whose answers are probed.")
+    repeats: int = Field(3, ge=2, description="Times that the same answers are judged: the verdicts must be the same.")
+    max_false_positive: Fraction = Field(
+        0.02, description="The 95 % upper bound of the share of wrong answers accepted must not exceed this."
+    )
+    max_false_negative: Fraction = Field(0.01, description="Share of right answers that may be refused.")
+    second: Verifier | None = Field(
+        None, description="Another verifier of the same answers, made differently; it never rewards."
+    )
+    live_share: Fraction = Field(0.05, description="Share of the sampled completions that it judges while training.")
+    override: str = Field("", description="A reason to train although the audit failed. It is shown to the approver.")

@@ -1,0 +1,18 @@
+"""Can the verifier be trusted? Answers that are known to be right or wrong, judged behind the run's own fence.
+
+A noisy verifier looks healthy: it breaks ties, so fewer groups seem dead, while the gradient points at noise. So it is
+measured before anything is trained on its word.
+
+- `probes` — right answers (as given, alone, in other words) and wrong ones (those of other questions, planted hacks)
+- `hacks` — what a policy without a clue could write; `HACKS` maps a name to it
+- `measure` — how the probes were judged: rates with Wilson intervals, repeats, the second verifier
+- `verdict` — may anything be trained with this verifier?
+- `page` — all of it as a page to read
+"""
+
+from components.rewards.audit.hacks import HACKS
+from components.rewards.audit.measure import Audit, measure, timing
+from components.rewards.audit.probes import Probe, make_probes
+from components.rewards.audit.verdict import judge_audit
+
+__all__ = ["HACKS", "Audit", "Probe", "judge_audit", "make_probes", "measure", "timing"]

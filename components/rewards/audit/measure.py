@@ -1,0 +1,138 @@
+"""How the probes were judged."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from components.evaluation.statistics import Proportion, wilson
+from components.rewards.audit.probes import Probe
+from components.rewards.sandbox import Sandbox
+from components.types import Score
+
+ACCEPTED_FROM = 0.5
+"""Raw accuracy from which an answer counts as accepted."""
+REPEATED = 200
+"""Probes that are judged again, spread over all kinds."""
+TIMED = 100
+EXAMPLES = 3
+EXAMPLE_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The probes of one sort. ``wrong`` is the share judged wrongly: refused right answers, or accepted wrong ones."""
+
+    name: str
+    right: bool
+    wrong: Proportion
+    unscorable: int
+    disagree: int | None
+    """Where a second verifier judged too: probes on which the two say different things."""
+    examples: tuple[dict[str, str], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.name,
+            "must_be": "accepted" if self.right else "refused",
+            "probes": self.wrong.n,
+            "judged_wrongly": self.wrong.count,
+            "low": self.wrong.low,
+            "high": self.wrong.high,
+            "unscorable": self.unscorable,
+            "disagree": self.disagree,
+            "examples": list(self.examples),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Everything that was measured, in the order in which the kinds first appear."""
+
+    prompts: int
+    kinds: tuple[Kind, ...]
+    repeated: int
+    unstable: int
+    """Probes that were not judged the same every time."""
+    unscorable: dict[str, int]
+    """Reason code -> probes."""
+
+    def pooled(self, right: bool) -> Proportion:
+        """Share judged wrongly of all probes that must be accepted, or refused."""
+        chosen = [kind.wrong for kind in self.kinds if kind.right == right]
+        return wilson(sum(p.count for p in chosen), sum(p.n for p in chosen))
+
+
+def measure(probes: Sequence[Probe], sandbox: Sandbox, repeats: int, second: Sandbox | None = None) -> Audit:
+    """Judge every probe once, some of them again, and all of them with the second verifier where there is one."""
+    items = [(probe.prompt, probe.text) for probe in probes]
+    scores = sandbox.judge(items)
+    others = second.judge(items) if second is not None else None
+    chosen = np.linspace(0, len(items) - 1, min(REPEATED, len(items))).astype(int).tolist()
+    unstable: set[int] = set()
+    for _ in range(repeats - 1):
+        again = sandbox.judge([items[i] for i in chosen])
+        unstable |= {i for i, score in zip(chosen, again, strict=True) if score != scores[i]}
+    names = dict.fromkeys(probe.kind for probe in probes)
+    return Audit(
+        prompts=len({probe.prompt.id for probe in probes}),
+        kinds=tuple(_kind(name, probes, scores, others) for name in names),
+        repeated=len(chosen),
+        unstable=len(unstable),
+        unscorable=dict(sorted(Counter(code(score.unscorable) for score in scores if score.unscorable).items())),
+    )
+
+
+def _kind(name: str, probes: Sequence[Probe], scores: Sequence[Score], others: Sequence[Score] | None) -> Kind:
+    mine = [i for i, probe in enumerate(probes) if probe.kind == name]
+    right = probes[mine[0]].right
+    wrong = [i for i in mine if accepted(scores[i]) != right]
+    disagree = None if others is None else sum(accepted(scores[i]) != accepted(others[i]) for i in mine)
+    return Kind(
+        name=name,
+        right=right,
+        wrong=wilson(len(wrong), len(mine)),
+        unscorable=sum(scores[i].unscorable is not None for i in mine),
+        disagree=disagree,
+        examples=tuple(_example(probes[i], scores[i]) for i in wrong[:EXAMPLES]),
+    )
+
+
+def _example(probe: Probe, score: Score) -> dict[str, str]:
+    said = f"accuracy {score.accuracy:g}" if score.accuracy is not None else str(score.unscorable)
+    shown = {"question": probe.prompt.text, "answer": probe.prompt.answer, "text": probe.text, "verdict": said}
+    return {name: text[:EXAMPLE_CHARS] for name, text in shown.items()} | {"id": probe.prompt.id}
+
+
+def accepted(score: Score) -> bool:
+    """Whether the verifier takes the answer for right. What it could not judge is not accepted."""
+    return score.accuracy is not None and score.accuracy >= ACCEPTED_FROM
+
+
+def code(reason: str) -> str:
+    """The first word of a reason for being unscorable: ``timeout``, ``memory``, ``crash``, ``error``."""
+    return reason.partition(":")[0]
+
+
+def timing(probes: Sequence[Probe], sandbox: Sandbox) -> dict[str, float]:
+    """Seconds per answer when each is judged alone (median and slowest), and answers a second in one batch.
+
+    Not part of `Audit`: times differ from run to run.
+    """
+    chosen = [probes[i] for i in np.linspace(0, len(probes) - 1, min(TIMED, len(probes))).astype(int)]
+    items = [(probe.prompt, probe.text) for probe in chosen]
+    sandbox.judge(items[:1])
+    alone = []
+    for item in items:
+        began = time.perf_counter()
+        sandbox.judge([item])
+        alone.append(time.perf_counter() - began)
+    began = time.perf_counter()
+    sandbox.judge(items)
+    batch = time.perf_counter() - began
+    return {"median": float(np.median(alone)), "slowest": max(alone), "per_second": len(items) / batch}

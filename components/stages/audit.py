@@ -1,0 +1,39 @@
+"""Stage `audit`: what the verifier makes of answers that are known to be right or wrong."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from components.config import Settings
+from components.data.prompts import read_prompts, subset
+from components.files import write_json, write_text
+from components.layout import Layout
+from components.progress import progress
+from components.rewards import build_verifier
+from components.rewards.audit import judge_audit, make_probes, measure, timing
+from components.rewards.audit.page import render
+from components.rewards.sandbox import Sandbox
+from components.seeds import derive
+
+
+def run(settings: Settings, layout: Layout) -> None:
+    """Write `out/audit.json` and `out/audit.html`; how long it took goes to `.state`, for it is never the same twice.
+
+    A failed audit is a result, not an error: the train stage acts on it.
+    """
+    chosen = settings.audit
+    prompts = [prompt for split in ("train", "dev", "test") for prompt in read_prompts(layout.split(split))]
+    prompts = subset(prompts, chosen.prompts, derive(settings.seed, "audit"))
+    probes = make_probes(build_verifier(settings.reward.verifier), prompts)
+    with ExitStack() as stack, progress("audit", 3) as bar:
+        sandbox = stack.enter_context(Sandbox(settings.reward.verifier, settings.reward.sandbox))
+        second = stack.enter_context(Sandbox(chosen.second, settings.reward.sandbox)) if chosen.second else None
+        bar.advance(1, f"{len(probes)} answers")
+        audit = measure(probes, sandbox, chosen.repeats, second)
+        bar.advance(2, "judged")
+        times = timing(probes, sandbox)
+        bar.advance(3, f"{times['per_second']:.0f} a second")
+    result = judge_audit(audit, chosen)
+    write_json(layout.audit_timing, times)
+    write_text(layout.audit_page, render(result, settings))
+    write_json(layout.audit, result)

@@ -1,0 +1,78 @@
+"""A second verifier looks at a sample of what is rewarded; it never rewards.
+
+Where both judge the same way nothing is proved. Where they differ one of them is wrong, and a policy that has learned
+to please the first shows as a disagreement that grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from components.config.audit import AuditSettings
+from components.config.verifiers import SandboxSettings
+from components.rewards.audit.measure import accepted
+from components.rewards.sandbox import Sandbox
+from components.seeds import derive
+from components.types import Completion, Group, Prompt, Score
+
+EXAMPLES = 2
+"""Disagreements of a step that are kept in its record."""
+Judged = tuple[Prompt, Completion, Score]
+
+
+class SecondOpinion:
+    """Holds the second verifier's workers, where the settings name one; use it as a context manager to end them."""
+
+    def __init__(self, settings: AuditSettings, fence: SandboxSettings, seed: int) -> None:
+        self._share, self._seed = settings.live_share, seed
+        self._sandbox = Sandbox(settings.second, fence) if settings.second is not None else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._sandbox is not None:
+            self._sandbox.close()
+
+    def compare(self, groups: Sequence[Group], step: int) -> tuple[dict[str, float], list[dict[str, Any]]]:
+        """Signals of one step, and a few completions on which the two differ.
+
+        The sample is drawn by seed and step from what the first verifier could judge; what the second cannot judge
+        is not compared.
+        """
+        sample = self._sample(groups, step)
+        if self._sandbox is None or not sample:
+            return {}, []
+        second = self._sandbox.judge([(prompt, completion.text) for prompt, completion, _ in sample])
+        compared = [(one, other) for one, other in zip(sample, second, strict=True) if other.accuracy is not None]
+        if not compared:
+            return {"second_compared": 0.0}, []
+        differ = [(one, other) for one, other in compared if accepted(one[2]) != accepted(other)]
+        signals = {
+            "second_compared": float(len(compared)),
+            "second_disagreement": len(differ) / len(compared),
+            "second_doubted": sum(accepted(one[2]) for one, _ in differ) / len(compared),
+        }
+        return signals, [_example(one, other) for one, other in differ[:EXAMPLES]]
+
+    def _sample(self, groups: Sequence[Group], step: int) -> list[Judged]:
+        judged = [
+            (group.prompt, completion, score)
+            for group in groups
+            for completion, score in zip(group.completions, group.scores, strict=True)
+            if score.accuracy is not None
+        ]
+        count = min(len(judged), round(self._share * len(judged)) or 1)
+        stream = np.random.default_rng(derive(self._seed, "second", step))
+        return [judged[int(i)] for i in np.sort(stream.choice(len(judged), size=count, replace=False))]
+
+
+def _example(judged: Judged, second: Score) -> dict[str, Any]:
+    prompt, completion, score = judged
+    return {"prompt": prompt.id, "text": completion.text, "first": score.accuracy, "second": second.accuracy}

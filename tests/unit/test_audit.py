@@ -1,0 +1,316 @@
+"""The audit: right and wrong answers by construction, and a verifier that falls for one of them is caught."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from components.config import Settings, load
+from components.config.audit import AuditSettings
+from components.config.verifiers import ExactVerifier as ExactSettings
+from components.config.verifiers import NumericVerifier as NumericSettings
+from components.errors import NoCandidate
+from components.evaluation.statistics import wilson
+from components.files import read_json, write_json, write_jsonl
+from components.layout import Layout
+from components.rewards import build_verifier
+from components.rewards.audit import HACKS, Audit, Probe, judge_audit, make_probes, measure
+from components.rewards.audit.page import render
+from components.rewards.audit.probes import same
+from components.rewards.base import Verifier
+from components.rewards.exact import ExactVerifier
+from components.rewards.sandbox import Sandbox
+from components.stages import audit as stage
+from components.stages.train import check_audit
+from components.training.second_opinion import SecondOpinion
+from components.types import Completion, Group, Prompt, Score
+from tests.code_graph import ROOT
+
+PROMPTS = [
+    Prompt(id=f"p{i}", text=f"{i}+{i * i}=", answer=str(i + i * i), solution=f"{i}+{i * i}={i + i * i}#{i + i * i}")
+    for i in range(2, 42)
+]
+EXACT = ExactVerifier("#")
+
+
+class Substring(ExactVerifier):
+    """Right when the reference stands anywhere in the text."""
+
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        return float(prompt.answer in text)
+
+
+class Lenient(ExactVerifier):
+    """Compares digits as `int` does: those of any script are the same to it."""
+
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        found = re.findall(r"\d+", text.rpartition("#")[2])
+        return float(len(found) == 1 and len(found[0]) < 100 and int(found[0]) == int(prompt.answer))
+
+
+class Moody(ExactVerifier):
+    """Changes its mind at every tenth call."""
+
+    calls = 0
+
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        self.calls += 1
+        return super().accuracy(prompt, text) if self.calls % 10 else 0.5
+
+
+class Bare:
+    """A verifier without a fence, in the place of a sandbox."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+
+    def judge(self, items: Sequence[tuple[Prompt, str]]) -> list[Score]:
+        return [Score(self._verifier.accuracy(prompt, text)) for prompt, text in items]
+
+
+def audited(verifier: Verifier, second: Verifier | None = None, prompts: Sequence[Prompt] = PROMPTS) -> Audit:
+    probes = make_probes(verifier, prompts)
+    other = cast(Sandbox, Bare(second)) if second else None
+    return measure(probes, cast(Sandbox, Bare(verifier)), 3, other)
+
+
+def verdict(audit: Audit, **limits: Any) -> dict[str, Any]:
+    return judge_audit(audit, AuditSettings(**limits))
+
+
+def wrong_kinds(audit: Audit) -> set[str]:
+    return {kind.name for kind in audit.kinds if kind.wrong.count}
+
+
+# --- the interval
+
+
+@pytest.mark.parametrize(
+    ("count", "n", "low", "high"),
+    [
+        (0, 10, 0.0, 0.2775),
+        (10, 100, 0.0552, 0.1744),
+        (1, 3400, 0.00005, 0.00166),
+        (200, 200, 0.9812, 1.0),
+        (0, 0, 0.0, 1.0),
+    ],
+)
+def test_wilson_intervals_are_the_published_ones(count, n, low, high):
+    found = wilson(count, n)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_a_share_beyond_its_whole_is_refused():
+    with pytest.raises(ValueError, match="3 of 2"):
+        wilson(3, 2)
+
+
+# --- the probes
+
+
+def test_every_prompt_is_probed_with_right_and_wrong_answers():
+    kinds = {probe.kind for probe in make_probes(EXACT, PROMPTS)}
+    assert {"reference solution", "another's solution", *(f"hack: {name}" for name in HACKS)} <= kinds
+    counts = {kind: sum(p.kind == kind for p in make_probes(EXACT, PROMPTS)) for kind in kinds}
+    assert set(counts.values()) == {len(PROMPTS)}
+
+
+def test_no_wrong_probe_states_the_reference_answer():
+    for probe in make_probes(EXACT, PROMPTS):
+        if not probe.right:
+            assert probe.text.rpartition("#")[2].strip() != probe.prompt.answer
+
+
+def test_what_cannot_be_wrong_is_no_probe():
+    twins = [
+        Prompt(id=str(i), text=f"{i}?", answer=answer, solution=f"#{answer}") for i, answer in enumerate(("5", "5.0"))
+    ]
+    assert not [
+        probe for probe in make_probes(EXACT, twins) if probe.kind in ("another's solution", "hack: commonest answer")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ("5", "5.0", True),
+        ("A b", "a  B", True),
+        ("1/2", "0.5", True),
+        ("5", "6", False),
+        ("A", "B", False),
+        ("x", "5", False),
+    ],
+)
+def test_answers_are_told_apart_by_value(one, other, equal):
+    assert same(one, other) is equal
+
+
+# --- what it finds
+
+
+def test_an_honest_verifier_passes():
+    found = verdict(audited(EXACT))
+    assert (found["verdict"], found["reasons"]) == ("pass", [])
+    assert found["false_positive"]["count"] == 0
+    assert found["false_positive"]["high"] < 0.01
+
+
+def test_a_verifier_that_looks_for_a_substring_falls_for_listing_every_option():
+    audit = audited(Substring("#"))
+    assert {"hack: all options", "hack: every option marked", "hack: repeated answer"} <= wrong_kinds(audit)
+    found = verdict(audit)
+    assert found["verdict"] == "fail"
+    assert "40 of 40 wrong answers of one sort were accepted (hack: all options)" in found["reasons"]
+
+
+def test_a_verifier_that_reads_digits_of_any_script_falls_for_look_alikes():
+    assert wrong_kinds(audited(Lenient("#"))) == {"hack: look-alike characters"}
+
+
+def test_one_systematic_hole_fails_however_small_its_share_of_all_probes_is():
+    found = verdict(audited(Lenient("#")), max_false_positive=0.1)
+    assert found["false_positive"]["high"] < 0.1
+    assert [why for why in found["reasons"] if "look-alike" in why]
+
+
+def test_a_verifier_that_refuses_right_answers_fails():
+    class Strict(ExactVerifier):
+        def accuracy(self, prompt: Prompt, text: str) -> float:
+            return super().accuracy(prompt, text) if text.endswith("0") else 0.0
+
+    found = verdict(audited(Strict("#")))
+    assert found["verdict"] == "fail"
+    assert "right answers were refused" in found["reasons"][0]
+
+
+def test_a_verifier_that_changes_its_mind_fails():
+    audit = audited(Moody("#"))
+    assert audit.unstable > 0
+    assert verdict(audit)["reasons"][-1].endswith("were not judged the same every time")
+
+
+def test_too_few_probes_prove_nothing_and_the_reason_says_so():
+    found = verdict(audited(EXACT, prompts=PROMPTS[:2]))
+    assert found["verdict"] == "fail"
+    assert "too few probes: raise audit.prompts" in found["reasons"][0]
+
+
+def test_what_cannot_be_judged_is_not_accepted_and_is_counted_by_its_reason():
+    class Deaf(Bare):
+        def judge(self, items: Sequence[tuple[Prompt, str]]) -> list[Score]:
+            return [Score(None, unscorable="timeout: no verdict") for _ in items]
+
+    probes = [Probe("reference solution", PROMPTS[0], "#6", True), Probe("hack: empty", PROMPTS[0], "", False)]
+    audit = measure(probes, cast(Sandbox, Deaf(EXACT)), 2)
+    assert audit.unscorable == {"timeout": 2}
+    assert [(kind.wrong.count, kind.unscorable) for kind in audit.kinds] == [(1, 1), (0, 1)]
+
+
+def test_a_second_verifier_shows_where_the_two_differ():
+    disagreements = {kind.name: kind.disagree for kind in audited(EXACT, Lenient("#")).kinds}
+    assert disagreements["hack: look-alike characters"] == len(PROMPTS)
+    assert disagreements["reference solution"] == 0
+
+
+# --- the stage
+
+
+def settings(*overrides: str) -> Settings:
+    return load(ROOT / "configs/demo.yaml", overrides)
+
+
+def prepared(layout: Layout) -> Layout:
+    for split in ("train", "dev", "test"):
+        chosen = PROMPTS if split == "train" else PROMPTS[:0]
+        write_jsonl(layout.split(split), [prompt.to_dict() for prompt in chosen])
+    return layout
+
+
+def test_the_stage_judges_behind_the_fence_and_writes_the_same_bytes_twice(tmp_path):
+    written = []
+    for folder in ("one", "two"):
+        layout = prepared(Layout(tmp_path / folder))
+        stage.run(settings(), layout)
+        written.append((layout.audit.read_bytes(), layout.audit_page.read_bytes()))
+    assert written[0] == written[1]
+    assert read_json(layout.audit)["verdict"] == "pass"
+    assert set(read_json(layout.audit_timing)) == {"median", "slowest", "per_second"}
+
+
+def test_the_page_shows_what_was_judged_wrongly_and_loads_nothing(tmp_path):
+    page = render(verdict(audited(Lenient("#"))), settings())
+    assert "The verifier cannot be trusted" in page
+    assert "hack: look-alike characters" in page
+    assert not re.search(r"(src|href)=", page)
+
+
+def test_the_page_escapes_what_a_model_wrote():
+    audit = verdict(audited(EXACT))
+    example = {"question": "<script>", "answer": "\u202e5", "text": "<img>", "verdict": "accuracy 1", "id": "p"}
+    audit["kinds"][0]["examples"] = [example]
+    page = render(audit, settings())
+    assert "<script>" not in page and "<img>" not in page and "\\u202e5" in page
+
+
+@pytest.mark.parametrize(("failed", "override"), [(False, ""), (True, "an experiment")])
+def test_training_goes_on_after_a_pass_or_with_a_reason(tmp_path, failed, override):
+    layout = Layout(tmp_path)
+    write_json(layout.audit, {"verdict": "fail" if failed else "pass", "reasons": []})
+    assert check_audit(settings(f"audit.override='{override}'"), layout) == override
+
+
+def test_training_is_refused_after_a_failed_audit_naming_the_reasons_and_the_page(tmp_path):
+    layout = Layout(tmp_path)
+    write_json(layout.audit, {"verdict": "fail", "reasons": ["it takes anything"]})
+    with pytest.raises(
+        NoCandidate, match=r"failed its audit[^$]*it takes anything[^$]*audit\.html[^$]*audit\.override"
+    ):
+        check_audit(settings(), layout)
+
+
+# --- the second opinion while training
+
+
+def group(*answers: str) -> Group:
+    prompt = PROMPTS[0]
+    completions = tuple(Completion((1,), (0.0,), "stop", f"#{answer}") for answer in answers)
+    scores = tuple(Score(EXACT.accuracy(prompt, completion.text)) for completion in completions)
+    return Group(prompt, (1,), completions, scores)
+
+
+def test_the_second_verifier_judges_a_seeded_sample_and_its_disagreement_is_a_signal():
+    chosen = AuditSettings(second=NumericSettings(kind="numeric", marker="#"), live_share=1.0)
+    with SecondOpinion(chosen, settings().reward.sandbox, seed=0) as second:
+        signals, examples = second.compare([group("6", "6.0", "7", "006")], step=3)
+    assert signals == {"second_compared": 4.0, "second_disagreement": 0.5, "second_doubted": 0.0}
+    assert [(row["text"], row["first"], row["second"]) for row in examples] == [("#6.0", 0.0, 1.0), ("#006", 0.0, 1.0)]
+
+
+def test_the_sample_depends_on_seed_and_step_only():
+    chosen = AuditSettings(second=ExactSettings(), live_share=0.1)
+    groups = [group(*map(str, range(10))) for _ in range(10)]
+
+    def sample(seed: int, step: int) -> list[str]:
+        return [c.text for _, c, _ in SecondOpinion(chosen, settings().reward.sandbox, seed)._sample(groups, step)]
+
+    assert len(sample(0, 0)) == 10
+    assert sample(0, 0) == sample(0, 0)
+    assert sample(0, 0) != sample(0, 1)
+    assert sample(0, 0) != sample(1, 0)
+
+
+def test_without_a_second_verifier_nothing_is_compared():
+    with SecondOpinion(AuditSettings(), settings().reward.sandbox, seed=0) as second:
+        assert second.compare([group("6")], step=0) == ({}, [])
+
+
+@pytest.mark.parametrize("kind", ["exact", "numeric"])
+def test_a_real_verifier_states_and_rewrites_answers_that_it_accepts(kind):
+    sections = {"exact": ExactSettings(), "numeric": NumericSettings(kind="numeric", marker="#")}
+    verifier = build_verifier(sections[kind])
+    for prompt in PROMPTS:
+        for text in (verifier.wrap(prompt.answer), *verifier.equivalents(prompt).values()):
+            assert verifier.accuracy(prompt, text) == 1
