@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -31,15 +32,7 @@ def show_figures(console: Console, layout: Layout) -> None:
 def show_audit(console: Console, layout: Layout) -> None:
     """What the verifier made of every sort of answer, how long it took, and the page."""
     audit = read_json(layout.audit)
-    second = any(kind["disagree"] is not None for kind in audit["kinds"])
-    table = Table("answers", "must be", "probes", "judged wrongly", "95 % interval", "unscorable")
-    if second:
-        table.add_column("second differs")
-    for kind in audit["kinds"]:
-        wrong, interval = kind["judged_wrongly"], f"{kind['low']:.1%} to {kind['high']:.1%}"
-        cells = [kind["kind"], kind["must_be"], str(kind["probes"]), str(wrong), interval, str(kind["unscorable"])]
-        table.add_row(*cells, *([str(kind["disagree"])] if second else []), style="yellow" if wrong else None)
-    console.print(table)
+    console.print(_audit_table(audit))
     facts = Table.grid(padding=(0, 2))
     for label, key in (("wrong answers accepted", "false_positive"), ("right answers refused", "false_negative")):
         share = audit[key]
@@ -49,7 +42,7 @@ def show_audit(console: Console, layout: Layout) -> None:
     if layout.audit_timing.exists():  # not where the stage was taken from the cache
         median, slowest, together = (read_json(layout.audit_timing)[key] for key in ("median", "slowest", "per_second"))
         each = f"{1000 * median:.1f} ms an answer, the slowest {1000 * slowest:.1f} ms"
-        facts.add_row("time", f"{each}, {together:,.0f} a second together")
+        facts.add_row("time", f"{each}; {together:,.0f} a second in a batch")
     facts.add_row("page", str(layout.audit_page))
     console.print(facts, highlight=False, soft_wrap=True)
     console.print(Text(f"verdict {audit['verdict']}", RESULT_STYLES[audit["verdict"]]))
@@ -79,6 +72,22 @@ def show_refusal(console: Console, reason: str, report: Path) -> None:
         console.print(f"report     {report}", soft_wrap=True, highlight=False)
     console.print(Text("no candidate", "bold yellow"))
     console.print(Text(reason), soft_wrap=True)
+
+
+def _audit_table(audit: dict[str, Any]) -> Table:
+    second = any(kind["disagree"] is not None for kind in audit["kinds"])
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("answers", no_wrap=True)
+    for name in ("probes", "judged wrongly", "95 % interval", "unscorable", *(["second differs"] if second else [])):
+        table.add_column(name, justify="right")
+    for must in ("accepted", "refused"):
+        table.add_row(Text(f"must be {must}", "bold"))
+        for kind in audit["kinds"]:
+            if kind["must_be"] == must:
+                wrong, interval = kind["judged_wrongly"], f"{kind['low']:.1%} to {kind['high']:.1%}"
+                cells = [kind["probes"], wrong, interval, kind["unscorable"], *([kind["disagree"]] if second else [])]
+                table.add_row(f"  {kind['kind']}", *map(str, cells), style="yellow" if wrong else None)
+    return table
 
 
 def _evaluation_table(evaluation: dict[str, Any]) -> Table:

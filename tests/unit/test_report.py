@@ -14,6 +14,7 @@ from components.errors import InputError
 from components.files import write_json, write_jsonl, write_text
 from components.layout import Layout
 from components.report import load_run, render
+from components.report.panels import PANELS
 from components.stages.report import run
 
 APPROVE = "evenkeel approve"

@@ -33,7 +33,7 @@ def make_probes(verifier: Verifier, prompts: Sequence[Prompt]) -> list[Probe]:
     for index, prompt in enumerate(prompts):
         probes.append(Probe("reference solution", prompt, prompt.solution, right=True))
         for name, text in verifier.equivalents(prompt).items():
-            probes.append(Probe(f"equivalent: {name}", prompt, text, right=True))
+            probes.append(Probe(f"form: {name}", prompt, text, right=True))
         if (other := _another(prompts, index)) is not None:
             probes.append(Probe("another's solution", prompt, other.solution, right=False))
         others = [answer for answer in answers if not same(answer, prompt.answer)]
