@@ -75,16 +75,17 @@ def show_refusal(console: Console, reason: str, report: Path) -> None:
 
 
 def _audit_table(audit: dict[str, Any]) -> Table:
+    """A row per sort of answer: judged wrongly, the 95 % interval of that in per cent, and where the second differs."""
     second = any(kind["disagree"] is not None for kind in audit["kinds"])
-    table = Table(box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("answers", no_wrap=True)
-    for name in ("probes", "judged wrongly", "95 % interval", "unscorable", *(["second differs"] if second else [])):
-        table.add_column(name, justify="right")
+    for name in ("probes", "wrong", "95 %", "unscored", *(["differ"] if second else [])):
+        table.add_column(name, justify="right", no_wrap=True)
     for must in ("accepted", "refused"):
         table.add_row(Text(f"must be {must}", "bold"))
         for kind in audit["kinds"]:
             if kind["must_be"] == must:
-                wrong, interval = kind["judged_wrongly"], f"{kind['low']:.1%} to {kind['high']:.1%}"
+                wrong, interval = kind["judged_wrongly"], f"{100 * kind['low']:.1f}-{100 * kind['high']:.1f}"
                 cells = [kind["probes"], wrong, interval, kind["unscorable"], *([kind["disagree"]] if second else [])]
                 table.add_row(f"  {kind['kind']}", *map(str, cells), style="yellow" if wrong else None)
     return table
