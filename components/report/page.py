@@ -13,7 +13,7 @@ from components.report.panels import PANELS
 from components.report.plots import draw_all
 from components.report.run import Run, dig
 from components.report.samples import choose, tally
-from components.report.tables import changes_by_slice, overall, triage_limits
+from components.report.tables import changes_by_slice, measured, overall, triage_limits
 from components.report.verdict import headline
 
 
@@ -55,6 +55,7 @@ def render(run: Run) -> str:
         not_drawn=[panel.title for name, panel in PANELS.items() if name not in drawn],
         limits=triage_limits(run.triage),
         overall=overall(run.evaluation),
+        measured=measured(run.evaluation),
         slices={kind: changes_by_slice(run.evaluation, kind) for kind in ("families", "difficulty")},
         samples=choose(run.samples or []),
         tally=tally(run.samples or []),

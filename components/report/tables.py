@@ -46,6 +46,25 @@ class Limit:
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
 
+@dataclass(frozen=True)
+class Measured:
+    """A part of the reward, or a figure that the verifier measures beside it; a mean before and after."""
+
+    name: str
+    rewarded: bool
+    before: float | None
+    after: float | None
+
+
+def measured(evaluation: Part | None) -> list[Measured]:
+    """Every reward part and metric that either policy's completions have."""
+    found = []
+    for kind, rewarded in (("parts", True), ("metrics", False)):
+        before, after = (dig(evaluation, side, kind) or {} for side in ("sft", "trained"))
+        found += [Measured(name, rewarded, before.get(name), after.get(name)) for name in {**before, **after}]
+    return found
+
+
 def overall(evaluation: Part | None) -> list[Change]:
     """Shares over all held-out prompts."""
     names = {

@@ -20,7 +20,7 @@ from components.report.load import load_run
 from components.report.panels import PANELS
 from components.report.plots import LABEL_GAP, Label, spread
 from components.report.samples import choose, outcome, tally
-from components.report.tables import changes_by_slice, triage_limits
+from components.report.tables import Measured, changes_by_slice, measured, triage_limits
 from components.report.verdict import gain_sentence
 from components.report.words import number, percent, points, visible
 from components.types import Verdict
@@ -155,3 +155,16 @@ def luminance(colour: str) -> float:
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_reward_parts_and_metrics_of_both_policies_are_listed():
+    evaluation = {
+        "sft": {"parts": {"overlong": -0.1}, "metrics": {"parsed": 0.5}},
+        "trained": {"parts": {"overlong": 0.0}, "metrics": {"parsed": 0.9, "new": 1.0}},
+    }
+    assert measured(evaluation) == [
+        Measured("overlong", True, -0.1, 0.0),
+        Measured("parsed", False, 0.5, 0.9),
+        Measured("new", False, None, 1.0),
+    ]
+    assert measured(None) == []
