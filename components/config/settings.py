@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
+from components.config.admission import AdmissionSettings
 from components.config.base import Section
 from components.config.combinations import problems
 from components.config.data import DataSettings
@@ -37,6 +38,7 @@ class Settings(Section):
     data: DataSettings = DataSettings()
     policy: PolicySettings = PolicySettings()
     sft: SftSettings = SftSettings()
+    admission: AdmissionSettings = AdmissionSettings()
     triage: TriageSettings = TriageSettings()
     clusters: ClustersSettings = ClustersSettings()
     schedule: Schedule = UniformSchedule()
