@@ -2,6 +2,7 @@
 
 - `data` — make or read the prompts, validate them, split them
 - `sft` — the supervised checkpoint
+- `admission` — suspicious training prompts are reported, or withheld for a person
 - `triage` — can that checkpoint learn by RL at all?
 - `clusters` — groups of similar prompts, ranked by difficulty, for the schedule
 - `train` — GRPO under watch
@@ -22,6 +23,7 @@ from components.layout import Layout
 STAGES: dict[str, str] = {
     "data": "components.stages.data",
     "sft": "components.stages.sft",
+    "admission": "components.stages.admission",
     "triage": "components.stages.triage",
     "clusters": "components.stages.clusters",
     "train": "components.stages.train",
