@@ -36,7 +36,11 @@ def likeness(text: str) -> Likeness:
 
 def key(text: str) -> int:
     """64 bits of a text; 0 for an empty one. Of a million texts two share one with a chance of 3 in 10^8."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big") or 1 if text else 0
+    return (
+        int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big") or 1
+        if text
+        else 0
+    )
 
 
 def guessable(answer: str) -> bool:

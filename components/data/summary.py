@@ -109,7 +109,9 @@ class Tally:
     def _percentiles(self) -> dict[str, dict[str, int]]:
         names = ["p50", "p95", "max"]
         return {
-            column: dict(zip(names, _percentiles(sizes), strict=True)) for column, sizes in self.lengths.items() if sizes
+            column: dict(zip(names, _percentiles(sizes), strict=True))
+            for column, sizes in self.lengths.items()
+            if sizes
         }
 
 

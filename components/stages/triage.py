@@ -23,7 +23,9 @@ def run(settings: Settings, layout: Layout) -> None:
     """Write `out/triage.json`. A refusal is a result, not an error: the train stage acts on it."""
     limits = settings.triage
     policy = load_policy(layout.sft_checkpoint, settings.policy)
-    prompts = subset(read_admitted(layout.split("train"), layout.admission_flags), limits.prompts, derive(settings.seed, "triage"))
+    prompts = subset(
+        read_admitted(layout.split("train"), layout.admission_flags), limits.prompts, derive(settings.seed, "triage")
+    )
     with progress("triage", len(prompts)) as bar:
         groups = sample(policy, prompts, settings, layout, "triage", limits.samples, bar)
     figures = triage(groups, mean_entropy(policy, groups, settings), settings.rollout.group_size, limits)

@@ -19,6 +19,7 @@ LAYOUT = Layout()
 OUTPUTS: dict[str, set[Path]] = {
     "data": {LAYOUT.data, LAYOUT.validation},
     "sft": {LAYOUT.sft, LAYOUT.sft_metrics},
+    "admission": {LAYOUT.admission, LAYOUT.admission_flags},
     "triage": {LAYOUT.triage},
     "clusters": {LAYOUT.clusters, LAYOUT.clusters_metrics},
     "train": {LAYOUT.train, LAYOUT.train_metrics, LAYOUT.curves},

@@ -50,7 +50,9 @@ def suspicious_labels(
 
 def evidence(group: Group, marker: str | None) -> LabelEvidence | None:
     """Rates of the label and of the most frequent other answer; None when nothing could be scored."""
-    scored = [(c.text, s.accuracy) for c, s in zip(group.completions, group.scores, strict=True) if s.accuracy is not None]
+    scored = [
+        (c.text, s.accuracy) for c, s in zip(group.completions, group.scores, strict=True) if s.accuracy is not None
+    ]
     if not scored:
         return None
     right = sum(accuracy == 1 for _, accuracy in scored)
