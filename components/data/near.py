@@ -69,9 +69,11 @@ class NearDuplicates:
 
     def _shingles(self, text: str) -> set[bytes]:
         size = self._settings.size
-        parts = text.split() if self._settings.shingles == "words" else text
-        joined = " ".join if self._settings.shingles == "words" else "".join
-        return {joined(parts[i : i + size]).encode() for i in range(max(1, len(parts) - size + 1))}
+        if self._settings.shingles == "words":
+            words = text.encode("utf-8", "replace").split()
+            return {b" ".join(words[i : i + size]) for i in range(max(1, len(words) - size + 1))}
+        wide = text.encode("utf-32-le", "replace")  # four bytes a character
+        return {wide[i : i + 4 * size] for i in range(0, max(1, len(wide) - 4 * size + 1), 4)}
 
 
 def _band(signatures: NDArray[np.uint32], start: int) -> NDArray[np.uint64]:

@@ -15,8 +15,8 @@ from components.data import validation
 from components.data.admission import Admission, Refused
 from components.data.candidates import Candidate, Fault
 from components.data.codes import REASONS
-from components.data.limits import check_limits
 from components.data.likeness import key
+from components.data.limits import check_limits
 from components.data.splits import SPLITS, assign
 from components.data.summary import Tally
 from components.data.survey import shared, survey
