@@ -19,36 +19,11 @@ import pytest
 from tests.code_graph import ROOT
 
 SIZES = (100_000, 1_000_000) if os.environ.get("EVENKEEL_FULL") == "1" else (100_000,)
-WORDS = [
-    "apples",
-    "boxes",
-    "train",
-    "river",
-    "market",
-    "teacher",
-    "bottle",
-    "garden",
-    "ticket",
-    "school",
-    "winter",
-    "paper",
-    "horse",
-    "kitchen",
-    "mountain",
-    "letter",
-    "morning",
-    "bicycle",
-    "window",
-    "village",
-    "doctor",
-    "button",
-    "carpet",
-    "island",
-    "engine",
-    "pocket",
-    "blanket",
-    "silver",
-]
+WORDS = (
+    "apples", "boxes", "train", "river", "market", "teacher", "bottle", "garden", "ticket", "school", "winter", "paper",
+    "horse", "kitchen", "mountain", "letter", "morning", "bicycle", "window", "village", "doctor", "button", "carpet",
+    "island", "engine", "pocket", "blanket", "silver",
+)  # fmt: skip
 PROGRAM = """
 import resource, sys
 from pathlib import Path

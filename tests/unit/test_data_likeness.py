@@ -61,7 +61,7 @@ def test_near_duplicates_differ_in_a_few_words_and_in_no_number_and_no_answer(ch
         ("47+38=", "47-38="),
         ("Ann has 47 cups and gets 38. How many now?", "Ann has 48 cups and gets 38. How many now?"),
         ("Ann has 47 cups and gets 38. How many now?", "Ben has 47 eggs and gets 38. How many now?"),
-        ('How many letters does the word "apple" have in this list?', 'How many letters does the word "grape" have in this list?'),
+        ('How many letters does "apple" have in this list?', 'How many letters does "grape" have in this list?'),
         ("What is 1.5 times 4?", "What is 1.6 times 4?"),
     ],
 )  # fmt: skip

@@ -89,7 +89,7 @@ def test_sensitive_prompts_are_reported_or_withheld(tmp_path, mode, withheld):
 
 def test_too_few_prompts_are_refused_and_nothing_is_written(tmp_path):
     layout = prepared(tmp_path)
-    with pytest.raises(InputError, match="a step has 4 distinct prompts, admission.min_distinct asks for 8"):
+    with pytest.raises(InputError, match=r"a step has 4 distinct prompts, admission\.min_distinct asks for 8"):
         admission.run(settings(min_distinct=8, label_audit="off"), layout)
     assert not layout.admission.exists() and not layout.admission_flags.exists()
 
@@ -104,7 +104,8 @@ def test_later_stages_ask_for_the_admission_stage(tmp_path):
 def test_without_an_audit_torch_is_not_loaded(tmp_path):
     layout = prepared(tmp_path, trusted=True)
     code = (
-        "import sys; from pathlib import Path; from components.config import Settings; from components.layout import Layout;"
+        "import sys; from pathlib import Path; from components.config import Settings;"
+        "from components.layout import Layout;"
         f"from components.stages.admission import run; run(Settings(), Layout(Path({str(layout.root)!r})));"
         "print('torch' in sys.modules, 'great_expectations' in sys.modules)"
     )

@@ -138,7 +138,7 @@ def test_a_file_that_changes_while_it_is_read_is_named_and_nothing_is_written(tm
         return happen(*arguments, **options)
 
     monkeypatch.setattr(stage, happen.__name__, change)
-    with pytest.raises(InputError, match="the source changed while it was read|content has changed") as caught:
+    with pytest.raises(InputError, match="the source changed while it was read") as caught:
         run(settings(source), Layout(tmp_path))
     assert caught.value.where == str(tmp_path / "rows.jsonl")
     assert not Layout(tmp_path).data.exists()
@@ -208,7 +208,7 @@ def test_provenance_lengths_and_findings_are_in_the_metrics_and_on_the_page(tmp_
 
 def test_a_finding_of_level_fail_stops_the_stage(tmp_path):
     source = lines(tmp_path / "rows.jsonl", [row(i, answer="#7") for i in range(60)])
-    with pytest.raises(InputError, match="guessable answers: 100.0% of the answers") as caught:
+    with pytest.raises(InputError, match=r"guessable answers: 100\.0% of the answers") as caught:
         run(settings(source, guessable="fail"), Layout(tmp_path))
     assert "data.validation.max_guessable" in (caught.value.how or "")
 
