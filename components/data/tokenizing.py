@@ -11,7 +11,7 @@ import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
-from components.config.policy import CheckpointModel, PolicySettings
+from components.config.policy import PolicySettings
 from components.errors import InputError
 from components.files import read_json, read_text
 
@@ -31,12 +31,13 @@ class Reader:
     """
 
     def __init__(self, policy: PolicySettings) -> None:
-        folder = policy.model.path if isinstance(policy.model, CheckpointModel) else None
+        model, chat = policy.model, policy.chat
+        folder = model.path if model.kind == "checkpoint" else None
         path = folder / "tokenizer.json" if folder else None
         self._tokenizer = _tokenizer(path) if path and path.is_file() else None
         special = _special_tokens(path) if path and path.is_file() else set()
         self.forbidden = tuple(sorted(special | set(MARKERS)))
-        if folder and policy.chat:
+        if folder and chat:
             check_template(folder)
 
     @property

@@ -29,6 +29,7 @@ class Run:
     settings: Settings
     validation: Part | None
     sft: Part | None
+    admission: Part | None
     triage: Part | None
     clusters: Part | None
     records: list[StepRecord] | None
