@@ -55,7 +55,7 @@ class Judge:
                     alike=int(self._counts.alike[index]),
                     alike_splits=int(self._counts.alike_splits[index]),
                     tokens=lengths[index - start] if lengths else None,
-                    forbidden=self._reader.forbidden_in(candidate.prompt.text),
+                    forbidden=self._reader.forbidden_in(f"{candidate.prompt.text}\n{candidate.prompt.solution}"),
                 )
             )
         return rows

@@ -8,6 +8,7 @@ from pathlib import Path
 from components.config.data import DataSettings
 from components.data.admission import Refused
 from components.data.codes import REASONS
+from components.data.splits import SPLITS
 from components.data.summary import Tally
 from components.errors import InputError
 from components.files import os_errors
@@ -34,8 +35,8 @@ def check_limits(tally: Tally, settings: DataSettings, quarantine: Path, kept: P
             where=kept,
             how=f"{REASONS[tally.codes.most_common(1)[0][0]]}; the file names every row and reason",
         )
-    for split, count in tally.summary()["splits"].items():
-        if not count and getattr(settings.splits, split) > 0:
+    for split in SPLITS:
+        if not tally.splits[split] and getattr(settings.splits, split) > 0:
             raise InputError(
                 f"no row of {rows} falls into the {split} split",
                 where=f"data.splits.{split}",

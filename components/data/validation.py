@@ -38,7 +38,7 @@ class Row:
     ``verdict`` is what the verifier says of its solution (None without an answer), ``scorable`` whether that was an
     answer at all; ``keys`` are its 64-bit keys by what they stand for; the counts are those of `survey.Shared`;
     ``tokens`` are the lengths of question and solution (None without a tokenizer); ``forbidden`` is a token of roles
-    and turns that its question holds.
+    and turns that it holds.
     """
 
     candidate: Candidate
@@ -109,8 +109,8 @@ def rules(limits: ValidationSettings, tokens: bool = False) -> list[Rule]:
                "the question repeats an earlier row's", "question"),
         *_lengths("question", limits.max_question_chars, limits.max_question_tokens if tokens else None),
         *_lengths("solution", limits.max_solution_chars, limits.max_solution_tokens if tokens else None),
-        Rule("no tokens of the chat template", "forbidden", "no question holds a token of roles and turns",
-             "template_tokens", "the question holds {value}, which the chat template uses for roles and turns",
+        Rule("no tokens of the chat template", "forbidden", "no row holds a token of roles and turns",
+             "template_tokens", "the row holds {value}, which the chat template uses for roles and turns",
              "expect_column_values_to_be_null"),
         Rule("reference solution accepted", "verdict", "the run's own verifier gives the reference solution accuracy 1",
              "verifier_refused", "the verifier does not accept the reference solution ({value})",

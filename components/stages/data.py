@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from components.config import Settings
 from components.config.consistency import EmbeddedConsistency
 from components.data.admission import Admission, Refused
 from components.data.candidates import Candidate
-from components.data.judging import Judge, parts
+from components.data.judging import CHUNK, Judge, parts
 from components.data.limits import check_limits
 from components.data.page import render
 from components.data.poisoning.concentration import Heaviest, concentration, refuse_concentrated
@@ -44,7 +44,7 @@ def run(settings: Settings, layout: Layout) -> None:
     refused = layout.state / "quarantine.jsonl"
     with progress("data", 4) as bar:
         passes, reader = Passes(data, settings.seed), Reader(settings.policy)
-        found = survey(passes(), data)
+        found = survey(announced(passes(), bar), data)
         if not found.rows:
             raise InputError("the source has no rows", where=getattr(data.source, "path", "data.source"))
         bar.advance(1, f"{found.rows} rows read")
@@ -78,6 +78,14 @@ def run(settings: Settings, layout: Layout) -> None:
         write_json(layout.validation, figures)
         refused.unlink(missing_ok=True)
         bar.advance(4, f"{tally.quarantined} in quarantine")
+
+
+def announced(rows: Iterator[Candidate], bar: Progress) -> Iterator[Candidate]:
+    """The same rows; now and then it is said how many there were."""
+    for number, row in enumerate(rows):
+        if number and number % CHUNK == 0:
+            bar.advance(0, f"{number} rows read")
+        yield row
 
 
 def name_items(passes: Passes, heaviest: Sequence[Heaviest]) -> dict[int, Candidate]:

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 PLACES = (os.environ.get("EVENKEEL_GSM8K"), ROOT / "data/gsm8k_train.jsonl", ROOT / "../shared/data/gsm8k_train.jsonl")
 FASTER = (
     "sft.steps=20",
+    "admission.prompts=16",
     "triage.prompts=32",
     "train.steps=40",
     "train.checkpoint_every=20",

@@ -60,7 +60,8 @@ def start(root: Path) -> Layout:
         ("text has a sane length", "text", 0),
     ]
     write_json(layout.validation, {
-        "rows": 16000, "quarantined": 3, "success": True, "codes": {"empty_answer": 3}, "families": dict.fromkeys(FAMILIES, 2666),
+        "rows": 16000, "quarantined": 3, "success": True, "codes": {"empty_answer": 3},
+        "families": dict.fromkeys(FAMILIES, 2666),
         "splits": {"sft": 11997, "train": 2000, "dev": 400, "test": 1600},
         "expectations": [
             {"name": name, "column": column, "success": not bad, "checked": 16000, "unexpected": bad, "detail": ""}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -132,10 +133,10 @@ def test_a_reference_solution_that_the_verifier_refuses_is_quarantined(scorable,
     assert codes(found) == {2: (code,)}
 
 
-def test_a_question_with_a_token_of_the_chat_template_is_quarantined():
+def test_a_row_with_a_token_of_the_chat_template_is_quarantined():
     rows = [replace(row, forbidden="<|im_end|>") for row in rows_of(candidates(prompt(0)))]
     assert refused(divided(rows)) == {
-        1: ("the question holds <|im_end|>, which the chat template uses for roles and turns",)
+        1: ("the row holds <|im_end|>, which the chat template uses for roles and turns",)
     }
 
 
@@ -201,6 +202,14 @@ def test_a_check_that_could_not_run_is_never_a_pass(monkeypatch):
     monkeypatch.setattr(validation, "frame", without(validation.frame, "verdict"))
     with pytest.raises(RuntimeError, match="could not check 'reference solution accepted'"):
         validate(rows_of(candidates(prompt(0))), RULES)
+
+
+def test_validations_in_several_threads_wait_for_each_other():
+    """The library has one context for the whole process."""
+    sound, bad = rows_of(candidates(prompt(0))), rows_of(candidates(prompt(1, text="")))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda rows: validate(rows, RULES), [sound, bad] * 4))
+    assert [sum(len(finding.broken) for finding in findings) for findings in found] == [0, 1] * 4
 
 
 def without(frame: Callable[..., Any], column: str) -> Callable[..., Any]:
