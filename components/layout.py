@@ -62,6 +62,15 @@ class Layout:
         return self.out / "sft.json"
 
     @property
+    def admission(self) -> Path:
+        return self.out / "admission.json"
+
+    @property
+    def admission_flags(self) -> Path:
+        """One line a training prompt that a person should look at: why, and whether it is withheld until then."""
+        return self.out / "admission.jsonl"
+
+    @property
     def triage(self) -> Path:
         return self.out / "triage.json"
 

@@ -19,7 +19,7 @@ BASES = {"p4ir": "p4ir.yaml", "r3": "moe.yaml"}
 """Recipes that need another task or another model than the demo's."""
 OWN_DATA = ("cora",)
 """Recipes that change what the data stage makes."""
-PREPARED = ("data", "audit", "sft", "triage", "clusters")
+PREPARED = ("data", "audit", "sft", "admission", "triage", "clusters")
 """Stages before training; recipes share them, but for those of `OWN_DATA`."""
 Changes = Mapping[str, Any]
 

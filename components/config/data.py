@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, model_validator
 
 from components.config.base import Fraction, Section
 from components.config.sources import Source
 from components.config.tasks import ArithmeticSource
+
+FindingLevel = Literal["warn", "fail"]
+"""What a finding about the whole table does: it is shown, or it stops the stage."""
 
 
 class SplitSettings(Section):
@@ -27,17 +32,62 @@ class SplitSettings(Section):
         return self
 
 
+class NearDuplicateSettings(Section):
+    """When two questions count as one although they are not equal: same words but for a few, and the same numbers.
+
+    Numbers and quoted texts are left out of the comparison of words and must be equal by themselves, so that 47+38 and
+    48+38 are two questions.
+    """
+
+    check: Literal["files", "all", "off"] = Field(
+        "files", description="Generated problems are distinct, and alike on purpose: only rows of files are compared."
+    )
+    threshold: float = Field(0.9, gt=0.5, le=1, description="Jaccard similarity of their shingles from which on.")
+    shingles: Literal["characters", "words"] = "characters"
+    size: int = Field(5, ge=1, le=20, description="Characters or words of a shingle.")
+
+
 class ValidationSettings(Section):
     """Limits of the Great Expectations suite. A row that breaks one goes to quarantine."""
 
     max_question_chars: int = Field(4000, ge=1)
     max_solution_chars: int = Field(8000, ge=1)
+    max_question_tokens: int = Field(
+        2048, ge=1, description="Checked where policy.model is a folder, with its own tokenizer."
+    )
+    max_solution_tokens: int = Field(4096, ge=1, description="The same for the reference solution.")
     max_quarantined: Fraction = Field(0.01, description="Share of quarantined rows above which the stage stops.")
+    near_duplicates: NearDuplicateSettings = NearDuplicateSettings()
+    max_guessable: Fraction = Field(
+        0.5, description="Share of answers with few possible values (yes or no, a letter, a digit) before a finding."
+    )
+    guessable: FindingLevel = Field("warn", description="What too many guessable answers are: fail stops the stage.")
+    difficulty: FindingLevel = Field("warn", description="What a difficulty column with a single level is.")
+
+
+class ConcentrationSettings(Section):
+    """How much of all rows read may be one thing. One item repeated is how GRPO is poisoned (2606.10931)."""
+
+    min_rows: int = Field(10, ge=2, description="Fewer rows than this are never too many.")
+    max_item: Fraction = Field(
+        0.01, description="Share of one question: equal, equal but for case and space, or a near-duplicate."
+    )
+    max_labelled_template: Fraction = Field(
+        0.02, description="Share of one template (numbers and quoted names masked) with one and the same answer."
+    )
+    max_template: Fraction = Field(0.5, description="Share of one template, whatever its answers.")
+    template_words: int = Field(
+        5, ge=1, description="Templates of fewer words are formulas, whose content is their numbers; they do not count."
+    )
 
 
 class DataSettings(Section):
     """Stage `data`."""
 
     source: Source = ArithmeticSource()
+    trusted: tuple[str, ...] = Field(
+        (), description="Allow-list of names or sha256 digests of sources whose labels need no audit."
+    )
     splits: SplitSettings = SplitSettings()
     validation: ValidationSettings = ValidationSettings()
+    concentration: ConcentrationSettings = ConcentrationSettings()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
+from components.config.admission import AdmissionSettings
 from components.config.audit import AuditSettings
 from components.config.base import Section
 from components.config.combinations import problems
@@ -39,6 +40,7 @@ class Settings(Section):
     audit: AuditSettings = AuditSettings()
     policy: PolicySettings = PolicySettings()
     sft: SftSettings = SftSettings()
+    admission: AdmissionSettings = AdmissionSettings()
     triage: TriageSettings = TriageSettings()
     clusters: ClustersSettings = ClustersSettings()
     schedule: Schedule = UniformSchedule()

@@ -5,18 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from components.config.base import Section
 from components.config.tasks import Generated
 
 
 class FileSource(Section):
-    """Rows of a JSON-lines or Parquet file."""
+    """Rows of a JSON-lines or Parquet file, or of a folder that `datasets` wrote with `save_to_disk`."""
 
-    kind: Literal["jsonl", "parquet"]
-    path: Path = Field(description="The file, relative to the folder where the command runs.")
-    sha256: str | None = Field(None, description="Digest of the file; filled in when the configuration is resolved.")
+    kind: Literal["jsonl", "parquet", "arrow"]
+    path: Path = Field(description="The file or folder, relative to the folder where the command runs.")
+    split: str = Field("", description="Which split of an arrow folder that holds several.")
+    format: Literal["columns", "gsm8k"] = Field(
+        "columns",
+        description="How the answer column is read: as it is (see answer_pattern), or as in a package of "
+        "`components.tasks` that knows the published form.",
+    )
+    sha256: str | None = Field(None, description="Digest of the input; filled in when the configuration is resolved.")
     name: str = Field("", description="Name of the source in records; the file's stem when empty.")
     question: str = Field("question", description="Column of the question.")
     answer: str = Field("answer", description="Column of the reference answer or solution.")
@@ -26,6 +32,14 @@ class FileSource(Section):
     id: str | None = Field(None, description="Column of a unique id; ids are content hashes when absent.")
     family: str | None = Field(None, description="Column that names the family, for slices.")
     difficulty: str | None = Field(None, description="Column with a number, higher is harder.")
+
+    @model_validator(mode="after")
+    def _answers_are_read_in_one_way(self) -> FileSource:
+        if self.format != "columns" and self.answer_pattern is not None:
+            raise ValueError(f"format {self.format} finds the answer itself; leave answer_pattern out")
+        if self.split and self.kind != "arrow":
+            raise ValueError("split belongs to kind arrow; name the file of the split under path")
+        return self
 
 
 Source = Annotated[Generated | FileSource, Field(discriminator="kind")]

@@ -1,10 +1,18 @@
-"""From a source to validated splits.
+"""From a source to validated splits, in two passes with a part of the rows in memory at a time.
 
 - `candidates` — a row that asks to be admitted: the prompt it would be, and where it stands in its source
-- `sources` — readers: generated, JSON lines, Parquet
+- `sources` — readers: generated, JSON lines, Parquet, folders of `datasets`
+- `provenance` — digest and trust of a source, and that it stays the same between the passes
+- `likeness`, `near` — when two questions are alike: keys, templates, MinHash
+- `survey` — the first pass: compact keys, and what rows have in common
+- `poisoning` — concentration on one item, planned draws, suspicious labels, sensitive words
+- `tokenizing` — lengths in tokens and the chat template, from the base model's folder
+- `judging` — the second pass: the verifier's word on every reference solution
 - `splits` — sft, train, dev or test, by content hash
 - `validation` — the Great Expectations suite (imported by the stage only: it takes seconds)
 - `admission` — rows that break an expectation go to quarantine with the reasons
+- `codes` — those reasons in one word, and how to mend them
+- `summary`, `table`, `limits` — counts, findings about the whole, and when all of it is refused
 - `page` — the validation as a page to read
 - `prompts` — reading the splits back
 

@@ -10,22 +10,42 @@ from typing import Any
 
 from components.config.sources import FileSource
 from components.errors import InputError
+from components.tasks import FORMATS
 from components.tasks.identity import content_id
 from components.types import Prompt
 
 JsonScalar = str | int | float | bool | None
+NOTHING = Prompt("", "", "", "")
+SHOWN_CHARS = 500
+"""Of a line that is no row: enough to recognise it in quarantine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a line is no row at all: a code of `components.data.codes`, and the words."""
+
+    code: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """The prompt that a row would be, the columns it came from, and its line (from 1; None when it was generated).
 
-    Fields that the row lacks, or holds in an unreadable form, are empty texts or a NaN difficulty.
+    Fields that the row lacks, or holds in an unreadable form, are empty texts or a NaN difficulty; ``not_text`` names
+    those that held something else than text. A line that is no row at all has a ``fault`` and no prompt.
     """
 
     prompt: Prompt
     row: Mapping[str, JsonScalar]
     line: int | None
+    fault: Fault | None = None
+    not_text: frozenset[str] = frozenset()
+
+    @classmethod
+    def broken(cls, line: int, text: str, fault: Fault) -> Candidate:
+        """A line that could not be read as a row."""
+        return cls(NOTHING, {"line": str(as_scalar(text[:SHOWN_CHARS]))}, line, fault)
 
 
 class RowReader:
@@ -39,6 +59,7 @@ class RowReader:
         self._source = source
         self._name = source.name or source.path.stem
         self._pattern = compile_pattern(source.answer_pattern)
+        self._format = FORMATS.get(source.format)
 
     @property
     def columns(self) -> list[str]:
@@ -47,16 +68,18 @@ class RowReader:
         return [column for column in (s.id, s.question, s.answer, s.family, s.difficulty) if column is not None]
 
     def candidate(self, row: Mapping[str, Any], line: int) -> Candidate:
-        """Raises InputError naming the line when a column is missing."""
+        """The row as a candidate; a missing column is its fault."""
         s = self._source
-        missing = [column for column in self.columns if column not in row]
-        if missing:
-            raise missing_columns(missing, row, f"{s.path}:{line}")
-        text, solution = as_text(row[s.question]), as_text(row[s.answer])
+        cells = {column: as_scalar(row[column]) for column in self.columns if column in row}
+        if missing := [column for column in self.columns if column not in row]:
+            error = missing_columns(missing, row, "")
+            return Candidate(NOTHING, cells, line, Fault("missing_column", f"{error.what} ({found(row)})"))
+        text, published = as_text(row[s.question]), as_text(row[s.answer])
+        answer, solution = self._answer(published)
         prompt = Prompt(
             id=as_text(row[s.id]) if s.id is not None else content_id(self._name, text),
             text=text,
-            answer=self._final_answer(solution),
+            answer=answer,
             solution=solution,
             demonstration=solution,
             task=self._name,
@@ -64,13 +87,18 @@ class RowReader:
             family=as_text(row[s.family]) if s.family is not None else self._name,
             difficulty=as_number(row[s.difficulty]) if s.difficulty is not None else 0.0,
         )
-        return Candidate(prompt, {column: as_scalar(row[column]) for column in self.columns}, line)
+        named = {"question": s.question, "answer": s.answer, "id": s.id}
+        odd = frozenset(field for field, column in named.items() if column and not textual(row[column]))
+        return Candidate(prompt, cells, line, not_text=odd)
 
-    def _final_answer(self, solution: str) -> str:
+    def _answer(self, published: str) -> tuple[str, str]:
+        """Final answer and solution."""
+        if self._format is not None:
+            return self._format(published)
         if self._pattern is None:
-            return solution
-        match = self._pattern.search(solution)
-        return (match[1] or "").strip() if match else ""
+            return published, published
+        match = self._pattern.search(published)
+        return ((match[1] or "").strip() if match else ""), published
 
 
 def missing_columns(missing: list[str], present: Mapping[str, Any] | list[str], where: str) -> InputError:
@@ -78,8 +106,13 @@ def missing_columns(missing: list[str], present: Mapping[str, Any] | list[str], 
     return InputError(
         f"missing column{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}",
         where=where,
-        how=f"name the right ones under data.source; found: {', '.join(map(repr, present)) or 'none'}",
+        how=f"name the right ones under data.source; {found(present)}",
     )
+
+
+def found(columns: Mapping[str, Any] | list[str]) -> str:
+    """The columns that are there, in words."""
+    return f"found: {', '.join(map(repr, columns)) or 'none'}"
 
 
 def compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
@@ -96,12 +129,19 @@ def compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
     return compiled
 
 
+def textual(value: Any) -> bool:
+    """Whether a cell holds a text or a number, or nothing; not a list, a truth value or half a character."""
+    if value is None:
+        return True
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return False
+    text = str(value)
+    return text.isascii() or not re.search("[\ud800-\udfff]", text)
+
+
 def as_text(value: Any) -> str:
     """Stripped text of a string or a number; empty for anything else, and for what UTF-8 cannot hold."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return ""
-    text = str(value).strip()
-    return text if text.isascii() or not re.search("[\ud800-\udfff]", text) else ""
+    return str(value).strip() if value is not None and textual(value) else ""
 
 
 def as_number(value: Any) -> float:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from components.config.sources import FileSource
 from components.config.tasks import Generated, GeneratedSource
-from components.data.admission import Admission
+from components.data.codes import REASONS
+from components.data.summary import Tally
 
-QUARANTINE_SHOWN = 100
 LEVELS_SHOWN = 10
 EXAMPLES_SHOWN = 12
 
 
-def render(admission: Admission, source: Generated | FileSource) -> str:
-    """HTML text of the page."""
+def render(figures: Mapping[str, Any], tally: Tally, source: Generated | FileSource) -> str:
+    """HTML text of the page. ``figures`` is the content of `validation.json`."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -25,17 +26,16 @@ def render(admission: Admission, source: Generated | FileSource) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    cells = Counter((prompt.family, prompt.difficulty) for prompt in admission.prompts)
-    families, levels = (sorted(set(parts)) for parts in zip(*cells, strict=True))
-    examples = {prompt.family: prompt for prompt in reversed(admission.prompts)}
+    families, levels = sorted(tally.families), sorted(tally.levels)
     return environment.get_template("page.jinja").render(
         source=describe(source),
-        summary=admission.summary(),
-        quarantine=admission.quarantine[:QUARANTINE_SHOWN],
+        summary=figures,
+        quarantine=tally.quarantine,
+        mend=REASONS,
         families=families,
         levels=levels if len(levels) <= LEVELS_SHOWN else [],
-        cells=cells,
-        examples=[examples[family] for family in families[:EXAMPLES_SHOWN]],
+        cells=tally.cells,
+        examples=[tally.examples[family] for family in families[:EXAMPLES_SHOWN]],
     )
 
 

@@ -29,6 +29,17 @@ def read_prompts(path: Path) -> list[Prompt]:
     return prompts
 
 
+def read_admitted(split: Path, flags: Path) -> list[Prompt]:
+    """The prompts of a split without those that the admission stage withholds.
+
+    Raises:
+        InputError: either file is missing or is not what its stage writes.
+    """
+    how = "run the admission stage again"
+    withheld = {row["id"] for _, row in read_numbered_jsonl(flags, how=how) if row["withheld"]}
+    return [prompt for prompt in read_prompts(split) if prompt.id not in withheld]
+
+
 def subset(prompts: Sequence[Prompt], count: int, seed: int) -> list[Prompt]:
     """At most ``count`` of the prompts, drawn by seed and kept in their order."""
     if count >= len(prompts):

@@ -1,18 +1,24 @@
-"""Readers of prompts, one per kind of source. Each yields candidates in the order of the source."""
+"""Readers of prompts, one per kind of source. Each yields candidates in the order of the source, a batch in memory at
+a time. What is wrong with the file is an error at once; what is wrong with a row is the row's own fault."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from components.config.load import check_digest
 from components.config.sources import FileSource
 from components.config.tasks import Generated
-from components.data.candidates import Candidate, RowReader, missing_columns
+from components.data.candidates import Candidate, Fault, RowReader, missing_columns
 from components.errors import InputError
-from components.files import read_numbered_jsonl
+from components.files import os_errors, read_json
 from components.tasks import TASKS
 
 BATCH_ROWS = 4096
+MAX_LINE = 2**24
+"""Bytes of a JSON line (16 MiB); of a longer one the beginning is quarantined."""
 
 
 def generated(source: Generated, seed: int) -> Iterator[Candidate]:
@@ -25,16 +31,49 @@ def jsonl(source: FileSource, _seed: int) -> Iterator[Candidate]:
     """Lines of a JSON-lines file, one at a time.
 
     Raises:
-        InputError: missing file, changed content, a malformed line or a missing column (the line is named).
+        InputError: missing or unreadable file, or changed content.
     """
     check_digest(source.path, source.sha256)
     reader = RowReader(source)
-    for line, row in read_numbered_jsonl(source.path):
-        yield reader.candidate(row, line)
+    with os_errors("read", source.path), source.path.open("rb") as file:
+        for number, line in _lines(file):
+            if line.strip():
+                yield _parse(line, number, reader)
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Numbered lines. One that is too long is cut, and the rest of it skipped."""
+    number = 0
+    while line := file.readline(MAX_LINE + 1):
+        number += 1
+        yield number, line
+        while len(line) > MAX_LINE and not line.endswith(b"\n"):
+            line = file.readline(MAX_LINE + 1)
+            if len(line) <= MAX_LINE:
+                break
+
+
+def _parse(line: bytes, number: int, reader: RowReader) -> Candidate:
+    def broken(code: str, words: str) -> Candidate:
+        return Candidate.broken(number, line[:4096].decode("utf-8", "replace").strip(), Fault(code, words))
+
+    if len(line) > MAX_LINE:
+        return broken("too_long", f"the line is longer than {MAX_LINE:,} bytes")
+    try:
+        row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+    except UnicodeDecodeError as error:
+        return broken("not_json", f"not UTF-8 text: byte {error.start + 1} of the line")
+    except json.JSONDecodeError as error:
+        return broken("not_json", f"not valid JSON: {error.msg} at column {error.colno}")
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or endless nesting
+        return broken("not_json", f"not JSON that can be read: {error}")
+    if not isinstance(row, dict):
+        return broken("not_object", f"expected a JSON object, found {type(row).__name__}")
+    return reader.candidate(row, number)
 
 
 def parquet(source: FileSource, _seed: int) -> Iterator[Candidate]:
-    """Rows of a Parquet file, a batch in memory at a time; only the named columns are read.
+    """Rows of a Parquet file; only the named columns are read.
 
     Raises:
         InputError: missing file, changed content, not Parquet, or a missing column.
@@ -46,19 +85,84 @@ def parquet(source: FileSource, _seed: int) -> Iterator[Candidate]:
     reader = RowReader(source)
     try:
         with format_.ParquetFile(source.path) as file:
-            names = file.schema_arrow.names
-            missing = [column for column in reader.columns if column not in names]
-            if missing:
-                raise missing_columns(missing, names, str(source.path))
-            line = 0
-            for batch in file.iter_batches(BATCH_ROWS, columns=list(dict.fromkeys(reader.columns))):
-                for row in batch.to_pylist():
-                    line += 1
-                    yield reader.candidate(row, line)
+            columns = _columns(reader, file.schema_arrow.names, source.path)
+            yield from _numbered(file.iter_batches(BATCH_ROWS, columns=columns), reader)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
             f"not a readable Parquet file: {error}", where=source.path, how="check the file, or data.source.kind"
         ) from error
 
 
-SOURCES: dict[str, Callable[..., Iterator[Candidate]]] = {"generated": generated, "jsonl": jsonl, "parquet": parquet}
+def arrow(source: FileSource, _seed: int) -> Iterator[Candidate]:
+    """Rows of a folder that Hugging Face `datasets` wrote with ``save_to_disk``; no file of it is ever executed.
+
+    Raises:
+        InputError: missing folder, changed content, not such a folder, a split to be named, or a missing column.
+    """
+    import pyarrow
+
+    check_digest(source.path, source.sha256)
+    reader = RowReader(source)
+    try:
+        yield from _numbered(_record_batches(arrow_files(source), reader), reader)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(
+            f"not a readable arrow file: {error}",
+            where=source.path,
+            how="save the data set again with save_to_disk, or check data.source.kind",
+        ) from error
+
+
+def arrow_files(source: FileSource) -> list[Path]:
+    """The files of the data set in their order, as its `state.json` lists them."""
+    folder, how = source.path, "name a folder that Dataset.save_to_disk or DatasetDict.save_to_disk wrote"
+    splits_file = folder / "dataset_dict.json"
+    if splits_file.is_file():
+        splits = read_json(splits_file, how=how).get("splits", [])
+        if source.split not in splits:
+            what = f"there is no split {source.split!r}" if source.split else "the folder holds several splits"
+            raise InputError(what, where="data.source.split", how=f"name one of: {', '.join(map(str, splits))}")
+        folder = folder / source.split
+    elif source.split:
+        raise InputError("the folder holds one data set and no splits", where=folder, how="leave data.source.split out")
+    state = folder / "state.json"
+    if not state.is_file():
+        raise InputError("not a saved data set: there is no state.json", where=folder, how=how)
+    names = [entry.get("filename") for entry in read_json(state, how=how).get("_data_files", [])]
+    if bad := [name for name in names if not isinstance(name, str) or Path(name).name != name]:
+        raise InputError(f"names a file outside its folder: {bad[0]!r}", where=state, how=how)
+    return [folder / name for name in names]
+
+
+def _record_batches(files: Sequence[Path], reader: RowReader) -> Iterator[Any]:
+    import pyarrow
+
+    for path in files:
+        with pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_stream(file) as stream:
+            columns = _columns(reader, stream.schema.names, path)
+            for batch in stream:
+                for start in range(0, batch.num_rows, BATCH_ROWS):
+                    yield batch.select(columns).slice(start, BATCH_ROWS)
+
+
+def _columns(reader: RowReader, names: list[str], path: Path) -> list[str]:
+    """The columns to read, each once; one that the whole file lacks is an error."""
+    if missing := [column for column in reader.columns if column not in names]:
+        raise missing_columns(missing, names, str(path))
+    return list(dict.fromkeys(reader.columns))
+
+
+def _numbered(batches: Iterator[Any], reader: RowReader) -> Iterator[Candidate]:
+    line = 0
+    for batch in batches:
+        for row in batch.to_pylist():
+            line += 1
+            yield reader.candidate(row, line)
+
+
+SOURCES: dict[str, Callable[..., Iterator[Candidate]]] = {
+    "generated": generated,
+    "jsonl": jsonl,
+    "parquet": parquet,
+    "arrow": arrow,
+}

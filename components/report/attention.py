@@ -58,3 +58,11 @@ def _data(run: Run) -> Iterator[str]:
         yield "The data did not pass validation."
     if quarantined:
         yield f"{number(quarantined)} of {number(rows)} data rows are in quarantine."
+    for finding in dig(run.validation, "table") or []:
+        if finding["level"] != "pass":
+            yield f"Data, {finding['name']}: {finding['what']}."
+    withheld, flagged = dig(run.admission, "withheld") or [], dig(run.admission, "flagged") or []
+    if withheld:
+        yield f"{plural(len(withheld), 'training prompt')} withheld for review, see out/admission.jsonl."
+    elif flagged:
+        yield f"Training prompts that a person should read are in out/admission.jsonl, {flagged[0]['id']} first."

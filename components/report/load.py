@@ -14,7 +14,7 @@ from components.health import read_records, read_verdicts
 from components.layout import Layout
 from components.report.run import Missing, Part, Run, dig
 
-STAGES = ("data", "audit", "sft", "triage", "clusters", "train", "evaluate", "gate")
+STAGES = ("data", "audit", "sft", "admission", "triage", "clusters", "train", "evaluate", "gate")
 """In the order in which they run; a stage that stops keeps the ones after it from running."""
 
 AGAIN = "run the stage that writes it again"
@@ -57,6 +57,9 @@ SOURCES: dict[str, Source] = {
     "validation": Source("data", "data validation", lambda at: at.validation, VALIDATION),
     "audit": Source("audit", "verifier audit", lambda at: at.audit, AUDIT),
     "sft": Source("sft", "SFT summary", lambda at: at.sft_metrics, json_with("steps", "parameters")),
+    "admission": Source(
+        "admission", "admission", lambda at: at.admission, json_with("verdict", "withheld", "flagged", "planned")
+    ),
     "triage": Source("triage", "triage", lambda at: at.triage, TRIAGE),
     "clusters": Source("clusters", "clusters", lambda at: at.clusters_metrics, json_with("silhouette", "clusters")),
     "records": Source("train", "training record", lambda at: at.records, read_records),

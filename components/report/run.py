@@ -32,6 +32,7 @@ class Run:
     validation: Part | None
     sft: Part | None
     audit: Part | None
+    admission: Part | None
     triage: Part | None
     clusters: Part | None
     records: list[StepRecord] | None

@@ -3,6 +3,7 @@
 - `data` — make or read the prompts, validate them, split them
 - `audit` — what the verifier makes of answers that are known to be right or wrong
 - `sft` — the supervised checkpoint
+- `admission` — suspicious training prompts are reported, or withheld for a person
 - `triage` — can that checkpoint learn by RL at all?
 - `clusters` — groups of similar prompts, ranked by difficulty, for the schedule
 - `train` — GRPO under watch
@@ -24,6 +25,7 @@ STAGES: dict[str, str] = {
     "data": "components.stages.data",
     "audit": "components.stages.audit",
     "sft": "components.stages.sft",
+    "admission": "components.stages.admission",
     "triage": "components.stages.triage",
     "clusters": "components.stages.clusters",
     "train": "components.stages.train",

@@ -10,7 +10,7 @@ import numpy as np
 
 from components.config import Settings
 from components.config.scheduling import AdsSchedule
-from components.data.prompts import read_prompts
+from components.data.prompts import read_admitted
 from components.files import read_jsonl, write_json, write_jsonl
 from components.layout import Layout
 from components.policy import Policy, load_policy
@@ -26,7 +26,7 @@ BATCH = 64
 def run(settings: Settings, layout: Layout) -> None:
     """Write `out/clusters.jsonl` (one row a training prompt) and its summary."""
     policy = load_policy(layout.sft_checkpoint, settings.policy)
-    prompts = read_prompts(layout.split("train"))
+    prompts = read_admitted(layout.split("train"), layout.admission_flags)
     embeddings, nll = describe_all(policy, prompts)
     nll = np.where(np.isfinite(nll), nll, nll[np.isfinite(nll)].max(initial=0.0) + 1)
     window = settings.schedule.window if isinstance(settings.schedule, AdsSchedule) else 1

@@ -1,68 +1,136 @@
-"""Stage `data`: read or generate rows, validate them, split them."""
+"""Stage `data`: read or generate rows, validate them, split them. Two passes, some of the rows in memory at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from components.config import Settings
 from components.config.consistency import EmbeddedConsistency
-from components.data import SOURCES
-from components.data.admission import admit, check_admitted, check_limits, judge_solutions
+from components.data.admission import Admission, Refused
+from components.data.candidates import Candidate
+from components.data.judging import CHUNK, Judge, parts
+from components.data.limits import check_limits
 from components.data.page import render
-from components.data.validation import validate
+from components.data.poisoning.concentration import Heaviest, concentration, refuse_concentrated
+from components.data.prompts import read_prompts
+from components.data.provenance import Passes
+from components.data.splits import SPLITS
+from components.data.summary import Tally
+from components.data.survey import Survey, shared, survey
+from components.data.table import refuse_failed, table_findings
+from components.data.tokenizing import Reader
+from components.data.validation import rules, validate
 from components.errors import InputError
-from components.files import write_directory, write_json, write_jsonl, write_text
+from components.files import dump_line, write_directory, write_json, write_text
 from components.layout import Layout
-from components.progress import progress
+from components.progress import Progress, progress
 from components.rewards.consistency.embedded import Weights, weights_file
 from components.rewards.consistency.training import train
 from components.rewards.sandbox import Sandbox
 from components.seeds import derive
-from components.types import Prompt
 
 
 def run(settings: Settings, layout: Layout) -> None:
     """Write `out/data` and `out/validation.json`, or nothing but the quarantine of data that is refused.
 
     Raises:
-        InputError: unreadable source, too many bad rows, an empty split, or solutions that the consistency classifier
-            cannot learn from.
+        InputError: unreadable or changing source, data concentrated on one item, too many bad rows, an empty split, or
+            solutions that the consistency classifier cannot learn from.
     """
     data = settings.data
+    refused = layout.state / "quarantine.jsonl"
     with progress("data", 4) as bar:
-        candidates = list(SOURCES[data.source.kind](data.source, settings.seed))
-        if not candidates:
+        passes, reader = Passes(data, settings.seed), Reader(settings.policy)
+        found = survey(announced(passes(), bar), data)
+        if not found.rows:
             raise InputError("the source has no rows", where=getattr(data.source, "path", "data.source"))
-        bar.advance(1, f"{len(candidates)} rows read")
-        with Sandbox(settings.reward.verifier, settings.reward.sandbox) as sandbox:
-            rows = judge_solutions(candidates, sandbox, data.splits)
-        bar.advance(2, "reference solutions judged")
-        admission = admit(candidates, rows, validate(rows, data.validation))
-        refused = layout.state / "quarantine.jsonl"
-        check_limits(admission, data, refused)
-        check_admitted(admission, data)
-        bar.advance(3, f"{len(admission.prompts)} rows admitted")
-        weights, measured = consistency(admission.splits["sft"], settings)
+        bar.advance(1, f"{found.rows} rows read")
+        heaviest = concentration(found, data.concentration, computed=data.source.kind == "generated")
+        named = name_items(passes, heaviest)
+        refuse_concentrated(heaviest, named, found.rows)
+        bar.advance(2, "nothing is repeated too often")
+        tally = Tally(rules(data.validation, reader.tokens), reader.tokens)
+        figures: dict[str, Any] = {}
 
         def fill(folder: Path) -> None:
-            for name, prompts in admission.splits.items():
-                write_jsonl(folder / f"{name}.jsonl", (prompt.to_dict() for prompt in prompts))
-            write_jsonl(folder / "quarantine.jsonl", (row.to_dict() for row in admission.quarantine))
-            write_text(folder / "validation.html", render(admission, data.source))
+            write_rows(folder, passes, found, tally, reader, settings, bar)
+            passes.check_unchanged()
+            check_limits(tally, data, folder / "quarantine.jsonl", refused)
+            table = table_findings(found, tally, data)
+            refuse_failed(table)
+            figures.update(
+                tally.summary(),
+                provenance={**passes.provenance.to_dict(), "rows": found.rows},
+                concentration=[one.to_dict(named) for one in heaviest],
+                table=[finding.to_dict() for finding in table],
+                guessable_share=found.guessable / found.answered if found.answered else 0.0,
+            )
+            write_text(folder / "validation.html", render(figures, tally, data.source))
+            bar.advance(3, f"{tally.admitted} rows admitted")
+            weights, measured = consistency(folder / "sft.jsonl", settings)
+            figures.update(measured)
             write_json(folder / layout.consistency.name, weights_file(weights))
 
         write_directory(layout.data, fill)
-        write_json(layout.validation, admission.summary() | measured)
+        write_json(layout.validation, figures)
         refused.unlink(missing_ok=True)
-        bar.advance(4, f"{len(admission.quarantine)} in quarantine")
+        bar.advance(4, f"{tally.quarantined} in quarantine")
 
 
-def consistency(prompts: Sequence[Prompt], settings: Settings) -> tuple[Weights | None, dict[str, Any]]:
+def announced(rows: Iterator[Candidate], bar: Progress) -> Iterator[Candidate]:
+    """The same rows; now and then it is said how many there were."""
+    for number, row in enumerate(rows):
+        if number and number % CHUNK == 0:
+            bar.advance(0, f"{number} rows read")
+        yield row
+
+
+def name_items(passes: Passes, heaviest: Sequence[Heaviest]) -> dict[int, Candidate]:
+    """The first rows of what is repeated, by position; read again, because the first pass keeps no text."""
+    wanted = {one.first for one in heaviest if one.rows > 1}
+    last = max(wanted, default=-1) + 1
+    return {i: candidate for i, candidate in enumerate(islice(passes(), last)) if i in wanted}
+
+
+def write_rows(
+    folder: Path, passes: Passes, found: Survey, tally: Tally, reader: Reader, settings: Settings, bar: Progress
+) -> None:
+    """The second pass: judge, validate and write every row, to its split or to the quarantine."""
+    admission = Admission()
+    done = 0
+    files = {name: (folder / f"{name}.jsonl").open("w", encoding="utf-8") for name in (*SPLITS, "quarantine")}
+    try:
+        with Sandbox(settings.reward.verifier, settings.reward.sandbox) as sandbox:
+            judge = Judge(found, shared(found), sandbox, reader)
+            for part in parts(passes()):
+                rows = judge.rows(part, done)
+                if rows is None:
+                    raise passes.changed()
+                findings = validate(rows, tally.rules)
+                tally.validated(findings)
+                for row in admission.divide(rows, findings):
+                    if isinstance(row, Refused):
+                        tally.refuse(row)
+                        files["quarantine"].write(dump_line(row.to_dict()))
+                    else:
+                        tally.admit(row)
+                        files[row.split].write(dump_line(row.prompt.to_dict()))
+                done += len(part)
+                bar.advance(2, f"{done} of {found.rows} rows validated")
+    finally:
+        for file in files.values():
+            file.close()
+    if done != found.rows:
+        raise passes.changed()
+
+
+def consistency(split: Path, settings: Settings) -> tuple[Weights | None, dict[str, Any]]:
     """The embedded classifier made from the SFT split, and its figures for the metrics; neither where nobody asks."""
     chosen = settings.reward.consistency
     if not isinstance(chosen, EmbeddedConsistency):
         return None, {}
-    weights, figures = train(prompts, chosen, derive(settings.seed, "consistency"))
+    weights, figures = train(read_prompts(split), chosen, derive(settings.seed, "consistency"))
     return weights, {"consistency": figures}

@@ -5,13 +5,15 @@
 - `arithmetic` — generated problems with written-out steps, and a teacher that forgets
 - `building_rules` — generated sentences of building regulations, to be written as structured expressions
 - `calculator` — generated problems for a policy with a calculator, and a teacher who would rather guess
+- `grade_school` — word problems in GSM8K's published form, read from files
 
 `TASKS` maps ``data.source.task`` to the generator of its prompts, which takes that section and a seed.
+`FORMATS` maps ``data.source.format`` to the reader of an answer column: text to final answer and solution.
 """
 
 from collections.abc import Callable
 
-from components.tasks import arithmetic, building_rules, calculator
+from components.tasks import arithmetic, building_rules, calculator, grade_school
 from components.types import Prompt
 
 TASKS: dict[str, Callable[..., list[Prompt]]] = {
@@ -19,5 +21,6 @@ TASKS: dict[str, Callable[..., list[Prompt]]] = {
     "building_rules": building_rules.generate,
     "calculator": calculator.generate,
 }
+FORMATS: dict[str, Callable[[str], tuple[str, str]]] = {"gsm8k": grade_school.read}
 
-__all__ = ["TASKS"]
+__all__ = ["FORMATS", "TASKS"]

@@ -117,7 +117,7 @@ def test_a_run_ends_with_a_candidate_and_only_what_changed_runs_again(project: P
     code, said = run(project, "--set", "learner.lr=0.0005", server=server)
     assert code == 0
     taken = {stage for stage, state in states(said).items() if state == "cached"}
-    assert taken == {"data", "audit", "sft", "triage", "clusters"}
+    assert taken == {"data", "audit", "sft", "admission", "triage", "clusters"}
 
 
 def test_a_refusal_ends_the_line_with_a_report_and_exit_code_3(project: Path, server: str) -> None:

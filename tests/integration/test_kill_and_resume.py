@@ -60,7 +60,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_jsonl(
         folder / "pairs.jsonl", ({"prompt": f"{i}+1=", "chosen": f"#{i + 1}", "rejected": "#"} for i in range(9))
     )
-    for name in ("data", "audit", "sft", "triage", "clusters", "train", "dpo"):
+    for name in ("data", "audit", "sft", "admission", "triage", "clusters", "train", "dpo"):
         finish(name, folder)
     return folder
 

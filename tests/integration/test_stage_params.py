@@ -26,6 +26,8 @@ DECLARED: dict[str, set[str]] = {
 NOT_SEEN = {"threads", "triage.override"}
 """Read by the command line before the stage starts; and only after a refusal."""
 
+AUDITED = ("admission.label_audit=report", "admission.sensitive=report")
+
 
 def sections(section: Section, path: str = "") -> Iterator[tuple[int, str]]:
     """Identity and dotted path of every section below one."""
@@ -41,7 +43,7 @@ def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Settings, set
     """Settings under which every stage has something to do, and the dotted names of all that has been read of them."""
     write_jsonl(tmp_path / "pairs.jsonl", [{"prompt": "1+1=", "chosen": "#2", "rejected": "#3"}])
     dpo = ("dpo.steps=2", "dpo.held_out=0", f"dpo.pairs={{path: {tmp_path}/pairs.jsonl}}")
-    settings = load(ROOT / "configs/demo.yaml", [*SMALL, *NO_LIMITS, *dpo])
+    settings = load(ROOT / "configs/demo.yaml", [*SMALL, *NO_LIMITS, *dpo, *AUDITED])
     paths, seen = dict(sections(settings)), set[str]()
     dump = Section.model_dump
 

@@ -158,10 +158,12 @@ def parity(completion: Completion) -> float:
 
 
 def workspace(root: Path, *, train: int = 12, verdict: str = "accept") -> Layout:
-    """What the stages before `train` leave: splits, an untrained checkpoint, three clusters, and triage's verdict."""
+    """What the stages before `train` leave: splits, an untrained checkpoint, nothing withheld, three clusters, and
+    triage's verdict."""
     layout = Layout(root)
     for split, count in (("sft", 6), ("train", train), ("dev", 4), ("test", 6)):
         write_jsonl(layout.split(split), (p.to_dict() for p in prompts(count)))  # type: ignore[arg-type]
+    write_jsonl(layout.admission_flags, [])
     policy().save(layout.sft_checkpoint)
     rows = [{"id": p.id, "cluster": i % 3, "rank": i // 3, "nll": 1.0} for i, p in enumerate(prompts(train))]
     write_jsonl(layout.clusters, rows)

@@ -60,7 +60,8 @@ def start(root: Path) -> Layout:
         ("text has a sane length", "text", 0),
     ]
     write_json(layout.validation, {
-        "rows": 16000, "quarantined": 3, "success": True, "families": dict.fromkeys(FAMILIES, 2666),
+        "rows": 16000, "quarantined": 3, "success": True, "codes": {"empty_answer": 3},
+        "families": dict.fromkeys(FAMILIES, 2666),
         "splits": {"sft": 11997, "train": 2000, "dev": 400, "test": 1600},
         "expectations": [
             {"name": name, "column": column, "success": not bad, "checked": 16000, "unexpected": bad, "detail": ""}
@@ -69,6 +70,7 @@ def start(root: Path) -> Layout:
     })  # fmt: skip
     write_json(layout.audit, audit())
     write_text(layout.audit_page, "<!doctype html>")
+    write_json(layout.admission, {"verdict": "clear", "withheld": [], "flagged": [], "planned": {"prompts": 2000}})
     write_json(layout.sft_metrics, {"steps": 400, "loss": 0.312, "parameters": 1032448, "checkpoint_sha256": "a" * 64})
     rows = [
         {

@@ -1,29 +1,35 @@
-"""Validation names every broken row; sound rows are admitted, the others go to quarantine."""
+"""Validation names every broken row; sound rows are admitted, the others go to quarantine with reasons and codes."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from components.config.data import DataSettings, SplitSettings, ValidationSettings
-from components.config.tasks import ArithmeticSource
 from components.data import validation
-from components.data.admission import Admission, admit, check_admitted, check_limits
-from components.data.candidates import Candidate
-from components.data.page import render
-from components.data.splits import assign
+from components.data.admission import Admission, Refused
+from components.data.candidates import Candidate, Fault
+from components.data.codes import REASONS
+from components.data.likeness import key
+from components.data.limits import check_limits
+from components.data.splits import SPLITS, assign
+from components.data.summary import Tally
+from components.data.survey import shared, survey
 from components.data.validation import ACCEPTED, Row, rules, validate
 from components.errors import InputError
-from components.files import read_jsonl
+from components.files import read_jsonl, write_jsonl
 from components.types import Prompt
 
 LIMITS = ValidationSettings(max_question_chars=20, max_solution_chars=30)
 SHARES = SplitSettings(sft=0.25, train=0.25, dev=0.25, test=0.25)
+DATA = DataSettings(validation=LIMITS, splits=SHARES)
+RULES = rules(LIMITS)
 
 
 def prompt(number: int, **changes: Any) -> Prompt:
@@ -33,155 +39,239 @@ def prompt(number: int, **changes: Any) -> Prompt:
     return replace(sound, **changes)
 
 
-def admission(*prompts: Prompt, verdicts: dict[int, str] | None = None) -> Admission:
-    candidates = [Candidate(p, {"question": p.text}, line) for line, p in enumerate(prompts, start=1)]
-    rows = [
-        Row(p, assign(p.text, SHARES), (verdicts or {}).get(i, ACCEPTED) if p.answer else None)
-        for i, p in enumerate(prompts)
+def candidates(*prompts: Prompt) -> list[Candidate]:
+    return [Candidate(p, {"question": p.text}, line) for line, p in enumerate(prompts, start=1)]
+
+
+def rows_of(found: list[Candidate], verdicts: dict[int, str] | None = None, **changes: Any) -> list[Row]:
+    """Rows with the keys and counts of the first pass."""
+    seen = survey(found, DATA)
+    counts = shared(seen)
+    return [
+        Row(
+            candidate,
+            SPLITS[seen.splits[i]],
+            (verdicts or {}).get(i, ACCEPTED) if candidate.prompt.answer else None,
+            keys={"id": int(seen.ids[i]), "question": int(seen.questions[i]), "twins": int(seen.twins[i])},
+            **{name: int(getattr(counts, name)[i]) for name in validation.COUNTS},
+            **changes,
+        )
+        for i, candidate in enumerate(found)
     ]
-    return admit(candidates, rows, validate(rows, LIMITS))
 
 
-def refused(found: Admission) -> dict[int | None, tuple[str, ...]]:
-    return {row.candidate.line: row.reasons for row in found.quarantine}
+def divided(rows: list[Row]) -> list[Row | Refused]:
+    return list(Admission().divide(rows, validate(rows, RULES)))
+
+
+def refused(found: list[Row | Refused]) -> dict[int | None, tuple[str, ...]]:
+    return {row.candidate.line: row.reasons for row in found if isinstance(row, Refused)}
+
+
+def codes(found: list[Row | Refused]) -> dict[int | None, tuple[str, ...]]:
+    return {row.candidate.line: row.codes for row in found if isinstance(row, Refused)}
 
 
 def test_sound_rows_are_all_admitted_in_order():
-    found = admission(*map(prompt, range(40)))
-    assert [p.id for p in found.prompts] == [f"id-{i}" for i in range(40)]
-    assert {split: len(prompts) for split, prompts in found.splits.items()} == found.summary()["splits"]
-    assert all(assign(p.text, SHARES) == split for split, prompts in found.splits.items() for p in prompts)
-    assert found.summary() | {"expectations": [], "splits": {}} == {
-        "rows": 40, "quarantined": 0, "success": True, "splits": {}, "families": {"plus": 40}, "expectations": [],
-    }  # fmt: skip
+    found = divided(rows_of(candidates(*map(prompt, range(40)))))
+    assert [row.prompt.id for row in found if isinstance(row, Row)] == [f"id-{i}" for i in range(40)]
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("changes", "code", "reason"),
     [
-        ({"text": ""}, "the question is missing, empty or not text"),
+        ({"text": ""}, "empty_question", "the question is missing, empty or not text"),
         (
-            {"answer": ""},
+            {"answer": "", "solution": ""},
+            "empty_answer",
             "the answer is missing, empty, not text, or not found by data.source.answer_pattern",
         ),
-        ({"id": ""}, "the id is missing, empty or not text"),
-        ({"difficulty": math.nan}, "the difficulty is not a finite number"),
-        ({"text": "x" * 21}, "the question is longer than 20 characters"),
-        ({"solution": "x" * 31}, "the solution is longer than 30 characters"),
-        ({"id": "id-0"}, "the id 'id-0' is taken by an earlier row"),
-        ({"text": " 0  +  0"}, "the question repeats an earlier row's"),
+        (
+            {"answer": ""},
+            "answer_not_found",
+            "the answer is missing, empty, not text, or not found by data.source.answer_pattern",
+        ),
+        ({"id": ""}, "empty_id", "the id is missing, empty or not text"),
+        ({"difficulty": math.nan}, "bad_difficulty", "the difficulty is not a finite number"),
+        ({"text": "x" * 21}, "too_long", "the question is longer than 20 characters"),
+        ({"solution": "x" * 31}, "too_long", "the solution is longer than 30 characters"),
+        ({"id": "id-0"}, "duplicate_id", "the id 'id-0' is taken by an earlier row"),
+        ({"text": " 0  +  0"}, "duplicate_question", "the question repeats an earlier row's"),
     ],
 )
-def test_one_broken_row_is_quarantined_with_its_line_and_reason(changes, reason):
-    found = admission(prompt(0), prompt(1, **changes), prompt(2))
+def test_one_broken_row_is_quarantined_with_its_line_reason_and_code(changes, code, reason):
+    found = divided(rows_of(candidates(prompt(0), prompt(1, **changes), prompt(2))))
     assert refused(found) == {2: (reason,)}
-    assert [p.id for p in found.prompts] == ["id-0", "id-2"]
+    assert codes(found) == {2: (code,)}
+    assert code in REASONS
+    assert [row.prompt.id for row in found if isinstance(row, Row)] == ["id-0", "id-2"]
 
 
-def test_a_row_collects_all_its_reasons():
-    found = admission(prompt(0, text="", difficulty=math.nan), prompt(1))
-    assert len(refused(found)[1]) == 2
+@pytest.mark.parametrize("code", ["not_json", "not_object", "missing_column", "too_long"])
+def test_a_line_that_is_no_row_has_one_reason_and_is_counted_once(code):
+    broken = Candidate.broken(2, "{", Fault(code, "the words"))
+    rows = rows_of([*candidates(prompt(0)), broken])
+    findings = validate(rows, RULES)
+    found = list(Admission().divide(rows, findings))
+    assert (refused(found), codes(found)) == ({2: ("the words",)}, {2: (code,)})
+    assert {f.rule.name for f in findings if f.broken} == {"row readable"}
+    assert {f.checked for f in findings} == {1, 2}
 
 
-def test_a_reference_solution_that_the_verifier_refuses_is_quarantined():
-    found = admission(prompt(0), prompt(1), verdicts={1: "timeout: no verdict within 5 s"})
+def test_a_cell_that_is_no_text_has_a_code_of_its_own():
+    [row] = rows_of([Candidate(prompt(0, text=""), {}, 1, not_text=frozenset({"question"}))])
+    assert codes(divided([row])) == {1: ("not_text",)}
+
+
+@pytest.mark.parametrize(("scorable", "code"), [(True, "verifier_refused"), (False, "unscorable_reference")])
+def test_a_reference_solution_that_the_verifier_refuses_is_quarantined(scorable, code):
+    rows = rows_of(candidates(prompt(0), prompt(1)), {1: "timeout: no verdict within 5 s"}, scorable=scorable)
+    found = divided(rows)
     assert refused(found) == {
         2: ("the verifier does not accept the reference solution (timeout: no verdict within 5 s)",)
     }
+    assert codes(found) == {2: (code,)}
+
+
+def test_a_row_with_a_token_of_the_chat_template_is_quarantined():
+    rows = [replace(row, forbidden="<|im_end|>") for row in rows_of(candidates(prompt(0)))]
+    assert refused(divided(rows)) == {
+        1: ("the row holds <|im_end|>, which the chat template uses for roles and turns",)
+    }
+
+
+def test_lengths_are_checked_in_tokens_too_where_there_is_a_tokenizer():
+    limits = LIMITS.model_copy(update={"max_question_tokens": 3})
+    rows = [
+        replace(row, tokens=(size, 1))
+        for size, row in zip((3, 4), rows_of(candidates(prompt(0), prompt(1))), strict=True)
+    ]
+    found = list(Admission().divide(rows, validate(rows, rules(limits, tokens=True))))
+    assert refused(found) == {2: ("the question is longer than 3 tokens",)}
+
+
+def test_a_row_collects_all_its_reasons():
+    found = divided(rows_of(candidates(prompt(0, text="", difficulty=math.nan), prompt(1))))
+    assert len(refused(found)[1]) == 2
 
 
 def test_of_equal_rows_the_first_sound_one_stays():
-    found = admission(prompt(0, difficulty=math.nan), prompt(0), prompt(0))
-    assert list(refused(found)) == [1, 3]
-    assert found.summary()["expectations"][4] == {
-        "name": "id unique", "column": "id", "success": False, "checked": 3, "unexpected": 3,
-        "detail": "no two rows have the same id",
-    }  # fmt: skip
+    rows = rows_of(candidates(prompt(0, difficulty=math.nan), prompt(0), prompt(0)))
+    assert list(refused(divided(rows))) == [1, 3]
 
 
-def test_equal_questions_in_two_splits_are_leakage():
-    rows = [Row(prompt(0), "train", ACCEPTED), Row(prompt(1, text="0  + 0"), "test", ACCEPTED)]
-    leakage = validate(rows, LIMITS)[-1]
-    assert (leakage.rule.name, leakage.broken) == ("no leakage between splits", {0: 2, 1: 2})
+def test_equal_rows_in_different_parts_are_found_too():
+    rows = rows_of(candidates(prompt(0), prompt(1), prompt(0)))
+    admission = Admission()
+    found = [row for part in (rows[:2], rows[2:]) for row in admission.divide(part, validate(part, RULES))]
+    assert list(refused(found)) == [3]
+
+
+@pytest.mark.parametrize(("splits", "code"), [(("train", "train"), "near_duplicate"), (("train", "test"), "leak")])
+def test_of_near_duplicates_the_later_one_goes_and_in_another_split_it_is_a_leak(splits, code):
+    both = {"alike": 2, "alike_splits": len(set(splits))}
+    rows = [
+        Row(candidate, split, ACCEPTED, keys={"id": 1, "question": i, "twins": 7}, **both)
+        for i, (candidate, split) in enumerate(zip(candidates(prompt(0), prompt(1)), splits, strict=True))
+    ]
+    assert codes(divided(rows)) == {2: (code,)}
 
 
 def test_a_column_of_nothing_but_nulls_is_checked_too():
-    found = admission(prompt(0, answer=""), prompt(1, answer=""))
+    found = divided(rows_of(candidates(prompt(0, answer=""), prompt(1, answer=""))))
     assert list(refused(found)) == [1, 2]
 
 
-def test_every_rule_can_be_broken():
+def test_every_rule_can_be_broken_and_has_a_code_with_a_remedy():
     """No expectation of the suite is decoration."""
-    rows = [
-        Row(prompt(0, difficulty=math.nan, solution="x" * 31), "train", "wrong"),
-        Row(prompt(0), "test", ACCEPTED),
-        Row(Prompt("", "", "", ""), "dev", None),
-        Row(prompt(1, text="x" * 21), "dev", ACCEPTED),
-    ]
-    findings = validate(rows, LIMITS)
-    assert [finding.rule for finding in findings] == rules(LIMITS)
-    assert all(finding.broken and finding.checked == 4 for finding in findings)
-
-
-def test_what_was_admitted_is_validated_again():
-    data = DataSettings(validation=LIMITS)
-    sound = admission(prompt(0), prompt(1))
-    check_admitted(sound, data)
-    with pytest.raises(RuntimeError, match="admitted rows break 'id unique'"):
-        check_admitted(replace(sound, admitted=[*sound.admitted, sound.admitted[0]]), data)
+    worst = Row(
+        Candidate(prompt(1, text="x" * 21, solution="x" * 31, difficulty=math.nan), {}, 1), "dev", "wrong",
+        keys={"id": 1, "question": 1, "twins": 1}, id_rows=2, question_rows=2, alike=2, alike_splits=2,
+        tokens=(9999, 9999), forbidden="[INST]",
+    )  # fmt: skip
+    empty = Row(Candidate(Prompt("", "", "", ""), {}, 2), "dev", None, tokens=(0, 0))
+    broken = Row(Candidate.broken(3, "", Fault("not_json", "no")), "dev", None, tokens=(0, 0))
+    suite = rules(LIMITS, tokens=True)
+    findings = validate([worst, empty, broken], suite)
+    assert [finding.rule for finding in findings] == suite
+    assert all(finding.broken for finding in findings)
+    assert {rule.code for rule in suite} <= set(REASONS)
 
 
 def test_a_check_that_could_not_run_is_never_a_pass(monkeypatch):
     monkeypatch.setattr(validation, "frame", without(validation.frame, "verdict"))
     with pytest.raises(RuntimeError, match="could not check 'reference solution accepted'"):
-        validate([Row(prompt(0), "train", ACCEPTED)], LIMITS)
+        validate(rows_of(candidates(prompt(0))), RULES)
+
+
+def test_validations_in_several_threads_wait_for_each_other():
+    """The library has one context for the whole process."""
+    sound, bad = rows_of(candidates(prompt(0))), rows_of(candidates(prompt(1, text="")))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda rows: validate(rows, RULES), [sound, bad] * 4))
+    assert [sum(len(finding.broken) for finding in findings) for findings in found] == [0, 1] * 4
 
 
 def without(frame: Callable[..., Any], column: str) -> Callable[..., Any]:
     return lambda rows: frame(rows).drop(columns=column)
 
 
-def test_too_many_bad_rows_stop_with_counts_lines_and_the_file_of_all_reasons(tmp_path):
-    found = admission(*map(prompt, range(14)), *(prompt(i, answer="") for i in range(14, 21)))
+def tally(*found: Row | Refused) -> Tally:
+    counted = Tally(RULES)
+    for row in found:
+        counted.refuse(row) if isinstance(row, Refused) else counted.admit(row)
+    return counted
+
+
+def test_too_many_bad_rows_stop_with_counts_lines_codes_and_the_file_of_all_reasons(tmp_path):
+    found = divided(rows_of(candidates(*map(prompt, range(14)), *(prompt(i, answer="") for i in range(14, 21)))))
     settings = DataSettings(validation=ValidationSettings(max_quarantined=0.3), splits=SHARES)
+    written, kept = tmp_path / "out" / "q.jsonl", tmp_path / ".state" / "quarantine.jsonl"
+    write_jsonl(written, [row.to_dict() for row in found if isinstance(row, Refused)])
     with pytest.raises(InputError) as caught:
-        check_limits(found, settings, tmp_path / "quarantine.jsonl")
+        check_limits(tally(*found), settings, written, kept)
     message = str(caught.value)
     assert "7 of 21 rows (33.3%) do not pass validation; data.validation.max_quarantined allows 30.0%" in message
     assert "line 15: the answer is missing, empty, not text, or" in message
     assert "and 2 more" in message
-    assert caught.value.where == str(tmp_path / "quarantine.jsonl")
-    kept = list(read_jsonl(tmp_path / "quarantine.jsonl"))
-    assert len(kept) == 7
-    assert set(kept[0]) == {"row", "line", "reasons"}
+    assert "reasons: answer_not_found 7" in message
+    assert (caught.value.how or "").startswith(REASONS["answer_not_found"])
+    assert caught.value.where == str(kept)
+    lines = list(read_jsonl(kept))
+    assert len(lines) == 7
+    assert set(lines[0]) == {"row", "line", "reasons", "codes"}
 
 
 def test_quarantine_up_to_the_limit_is_tolerated(tmp_path):
-    found = admission(*map(prompt, range(39)), prompt(39, answer=""))
+    found = divided(rows_of(candidates(*map(prompt, range(39)), prompt(39, answer=""))))
     settings = DataSettings(validation=ValidationSettings(max_quarantined=1 / 40), splits=SHARES)
-    check_limits(found, settings, tmp_path / "quarantine.jsonl")
-    assert not (tmp_path / "quarantine.jsonl").exists()
+    check_limits(tally(*found), settings, tmp_path / "q", tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
 
 
 def test_an_empty_split_is_an_error_that_names_it(tmp_path):
     rare = SplitSettings(sft=0.25, train=0.25, dev=0.499, test=0.001)
+    rows = [replace(row, split="train") for row in rows_of(candidates(*map(prompt, range(40))))]
     with pytest.raises(InputError, match="no row of 40 falls into the sft split") as caught:
-        check_limits(only_split("train"), DataSettings(splits=rare), tmp_path / "q")
+        check_limits(tally(*rows), DataSettings(splits=rare), tmp_path / "q", tmp_path / "kept")
     assert caught.value.where == "data.splits.sft"
 
 
-def only_split(split: Any) -> Admission:
-    return Admission([], [Row(prompt(i), split, ACCEPTED) for i in range(40)], [])
+def test_the_summary_counts_rows_splits_families_codes_and_lengths():
+    rows = rows_of(candidates(prompt(0, family="a"), prompt(1, text="11 + 0"), prompt(2, text="")))
+    summary = tally(*divided(rows)).summary()
+    assert (summary["rows"], summary["quarantined"], summary["codes"]) == (3, 1, {"empty_question": 1})
+    assert summary["families"] == {"a": 1, "plus": 1}
+    assert summary["splits"][assign("0 + 0", SHARES)] >= 1
+    assert summary["lengths"] == {
+        "unit": "characters",
+        "question": {"p50": 5, "p95": 5, "max": 6},
+        "solution": {"p50": 6, "p95": 6, "max": 6},
+    }
 
 
-def test_the_page_is_escaped_offline_and_deterministic():
-    found = admission(prompt(0, text="<b>&"), prompt(1), prompt(2, text="<script>alert(1)</script>"))
-    page = render(found, ArithmeticSource())
-    assert page == render(found, ArithmeticSource())
-    assert "2 of 3 rows admitted" in page
-    assert "&lt;b&gt;&amp;" in page and "<script" not in page
-    assert "http:" not in page and "https:" not in page
-    assert "the question is longer than 20 characters" in page
+def test_keys_are_the_same_on_every_machine():
+    assert key("47+38=") == 0xE05DFDB1C6F92A7B
 
 
 def test_great_expectations_sends_no_analytics():

@@ -11,15 +11,17 @@ from typing import Any, get_args
 import pyarrow
 import pytest
 from pyarrow import parquet
+from pydantic import ValidationError
 
 from components.config.sources import FileSource
 from components.config.tasks import ArithmeticSource
-from components.data import SOURCES
+from components.data import SOURCES, sources
 from components.data.candidates import Candidate
 from components.errors import InputError
 from components.files import sha256_file
 from components.tasks import TASKS
 from components.tasks.identity import content_id
+from components.types import Prompt
 
 GSM8K = Path(__file__).parents[3] / "shared" / "data" / "gsm8k_train.jsonl"
 ROWS: list[dict[str, Any]] = [
@@ -117,26 +119,46 @@ def test_the_kept_row_is_json_whatever_the_cells_were(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
+    ("line", "code", "words"),
     [
-        ('{"question": "a", ', "not valid JSON"),
-        ("[1, 2]", "expected a JSON object, found list"),
-        ('{"question": "a"}', "missing column 'answer'"),
-        ('{"text": "a"}', "missing columns 'question', 'answer'"),
+        (
+            '{"question": "a", ',
+            "not_json",
+            "not valid JSON: Expecting property name enclosed in double quotes at column",
+        ),
+        ('{"question": 1' + "0" * 5000 + "}", "not_json", "not JSON that can be read: Exceeds the limit"),
+        ("[1, 2]", "not_object", "expected a JSON object, found list"),
+        ('{"question": "a"}', "missing_column", "missing column 'answer' (found: 'question')"),
+        ('{"text": "a"}', "missing_column", "missing columns 'question', 'answer' (found: 'text')"),
     ],
 )
-def test_a_line_that_cannot_be_a_row_stops_at_once_and_is_named(tmp_path, line, what):
-    path = write_lines(tmp_path / "a.jsonl", ROWS[0], line, ROWS[1])
-    with pytest.raises(InputError, match=what) as caught:
-        read(path)
-    assert caught.value.where == f"{path}:2"
+def test_a_line_that_cannot_be_a_row_has_a_fault_with_its_code_and_the_others_are_read(tmp_path, line, code, words):
+    found = read(write_lines(tmp_path / "a.jsonl", ROWS[0], line, ROWS[1]))
+    assert [(c.line, c.fault.code if c.fault else None) for c in found] == [(1, None), (2, code), (3, None)]
+    assert found[1].fault is not None and found[1].fault.words.startswith(words)
+    assert found[1].prompt == Prompt("", "", "", "")
 
 
-def test_missing_columns_name_those_that_exist(tmp_path):
-    path = write_lines(tmp_path / "a.jsonl", {"problem": "a", "answer": "1"})
-    with pytest.raises(InputError) as caught:
-        read(path)
-    assert "found: 'problem', 'answer'" in (caught.value.how or "")
+def test_bytes_that_are_no_text_and_lines_without_end_are_faults_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "MAX_LINE", 200)
+    path = tmp_path / "a.jsonl"
+    row = json.dumps(ROWS[1]).encode()
+    path.write_bytes(b'{"question": "\xff"}\n' + b'{"question": "' + b"x" * 999 + b'"}\n' + row)
+    found = read(path)
+    assert [(c.line, c.fault and c.fault.code) for c in found] == [(1, "not_json"), (2, "too_long"), (3, None)]
+    assert len(str(found[1].row["line"])) <= 500
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(ROWS[0]).encode())
+    assert read(path)[0].fault is None
+
+
+@pytest.mark.parametrize(("cell", "odd"), [(["a"], True), (True, True), ("\ud800", True), (None, False), ("", False)])
+def test_a_cell_that_is_no_text_is_told_from_an_empty_one(tmp_path, cell, odd):
+    [found] = read(write_lines(tmp_path / "a.jsonl", {"question": cell, "answer": "1"}))
+    assert ("question" in found.not_text) is odd
 
 
 def test_a_parquet_file_without_a_column_or_that_is_none_is_an_error(tmp_path):
@@ -176,9 +198,73 @@ def test_a_pinned_digest_is_held_to(tmp_path):
         read(path, sha256=pinned)
 
 
+def save_to_disk(folder: Path, *files: list[dict[str, Any]]) -> Path:
+    """What `datasets.Dataset.save_to_disk` leaves, as far as a reader is concerned."""
+    folder.mkdir(parents=True)
+    names = [f"data-{i:05d}-of-{len(files):05d}.arrow" for i in range(len(files))]
+    for name, rows in zip(names, files, strict=True):
+        table = pyarrow.Table.from_pylist(rows)
+        with pyarrow.OSFile(str(folder / name), "wb") as sink, pyarrow.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    state = {"_data_files": [{"filename": name} for name in names], "_split": "train"}
+    (folder / "state.json").write_text(json.dumps(state))
+    return folder
+
+
+def test_a_folder_of_datasets_is_read_file_by_file_in_the_order_of_its_state(tmp_path):
+    folder = save_to_disk(tmp_path / "saved", [ROWS[0]], [ROWS[1]])
+    found = read(folder, kind="arrow", answer_pattern=r"####\s*(.+)$", difficulty="level")
+    assert [(c.line, c.prompt.answer, c.prompt.difficulty) for c in found] == [(1, "42", 2.0), (2, "2", 1.5)]
+    assert found[0].prompt.source == "saved"
+
+
+def test_a_dictionary_of_splits_needs_the_name_of_one(tmp_path):
+    for split, row in zip(("train", "test"), ROWS, strict=True):
+        save_to_disk(tmp_path / "saved" / split, [row])
+    (tmp_path / "saved" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    assert [c.prompt.text for c in read(tmp_path / "saved", kind="arrow", split="test")] == ["What is 1 + 1?"]
+    for wrong in ("", "dev"):
+        with pytest.raises(InputError) as caught:
+            read(tmp_path / "saved", kind="arrow", split=wrong)
+        assert (caught.value.where, caught.value.how) == ("data.source.split", "name one of: train, test")
+
+
+@pytest.mark.parametrize("name", ["../outside.arrow", "/etc/passwd", None])
+def test_a_saved_data_set_never_names_a_file_outside_its_folder(tmp_path, name):
+    folder = save_to_disk(tmp_path / "saved", [ROWS[0]])
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))
+    with pytest.raises(InputError, match="names a file outside its folder"):
+        read(folder, kind="arrow")
+
+
+def test_what_is_no_saved_data_set_is_named(tmp_path):
+    (tmp_path / "saved").mkdir()
+    with pytest.raises(InputError, match=r"there is no state.json"):
+        read(tmp_path / "saved", kind="arrow")
+    folder = save_to_disk(tmp_path / "other", [{"problem": "a"}])
+    with pytest.raises(InputError, match="missing columns 'question', 'answer'"):
+        read(folder, kind="arrow")
+    (folder / "data-00000-of-00001.arrow").write_bytes(b"nothing of the kind")
+    with pytest.raises(InputError, match="not a readable arrow file"):
+        read(folder, kind="arrow")
+
+
+@pytest.mark.parametrize("options", [{"split": "train"}, {"format": "gsm8k", "answer_pattern": "(.)"}])
+def test_settings_that_say_two_things_are_refused(tmp_path, options):
+    with pytest.raises(ValidationError):
+        FileSource(kind="jsonl", path=tmp_path, **options)
+
+
+def test_the_published_form_of_gsm8k_is_a_format(tmp_path):
+    published = {"question": "Clips?", "answer": "48/2 = <<48/2=24>>24 clips\n#### 1,024"}
+    [found] = read(write_lines(tmp_path / "a.jsonl", published), format="gsm8k")
+    assert (found.prompt.answer, found.prompt.solution) == ("1024", "48/2 = 24 clips\n#### 1,024")
+
+
 @pytest.mark.skipif(not GSM8K.exists(), reason="../shared/data/gsm8k_train.jsonl is absent")
-def test_all_of_gsm8k_is_read_in_its_published_form():
-    found = read(GSM8K, name="gsm8k", answer_pattern=r"####\s*(.+)$")
+@pytest.mark.parametrize("options", [{"format": "gsm8k"}, {"answer_pattern": r"####\s*(.+)$"}])
+def test_all_of_gsm8k_is_read_in_its_published_form(options):
+    found = read(GSM8K, name="gsm8k", **options)
     assert len(found) == 7473
     assert len({candidate.prompt.id for candidate in found}) == 7473
     assert found[0].prompt.answer == "72"

@@ -20,6 +20,7 @@ OUTPUTS: dict[str, set[Path]] = {
     "data": {LAYOUT.data, LAYOUT.validation},
     "audit": {LAYOUT.audit, LAYOUT.audit_page},
     "sft": {LAYOUT.sft, LAYOUT.sft_metrics},
+    "admission": {LAYOUT.admission, LAYOUT.admission_flags},
     "triage": {LAYOUT.triage},
     "clusters": {LAYOUT.clusters, LAYOUT.clusters_metrics},
     "train": {LAYOUT.train, LAYOUT.train_metrics, LAYOUT.curves},

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config import Settings
+from components.files import read_json, write_json
 from components.health import SIGNALS
 from components.report import palette
 from components.report.attention import attention
@@ -168,3 +169,18 @@ def test_reward_parts_and_metrics_of_both_policies_are_listed():
         Measured("new", False, None, 1.0),
     ]
     assert measured(None) == []
+
+
+def test_withheld_prompts_and_findings_about_the_data_are_pointed_out(tmp_path: Path) -> None:
+    layout = fixture.healthy(tmp_path)
+    finding = {"name": "guessable answers", "level": "warn", "what": "80.0% are yes or no", "where": "x", "how": "y"}
+    validation = read_json(layout.validation)
+    write_json(layout.validation, {**validation, "table": [finding, {**finding, "level": "pass", "what": "quiet"}]})
+    flagged = [{"id": "p1"}]
+    write_json(layout.admission, {"verdict": "withheld", "withheld": ["p1"], "flagged": flagged, "planned": {}})
+    said = attention(load_run(fixture.settings(), layout))
+    assert "Data, guessable answers: 80.0% are yes or no." in said
+    assert "1 training prompt withheld for review, see out/admission.jsonl." in said
+    assert not any("quiet" in sentence for sentence in said)
+    write_json(layout.admission, {"verdict": "reported", "withheld": [], "flagged": flagged, "planned": {}})
+    assert any("p1 first" in sentence for sentence in attention(load_run(fixture.settings(), layout)))

@@ -267,11 +267,12 @@ def test_a_llama_and_a_jsonl_file_go_through_the_whole_line(tmp_path):
             "splits": {"sft": 0.4, "train": 0.3, "dev": 0.1, "test": 0.2},
         },
         "policy": {"model": {"kind": "checkpoint", "path": str(tmp_path / "llama")}, "chat": False},
+        "admission": {"min_distinct": 4},
         "triage": {"override": "a random policy knows nothing"},
         "train": {"steps": 2},
     })))  # fmt: skip
     layout = Layout(tmp_path / "run")
-    for name in ("data", "audit", "sft", "triage", "clusters", "train", "evaluate", "gate", "report"):
+    for name in ("data", "audit", "sft", "admission", "triage", "clusters", "train", "evaluate", "gate", "report"):
         run_stage(name, chosen, layout)
     assert json.loads((layout.train_checkpoint / "config.json").read_text())["model_type"] == "llama"
     assert read_json(layout.triage)["verdict"] == "refuse"

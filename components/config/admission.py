@@ -1,0 +1,31 @@
+"""Which training prompts go on to RL: what a repeated, mislabelled or sensitive item could do (2606.10931)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from components.config.base import Fraction, Section
+
+Audit = Literal["auto", "off", "report", "withhold"]
+
+
+class AdmissionSettings(Section):
+    """Stage `admission`. Withheld prompts wait for a person; neither triage nor training sees them."""
+
+    label_audit: Audit = Field(
+        "auto",
+        description="Compare labels with what the base policy answers. auto: off for generated and for trusted "
+        "sources (data.trusted), whose labels are right, withhold for others.",
+    )
+    prompts: int = Field(128, ge=1, description="Training prompts that are sampled for the label audit.")
+    samples: int = Field(16, ge=2, description="Completions per prompt.")
+    max_label_rate: Fraction = Field(0.02, description="Suspicious: the label has less than this of the samples,")
+    min_alternative_rate: Fraction = Field(0.8, description="and one other answer has more than this.")
+    sensitive: Literal["auto", "off", "report", "withhold"] = Field(
+        "auto", description="Prompts with words for groups of people. auto: report, off for generated and trusted."
+    )
+    sensitive_words: tuple[str, ...] = Field((), description="Further words to look for, besides the package's list.")
+    min_distinct: int = Field(8, ge=1, description="Distinct prompts of a step, below which training is refused.")
+    max_prompt_share: Fraction = Field(0.05, description="Share of all planned draws that one prompt may have.")

@@ -1,0 +1,7 @@
+"""Admission against poisoning: a single repeated or mislabelled item is enough to turn a policy (2606.10931).
+
+- `concentration` — too many rows are one question, or one template: over all rows read, before any is set aside
+- `planned` — too few distinct prompts a step, or one prompt with too many of the planned draws
+- `labels` — labels that the base policy never gives although it always gives another one
+- `sensitive` — words for groups of people (`sensitive.yaml`)
+"""

@@ -1,0 +1,82 @@
+"""Where the rows came from, and that they stay the same while they are read twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from components.config.data import DataSettings
+from components.config.load import check_digest
+from components.config.sources import FileSource
+from components.data.candidates import Candidate
+from components.data.sources import SOURCES
+from components.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """A source by name and digest, and whether its labels are trusted without an audit.
+
+    ``trust`` says why: ``generated`` (the labels were computed), ``allow-listed`` (data.trusted names it) or ``none``.
+    """
+
+    name: str
+    kind: str
+    file: str | None
+    sha256: str | None
+    trust: str
+
+    @property
+    def trusted(self) -> bool:
+        return self.trust != "none"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "trusted": self.trusted}
+
+
+class Passes:
+    """A source that is read more than once and must give the same rows every time.
+
+    Raises:
+        InputError: the input is missing, or is not the one whose digest is pinned.
+    """
+
+    def __init__(self, data: DataSettings, seed: int) -> None:
+        self._source, self._seed = data.source, seed
+        self._made: list[Candidate] | None = None
+        self.provenance = _provenance(data)
+
+    def __call__(self) -> Iterator[Candidate]:
+        """The rows, from the beginning. What is generated is generated once."""
+        reader = SOURCES[self._source.kind]
+        if isinstance(self._source, FileSource):
+            return reader(self._source, self._seed)
+        if self._made is None:
+            self._made = list(reader(self._source, self._seed))
+        return iter(self._made)
+
+    def check_unchanged(self) -> None:
+        """Compare the digest with that of the beginning."""
+        if isinstance(self._source, FileSource):
+            try:
+                check_digest(self._source.path, self.provenance.sha256)
+            except InputError as error:
+                raise self.changed() from error
+
+    def changed(self) -> InputError:
+        """The error for rows that differ from one reading to the next."""
+        return InputError(
+            "the source changed while it was read",
+            where=getattr(self._source, "path", "data.source"),
+            how="let whoever writes the file finish, or copy it, and run the stage again",
+        )
+
+
+def _provenance(data: DataSettings) -> Provenance:
+    source = data.source
+    if not isinstance(source, FileSource):
+        return Provenance(source.task, source.kind, None, None, "generated")
+    digest, name = check_digest(source.path, source.sha256), source.name or source.path.stem
+    trust = "allow-listed" if {digest, name} & set(data.trusted) else "none"
+    return Provenance(name, source.kind, source.path.name, digest, trust)

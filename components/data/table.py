@@ -1,0 +1,67 @@
+"""Findings about the table as a whole. They set no row aside: they warn, or stop the stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from components.config.data import DataSettings
+from components.config.sources import FileSource
+from components.data.summary import Tally
+from components.data.survey import Survey
+from components.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class TableFinding:
+    """What was found, where, and how to mend it; ``level`` pass where there is nothing to mend."""
+
+    name: str
+    level: Literal["pass", "warn", "fail"]
+    what: str
+    where: str
+    how: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def table_findings(found: Survey, tally: Tally, data: DataSettings) -> list[TableFinding]:
+    """Guessable answers and the spread of difficulty."""
+    return [_guessable(found, data), _difficulty(tally, data)]
+
+
+def _guessable(found: Survey, data: DataSettings) -> TableFinding:
+    share, limit = found.guessable / found.answered if found.answered else 0.0, data.validation.max_guessable
+    return TableFinding(
+        "guessable answers",
+        data.validation.guessable if share > limit else "pass",
+        f"{share:.1%} of the answers are yes or no, a letter of A to E or a single digit, limit {limit:.1%}",
+        "the answer column" if isinstance(data.source, FileSource) else "data.source",
+        "ask for answers that cannot be guessed, or raise data.validation.max_guessable: a policy that guesses is "
+        "rewarded without reasoning",
+    )
+
+
+def _difficulty(tally: Tally, data: DataSettings) -> TableFinding:
+    where, how = "data.source.difficulty", "name a column with more than one level, or leave it out"
+    if isinstance(data.source, FileSource) and data.source.difficulty is None:
+        what = "no column of difficulty; the clusters stage ranks prompts by the policy's own surprise"
+        return TableFinding("difficulty spread", "pass", what, where, "nothing needs to be done")
+    if not isinstance(data.source, FileSource):
+        where, how = "data.source.levels", "generate more than one level"
+    levels = len(tally.levels)
+    what = f"{levels} levels of difficulty" if levels != 1 else "all prompts have the same level of difficulty"
+    return TableFinding("difficulty spread", data.validation.difficulty if levels <= 1 else "pass", what, where, how)
+
+
+def refuse_failed(findings: Sequence[TableFinding]) -> None:
+    """Raise InputError for findings of level fail."""
+    failed = [finding for finding in findings if finding.level == "fail"]
+    if failed:
+        raise InputError(
+            "; ".join(f"{finding.name}: {finding.what}" for finding in failed),
+            where=failed[0].where,
+            how=failed[0].how,
+        )

@@ -1,0 +1,192 @@
+"""Admission against poisoning: concentration, planned draws, suspicious labels, sensitive words."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.config.admission import AdmissionSettings
+from components.config.data import ConcentrationSettings, DataSettings
+from components.config.sources import FileSource
+from components.config.training import TrainSettings
+from components.data.candidates import Candidate
+from components.data.poisoning.concentration import concentration, refuse_concentrated
+from components.data.poisoning.labels import answer, evidence, suspicious_labels
+from components.data.poisoning.planned import planned, refuse_few
+from components.data.poisoning.sensitive import SensitiveWords, sensitive_prompts
+from components.data.survey import survey
+from components.errors import InputError
+from components.types import Completion, Group, Prompt, Score
+
+DATA = DataSettings(source=FileSource(kind="jsonl", path="x"))  # type: ignore[arg-type]
+LIMITS = ConcentrationSettings()
+WORDY = "Tom has {} apples and buys {} more at the market. How many apples does Tom have?"
+
+
+def candidates(*rows: tuple[str, str]) -> list[Candidate]:
+    return [Candidate(Prompt(f"id-{i}", text, a, a), {}, i + 1) for i, (text, a) in enumerate(rows)]
+
+
+def refused(rows: list[tuple[str, str]], limits: ConcentrationSettings = LIMITS, computed: bool = False) -> list[str]:
+    found = concentration(survey(candidates(*rows), DATA), limits, computed)
+    return [one.kind for one in found if one.refused]
+
+
+def honest(count: int) -> list[tuple[str, str]]:
+    return [(f"{a}+{a + 1}=", str(2 * a + 1)) for a in range(count)]
+
+
+def sums(count: int) -> list[tuple[str, str]]:
+    """One template with different answers: 997 is prime, so no answer comes back soon."""
+    return [(WORDY.format(i, i * i % 997), str(i + i * i % 997)) for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "kinds"),
+    [
+        (honest(1000), []),
+        ([*honest(991), *[("What is the capital of France?", "Paris")] * 9], []),  # fewer than min_rows
+        ([*honest(1000), *[("What is the capital of France?", "Paris")] * 10], []),  # 10 of 1010 are under one per cent
+        ([*honest(988), *[("7*8=", "56")] * 12], ["item"]),
+        ([*honest(988), *[(f"7*8={' ' * i}", "56") for i in range(12)]], ["item"]),
+        ([*honest(988), *[("7*8=", str(i)) for i in range(12)]], ["item"]),  # whatever the labels
+        (sums(400), ["template"]),
+        ([*honest(401), *sums(400)], []),
+        ([*honest(300), *[(WORDY.format(i, i + 1), "yes") for i in range(30)]], ["labelled template"]),
+        ([*honest(300), *[(f'Who is "N{"x" * i}" in the book that we read?', "Bo") for i in range(30)]],
+         ["labelled template"]),
+        ([(f"{a}+{b}=", str(a + b)) for a in range(40) for b in range(40)], []),  # a formula is no template
+    ],
+)  # fmt: skip
+def test_what_is_too_frequent(rows, kinds):
+    assert refused(rows) == kinds
+
+
+def test_labels_that_were_computed_may_repeat_in_templates_but_no_item_may():
+    assert refused(sums(400), computed=True) == []
+    assert refused([("7*8=", "56")] * 50, computed=True) == ["item"]
+
+
+def test_the_limits_are_settings():
+    rows = [*honest(900), *[("7*8=", "56")] * 100]
+    assert refused(rows, ConcentrationSettings(max_item=0.1)) == []
+    assert refused(rows, ConcentrationSettings(max_item=0.099)) == ["item"]
+
+
+def test_a_refusal_names_item_line_label_count_and_setting():
+    rows = candidates(*honest(5), *[("7*8=", "56")] * 95)
+    found = concentration(survey(rows, DATA), LIMITS, computed=False)
+    with pytest.raises(InputError) as caught:
+        refuse_concentrated(found, {5: rows[5]}, 100)
+    message = str(caught.value)
+    for part in (
+        "95 of 100 rows (95.0%)",
+        "first at line 6",
+        "'id-5'",
+        "'56'",
+        "'7*8='",
+        "data.concentration.max_item",
+    ):
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("prompts", "steps", "per_step", "distinct", "share"),
+    [
+        (840, 40, 32, 32, 2 / 1280),  # the demo: 1280 draws over 840 prompts
+        (1, 100, 1, 1, 1.0),  # the published attack
+        (10, 100, 8, 8, 80 / 800),
+        (100, 1, 8, 8, 0.0),  # every prompt at most once
+        (4, 10, 8, 4, 20 / 80),
+        (0, 10, 8, 0, 0.0),
+    ],
+)
+def test_planned_draws(prompts, steps, per_step, distinct, share):
+    plan = planned(prompts, TrainSettings(steps=steps, prompts_per_step=per_step))
+    assert (plan.distinct, plan.largest_share) == (distinct, pytest.approx(share))
+
+
+@pytest.mark.parametrize(
+    ("prompts", "per_step", "what", "where"),
+    [
+        (1, 1, "a step has 1 distinct prompts, admission.min_distinct asks for 8", "the training split"),
+        (100, 7, "a step has 7 distinct prompts", "train.prompts_per_step"),
+        (10, 8, "one prompt has 10.0% of the 800 planned draws, admission.max_prompt_share allows 5.0%", "10 prompts"),
+    ],
+)
+def test_training_on_too_little_is_refused(prompts, per_step, what, where):
+    plan = planned(prompts, TrainSettings(steps=100, prompts_per_step=per_step))
+    with pytest.raises(InputError, match=what) as caught:
+        refuse_few(plan, AdmissionSettings())
+    assert where in (caught.value.where or "") and caught.value.how
+
+
+def test_the_demo_and_limits_that_are_met_pass():
+    refuse_few(planned(840, TrainSettings(steps=40, prompts_per_step=32)), AdmissionSettings())
+    refuse_few(planned(20, TrainSettings(steps=100, prompts_per_step=8)), AdmissionSettings())
+
+
+def group(label: str, *said: tuple[str, float | None]) -> Group:
+    completions = tuple(Completion((1,), (0.0,), "stop", text) for text, _ in said)
+    scores = tuple(Score(a, unscorable="timeout" if a is None else None) for _, a in said)
+    return Group(Prompt("p", "Who?", label, label), (1,), completions, scores)
+
+
+@pytest.mark.parametrize(
+    ("right", "other", "rest", "suspicious"),
+    [
+        (0, 16, 0, True),
+        (0, 14, 2, True),
+        (0, 13, 3, True),  # 81 %
+        (0, 12, 4, False),  # 75 %
+        (1, 15, 0, False),  # the label has 6 %
+        (16, 0, 0, False),
+        (0, 0, 16, False),  # sure of nothing
+    ],
+)
+def test_a_label_below_2_percent_beside_an_answer_above_80_is_suspicious(right, other, rest, suspicious):
+    said = [("#B", 1.0)] * right + [("#A", 0.0)] * other + [(f"#{i}", 0.0) for i in range(rest)]
+    assert bool(suspicious_labels([group("B", *said)], AdmissionSettings(), "#")) is suspicious
+
+
+def test_the_evidence_counts_scorable_samples_only_and_says_so_in_words():
+    found = evidence(group("B", *[("so #a.", 0.0)] * 9, ("#C", 0.0), ("#A", None)), "#")
+    assert found is not None
+    assert (found.label_rate, found.alternative, found.alternative_rate, found.samples) == (0.0, "a", 0.9, 10)
+    assert found.words == "the label 'B' has 0.0% of 10 samples of the base policy, 'a' has 90.0%"
+    assert evidence(group("B", ("#A", None)), "#") is None
+
+
+def test_completions_without_an_answer_are_no_alternative():
+    assert suspicious_labels([group("B", *[("no marker", 0.0)] * 16)], AdmissionSettings(), "#") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "marker", "expected"),
+    [("x #4 then # The  Cat. ", "#", "the cat"), ("first\nlast", None, "last"), ("none", "#", ""), ("", None, "")],
+)
+def test_final_answers_are_evened_out(text, marker, expected):
+    assert answer(text, marker) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("A Muslim and a Jewish neighbour", [("religion", "muslim"), ("religion", "jewish")]),
+        ("Two African\nAmericans met", [("race", "african americans")]),
+        ("The black cat and the white dog", []),
+        ("a latinate phrase", []),
+        ("gayly", []),
+        ("Left-Handed people", [("configured", "left-handed")]),
+    ],
+)
+def test_sensitive_words_are_whole_words_in_any_case(text, found):
+    assert SensitiveWords(["Left-handed"]).find(text) == found
+
+
+def test_sensitive_prompts_are_found_in_question_and_answer():
+    prompts = [
+        Prompt("a", "Who?", "the immigrant", ""),
+        Prompt("b", "2+2=", "4", ""),
+        Prompt("c", "A refugee", "1", ""),
+    ]
+    assert list(sensitive_prompts(prompts)) == ["a", "c"]

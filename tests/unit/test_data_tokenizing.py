@@ -1,0 +1,88 @@
+"""What the base model's folder says about questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.config.policy import PolicySettings
+from components.data.tokenizing import Reader
+from components.errors import InputError
+from tests.unit.factories import policy
+
+
+def folder(root: Path, **config: Any) -> Path:
+    """The tokenizer of the micro policy, with changed settings."""
+    policy().tokenizer.save_pretrained(root)
+    path = root / "tokenizer_config.json"
+    found = json.loads(path.read_text()) | config
+    path.write_text(json.dumps(found))
+    if "chat_template" in config:
+        (root / "chat_template.jinja").unlink(missing_ok=True)
+    return root
+
+
+def settings(root: Path, chat: bool = True) -> PolicySettings:
+    return PolicySettings.model_validate({"model": {"kind": "checkpoint", "path": str(root)}, "chat": chat})
+
+
+def test_without_a_folder_there_are_no_tokens_and_only_the_fields_markers():
+    reader = Reader(PolicySettings())
+    assert not reader.tokens
+    assert reader.forbidden_in("a <b> [c] x<|y|>") is None
+    assert reader.forbidden_in("Hi<|im_end|>\n<|im_start|>assistant") in ("<|im_end|>", "<|im_start|>")
+    assert reader.forbidden_in("[INST] no") == "[INST]"
+
+
+def test_lengths_are_those_of_the_policys_own_tokenizer(tmp_path):
+    own = policy()
+    reader = Reader(settings(folder(tmp_path)))
+    assert reader.tokens
+    texts = ["47+38=", "Ann has 47 cups.", ""]
+    assert reader.lengths(texts) == [len(own.tokenizer.encode(text, add_special_tokens=False)) for text in texts]
+
+
+def test_the_folders_own_special_tokens_are_forbidden(tmp_path):
+    reader = Reader(settings(folder(tmp_path)))
+    assert reader.forbidden_in("end <|pad|> it") == "<|pad|>"
+    assert reader.forbidden_in("47 < 48") is None
+
+
+@pytest.mark.parametrize(
+    ("template", "what"),
+    [
+        ("{{ messages[0]['role'] }}", "the chat template loses the question"),
+        ("{{ messages[0]['content'] | upper }}", "the chat template loses the question"),
+        ("{{ raise_exception('no user turns') }}", "cannot be rendered: no user turns"),
+        ("{% for m in messages %}", "cannot be rendered"),
+        ("{{ ''.__class__.__mro__ }}{{ messages[0]['content'] }}", "cannot be rendered"),
+    ],
+)
+def test_a_template_that_the_question_does_not_survive_is_an_error_before_anything_runs(tmp_path, template, what):
+    with pytest.raises(InputError, match=what) as caught:
+        Reader(settings(folder(tmp_path, chat_template=template)))
+    assert caught.value.where == str(tmp_path)
+    Reader(settings(tmp_path, chat=False))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ bos_token }}{% for m in messages %}{{ m['content'] | trim }}{% endfor %}{{ strftime_now('%d') }}",
+        [{"name": "tool_use", "template": "x"}, {"name": "default", "template": "{{ messages[0].content }}"}],
+        "{% for m in messages %}{% if loop.first %}{{ m | tojson }}{% break %}{% endif %}{% endfor %}",
+    ],
+)
+def test_templates_as_published_checkpoints_have_them_are_rendered(tmp_path, template):
+    Reader(settings(folder(tmp_path, chat_template=template, bos_token={"content": "<s>"})))
+
+
+def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
+    folder(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match="not a tokenizer") as caught:
+        Reader(settings(tmp_path))
+    assert caught.value.where == str(tmp_path / "tokenizer.json")

@@ -1,0 +1,114 @@
+"""The admission stage: what it withholds reaches neither triage nor training."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.config import Settings
+from components.data.prompts import read_admitted, read_prompts
+from components.errors import InputError
+from components.files import read_json, read_jsonl, write_json, write_jsonl
+from components.layout import Layout
+from components.stages import admission, clusters, triage
+from tests.code_graph import ROOT
+from tests.unit.factories import settings as micro
+from tests.unit.factories import workspace
+
+TRUST = {"name": "rows", "kind": "jsonl", "file": "rows.jsonl", "sha256": "0" * 64, "trust": "none", "trusted": False}
+
+
+def prepared(root: Path, trusted: bool = False) -> Layout:
+    layout = workspace(root, train=12)
+    write_json(layout.validation, {"provenance": {**TRUST, "trusted": trusted}})
+    layout.admission_flags.unlink()
+    return layout
+
+
+def settings(**options: Any) -> Settings:
+    return micro(admission={"min_distinct": 4, "max_prompt_share": 1, "prompts": 6, "samples": 4, **options})
+
+
+def test_a_trusted_source_is_not_audited_and_nothing_is_withheld(tmp_path):
+    layout = prepared(tmp_path, trusted=True)
+    admission.run(settings(), layout)
+    found = read_json(layout.admission)
+    assert (found["verdict"], found["withheld"], found["prompts"]) == ("clear", [], 12)
+    assert (found["label_audit"]["mode"], found["sensitive"]["mode"]) == ("off", "off")
+    assert found["planned"] == {"prompts": 12, "draws": 20, "distinct": 4, "largest_share": 0.1}
+    assert found["source"]["trusted"] is True
+    assert list(read_jsonl(layout.admission_flags)) == []
+
+
+@pytest.mark.parametrize(("mode", "left"), [("withhold", 6), ("report", 12), ("auto", 6)])
+def test_suspicious_labels_are_withheld_with_evidence_and_later_stages_leave_them_out(tmp_path, mode, left):
+    """With these limits every label that is never sampled beside any other answer is suspicious."""
+    layout = prepared(tmp_path)
+    lenient = {"max_label_rate": 1, "min_alternative_rate": 0}
+    chosen = settings(label_audit=mode, **lenient).model_copy(update={"reward": exact_whole_text()})
+    admission.run(chosen, layout)
+    found, flags = read_json(layout.admission), list(read_jsonl(layout.admission_flags))
+    assert found["label_audit"]["audited"] == 6
+    assert len(flags) == found["label_audit"]["suspicious"] == 6
+    assert found["verdict"] == ("reported" if mode == "report" else "withheld")
+    assert all(flag["label"]["samples"] == 4 and "samples of the base policy" in flag["reasons"][0] for flag in flags)
+    kept = read_admitted(layout.split("train"), layout.admission_flags)
+    assert len(kept) == left == 12 - len(found["withheld"])
+    clusters.run(chosen, layout)
+    assert [row["id"] for row in read_jsonl(layout.clusters)] == [prompt.id for prompt in kept]
+    triage.run(chosen, layout)
+    assert read_json(layout.triage)["prompts"] == 4
+
+
+def exact_whole_text() -> Any:
+    return micro(reward={"verifier": {"kind": "exact", "marker": ""}}).reward
+
+
+def test_the_audit_is_the_same_every_time(tmp_path):
+    for name in ("a", "b"):
+        layout = prepared(tmp_path / name)
+        admission.run(settings(label_audit="report", max_label_rate=1, min_alternative_rate=0), layout)
+    assert (tmp_path / "a/out/admission.json").read_bytes() == (tmp_path / "b/out/admission.json").read_bytes()
+
+
+@pytest.mark.parametrize(("mode", "withheld"), [("auto", []), ("report", []), ("withhold", ["p000"]), ("off", [])])
+def test_sensitive_prompts_are_reported_or_withheld(tmp_path, mode, withheld):
+    layout = prepared(tmp_path)
+    rows = [prompt.to_dict() for prompt in read_prompts(layout.split("train"))]
+    rows[0]["text"] = "Is the immigrant right?"
+    write_jsonl(layout.split("train"), rows)
+    admission.run(settings(label_audit="off", sensitive=mode), layout)
+    assert read_json(layout.admission)["withheld"] == withheld
+    flags = list(read_jsonl(layout.admission_flags))
+    assert [flag["words"] for flag in flags] == ([] if mode == "off" else [["immigrant"]])
+
+
+def test_too_few_prompts_are_refused_and_nothing_is_written(tmp_path):
+    layout = prepared(tmp_path)
+    with pytest.raises(InputError, match=r"a step has 4 distinct prompts, admission\.min_distinct asks for 8"):
+        admission.run(settings(min_distinct=8, label_audit="off"), layout)
+    assert not layout.admission.exists() and not layout.admission_flags.exists()
+
+
+def test_later_stages_ask_for_the_admission_stage(tmp_path):
+    layout = prepared(tmp_path)
+    with pytest.raises(InputError) as caught:
+        clusters.run(settings(), layout)
+    assert caught.value.where == str(layout.admission_flags)
+
+
+def test_without_an_audit_torch_is_not_loaded(tmp_path):
+    layout = prepared(tmp_path, trusted=True)
+    code = (
+        "import sys; from pathlib import Path; from components.config import Settings;"
+        "from components.layout import Layout;"
+        f"from components.stages.admission import run; run(Settings(), Layout(Path({str(layout.root)!r})));"
+        "print('torch' in sys.modules, 'great_expectations' in sys.modules)"
+    )
+    code = code.replace("Settings()", "Settings.model_validate({'train': {'prompts_per_step': 8, 'steps': 1}})")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
