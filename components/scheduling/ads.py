@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ class Ads(Schedule):
                 how="give more training prompts, or lower schedule.window or schedule.active",
             )
         self._sizes = [len(clusters[key]) for key in sorted(clusters)]
-        self._starts = [sum(self._sizes[:k]) for k in range(len(self._sizes))]
+        self._starts = [0, *accumulate(self._sizes)][:-1]
         self._settings, self._seed, self._draws = settings, seed, 0
         step = settings.active * settings.window
         automatic = len(self.prompts) // step
@@ -110,6 +111,14 @@ class Ads(Schedule):
         super().load_state_dict(state)
         if state["sizes"] != self._sizes:
             raise ValueError(f"state does not fit: clusters of {state['sizes']} prompts, the data has {self._sizes}")
+        windows = [list(window) for window in state["windows"]]
+        lists = (windows, state["success"], state["probability"])
+        if any(len(values) != len(self._sizes) for values in lists) or not all(map(self._fits, windows, self._sizes)):
+            raise ValueError("state does not fit: windows or figures that no cluster can have")
         self._draws, self._in_band = int(state["draws"]), float(state["in_band"])
         self._success, self._probability = list(state["success"]), list(state["probability"])
-        self._windows = [list(window) for window in state["windows"]]
+        self._windows = windows
+
+    def _fits(self, window: Sequence[int], size: int) -> bool:
+        distinct = len(window) == self._settings.window and sorted(set(window)) == window
+        return distinct and 0 <= window[0] <= window[-1] < size

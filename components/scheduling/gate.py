@@ -12,32 +12,30 @@ from typing import Any
 import numpy as np
 
 from components.config.scheduling import GradientGate
-from components.scheduling.measured import Measured
-from components.scheduling.packing import Marks
+from components.scheduling.packing import Array, Marks
 
-Gate = Callable[[Measured, int], Marks]
-"""What is known of N prompts and the number of the draw to come -> which of them it may take, ``[N]``."""
+Gate = Callable[[Array, Array], Marks]
+"""Last success of M measured prompts, and how many draws ago that was (1: the last one) -> who is let in, ``[M]``."""
 
 
 def gradient(settings: GradientGate) -> Gate:
     """Closed to prompts that carried no gradient, for ``retry`` draws: the policy has moved on by then.
 
-    Prompts never measured are admitted; one that carried a gradient sits out ``rest`` draws, so that the refill of a
-    step does not take it again under the same policy.
+    One that carried a gradient sits out ``rest`` draws, so that the refill of a step does not take it again under the
+    same policy.
     """
 
-    def admits(measured: Measured, draw: int) -> Marks:
-        carried = (measured.success > settings.low) & (measured.success < settings.high)
-        waited = draw - measured.at
-        return ~measured.known | (waited > np.where(carried, settings.rest, settings.retry))
+    def admits(success: Array, waited: Array) -> Marks:
+        carried = (success > settings.low) & (success < settings.high)
+        return (waited > settings.retry) | (carried & (waited > settings.rest))
 
     return admits
 
 
 def everyone(_settings: object) -> Gate:
     """Open to all."""
-    return lambda measured, _draw: np.ones(len(measured.success), bool)
+    return lambda success, _waited: np.ones(len(success), bool)
 
 
 GATES: dict[str, Callable[[Any], Gate]] = {"gradient": gradient, "open": everyone}
-"""``schedule.gate.kind`` -> its builder, which takes that section."""
+"""``schedule.gate.kind`` -> its builder, which takes that section. Nobody is turned away before being measured."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from components.scheduling.packing import Array, Marks, pack, unpack
+from components.scheduling.packing import Array, pack, unpack
 
 FIELDS = ("measured", "success", "measured_at")
 
@@ -17,12 +17,7 @@ class Measured:
 
     def __init__(self, count: int) -> None:
         self.success: Array = np.full(count, np.nan, np.float64)
-        self.at: Array = np.zeros(count, np.int64)
-
-    @property
-    def known(self) -> Marks:
-        """Which prompts have been measured."""
-        return ~np.isnan(self.success)
+        self.at: Array = np.zeros(count, np.int32)
 
     def note(self, outcomes: Mapping[int, float], draw: int) -> None:
         """Place of a prompt -> its success in draw number ``draw``."""
@@ -32,7 +27,7 @@ class Measured:
 
     def state_dict(self) -> dict[str, str]:
         """As large as the prompts measured are many, whatever the number of all."""
-        places = np.flatnonzero(self.known)
+        places = np.flatnonzero(~np.isnan(self.success))
         packed = (pack(places, "i4"), pack(self.success[places], "f8"), pack(self.at[places], "i4"))
         return dict(zip(FIELDS, packed, strict=True))
 

@@ -23,7 +23,10 @@ def unpack(text: str, dtype: str) -> Array:
     Raises:
         ValueError: not base64, or half a number at its end.
     """
-    return np.frombuffer(_bytes(text), np.dtype(dtype).newbyteorder("<")).astype(dtype)
+    kind, packed = np.dtype(dtype).newbyteorder("<"), _bytes(text)
+    if len(packed) % kind.itemsize:
+        raise ValueError(f"state does not fit: {len(packed)} bytes are no numbers of {kind.itemsize}")
+    return np.frombuffer(packed, kind).astype(dtype)
 
 
 def pack_marks(marks: Marks) -> str:

@@ -11,7 +11,7 @@ from components.config.scheduling import PoolsSchedule
 from components.scheduling.base import Schedule, State
 from components.scheduling.gate import GATES
 from components.scheduling.measured import FIELDS, Measured
-from components.scheduling.packing import Array, Marks
+from components.scheduling.packing import Array
 from components.seeds import derive
 from components.types import Group, Prompt
 
@@ -38,16 +38,24 @@ class DifficultyPools(Schedule):
         if count > len(self.prompts):
             raise ValueError(f"{count} distinct prompts were asked for, there are {len(self.prompts)}")
         rng = np.random.default_rng(derive(self._seed, "pools", self._draws))
-        admitted = self._gate(self._measured, self._draws)
-        waiting = [np.flatnonzero(admitted & (self._pools == pool)) for pool in range(len(POOLS))]
-        shares = self._settings.shares
-        takes = allot([len(pool) for pool in waiting], [getattr(shares, name) for name in POOLS], count)
-        drawn = [pool[rng.choice(len(pool), take, replace=False)] for pool, take in zip(waiting, takes, strict=True)]
-        drawn.append(longest_waiting(self._measured.at, admitted, count - sum(takes)))
-        self._closed = 1 - float(np.count_nonzero(admitted)) / len(self.prompts)
+        members = [np.flatnonzero(self._pools == pool) for pool in range(len(POOLS))]
+        admitted = [members[UNSEEN], *map(self._admitted, members[1:])]
+        shares = [getattr(self._settings.shares, name) for name in POOLS]
+        takes = allot([len(places) for places in admitted], shares, count)
+        drawn = [
+            places[rng.choice(len(places), take, replace=False)] for places, take in zip(admitted, takes, strict=True)
+        ]
+        if sum(takes) < count:
+            closed = np.setdiff1d(np.concatenate(members), np.concatenate(admitted), assume_unique=True)
+            drawn.append(longest_waiting(closed, self._measured.at[closed], count - sum(takes)))
+        self._closed = 1 - sum(map(len, admitted)) / len(self.prompts)
         self._draws += 1
         # Shuffled, because dynamic sampling drops a surplus from the end.
         return [self.prompts[place] for place in rng.permutation(np.concatenate(drawn))]
+
+    def _admitted(self, places: Array) -> Array:
+        """Those of the measured ``places`` that the gate lets in."""
+        return places[self._gate(self._measured.success[places], self._draws - self._measured.at[places])]
 
     def observe(self, groups: Sequence[Group]) -> None:
         super().observe(groups)
@@ -66,8 +74,8 @@ class DifficultyPools(Schedule):
         return pools
 
     def metrics(self) -> dict[str, float]:
-        sizes = np.bincount(self._pools, minlength=len(POOLS)) / len(self.prompts)
-        shares = {f"pool_{name}": float(size) for name, size in zip(POOLS, sizes, strict=True) if name != "unseen"}
+        sizes = {POOLS[pool]: np.count_nonzero(self._pools == pool) for pool in (NORMAL, HARD, EASY)}
+        shares = {f"pool_{name}": float(size) / len(self.prompts) for name, size in sizes.items()}
         return {**super().metrics(), "in_band": self._in_band, "closed": self._closed, **shares}
 
     def state_dict(self) -> State:
@@ -99,11 +107,8 @@ def allot(sizes: Sequence[int], shares: Sequence[float], count: int) -> list[int
     return takes
 
 
-def longest_waiting(at: Array, admitted: Marks, count: int) -> Array:
-    """Places of the ``count`` prompts in front of the closed gate that were measured longest ago; ties by place."""
-    closed = np.flatnonzero(~admitted)
-    if count <= 0:
-        return closed[:0]
-    latest = np.partition(at[closed], count - 1)[count - 1]
-    before, tied = closed[at[closed] < latest], closed[at[closed] == latest]
+def longest_waiting(places: Array, at: Array, count: int) -> Array:
+    """The ``count`` of ``places`` whose draws ``at`` are the earliest; ties by place, in ascending order."""
+    latest = np.partition(at, count - 1)[count - 1]
+    before, tied = places[at < latest], places[at == latest]
     return np.concatenate([before, tied[: count - len(before)]])
