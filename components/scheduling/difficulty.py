@@ -6,6 +6,7 @@ unrelated to what the policy solves; then the walk is random, and this says so b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import atanh, sqrt, tanh
 from typing import Any
@@ -49,12 +50,10 @@ def difficulty_report(rows: Sequence[Mapping[str, Any]], success: Mapping[str, f
     }
 
 
-def histogram(rates: Sequence[float]) -> dict[str, int]:
-    """Prompts per bin of success, in the order of `BINS`."""
-    counts = dict.fromkeys(BINS, 0)
-    for rate in rates:
-        counts[BINS[0 if rate == 0 else 6 if rate == 1 else 1 + int(5 * rate)]] += 1
-    return counts
+def histogram(rates: Sequence[float]) -> list[dict[str, Any]]:
+    """``success`` and ``prompts`` of every bin, in the order of `BINS`."""
+    counts = Counter(0 if rate == 0 else 6 if rate == 1 else 1 + int(5 * rate) for rate in rates)
+    return [{"success": name, "prompts": counts[place]} for place, name in enumerate(BINS)]
 
 
 def correlation(order: Sequence[float], rates: Sequence[float]) -> dict[str, float] | None:

@@ -34,12 +34,12 @@ def rows(count: int) -> list[dict]:
     [(0.0, "0"), (0.01, "0 to 1/5"), (0.2, "1/5 to 2/5"), (0.5, "2/5 to 3/5"), (0.9375, "4/5 to 1"), (1.0, "1")],
 )
 def test_worked_bins_of_success(rate, found):
-    assert histogram([rate]) == {name: int(name == found) for name in BINS}
+    assert histogram([rate]) == [{"success": name, "prompts": int(name == found)} for name in BINS]
 
 
 @given(st.lists(st.integers(0, 16)))
 def test_every_prompt_is_in_one_bin(rights):
-    assert sum(histogram([right / 16 for right in rights]).values()) == len(rights)
+    assert sum(part["prompts"] for part in histogram([right / 16 for right in rights])) == len(rights)
 
 
 def test_an_order_that_agrees_with_success_is_negative_and_says_nothing():
@@ -52,7 +52,7 @@ def test_an_order_that_agrees_with_success_is_negative_and_says_nothing():
 
 def test_only_prompts_that_were_measured_count():
     report = difficulty_report(rows(100), {"p0": 1.0, "p99": 0.5, "unknown": 0.0})
-    assert (report["measured"], sum(report["histogram"].values())) == (2, 2)
+    assert (report["measured"], sum(part["prompts"] for part in report["histogram"])) == (2, 2)
     assert "2 training prompts is too little" in report["warning"]
 
 
