@@ -77,7 +77,7 @@ class GradientGate(Section):
     low: Fraction = Field(0.0, description="Last success must lie above it.")
     high: Fraction = Field(1.0, description="And below this one.")
     rest: int = Field(1, ge=0, description="Draws (refills count) that a prompt which carries one sits out afterwards.")
-    retry: int = Field(16, ge=0, description="Draws after which one that carried none is tried again.")
+    retry: int = Field(32, ge=0, description="Draws after which one that carried none is tried again.")
 
     @model_validator(mode="after")
     def _leaves_room(self) -> GradientGate:

@@ -83,7 +83,13 @@ def start(root: Path) -> Layout:
         "histogram": [{"success": n, "prompts": c} for n, c in zip(bins, (31, 20, 24, 19, 16, 11, 7), strict=True)],
         "nll": {"rho": -0.31, "low": -0.46, "high": -0.14}, "rank": {"rho": -0.24, "low": -0.4, "high": -0.07},
     }  # fmt: skip
-    summary = {"k": 8, "silhouette": 0.41, "clusters": rows, "merged": [], "difficulty": difficulty}
+    summary = {
+        "k": 8,
+        "silhouette": 0.41,
+        "clusters": rows,
+        "merged": [{"cluster": 9, "size": 3, "into": 2}],
+        "difficulty": difficulty,
+    }
     write_json(layout.clusters_metrics, summary)
     return layout
 

@@ -45,6 +45,7 @@ def test_a_passed_run_says_in_one_sentence_what_was_gained_and_how_to_approve(he
 def test_the_page_holds_the_offline_difficulty_against_measured_success(healthy: str) -> None:
     assert "Success of the 128 training prompts that triage sampled." in healthy
     assert "Spearman with rank in the cluster −0.24 (95 % −0.4 to −0.07)" in healthy
+    assert "Cluster 9 of k-means, 3 prompts, was smaller than the schedule's window" in healthy
     assert healthy.count('<th scope="row">0 to 1/5</th><td class="figure">20</td>') == 1
 
 

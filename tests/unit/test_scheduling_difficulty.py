@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from factories import policy, prompts, settings, workspace
+from factories import group, policy, prompts, settings, workspace
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
@@ -16,6 +16,7 @@ from components.errors import InputError
 from components.files import read_json, read_jsonl, sha256_tree, write_json
 from components.scheduling.difficulty import BINS, correlation, difficulty_report, histogram, warning
 from components.scheduling.embedding import SentenceEmbedder
+from components.sft.triage import triage
 from components.stages import clusters
 
 TEXTS = ["1+1=", "37+1=\n38#38", "a"]
@@ -121,6 +122,12 @@ def test_the_stage_names_every_cluster_that_it_merged(tmp_path, capsys):
         assert f"cluster {merge['cluster']} of k-means has {merge['size']} prompts" in said
         assert f"merged into cluster {merge['into']}" in said
         assert 0 <= merge["into"] < summary["k"]
+
+
+def test_triage_keeps_the_success_of_every_prompt_that_could_be_scored():
+    groups = [group([1.0, 0.0, None], prompt=prompts(3)[0]), group([None], prompt=prompts(3)[1])]
+    figures = triage(groups, 1.0, 2, settings().triage)
+    assert figures["success"] == {"p000": 0.5}
 
 
 # Embedding

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from components.config.scheduling import GradientGate, PoolsSchedule
-from components.scheduling import DifficultyPools
+from components.scheduling import DifficultyPools, Schedule, Uniform
 from components.scheduling.gate import GATES, gradient
 from components.scheduling.pools import POOLS, allot, longest_waiting
 from components.types import Group, Prompt
@@ -163,6 +163,26 @@ def test_the_longest_waiting_come_in_order_and_ties_by_place(at, data):
     count = data.draw(st.integers(1, len(at)))
     expected = sorted(sorted(range(len(at)), key=lambda i: (at[i], i))[:count])
     assert sorted(longest_waiting(np.arange(len(at)), np.array(at), count).tolist()) == expected
+
+
+def informative(schedule: Schedule, solvable: np.ndarray, draws: int = 60) -> float:
+    """Share of groups of eight whose completions differ, where prompt i is solved with probability ``solvable[i]``."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(draws):
+        drawn = schedule.next(16)
+        rights = rng.binomial(8, [solvable[int(p.id[1:])] for p in drawn]).tolist()
+        found += [0 < right < 8 for right in rights]
+        schedule.observe([answered(*pair) for pair in zip(drawn, rights, strict=True)])
+    return float(np.mean(found))
+
+
+def test_pools_behind_the_gate_draw_more_groups_with_a_gradient_than_uniform_epochs():
+    solvable = np.random.default_rng(1).beta(0.3, 0.5, 400)
+    gated, ungated = pools(400), pools(400, gate={"kind": "open"})
+    uniform = informative(Uniform(prompts(400), 0), solvable)
+    assert uniform == pytest.approx(0.51, abs=0.04)
+    assert informative(ungated, solvable) > 1.15 * uniform
+    assert informative(gated, solvable) > 1.3 * uniform
 
 
 # Draws and state
