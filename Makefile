@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo test parity lint bench recipes doctor clean
+.PHONY: demo test parity lint bench recipes schedules doctor clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -29,6 +29,10 @@ parity: $(INSTALLED)
 # What every recipe does to the demo task; an hour or more, and what is there already is not repeated.
 recipes: $(INSTALLED)
 	python -m tests.benchmarks.recipes --out recipes.jsonl --jobs $(JOBS)
+
+# Completions that each schedule needs until the demo's policy reaches an accuracy; about twenty minutes.
+schedules: $(INSTALLED)
+	python -m tests.benchmarks.schedules --out schedules.jsonl --jobs $(JOBS)
 
 bench: $(INSTALLED)
 	pytest tests/benchmarks -s

@@ -72,6 +72,7 @@ class Layout:
 
     @property
     def triage(self) -> Path:
+        """The verdict with its figures, and the measured success of the prompts that were sampled."""
         return self.out / "triage.json"
 
     @property
@@ -81,6 +82,7 @@ class Layout:
 
     @property
     def clusters_metrics(self) -> Path:
+        """The clusters' sizes, what was merged, and how their order agrees with measured success."""
         return self.out / "clusters.json"
 
     @property

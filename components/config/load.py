@@ -21,6 +21,13 @@ Tree = dict[str, Any]
 
 PROJECT_CONFIGS = Path(__file__).parents[2] / "configs"
 
+MISSING = "correct the path in the configuration"
+EMBEDDING_FOLDER = (
+    "put the Hugging Face folder of a sentence-embedding model there (config.json, model.safetensors, tokenizer.json; "
+    "`hf download <name> --local-dir <folder>` fetches one), or set clusters.embedding={kind: policy}"
+)
+"""How to mend clusters.embedding where its folder is missing or is none."""
+
 
 class _UniqueKeys(yaml.SafeLoader):
     """Safe YAML that refuses a key written twice: the first would be lost without a word."""
@@ -172,20 +179,27 @@ def pin_inputs(settings: Settings) -> Settings:
     """
     tree = settings.model_dump(mode="json")
     for node in input_sections(tree):
-        node["sha256"] = check_digest(Path(node["path"]), node["sha256"])
+        how = EMBEDDING_FOLDER if node is tree["clusters"]["embedding"] else MISSING
+        node["sha256"] = check_digest(Path(node["path"]), node["sha256"], how=how)
     return Settings.model_validate(tree)
 
 
 def input_sections(tree: Tree) -> list[Tree]:
-    """The sections of dumped settings that name a file or a folder to read: data, checkpoint, classifier, pairs."""
-    sections = (tree["data"]["source"], tree["policy"]["model"], tree["reward"]["consistency"], tree["dpo"]["pairs"])
+    """The sections of dumped settings that name a file or a folder to read: data, models, pairs."""
+    sections = (
+        tree["data"]["source"],
+        tree["policy"]["model"],
+        tree["clusters"]["embedding"],
+        tree["reward"]["consistency"],
+        tree["dpo"]["pairs"],
+    )
     return [section for section in sections if section and "path" in section]
 
 
-def check_digest(path: Path, expected: str | None) -> str:
-    """Digest of a file or folder, compared with the expected one where there is one."""
+def check_digest(path: Path, expected: str | None, how: str = MISSING) -> str:
+    """Digest of a file or folder, compared with the expected one where there is one. ``how`` to mend a missing one."""
     if not path.exists():
-        raise InputError("input not found", where=path, how="correct the path in the configuration")
+        raise InputError("input not found", where=path, how=how)
     found = sha256_path(path)
     if expected is not None and found != expected:
         raise InputError(

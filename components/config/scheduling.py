@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from components.config.base import Section
+from components.config.base import Fraction, Section
+
+
+class PolicyEmbedding(Section):
+    """Prompts as the policy itself sees them: the mean of its last hidden states (2606.22305)."""
+
+    kind: Literal["policy"] = "policy"
+
+
+class ModelEmbedding(Section):
+    """A Hugging Face folder of a sentence-embedding model: the mean of its last hidden states."""
+
+    kind: Literal["model"]
+    path: Path = Field(description="The folder (safetensors), relative to the folder where the command runs.")
+    sha256: str | None = Field(None, description="Digest of the folder; filled in when the configuration is resolved.")
+    max_tokens: int = Field(512, ge=8, description="A longer text is cut at its end.")
+
+
+Embedding = Annotated[PolicyEmbedding | ModelEmbedding, Field(discriminator="kind")]
 
 
 class ClustersSettings(Section):
@@ -14,6 +33,7 @@ class ClustersSettings(Section):
 
     k: int = Field(8, ge=1, description="Clusters of k-means; those smaller than the schedule's window are merged.")
     components: int = Field(32, ge=2, description="Dimensions kept by PCA.")
+    embedding: Embedding = PolicyEmbedding()
 
 
 class UniformSchedule(Section):
@@ -30,13 +50,77 @@ class AdsSchedule(Section):
     active: int = Field(4, ge=1, description="Clusters drawn per step; active x window prompts make a step.")
     band: float = Field(0.17, gt=0, lt=0.5, description="A prompt is at the boundary while |success - 1/2| <= band.")
     alpha: float = Field(0.3, ge=0, le=1, description="How fast cluster probabilities follow success.")
+    weight: Literal["success", "boundary"] = Field(
+        "success", description="What they follow: a cluster's success r (the paper), or r(1 - r), largest at one half."
+    )
     min_prob: float = Field(0.0, ge=0, lt=1, description="Floor of a cluster's probability, in units of 1/K.")
     move: Literal["adjacent", "outside"] = Field(
         "adjacent", description="One slot a visit (the authors' code), or over the whole window (the paper's wording)."
     )
-    reset_draws: int = Field(
-        0, ge=0, description="Draws (refills count) between resets to the easiest window; 0 never resets."
+    reset_draws: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
+        0,
+        description="Draws (refills count) between resets to the easiest window; 0 never resets, auto is the paper's "
+        "epoch: floor(prompts / (active x window)).",
     )
 
 
-Schedule = Annotated[UniformSchedule | AdsSchedule, Field(discriminator="kind")]
+class OpenGate(Section):
+    """Admits every prompt."""
+
+    kind: Literal["open"]
+
+
+class GradientGate(Section):
+    """Admits prompts that are expected to carry a gradient: success was neither 0 nor 1 when last measured."""
+
+    kind: Literal["gradient"] = "gradient"
+    low: Fraction = Field(0.0, description="Last success must lie above it.")
+    high: Fraction = Field(1.0, description="And below this one.")
+    rest: int = Field(1, ge=0, description="Draws (refills count) that a prompt which carries one sits out afterwards.")
+    retry: int = Field(32, ge=0, description="Draws after which one that carried none is tried again.")
+
+    @model_validator(mode="after")
+    def _leaves_room(self) -> GradientGate:
+        if self.low >= self.high:
+            raise ValueError(f"low ({self.low:g}) must be below high ({self.high:g})")
+        if self.retry < self.rest:
+            raise ValueError(f"retry ({self.retry}) before rest ({self.rest}) would prefer prompts without a gradient")
+        return self
+
+
+Gate = Annotated[OpenGate | GradientGate, Field(discriminator="kind")]
+
+
+class PoolShares(Section):
+    """Share of a draw per pool; a pool with too few admitted prompts leaves the rest of its share to the others."""
+
+    easy: Fraction = 0.1
+    normal: Fraction = 0.5
+    hard: Fraction = 0.2
+    unseen: Fraction = 0.2
+
+    @model_validator(mode="after")
+    def _shares_add_up(self) -> PoolShares:
+        total = self.easy + self.normal + self.hard + self.unseen
+        if abs(total - 1) > 1e-9:
+            raise ValueError(f"the four shares must add up to 1, they add up to {total:g}")
+        return self
+
+
+class PoolsSchedule(Section):
+    """Pools by measured success, a share of every draw for each, and a gate in front of all of them."""
+
+    kind: Literal["difficulty_pools"]
+    easy: Fraction = Field(0.75, description="Last success from which on a prompt is easy.")
+    hard: Fraction = Field(0.25, description="Last success up to which it is hard.")
+    shares: PoolShares = PoolShares()
+    gate: Gate = GradientGate()
+
+    @model_validator(mode="after")
+    def _hard_is_below_easy(self) -> PoolsSchedule:
+        if self.hard >= self.easy:
+            raise ValueError(f"hard ({self.hard:g}) must be below easy ({self.easy:g})")
+        return self
+
+
+Schedule = Annotated[UniformSchedule | AdsSchedule | PoolsSchedule, Field(discriminator="kind")]

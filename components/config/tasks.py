@@ -11,6 +11,7 @@ from components.config.base import Fraction, Section
 Family = Literal["addition", "subtraction", "multiplication", "remainder", "comparison", "word_problem"]
 RuleFamily = Literal["dimension", "fire", "slope", "light", "fixture", "ban"]
 CalculatorFamily = Literal["story", "formula"]
+CountdownFamily = Literal["sums", "mixed"]
 
 
 class GeneratedSource(Section):
@@ -58,4 +59,17 @@ class CalculatorSource(GeneratedSource):
     )
 
 
-Generated = Annotated[ArithmeticSource | BuildingRulesSource | CalculatorSource, Field(discriminator="task")]
+class CountdownSource(GeneratedSource):
+    """Numbers and a target, to be reached with + - * / and each number at most once; the search is written out."""
+
+    task: Literal["countdown"]
+    families: tuple[CountdownFamily, ...] = get_args(CountdownFamily)
+    levels: int = Field(2, ge=1, le=4, description="Difficulty levels per family; a level is a number more.")
+    give_up: Fraction = Field(
+        0.7, description="Probability that the SFT teacher answers with the first branch that missed the target."
+    )
+
+
+Generated = Annotated[
+    ArithmeticSource | BuildingRulesSource | CalculatorSource | CountdownSource, Field(discriminator="task")
+]

@@ -60,4 +60,18 @@ class StructureVerifier(Section):
         return ("jaccard_class", "jaccard_function", "jaccard_parameter", *(("tree",) if self.tree else ()))
 
 
-Verifier = Annotated[ExactVerifier | NumericVerifier | StructureVerifier, Field(discriminator="kind")]
+class CountdownVerifier(Section):
+    """The expression after the marker reaches the question's target with the question's numbers."""
+
+    kind: Literal["countdown"]
+    marker: str = Field("#", min_length=1, description="The expression is what follows the last marker.")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Reward parts beside the accuracy."""
+        return ()
+
+
+Verifier = Annotated[
+    ExactVerifier | NumericVerifier | StructureVerifier | CountdownVerifier, Field(discriminator="kind")
+]

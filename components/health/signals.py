@@ -89,6 +89,10 @@ SIGNALS: dict[str, Signal] = {
     "schedule_coverage": Signal("prompts", 0, 1, "free", "schedule", "training prompts drawn at least once"),
     "schedule_in_band": Signal("prompts", 0, 1, "free", "schedule", "prompts of the step at the policy's boundary"),
     "schedule_reached": Signal("prompts", 0, 1, "free", "schedule", "how far the windows have moved through the data"),
+    "schedule_closed": Signal("prompts", 0, 1, "free", "schedule", "training prompts that the gate did not admit"),
+    "schedule_pool_easy": Signal("prompts", 0, 1, "free", "schedule", "training prompts last measured as easy"),
+    "schedule_pool_normal": Signal("prompts", 0, 1, "free", "schedule", "training prompts last measured in between"),
+    "schedule_pool_hard": Signal("prompts", 0, 1, "free", "schedule", "training prompts last measured as hard"),
 }
 
 PREFIXES: dict[str, Signal] = {

@@ -118,8 +118,14 @@ PANELS: dict[str, Panel] = {
     ),
     "schedule": Panel(
         "Schedule", "%",
-        (Series("schedule_coverage", "prompts seen", "blue"), Series("schedule_in_band", "in band", "orange")),
-        "Share of training prompts visited so far, and of drawn prompts at the policy's boundary.", full=True,
+        (
+            Series("schedule_coverage", "prompts seen", "blue"),
+            Series("schedule_in_band", "in band", "orange"),
+            Series("schedule_pool_easy", "easy", "green"),
+            Series("schedule_pool_hard", "hard", "red"),
+        ),
+        "Share of training prompts visited so far, of drawn prompts at the policy's boundary, and, of a schedule with "
+        "pools, of training prompts that were easy or hard when last measured.", full=True,
     ),
 }  # fmt: skip
 """In reading order. The name is the panel's anchor on the page."""

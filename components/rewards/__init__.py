@@ -2,6 +2,7 @@
 
 - `base` — the `Verifier` seam
 - `exact`, `numeric` — right or wrong
+- `countdown` — an expression that reaches a target with given numbers
 - `structure` — code skeletons: overlap of names, tree edit distance
 - `consistency` — does the answer follow from the thinking?
 - `worker`, `process`, `sandbox` — a verifier runs in a process of its own, with limits of time and memory
@@ -19,6 +20,7 @@ from components.config.consistency import Consistency
 from components.config.verifiers import Verifier as VerifierSettings
 from components.rewards.base import Judgement, Verifier
 from components.rewards.consistency import EmbeddedVerifier, NliVerifier
+from components.rewards.countdown import CountdownVerifier
 from components.rewards.exact import ExactVerifier
 from components.rewards.numeric import NumericVerifier
 from components.rewards.scorer import Scorer
@@ -28,6 +30,7 @@ VERIFIERS: dict[str, Callable[..., Verifier]] = {
     "exact": ExactVerifier,
     "numeric": NumericVerifier,
     "structure": StructureVerifier,
+    "countdown": CountdownVerifier,
     "embedded": EmbeddedVerifier,
     "nli": NliVerifier,
 }

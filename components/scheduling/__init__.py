@@ -3,17 +3,23 @@
 - `base` — the `Schedule` seam
 - `uniform` — every prompt once an epoch
 - `ads`, `window` — Adaptive Data Scheduling: clusters by success, windows at the policy's boundary
-- `clustering` — the offline stage: embeddings, k-means, difficulty
+- `pools`, `gate`, `measured` — pools by measured success, and who is let into a draw (`GATES`)
+- `packing` — arrays inside a JSON state
+- `clustering`, `embedding` — the offline stage: embeddings, k-means, difficulty
+- `difficulty` — does that difficulty agree with success, where both are known?
 
 `SCHEDULES` maps ``schedule.kind`` to a builder.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import cast
 
 from components.config import Settings
+from components.config.scheduling import AdsSchedule, PoolsSchedule
+from components.errors import InputError
 from components.scheduling.ads import Ads
 from components.scheduling.base import Schedule
+from components.scheduling.pools import DifficultyPools
 from components.scheduling.uniform import Uniform
 from components.types import Prompt
 
@@ -21,17 +27,35 @@ Clusters = Mapping[int, Sequence[Prompt]]
 """Cluster number -> its prompts, easiest first."""
 
 
+def _by_id(clusters: Clusters) -> list[Prompt]:
+    """All prompts, in an order that does not depend on the clusters."""
+    return sorted((prompt for members in clusters.values() for prompt in members), key=lambda prompt: prompt.id)
+
+
 def _uniform(clusters: Clusters, settings: Settings) -> Schedule:
-    prompts = sorted((prompt for members in clusters.values() for prompt in members), key=lambda prompt: prompt.id)
-    return Uniform(prompts, settings.seed)
+    return Uniform(_by_id(clusters), settings.seed)
+
+
+def _pools(clusters: Clusters, settings: Settings) -> Schedule:
+    prompts, schedule = _by_id(clusters), cast(PoolsSchedule, settings.schedule)
+    if len(prompts) < settings.train.prompts_per_step:
+        raise InputError(
+            f"a draw takes {settings.train.prompts_per_step} distinct prompts, there are {len(prompts)}",
+            where="train.prompts_per_step",
+            how="give more training prompts, or lower train.prompts_per_step",
+        )
+    return DifficultyPools(prompts, schedule, settings.seed)
 
 
 def _ads(clusters: Clusters, settings: Settings) -> Schedule:
-    schedule: Any = settings.schedule
-    return Ads(clusters, schedule, settings.seed)
+    return Ads(clusters, cast(AdsSchedule, settings.schedule), settings.seed)
 
 
-SCHEDULES: dict[str, Callable[[Clusters, Settings], Schedule]] = {"uniform": _uniform, "ads": _ads}
+SCHEDULES: dict[str, Callable[[Clusters, Settings], Schedule]] = {
+    "uniform": _uniform,
+    "difficulty_pools": _pools,
+    "ads": _ads,
+}
 
 
 def build_schedule(clusters: Clusters, settings: Settings) -> Schedule:
@@ -39,4 +63,4 @@ def build_schedule(clusters: Clusters, settings: Settings) -> Schedule:
     return SCHEDULES[settings.schedule.kind](clusters, settings)
 
 
-__all__ = ["SCHEDULES", "Ads", "Clusters", "Schedule", "Uniform", "build_schedule"]
+__all__ = ["SCHEDULES", "Ads", "Clusters", "DifficultyPools", "Schedule", "Uniform", "build_schedule"]

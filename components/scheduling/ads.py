@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -36,14 +38,17 @@ class Ads(Schedule):
                 where="schedule",
                 how="give more training prompts, or lower schedule.window or schedule.active",
             )
-        self._ranked = [tuple(clusters[key]) for key in sorted(clusters)]
+        self._sizes = [len(clusters[key]) for key in sorted(clusters)]
+        self._starts = [0, *accumulate(self._sizes)][:-1]
         self._settings, self._seed, self._draws = settings, seed, 0
-        self._position = {p.id: (k, i) for k, members in enumerate(self._ranked) for i, p in enumerate(members)}
+        step = settings.active * settings.window
+        automatic = len(self.prompts) // step
+        self._epoch = automatic if settings.reset_draws == "auto" else settings.reset_draws
         self._in_band = 0.0
         self._reset()
 
     def _reset(self) -> None:
-        count = len(self._ranked)
+        count = len(self._sizes)
         self._success = [INITIAL_SUCCESS] * count
         self._probability = [1 / count] * count
         self._windows = [list(range(self._settings.window)) for _ in range(count)]
@@ -52,47 +57,49 @@ class Ads(Schedule):
         s = self._settings
         if count != s.active * s.window:
             raise ValueError(f"ADS draws {s.active} x {s.window} prompts at a time, not {count}")
-        if s.reset_draws and self._draws and self._draws % s.reset_draws == 0:
+        if self._epoch and self._draws and self._draws % self._epoch == 0:
             self._reset()
         rng = np.random.default_rng(derive(self._seed, "ads", self._draws))
         self._draws += 1
-        drawn = rng.choice(len(self._ranked), size=s.active, replace=False, p=self._probability)
-        return [self._ranked[k][position] for k in sorted(int(k) for k in drawn) for position in self._windows[k]]
+        drawn = rng.choice(len(self._sizes), size=s.active, replace=False, p=self._probability)
+        return [self.prompts[self._starts[k] + rank] for k in sorted(drawn.tolist()) for rank in self._windows[k]]
 
     def observe(self, groups: Sequence[Group]) -> None:
         super().observe(groups)
-        scored = [(self._position[g.prompt.id], g.mean_accuracy) for g in groups]
         visits: dict[int, dict[int, float]] = {}
-        for (cluster, position), success in scored:
-            if success is not None:
-                visits.setdefault(cluster, {})[position] = success
+        for group in groups:
+            if group.mean_accuracy is not None:
+                place = self._place[group.prompt.id]
+                cluster = bisect_right(self._starts, place) - 1
+                visits.setdefault(cluster, {})[place - self._starts[cluster]] = group.mean_accuracy
         moves: list[int] = []
         for cluster, outcomes in visits.items():
             self._success[cluster] = sum(outcomes.values()) / len(outcomes)
             directions = {position: direction(rate, self._settings.band) for position, rate in outcomes.items()}
             moves += directions.values()
-            size = len(self._ranked[cluster])
-            self._windows[cluster] = shift(self._windows[cluster], directions, size, self._settings.move)
+            size, move = self._sizes[cluster], self._settings.move
+            self._windows[cluster] = shift(self._windows[cluster], directions, size, move)
         self._in_band = moves.count(STAY) / len(moves) if moves else 0.0
         self._follow_success()
 
     def _follow_success(self) -> None:
-        """p <- (1 - alpha) p + alpha r / sum(r), with an optional floor."""
-        total, count, s = sum(self._success), len(self._success), self._settings
-        target = [r / total for r in self._success] if total else [1 / count] * count
+        """p <- (1 - alpha) p + alpha w / sum(w), with an optional floor; w is r, or r(1 - r)."""
+        s = self._settings
+        weights = [r * (1 - r) if s.weight == "boundary" else r for r in self._success]
+        total, count = sum(weights), len(weights)
+        target = [w / total for w in weights] if total else [1 / count] * count
         mixed = [(1 - s.alpha) * p + s.alpha * t for p, t in zip(self._probability, target, strict=True)]
         floored = [max(p, max(s.min_prob, NEVER_ZERO) / count) for p in mixed]
         self._probability = [p / sum(floored) for p in floored]
 
     def metrics(self) -> dict[str, float]:
-        reached = [
-            (max(window) + 1) / len(members) for window, members in zip(self._windows, self._ranked, strict=True)
-        ]
+        reached = [(max(window) + 1) / size for window, size in zip(self._windows, self._sizes, strict=True)]
         return {**super().metrics(), "in_band": self._in_band, "reached": sum(reached) / len(reached)}
 
     def state_dict(self) -> State:
         return {
             **super().state_dict(),
+            "sizes": list(self._sizes),
             "draws": self._draws,
             "success": list(self._success),
             "probability": list(self._probability),
@@ -102,8 +109,16 @@ class Ads(Schedule):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
-        if len(state["windows"]) != len(self._ranked):
-            raise ValueError(f"state has {len(state['windows'])} clusters, the data has {len(self._ranked)}")
+        if state["sizes"] != self._sizes:
+            raise ValueError(f"state does not fit: clusters of {state['sizes']} prompts, the data has {self._sizes}")
+        windows = [list(window) for window in state["windows"]]
+        lists = (windows, state["success"], state["probability"])
+        if any(len(values) != len(self._sizes) for values in lists) or not all(map(self._fits, windows, self._sizes)):
+            raise ValueError("state does not fit: windows or figures that no cluster can have")
         self._draws, self._in_band = int(state["draws"]), float(state["in_band"])
         self._success, self._probability = list(state["success"]), list(state["probability"])
-        self._windows = [list(window) for window in state["windows"]]
+        self._windows = windows
+
+    def _fits(self, window: Sequence[int], size: int) -> bool:
+        distinct = len(window) == self._settings.window and sorted(set(window)) == window
+        return distinct and 0 <= window[0] <= window[-1] < size

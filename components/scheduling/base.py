@@ -6,17 +6,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from components.files import sha256_bytes
+from components.scheduling.packing import pack_marks, unpack_marks
 from components.types import Group, Prompt
 
 State = dict[str, Any]
 
 
 class Schedule(ABC):
-    """Chooses the prompts of each draw and learns from how they went. Its state is plain JSON."""
+    """Chooses the prompts of each draw and learns from how they went.
+
+    Its state is plain JSON; prompts in it are positions, so it holds a digest of their ids and fits no others.
+    """
 
     def __init__(self, prompts: Sequence[Prompt]) -> None:
         self.prompts = tuple(prompts)
-        self._seen: set[str] = set()
+        self._place = {prompt.id: place for place, prompt in enumerate(self.prompts)}
+        if not self.prompts or len(self._place) < len(self.prompts):
+            raise ValueError("a schedule needs prompts, each with an id of its own")
+        self._digest = sha256_bytes("\n".join(self._place).encode())
+        self._seen = np.zeros(len(self.prompts), bool)
 
     @abstractmethod
     def next(self, count: int) -> list[Prompt]:
@@ -24,24 +35,26 @@ class Schedule(ABC):
 
     def observe(self, groups: Sequence[Group]) -> None:
         """How the prompts of the last draw went; unscorable completions do not count."""
-        self._seen.update(group.prompt.id for group in groups)
+        self._seen[[self._place[group.prompt.id] for group in groups]] = True
 
     def metrics(self) -> dict[str, float]:
         """Signals for the step record, without prefix."""
-        return {"coverage": len(self._seen) / len(self.prompts)}
+        return {"coverage": float(np.count_nonzero(self._seen)) / len(self.prompts)}
 
     def state_dict(self) -> State:
         """Everything that `load_state_dict` needs to go on as if nothing had happened."""
-        return {"seen": sorted(self._seen)}
+        return {"prompts": self._digest, "seen": pack_marks(self._seen)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a saved state.
 
         Raises:
-            ValueError: a field is missing or unknown.
+            ValueError: a field is missing, unknown or impossible, or the state is that of other prompts.
         """
         check_fields(state, self.state_dict())
-        self._seen = set(state["seen"])
+        if state["prompts"] != self._digest:
+            raise ValueError("state does not fit: it is that of other prompts, or of another order of them")
+        self._seen = unpack_marks(state["seen"], len(self.prompts))
 
 
 def check_fields(state: Mapping[str, Any], expected: Mapping[str, Any]) -> None:

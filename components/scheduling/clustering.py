@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,6 +36,22 @@ class Described:
     nll: Array
 
 
+class Merge(NamedTuple):
+    """A cluster that was too small: its number in k-means, its size, and the number of the one that has its members."""
+
+    cluster: int
+    size: int
+    into: int
+
+
+class Clustering(NamedTuple):
+    """``labels [N]`` numbered 0.. without gaps, their silhouette, and what was merged ``into`` which label."""
+
+    labels: Labels
+    silhouette: float
+    merged: list[Merge]
+
+
 @torch.no_grad()
 def describe(policy: Policy, prompts: Sequence[Prompt]) -> Described:
     """Embed and score one batch of prompts. Inputs beyond the model's positions are cut at the end."""
@@ -60,35 +76,35 @@ def describe(policy: Policy, prompts: Sequence[Prompt]) -> Described:
     return Described(pooled.double().numpy(), finite.numpy())
 
 
-def cluster(embeddings: Array, k: int, components: int, min_size: int, seed: int) -> tuple[Labels, float]:
-    """Labels ``[N]`` numbered 0.. without gaps, and the silhouette of the clustering.
-
-    L2-normalise, PCA, k-means; clusters below ``min_size`` join their nearest neighbour, smallest first.
-    """
+def cluster(embeddings: Array, k: int, components: int, min_size: int, seed: int) -> Clustering:
+    """L2-normalise, PCA, k-means; clusters below ``min_size`` join their nearest neighbour, smallest first."""
     points = normalize(embeddings)
     dimensions = min(components, points.shape[1], len(points))
     points = PCA(dimensions, svd_solver="full").fit_transform(points)
     model = KMeans(min(k, len(points)), n_init=4, random_state=seed % 2**32).fit(points)
-    labels = merge_small(model.labels_, model.cluster_centers_, min_size)
-    _, labels = np.unique(labels, return_inverse=True)
-    distinct = len(set(labels.tolist()))
+    kept, merged = merge_small(model.labels_, model.cluster_centers_, min_size)
+    numbers, labels = np.unique(kept, return_inverse=True)
+    renumbered = {int(old): new for new, old in enumerate(numbers)}
+    ends = {old: renumbered[int(kept[model.labels_ == old][0])] for old in np.unique(model.labels_).tolist()}
     sample = min(SILHOUETTE_SAMPLE, len(points))
-    score = silhouette_score(points, labels, sample_size=sample, random_state=0) if 1 < distinct < len(points) else 0.0
-    return labels, float(score)
+    several = 1 < len(numbers) < len(points)
+    score = silhouette_score(points, labels, sample_size=sample, random_state=0) if several else 0.0
+    return Clustering(labels, float(score), [merge._replace(into=ends[merge.into]) for merge in merged])
 
 
-def merge_small(labels: Labels, centres: Array, min_size: int) -> Labels:
+def merge_small(labels: Labels, centres: Array, min_size: int) -> tuple[Labels, list[Merge]]:
     """Give the members of every cluster below ``min_size`` to the cluster with the nearest centre."""
-    labels = labels.copy()
+    labels, merged = labels.copy(), list[Merge]()
     while True:
         sizes = {int(k): int((labels == k).sum()) for k in np.unique(labels)}
         small = [k for k, size in sizes.items() if size < min_size]
         if not small or len(sizes) == 1:
-            return labels
+            return labels, merged
         victim = min(small, key=lambda k: (sizes[k], k))
         others = [k for k in sizes if k != victim]
         nearest = min(others, key=lambda k: (float(np.linalg.norm(centres[k] - centres[victim])), k))
         labels[labels == victim] = nearest
+        merged.append(Merge(victim, sizes[victim], nearest))
 
 
 def rank(labels: Labels, nll: Array) -> list[int]:

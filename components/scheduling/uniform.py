@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from components.scheduling.base import Schedule, State
+from components.scheduling.packing import Array
 from components.seeds import derive
 from components.types import Prompt
 
@@ -18,17 +19,22 @@ class Uniform(Schedule):
     def __init__(self, prompts: Sequence[Prompt], seed: int) -> None:
         super().__init__(prompts)
         self._seed, self._drawn = seed, 0
+        self._epoch, self._order = 0, self._shuffled(0)
 
     def next(self, count: int) -> list[Prompt]:
-        size = len(self.prompts)
-        positions = range(self._drawn, self._drawn + count)
-        orders = {epoch: self._order(epoch) for epoch in {position // size for position in positions}}
-        self._drawn += count
-        return [self.prompts[orders[position // size][position % size]] for position in positions]
+        drawn: list[Prompt] = []
+        while len(drawn) < count:
+            epoch, start = divmod(self._drawn, len(self.prompts))
+            if epoch != self._epoch:
+                self._epoch, self._order = epoch, self._shuffled(epoch)
+            taken = self._order[start : start + count - len(drawn)]
+            drawn += [self.prompts[place] for place in taken]
+            self._drawn += len(taken)
+        return drawn
 
-    def _order(self, epoch: int) -> list[int]:
+    def _shuffled(self, epoch: int) -> Array:
         rng = np.random.default_rng(derive(self._seed, "uniform", epoch))
-        return [int(i) for i in rng.permutation(len(self.prompts))]
+        return rng.permutation(len(self.prompts))
 
     def state_dict(self) -> State:
         return {**super().state_dict(), "drawn": self._drawn}

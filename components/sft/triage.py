@@ -16,7 +16,10 @@ from components.types import Group
 
 
 def triage(groups: Sequence[Group], entropy: float, group_size: int, limits: TriageSettings) -> dict[str, Any]:
-    """The figures and the verdict. ``groups`` hold ``limits.samples`` completions each; ``entropy`` is nats/token."""
+    """The figures and the verdict. ``groups`` hold ``limits.samples`` completions each; ``entropy`` is nats/token.
+
+    ``success`` is the mean accuracy of every prompt, by id; the clusters stage holds its difficulty against it.
+    """
     k = limits.samples
     scored = [group for group in groups if group.accuracies]
     right = [(len(g.accuracies), sum(a == 1.0 for a in g.accuracies)) for g in scored]
@@ -36,6 +39,7 @@ def triage(groups: Sequence[Group], entropy: float, group_size: int, limits: Tri
         "truncated_share": _mean([float(c.finish_reason == "length") for c in completions]),
         "unscorable_share": _mean([float(s.accuracy is None) for g in groups for s in g.scores]),
         "families": family_rates(scored),
+        "success": {g.prompt.id: round(g.mean_accuracy, 6) for g in scored if g.mean_accuracy is not None},
         "limits": {
             "min_entropy": limits.min_entropy,
             "max_zero_variance": limits.max_zero_variance,

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from components.config import Settings
-from components.config.scheduling import AdsSchedule
+from components.config.scheduling import AdsSchedule, ModelEmbedding
 from components.data.prompts import read_admitted
-from components.files import read_jsonl, write_json, write_jsonl
+from components.files import read_json, read_jsonl, write_json, write_jsonl
 from components.layout import Layout
 from components.policy import Policy, load_policy
 from components.progress import progress
 from components.scheduling import Clusters
-from components.scheduling.clustering import Array, cluster, describe, rank
+from components.scheduling.clustering import Array, Merge, cluster, describe, rank
+from components.scheduling.difficulty import difficulty_report
+from components.scheduling.embedding import SentenceEmbedder
 from components.seeds import derive
 from components.types import Prompt
 
@@ -27,27 +31,55 @@ def run(settings: Settings, layout: Layout) -> None:
     """Write `out/clusters.jsonl` (one row a training prompt) and its summary."""
     policy = load_policy(layout.sft_checkpoint, settings.policy)
     prompts = read_admitted(layout.split("train"), layout.admission_flags)
-    embeddings, nll = describe_all(policy, prompts)
+    success = read_json(layout.triage, how="run the triage stage first")["success"]
+    embedding = settings.clusters.embedding
+    other = SentenceEmbedder(embedding) if isinstance(embedding, ModelEmbedding) else None
+    embeddings, nll = describe_all(policy, prompts, other)
     nll = np.where(np.isfinite(nll), nll, nll[np.isfinite(nll)].max(initial=0.0) + 1)
+    walks = isinstance(settings.schedule, AdsSchedule)
     window = settings.schedule.window if isinstance(settings.schedule, AdsSchedule) else 1
-    labels, silhouette = cluster(
-        embeddings, settings.clusters.k, settings.clusters.components, window, derive(settings.seed, "clusters")
-    )
+    seed = derive(settings.seed, "clusters")
+    found = cluster(embeddings, settings.clusters.k, settings.clusters.components, window, seed)
     rows = [
         {"id": p.id, "cluster": int(k), "rank": r, "nll": round(float(n), 6)}
-        for p, k, r, n in zip(prompts, labels, rank(labels, nll), nll, strict=True)
+        for p, k, r, n in zip(prompts, found.labels, rank(found.labels, nll), nll, strict=True)
     ]
+    difficulty = difficulty_report(rows, success)
     write_jsonl(layout.clusters, rows)
-    write_json(layout.clusters_metrics, summary(prompts, rows, silhouette))
+    write_json(
+        layout.clusters_metrics,
+        {
+            **summary(prompts, rows, found.silhouette),
+            "merged": [merge._asdict() for merge in found.merged],
+            "difficulty": difficulty,
+        },
+    )
+    for text in [*map(say_merge, found.merged), *([difficulty["warning"]] if walks and difficulty["warning"] else [])]:
+        print(f"WARNING: {text}", file=sys.stderr)
 
 
-def describe_all(policy: Policy, prompts: Sequence[Prompt]) -> tuple[Array, Array]:
-    """Embeddings ``[N, H]`` and difficulties ``[N]``; prompts of like length share a batch, to save padding."""
+def say_merge(merge: Merge) -> str:
+    """What became of a cluster that was too small for a window."""
+    return (
+        f"cluster {merge.cluster} of k-means has {merge.size} prompts, fewer than schedule.window, "
+        f"and was merged into cluster {merge.into}"
+    )
+
+
+def describe_all(policy: Policy, prompts: Sequence[Prompt], other: SentenceEmbedder | None) -> tuple[Array, Array]:
+    """Embeddings ``[N, H]``, by the ``other`` model where there is one, and difficulties ``[N]`` under the policy.
+
+    Prompts of like length share a batch, to save padding.
+    """
     by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i].text) + len(prompts[i].solution))
     parts = []
     with progress("clusters", len(prompts)) as bar:
         for start in range(0, len(prompts), BATCH):
-            parts.append(describe(policy, [prompts[i] for i in by_length[start : start + BATCH]]))
+            batch = [prompts[i] for i in by_length[start : start + BATCH]]
+            described = describe(policy, batch)
+            if other is not None:
+                described = replace(described, embeddings=other.embed([f"{p.text}\n{p.solution}" for p in batch]))
+            parts.append(described)
             bar.advance(min(start + BATCH, len(prompts)))
     original = np.argsort(by_length)
     embeddings = np.concatenate([part.embeddings for part in parts])

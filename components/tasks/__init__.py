@@ -6,6 +6,7 @@
 - `building_rules` — generated sentences of building regulations, to be written as structured expressions
 - `calculator` — generated problems for a policy with a calculator, and a teacher who would rather guess
 - `grade_school` — word problems in GSM8K's published form, read from files
+- `countdown` — reach a target from some numbers: search, and a teacher who gives up
 
 `TASKS` maps ``data.source.task`` to the generator of its prompts, which takes that section and a seed.
 `FORMATS` maps ``data.source.format`` to the reader of an answer column: text to final answer and solution.
@@ -13,13 +14,14 @@
 
 from collections.abc import Callable
 
-from components.tasks import arithmetic, building_rules, calculator, grade_school
+from components.tasks import arithmetic, building_rules, calculator, countdown, grade_school
 from components.types import Prompt
 
 TASKS: dict[str, Callable[..., list[Prompt]]] = {
     "arithmetic": arithmetic.generate,
     "building_rules": building_rules.generate,
     "calculator": calculator.generate,
+    "countdown": countdown.generate,
 }
 FORMATS: dict[str, Callable[[str], tuple[str, str]]] = {"gsm8k": grade_school.read}
 

@@ -168,7 +168,9 @@ def workspace(root: Path, *, train: int = 12, verdict: str = "accept") -> Layout
     rows = [{"id": p.id, "cluster": i % 3, "rank": i // 3, "nll": 1.0} for i, p in enumerate(prompts(train))]
     write_jsonl(layout.clusters, rows)
     write_json(layout.audit, {"verdict": "pass", "reasons": []})
-    write_json(layout.triage, {"verdict": verdict, "reasons": ["no entropy", "no gap"] if verdict == "refuse" else []})
+    reasons = ["no entropy", "no gap"] if verdict == "refuse" else []
+    success = {p.id: i / train for i, p in enumerate(prompts(train))}
+    write_json(layout.triage, {"verdict": verdict, "reasons": reasons, "success": success})
     return layout
 
 

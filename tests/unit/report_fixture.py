@@ -81,7 +81,20 @@ def start(root: Path) -> Layout:
         }
         for k in range(8)
     ]
-    write_json(layout.clusters_metrics, {"k": 8, "silhouette": 0.41, "clusters": rows})
+    bins = ("0", "0 to 1/5", "1/5 to 2/5", "2/5 to 3/5", "3/5 to 4/5", "4/5 to 1", "1")
+    difficulty = {
+        "measured": 128, "warning": "",
+        "histogram": [{"success": n, "prompts": c} for n, c in zip(bins, (31, 20, 24, 19, 16, 11, 7), strict=True)],
+        "nll": {"rho": -0.31, "low": -0.46, "high": -0.14}, "rank": {"rho": -0.24, "low": -0.4, "high": -0.07},
+    }  # fmt: skip
+    summary = {
+        "k": 8,
+        "silhouette": 0.41,
+        "clusters": rows,
+        "merged": [{"cluster": 9, "size": 3, "into": 2}],
+        "difficulty": difficulty,
+    }
+    write_json(layout.clusters_metrics, summary)
     return layout
 
 

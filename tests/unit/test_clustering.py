@@ -10,7 +10,7 @@ import torch
 from factories import TINY, policy, prompts
 
 from components.policy import Policy
-from components.scheduling.clustering import cluster, describe, merge_small, rank
+from components.scheduling.clustering import Merge, cluster, describe, merge_small, rank
 
 
 @pytest.fixture(scope="module")
@@ -69,17 +69,20 @@ def test_a_solution_that_the_policy_cannot_score_is_infinitely_hard():
 
 
 def test_separate_groups_become_clusters_numbered_without_gaps():
-    labels, silhouette = cluster(blobs(6, 6, 6), k=3, components=4, min_size=1, seed=0)
+    labels, silhouette, merged = cluster(blobs(6, 6, 6), k=3, components=4, min_size=1, seed=0)
     assert [len(set(labels[i : i + 6])) for i in (0, 6, 12)] == [1, 1, 1]
     assert sorted(set(labels.tolist())) == [0, 1, 2]
     assert silhouette > 0.9
+    assert merged == []
 
 
 @pytest.mark.parametrize("seed", [0, 4])  # the small one is the last, or the first
 def test_clusters_below_the_minimum_join_another_and_leave_no_gap(seed):
-    labels, _ = cluster(blobs(9, 9, 2), k=3, components=4, min_size=3, seed=seed)
+    labels, _, merged = cluster(blobs(9, 9, 2), k=3, components=4, min_size=3, seed=seed)
     sizes = np.bincount(labels)
     assert (len(sizes), sizes.sum(), sizes.min() >= 3) == (2, 20, True)
+    ((_, size, into),) = merged
+    assert (size, labels[-1]) == (2, into)
 
 
 def test_the_same_seed_gives_the_same_clusters():
@@ -91,7 +94,7 @@ def test_the_same_seed_gives_the_same_clusters():
 
 @pytest.mark.parametrize("count", [2, 5])
 def test_fewer_prompts_than_clusters_are_no_error(count):
-    labels, silhouette = cluster(blobs(*[1] * count), k=8, components=32, min_size=1, seed=0)
+    labels, silhouette, _ = cluster(blobs(*[1] * count), k=8, components=32, min_size=1, seed=0)
     assert len(labels) == count
     assert -1 <= silhouette <= 1
 
@@ -99,10 +102,16 @@ def test_fewer_prompts_than_clusters_are_no_error(count):
 def test_small_clusters_go_to_the_nearest_centre_smallest_first():
     labels = np.array([0, 0, 0, 1, 2, 2])
     centres = np.array([[0.0], [10.0], [9.0]])
-    assert merge_small(labels, centres, 3).tolist() == [0, 0, 0, 2, 2, 2]
-    assert merge_small(labels, centres, 2).tolist() == [0, 0, 0, 2, 2, 2]
-    assert merge_small(labels, centres, 1).tolist() == labels.tolist()
-    assert len(set(merge_small(labels, centres, 100).tolist())) == 1
+    assert merge_small(labels, centres, 3)[0].tolist() == [0, 0, 0, 2, 2, 2]
+    assert merge_small(labels, centres, 2)[0].tolist() == [0, 0, 0, 2, 2, 2]
+    assert merge_small(labels, centres, 1)[0].tolist() == labels.tolist()
+    assert len(set(merge_small(labels, centres, 100)[0].tolist())) == 1
+
+
+def test_every_merge_is_recorded_with_the_size_that_the_cluster_had_by_then():
+    labels = np.array([0, 0, 0, 1, 2, 2])
+    merged = merge_small(labels, np.array([[0.0], [10.0], [9.0]]), 4)[1]
+    assert merged == [Merge(1, 1, 2), Merge(0, 3, 2)]
 
 
 def test_merging_leaves_the_given_labels_alone():

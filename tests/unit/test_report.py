@@ -43,6 +43,13 @@ def test_a_passed_run_says_in_one_sentence_what_was_gained_and_how_to_approve(he
     assert "Missing from this page" not in healthy
 
 
+def test_the_page_holds_the_offline_difficulty_against_measured_success(healthy: str) -> None:
+    assert "Success of the 128 training prompts that triage sampled." in healthy
+    assert "Spearman with rank in the cluster −0.24 (95 % −0.4 to −0.07)" in healthy
+    assert "Cluster 9 of k-means, 3 prompts, was smaller than the schedule's window" in healthy
+    assert healthy.count('<th scope="row">0 to 1/5</th><td class="figure">20</td>') == 1
+
+
 def test_a_stopped_run_names_the_rule_the_override_and_what_is_missing_and_cannot_be_approved(stopped: str) -> None:
     assert "Gate failed: nothing to approve" in stopped
     assert "The health rule advantage_collapse stopped training after 23 of 60 steps" in stopped

@@ -19,7 +19,7 @@ from components.learner.scoring import score_all
 from components.policy import Policy
 from components.rollout import ENGINES, Collector, Engine, Sampling, build_engine
 from components.rollout.torch_engine import TorchEngine, choose
-from components.scheduling import Schedule, Uniform
+from components.scheduling import Schedule, Uniform, build_schedule
 from components.types import Completion, Group, Prompt, Score
 
 PROMPTS = [(2, 30, 3), (2, 30, 31, 32, 33, 34, 3), (2, 40, 41, 3)]
@@ -366,6 +366,31 @@ def test_the_schedule_observes_every_group_that_was_drawn():
     noted = Noted(prompts(50), seed=0)
     rollout = collector(coin(0.2), attempts=20).step(noted, 10, seed=0)
     assert noted.observed == [group.prompt.id for group in rollout.sampled]
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"kind": "uniform"},
+        {"kind": "difficulty_pools"},
+        {"kind": "ads", "window": 4, "active": 2, "move": "outside"},
+    ],
+)
+def test_every_schedule_refills_a_step_and_observes_each_group_exactly_once(section, monkeypatch):
+    every = prompts(60)
+    tested = build_schedule(
+        {k: every[k::4] for k in range(4)}, settings(schedule=section, train={"prompts_per_step": 8})
+    )
+    drawn, observed = [], []
+    draw, observe = tested.next, tested.observe
+    monkeypatch.setattr(tested, "next", lambda count: drawn.append(draw(count)) or drawn[-1])
+    monkeypatch.setattr(tested, "observe", lambda groups: observed.append(list(groups)) or observe(groups))
+    rollout = collector(coin(0.1, seed=1), attempts=20).step(tested, 8, seed=0)
+    assert rollout.attempts > 1
+    assert len(rollout.trained) == 8
+    assert [[g.prompt for g in groups] for groups in observed] == drawn
+    assert [g for groups in observed for g in groups] == list(rollout.sampled)
+    assert all(len(batch) == 8 for batch in drawn)
 
 
 def test_attempts_of_a_step_sample_differently_and_a_step_repeats_with_its_seed():

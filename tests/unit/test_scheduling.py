@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from math import comb
 
 import pytest
@@ -10,9 +11,9 @@ from factories import group, prompt, prompts, settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.config.scheduling import AdsSchedule
+from components.config.scheduling import AdsSchedule, PoolsSchedule
 from components.errors import InputError
-from components.scheduling import SCHEDULES, Ads, Uniform, build_schedule
+from components.scheduling import SCHEDULES, Ads, DifficultyPools, Schedule, Uniform, build_schedule
 from components.scheduling.window import EASIER, HARDER, STAY, direction, shift
 from components.types import Group, Prompt
 
@@ -175,6 +176,27 @@ def test_a_cluster_without_success_fades_whether_or_not_it_is_visited():
     assert shares == pytest.approx([0.25 * 0.7, 0.25 * 0.7**2, 0.25 * 0.7**3])
 
 
+@pytest.mark.parametrize(("steps", "share"), [(1, 0.0109), (5, 0.0026), (10, 0.00044), (20, 1.2e-5)])
+def test_worked_decay_of_a_cluster_that_nothing_in_it_solves(steps, share):
+    schedule = with_state(ads(*[4] * 64), success=[0.0] + [0.5] * 63)
+    for _ in range(steps):
+        schedule.observe([])
+    assert state(schedule)["probability"][0] == pytest.approx(share, rel=0.05)
+
+
+def test_the_weight_can_be_the_variance_of_success_instead_of_success():
+    schedule = with_state(ads(weight="boundary", alpha=1.0), success=[0.5, 0.9, 0.1, 1.0])
+    schedule.observe([])
+    shares = [0.25 / 0.43, 0.09 / 0.43, 0.09 / 0.43, 0.0]
+    assert state(schedule)["probability"] == pytest.approx(shares)
+
+
+def test_weights_that_are_all_zero_make_the_clusters_equal():
+    schedule = with_state(ads(weight="boundary"), success=[0.0, 1.0, 1.0, 0.0])
+    schedule.observe([])
+    assert state(schedule)["probability"] == pytest.approx([0.25] * 4)
+
+
 def test_a_floor_keeps_a_cluster_without_success_in_the_draw():
     schedule = with_state(ads(min_prob=0.2), success=[0.0, 0.5, 0.5, 0.5])
     for _ in range(50):
@@ -206,8 +228,8 @@ def test_a_prompt_that_could_not_be_scored_says_nothing_about_its_cluster():
     schedule = ads()
     before = state(schedule)
     schedule.observe([group([None, None], prompt=clusters(10)[0][0])])
-    assert {**state(schedule), "seen": []} == before
-    assert state(schedule)["seen"] == ["000"]
+    assert {**state(schedule), "seen": before["seen"]} == before
+    assert schedule.metrics()["coverage"] == 1 / 40
 
 
 def test_a_reset_restores_the_first_state_and_nothing_resets_by_default():
@@ -223,6 +245,54 @@ def test_a_reset_restores_the_first_state_and_nothing_resets_by_default():
     keys = ("success", "probability", "windows")
     assert [state(schedule)[key] for key in keys] == [fresh[key] for key in keys]
     assert state(never)["windows"] == moved["windows"]
+
+
+@pytest.mark.parametrize(("sizes", "epoch"), [((10, 10, 10, 10), 5), ((9, 9, 9, 4), 3), ((4, 4), 1)])
+def test_the_automatic_reset_comes_after_as_many_draws_as_the_data_hold(sizes, epoch):
+    schedule = ads(*sizes, reset_draws="auto")
+    fresh = state(schedule)
+    for draw in range(2 * epoch):
+        drawn = schedule.next(8)
+        if draw in (0, epoch):  # the first of an epoch
+            assert {p.id[1:] for p in drawn} == {"00", "01", "02", "03"}
+            assert [state(schedule)[key] for key in ("success", "probability")] == [
+                fresh[key] for key in ("success", "probability")
+            ]
+        schedule.observe([answered(p, 8) for p in drawn])
+
+
+@st.composite
+def runs(draw):
+    """Settings, sizes of clusters and the success of every prompt of every draw."""
+    sizes = draw(st.lists(st.integers(3, 9), min_size=2, max_size=5))
+    changes = {
+        "window": draw(st.integers(1, 3)),
+        "active": draw(st.integers(1, 2)),
+        "alpha": draw(st.floats(0, 1)),
+        "min_prob": draw(st.sampled_from([0.0, 0.3])),
+        "move": draw(st.sampled_from(MOVES)),
+        "weight": draw(st.sampled_from(["success", "boundary"])),
+        "reset_draws": draw(st.sampled_from([0, 2, "auto"])),
+    }
+    return sizes, changes, draw(st.lists(st.integers(0, 8), min_size=1, max_size=8)), draw(st.integers(0, 3))
+
+
+@given(runs())
+def test_whatever_happens_a_draw_is_distinct_shares_add_up_and_a_copy_follows_exactly(run):
+    sizes, changes, outcomes, seed = run
+    schedule = ads(*sizes, seed=seed, **changes)
+    count = changes["active"] * changes["window"]
+    for draw, right in enumerate(outcomes):
+        copy = ads(*sizes, seed=seed, **changes)
+        copy.load_state_dict(state(schedule))
+        drawn = schedule.next(count)
+        assert copy.next(count) == drawn
+        assert len({p.id for p in drawn}) == count
+        for other in (schedule, copy):
+            other.observe([answered(p, (right + i * draw) % 9) for i, p in enumerate(drawn)])
+        assert state(copy) == state(schedule)
+        assert sum(state(schedule)["probability"]) == pytest.approx(1)
+        assert [len(window) for window in state(schedule)["windows"]] == [changes["window"]] * len(sizes)
 
 
 def test_metrics_say_how_much_is_in_the_band_seen_and_reached():
@@ -301,8 +371,12 @@ def test_uniform_counts_what_it_has_seen():
 # What every schedule must do
 
 
-def schedules() -> dict[str, object]:
-    return {"uniform": lambda: Uniform(prompts(10), seed=3), "ads": lambda: ads(reset_draws=3)}
+def schedules() -> dict[str, Callable[[], Schedule]]:
+    return {
+        "uniform": lambda: Uniform(prompts(10), seed=3),
+        "difficulty_pools": lambda: DifficultyPools(prompts(30), PoolsSchedule(kind="difficulty_pools"), seed=3),
+        "ads": lambda: ads(reset_draws=3),
+    }
 
 
 @pytest.mark.parametrize("name", list(SCHEDULES))
@@ -334,13 +408,27 @@ def test_a_state_with_a_missing_or_an_unknown_field_is_refused(name, change):
 
 
 def test_a_state_of_other_clusters_is_refused():
-    with pytest.raises(ValueError, match="3 clusters, the data has 4"):
+    with pytest.raises(ValueError, match="other prompts"):
         ads().load_state_dict(ads(5, 5, 5).state_dict())
+    same = [p for members in clusters(10, 10).values() for p in members]
+    one, other = (Ads({0: same[:at], 1: same[at:]}, AdsSchedule(window=4, active=2), 0) for at in (10, 12))
+    with pytest.raises(ValueError, match=r"\[10, 10\] prompts, the data has \[12, 8\]"):
+        other.load_state_dict(one.state_dict())
+
+
+@pytest.mark.parametrize("windows", [[[0, 1, 2, 10]] * 4, [[0, 0, 1, 2]] * 4, [[-1, 0, 1, 2]] * 4, [[0, 1, 2]] * 4])
+def test_windows_that_no_cluster_can_have_are_refused(windows):
+    with pytest.raises(ValueError, match="no cluster can have"):
+        with_state(ads(), windows=windows)
 
 
 @pytest.mark.parametrize("name", list(SCHEDULES))
 def test_the_settings_build_every_schedule_over_all_prompts(name):
-    kinds = {"uniform": {"kind": "uniform"}, "ads": {"kind": "ads", "window": 2, "active": 2}}
+    kinds = {
+        "uniform": {"kind": "uniform"},
+        "difficulty_pools": {"kind": "difficulty_pools"},
+        "ads": {"kind": "ads", "window": 2, "active": 2},
+    }
     schedule = build_schedule(clusters(5, 5), settings(schedule=kinds[name]))
     assert sorted(p.id for p in schedule.prompts) == sorted(p.id for row in clusters(5, 5).values() for p in row)
     assert len(schedule.next(4)) == 4

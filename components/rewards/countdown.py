@@ -1,0 +1,50 @@
+"""Right when the expression reaches the target with the given numbers, each used at most once."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from components.rewards.base import Verifier, final_answer
+from components.tools.expressions import evaluate
+from components.types import Prompt
+
+_QUESTION = re.compile(r"\[([\d,\s]+)\]\D*(\d+)")
+_WRITTEN = re.compile(r"[\d+\-*/()\s]+")
+_SIGN = re.compile(r"(?:^|[-+*/(])\s*[-+]")
+
+
+class CountdownVerifier(Verifier):
+    """Judges what follows the last ``marker``; there are many right answers, so the reference is not looked at.
+
+    An expression has digits, ``+ - * /`` and brackets, at most 64 characters (`components.tools.expressions`: a parser
+    on fractions, nothing is executed). A sign is none of the four operations.
+    """
+
+    def __init__(self, marker: str) -> None:
+        self._marker = marker
+
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        """Raises ValueError when the question names no numbers and target: nothing could be right then."""
+        numbers, target = read_question(prompt.text)
+        answer = final_answer(text, self._marker)
+        return float(answer is not None and reaches(answer.strip(), numbers, target))
+
+
+def read_question(text: str) -> tuple[Counter[int], int]:
+    """Numbers and target of ``[3, 8, 2] = 22``, or of any text with a list in brackets and the target after it."""
+    found = _QUESTION.search(text)
+    if found is None:
+        raise ValueError(f"no numbers in brackets with a target after them: {text[:80]!r}")
+    return Counter(map(int, re.findall(r"\d+", found[1]))), int(found[2])
+
+
+def reaches(expression: str, numbers: Counter[int], target: int) -> bool:
+    """Whether ``expression`` is one, uses nothing but ``numbers``, and has the value ``target``."""
+    if not expression.isascii() or not _WRITTEN.fullmatch(expression) or _SIGN.search(expression):
+        return False
+    try:
+        value = evaluate(expression)
+    except ValueError:
+        return False
+    return value == target and Counter(map(int, re.findall(r"\d+", expression))) <= numbers

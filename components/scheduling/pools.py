@@ -1,0 +1,114 @@
+"""Prompts in pools by measured success, a share of every draw for each pool, and a gate in front of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from components.config.scheduling import PoolsSchedule
+from components.scheduling.base import Schedule, State
+from components.scheduling.gate import GATES
+from components.scheduling.measured import FIELDS, Measured
+from components.scheduling.packing import Array
+from components.seeds import derive
+from components.types import Group, Prompt
+
+POOLS = ("unseen", "normal", "hard", "easy")
+"""In the order in which they fill up what another pool lacks."""
+UNSEEN, NORMAL, HARD, EASY = range(4)
+
+
+class DifficultyPools(Schedule):
+    """A prompt's pool follows from its last measured success, so it changes pools as the policy learns.
+
+    What is known of every prompt is its whole state; the random numbers of a draw come from its number.
+    """
+
+    def __init__(self, prompts: Sequence[Prompt], settings: PoolsSchedule, seed: int) -> None:
+        super().__init__(prompts)
+        self._settings, self._seed, self._draws = settings, seed, 0
+        self._gate = GATES[settings.gate.kind](settings.gate)
+        self._measured = Measured(len(self.prompts))
+        self._pools = self._pool_of(self._measured.success)
+        self._in_band = self._closed = 0.0
+
+    def next(self, count: int) -> list[Prompt]:
+        if count > len(self.prompts):
+            raise ValueError(f"{count} distinct prompts were asked for, there are {len(self.prompts)}")
+        rng = np.random.default_rng(derive(self._seed, "pools", self._draws))
+        members = [np.flatnonzero(self._pools == pool) for pool in range(len(POOLS))]
+        admitted = [members[UNSEEN], *map(self._admitted, members[1:])]
+        shares = [getattr(self._settings.shares, name) for name in POOLS]
+        takes = allot([len(places) for places in admitted], shares, count)
+        drawn = [
+            places[rng.choice(len(places), take, replace=False)] for places, take in zip(admitted, takes, strict=True)
+        ]
+        if sum(takes) < count:
+            closed = np.setdiff1d(np.concatenate(members), np.concatenate(admitted), assume_unique=True)
+            drawn.append(longest_waiting(closed, self._measured.at[closed], count - sum(takes)))
+        self._closed = 1 - sum(map(len, admitted)) / len(self.prompts)
+        self._draws += 1
+        # Shuffled, because dynamic sampling drops a surplus from the end.
+        return [self.prompts[place] for place in rng.permutation(np.concatenate(drawn))]
+
+    def _admitted(self, places: Array) -> Array:
+        """Those of the measured ``places`` that the gate lets in."""
+        return places[self._gate(self._measured.success[places], self._draws - self._measured.at[places])]
+
+    def observe(self, groups: Sequence[Group]) -> None:
+        super().observe(groups)
+        outcomes = {self._place[g.prompt.id]: g.mean_accuracy for g in groups}
+        scored = {place: success for place, success in outcomes.items() if success is not None}
+        self._measured.note(scored, max(self._draws - 1, 0))
+        places = list(scored)
+        self._pools[places] = self._pool_of(self._measured.success[places])
+        self._in_band = float(np.mean(self._pools[places] == NORMAL)) if places else 0.0
+
+    def _pool_of(self, success: Array) -> Array:
+        pools = np.full(len(success), NORMAL, np.int8)
+        pools[success >= self._settings.easy] = EASY
+        pools[success <= self._settings.hard] = HARD
+        pools[np.isnan(success)] = UNSEEN
+        return pools
+
+    def metrics(self) -> dict[str, float]:
+        sizes = {POOLS[pool]: np.count_nonzero(self._pools == pool) for pool in (NORMAL, HARD, EASY)}
+        shares = {f"pool_{name}": float(size) / len(self.prompts) for name, size in sizes.items()}
+        return {**super().metrics(), "in_band": self._in_band, "closed": self._closed, **shares}
+
+    def state_dict(self) -> State:
+        own = {"draws": self._draws, "in_band": self._in_band, "closed": self._closed}
+        return {**super().state_dict(), **own, **self._measured.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._measured.load_state_dict({name: state[name] for name in FIELDS}, int(state["draws"]))
+        self._draws = int(state["draws"])
+        self._in_band, self._closed = float(state["in_band"]), float(state["closed"])
+        self._pools = self._pool_of(self._measured.success)
+
+
+def allot(sizes: Sequence[int], shares: Sequence[float], count: int) -> list[int]:
+    """How many of ``count`` each pool gives, at most its size.
+
+    Shares are rounded by largest remainder. What a pool lacks is given by the others, the first ones first; less than
+    ``count`` in all where the pools together hold less.
+    """
+    exact = [share * count for share in shares]
+    takes = [int(part + 1e-9) for part in exact]
+    by_remainder = sorted(range(len(takes)), key=lambda pool: (takes[pool] - exact[pool], pool))
+    for pool in by_remainder[: count - sum(takes)]:
+        takes[pool] += 1
+    takes = [min(take, size) for take, size in zip(takes, sizes, strict=True)]
+    for pool, size in enumerate(sizes):
+        takes[pool] += min(size - takes[pool], count - sum(takes))
+    return takes
+
+
+def longest_waiting(places: Array, at: Array, count: int) -> Array:
+    """The ``count`` of ``places`` whose draws ``at`` are the earliest; ties by place, in ascending order."""
+    latest = np.partition(at, count - 1)[count - 1]
+    before, tied = places[at < latest], places[at == latest]
+    return np.concatenate([before, tied[: count - len(before)]])
