@@ -27,8 +27,16 @@ class Judgement(NamedTuple):
 class Verifier(ABC):
     """Judges one completion by itself. Pure: the same prompt and text give the same judgement.
 
-    May raise, hang or run out of memory: the sandbox turns that into *unscorable*, neither right nor wrong.
+    May raise, hang or run out of memory: the sandbox turns that into *unscorable*, neither right nor wrong. Building
+    one is cheap and so are `wrap` and `equivalents`, which are also called outside the sandbox; what judging needs
+    beyond that is loaded by `prepare`.
     """
+
+    marker: str | None = None
+    """The answer is what follows the last one of these in a completion."""
+
+    def prepare(self) -> None:  # noqa: B027, most need nothing
+        """Load what judging needs (a library, a model). Called once in the worker process, before the first text."""
 
     @abstractmethod
     def accuracy(self, prompt: Prompt, text: str) -> float:
@@ -37,6 +45,14 @@ class Verifier(ABC):
     def judge(self, prompt: Prompt, text: str) -> Judgement:
         """The accuracy, with the reward parts and metrics of a verifier that has more to say than right or wrong."""
         return Judgement(self.accuracy(prompt, text))
+
+    def wrap(self, answer: str) -> str:
+        """The text of a completion that states ``answer`` in the form this verifier reads."""
+        return f"{self.marker or ''}{answer}"
+
+    def equivalents(self, prompt: Prompt) -> dict[str, str]:
+        """Other completions that state the reference answer and must be right, by the name of their form."""
+        return {}
 
 
 def final_answer(text: str, marker: str) -> str | None:

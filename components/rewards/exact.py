@@ -10,8 +10,11 @@ class ExactVerifier(Verifier):
     """Compares what follows the last ``marker`` with the reference answer; outer white space does not count."""
 
     def __init__(self, marker: str) -> None:
-        self._marker = marker
+        self.marker = marker
 
     def accuracy(self, prompt: Prompt, text: str) -> float:
-        answer = final_answer(text, self._marker)
+        answer = final_answer(text, self.marker)
         return float(answer is not None and answer.strip() == prompt.answer.strip())
+
+    def equivalents(self, prompt: Prompt) -> dict[str, str]:
+        return {"outer white space": self.wrap(f" {prompt.answer}\n")}

@@ -23,7 +23,7 @@ class NumericVerifier(Verifier):
     """
 
     def __init__(self, marker: str | None, tolerance: float) -> None:
-        self._marker, self._tolerance = marker, Fraction(tolerance)
+        self.marker, self._tolerance = marker, Fraction(tolerance)
 
     def accuracy(self, prompt: Prompt, text: str) -> float:
         """Raises ValueError when the reference answer is not a number: nothing could be right then."""
@@ -33,10 +33,20 @@ class NumericVerifier(Verifier):
         found = self._answer(text)
         return float(found is not None and abs(found - references[0]) <= self._tolerance * abs(references[0]))
 
+    def equivalents(self, prompt: Prompt) -> dict[str, str]:
+        """The reference number, written in other ways."""
+        value = numbers(prompt.answer)[0]
+        forms = {"white space": f" {prompt.answer} ", "end of a sentence": f"{prompt.answer}."}
+        if value.denominator == 1:
+            forms |= {"decimal point": f"{value}.0", "two decimals": f"{value}.00", "thousands": f"{int(value):,}"}
+        else:
+            forms["fraction"] = f"{value.numerator}/{value.denominator}"
+        return {name: self.wrap(form) for name, form in forms.items()}
+
     def _answer(self, text: str) -> Fraction | None:
-        if self._marker is None:
+        if self.marker is None:
             return next(iter(numbers(text)[-1:]), None)
-        answer = final_answer(text, self._marker)
+        answer = final_answer(text, self.marker)
         return None if answer is None else next(iter(numbers(answer)[:1]), None)
 
 

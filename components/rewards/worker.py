@@ -32,6 +32,7 @@ def serve(build: Callable[[Message], Verifier]) -> None:
     replies = os.dup(sys.stdout.fileno())
     hello = json.loads(sys.stdin.buffer.readline())
     verifier = build(hello["verifier"])
+    verifier.prepare()
     limit_memory(hello["memory_mb"])
     _send(replies, {"ready": True})
     null = os.open(os.devnull, os.O_WRONLY)

@@ -25,7 +25,7 @@ class StructureVerifier(Verifier):
     """
 
     def __init__(self, marker: str, values: bool, tree: bool, max_chars: int, max_nodes: int, max_depth: int) -> None:
-        self._marker, self._values, self._tree = marker, values, tree
+        self.marker, self._values, self._tree = marker, values, tree
         self._limits = Limits(max_chars, max_nodes, max_depth)
 
     def accuracy(self, prompt: Prompt, text: str) -> float:
@@ -37,7 +37,7 @@ class StructureVerifier(Verifier):
             reference = parse(prompt.answer, self._limits)
         except SkeletonError as error:
             raise ValueError(f"the reference is not a skeleton: {error}") from error
-        written = final_answer(text, self._marker) or ""
+        written = final_answer(text, self.marker) or ""
         found, unread = self._read(written)
         size, distance = reference.tree.size, max(unread, reference.tree.size)
         if found is not None:
@@ -52,6 +52,12 @@ class StructureVerifier(Verifier):
             "levenshtein": normalised_levenshtein(prompt.answer, written),
         }
         return Judgement(float(found is not None and found.tree == reference.tree), parts, metrics)
+
+    def equivalents(self, prompt: Prompt) -> dict[str, str]:
+        return {
+            "white space": self.wrap("\n".join(prompt.answer.split())),
+            "comment": self.wrap(f"# the whole rule\n{prompt.answer}\n"),
+        }
 
     def _read(self, text: str) -> tuple[Skeleton | None, int]:
         """The skeleton, or None and the number of nodes that stand for what was too large to read."""
