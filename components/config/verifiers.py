@@ -1,4 +1,4 @@
-"""How an answer is judged, one section per verifier of `components.rewards`, and the fence around it."""
+"""How an answer is judged, one section per verifier of `components.rewards`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from components.config.base import Section
-
-
-class SandboxSettings(Section):
-    """Fence around a verifier: it runs in a process of its own."""
-
-    timeout: float = Field(5.0, gt=0, description="Seconds for one completion; longer is unscorable.")
-    memory_mb: int = Field(512, ge=64, description="Address space of the worker.")
 
 
 class ExactVerifier(Section):

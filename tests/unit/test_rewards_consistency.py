@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from components.config.consistency import EmbeddedConsistency, NliConsistency
 from components.config.reward import RewardSettings
+from components.config.sandbox import SandboxSettings
 from components.config.tasks import ArithmeticSource
-from components.config.verifiers import SandboxSettings
 from components.errors import EvenkeelError, InputError
 from components.files import write_json
 from components.rewards import Scorer, build_verifier
