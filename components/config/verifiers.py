@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from components.config.answers import JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.base import Section
 
 
@@ -29,6 +30,10 @@ class NumericVerifier(Section):
         "####", description="The answer is the number after the last marker; null: the last one."
     )
     tolerance: float = Field(1e-6, ge=0, description="Relative tolerance.")
+    units: Literal["strip", "require", "convert"] = Field(
+        "strip", description="strip: units do not count; require: the reference's own; convert: any of its dimension."
+    )
+    percent: Literal["strip", "fraction"] = Field("strip", description="50 % is 50, or one half.")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -53,4 +58,7 @@ class StructureVerifier(Section):
         return ("jaccard_class", "jaccard_function", "jaccard_parameter", *(("tree",) if self.tree else ()))
 
 
-Verifier = Annotated[ExactVerifier | NumericVerifier | StructureVerifier, Field(discriminator="kind")]
+Verifier = Annotated[
+    ExactVerifier | NumericVerifier | MathVerifier | MultipleChoiceVerifier | JsonVerifier | StructureVerifier,
+    Field(discriminator="kind"),
+]

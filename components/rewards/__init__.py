@@ -1,10 +1,13 @@
 """From a completion to a score. Torch-free, but for the classifier that `consistency.nli` loads in its own process.
 
 - `base` — the `Verifier` seam
-- `exact`, `numeric` — right or wrong
+- `exact`, `numeric` (with `units`), `symbolic`, `multiple_choice`, `json_answer` — right or wrong
+- `answers` — where a completion states its answer
 - `structure` — code skeletons: overlap of names, tree edit distance
 - `consistency` — does the answer follow from the thinking?
-- `worker`, `process`, `sandbox` — a verifier runs in a process of its own, with limits of time and memory
+- `sandbox`, `pool`, `process` — the parent's side of the worker processes in which a verifier runs
+- `worker`, `fence`, `seccomp` — their own side: limits of time, memory and files, no network, and the codes that begin
+  the reason of what is unscorable
 - `shaping` — what is added to the raw accuracy
 - `scorer` — all of it together, for the loop
 
@@ -20,13 +23,19 @@ from components.config.verifiers import Verifier as VerifierSettings
 from components.rewards.base import Judgement, Verifier
 from components.rewards.consistency import EmbeddedVerifier, NliVerifier
 from components.rewards.exact import ExactVerifier
+from components.rewards.json_answer import JsonVerifier
+from components.rewards.multiple_choice import MultipleChoiceVerifier
 from components.rewards.numeric import NumericVerifier
 from components.rewards.scorer import Scorer
 from components.rewards.structure import StructureVerifier
+from components.rewards.symbolic import MathVerifier
 
 VERIFIERS: dict[str, Callable[..., Verifier]] = {
     "exact": ExactVerifier,
     "numeric": NumericVerifier,
+    "math": MathVerifier,
+    "multiple_choice": MultipleChoiceVerifier,
+    "json": JsonVerifier,
     "structure": StructureVerifier,
     "embedded": EmbeddedVerifier,
     "nli": NliVerifier,

@@ -37,7 +37,7 @@ class WorkerProcess:
             stderr=self._errors,
             bufsize=0,
             start_new_session=True,
-            env={"PYTHONPATH": str(root), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"},
+            env={"PYTHONPATH": str(root), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"},
         )
         assert self._process.stdin and self._process.stdout
         self.input, self.output = self._process.stdin.fileno(), self._process.stdout.fileno()

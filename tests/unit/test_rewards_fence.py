@@ -67,14 +67,14 @@ def test_the_system_call_itself_is_refused_and_only_the_setting_opens_it():
 def test_where_there_can_be_no_fence_the_worker_does_not_start_and_says_which_setting_does_without(tmp_path):
     path = tmp_path / "worker.py"
     path.write_text(
-        "import sys\nsys.platform = 'plan9'\n"
+        "import platform, sys\nplatform.machine = lambda: 'pdp11'\n"
         f"sys.path[:0] = [{str(Path(HOSTILE[1]).parent)!r}]\n"
         "import hostile_worker\nfrom components.rewards.worker import serve\nserve(hostile_worker.build)\n"
     )
     command = (sys.executable, str(path))
     with (
         Sandbox(ExactVerifier(), SandboxSettings(), command) as sandbox,
-        pytest.raises(EvenkeelError, match="no network fence on plan9 .* network: open"),
+        pytest.raises(EvenkeelError, match=r"no network fence on linux pdp11: .* network: open"),
     ):
         judge(sandbox, "42")
     with Sandbox(ExactVerifier(), SandboxSettings(network="open"), command) as sandbox:
