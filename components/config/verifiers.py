@@ -8,6 +8,7 @@ from pydantic import Field
 
 from components.config.answers import JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.base import Section
+from components.config.runners import ClassifierVerifier, CodeVerifier
 
 
 class ExactVerifier(Section):
@@ -59,6 +60,13 @@ class StructureVerifier(Section):
 
 
 Verifier = Annotated[
-    ExactVerifier | NumericVerifier | MathVerifier | MultipleChoiceVerifier | JsonVerifier | StructureVerifier,
+    ExactVerifier
+    | NumericVerifier
+    | MathVerifier
+    | MultipleChoiceVerifier
+    | JsonVerifier
+    | CodeVerifier
+    | ClassifierVerifier
+    | StructureVerifier,
     Field(discriminator="kind"),
 ]

@@ -1,8 +1,10 @@
-"""From a completion to a score. Torch-free, but for the classifier that `consistency.nli` loads in its own process.
+"""From a completion to a score. Torch-free, but for what `pair_classifier` loads in a worker process.
 
 - `base` — the `Verifier` seam
 - `exact`, `numeric` (with `units`), `symbolic`, `multiple_choice`, `json_answer` — right or wrong
 - `answers` — where a completion states its answer
+- `classifier`, `pair_classifier` — a learned judge
+- `code` — Python code, run against tests
 - `structure` — code skeletons: overlap of names, tree edit distance
 - `consistency` — does the answer follow from the thinking?
 - `sandbox`, `pool`, `process` — the parent's side of the worker processes in which a verifier runs
@@ -21,6 +23,8 @@ from typing import Any
 from components.config.consistency import Consistency
 from components.config.verifiers import Verifier as VerifierSettings
 from components.rewards.base import Judgement, Verifier
+from components.rewards.classifier import ClassifierVerifier
+from components.rewards.code import CodeVerifier
 from components.rewards.consistency import EmbeddedVerifier, NliVerifier
 from components.rewards.exact import ExactVerifier
 from components.rewards.json_answer import JsonVerifier
@@ -36,6 +40,8 @@ VERIFIERS: dict[str, Callable[..., Verifier]] = {
     "math": MathVerifier,
     "multiple_choice": MultipleChoiceVerifier,
     "json": JsonVerifier,
+    "code": CodeVerifier,
+    "classifier": ClassifierVerifier,
     "structure": StructureVerifier,
     "embedded": EmbeddedVerifier,
     "nli": NliVerifier,

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from components.config.base import Section
+from components.config.load import check_digest
+from components.config.runners import ClassifierVerifier
 from components.config.sandbox import SandboxSettings
+from components.registry.checkpoints import check_checkpoint
 from components.rewards.pool import Pool
 from components.rewards.process import WORKER
 from components.types import Prompt, Score
@@ -19,6 +22,9 @@ class Sandbox:
     Args:
         verifier: settings of one of `components.rewards.VERIFIERS`.
         model: what that verifier has learned, where it is one that learns.
+
+    Raises:
+        InputError: the folder of a classifier is missing, not what it should be, or holds anything that could run code.
     """
 
     def __init__(
@@ -28,6 +34,9 @@ class Sandbox:
         command: Sequence[str] = WORKER,
         model: Mapping[str, Any] | None = None,
     ) -> None:
+        if isinstance(verifier, ClassifierVerifier):
+            check_digest(verifier.path, verifier.sha256)
+            check_checkpoint(verifier.path)
         learned = {} if model is None else {"model": model}
         hello = {"verifier": verifier.model_dump(mode="json") | learned, "limits": limits.model_dump(mode="json")}
         self._pool = Pool(command, encode(hello), limits.workers, limits.timeout)

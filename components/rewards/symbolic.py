@@ -59,7 +59,7 @@ class MathVerifier(Verifier):
                 target,
                 fallback_mode="no_fallback",
                 extraction_mode="first_match",
-                parsing_timeout=None,  # type: ignore[arg-type]
+                parsing_timeout=None,
             )
             return found
 

@@ -37,7 +37,7 @@ READ = 60
 
 
 def _units() -> dict[str, Unit]:
-    found = {}
+    found: dict[str, Unit] = {}
     for dimension, rows in _TABLE.items():
         for row in rows.split(";"):
             name, factor, *aliases = row.split()

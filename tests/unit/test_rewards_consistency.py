@@ -24,9 +24,10 @@ from components.rewards import Scorer, build_verifier
 from components.rewards.consistency import read_model
 from components.rewards.consistency.embedded import EmbeddedVerifier, Weights, weights_file
 from components.rewards.consistency.features import FEATURES, features
-from components.rewards.consistency.nli import NliVerifier, find_label
+from components.rewards.consistency.nli import NliVerifier
 from components.rewards.consistency.reading import Case, Equation, equations, evaluate
 from components.rewards.consistency.training import Solution, changed, pairs, train
+from components.rewards.pair_classifier import find_label
 from components.rewards.scorer import MISSING, with_consistency
 from components.tasks import TASKS
 from components.types import Completion, Prompt, Score

@@ -16,7 +16,7 @@ from components.config.verifiers import ExactVerifier
 from components.errors import EvenkeelError
 from components.rewards.fence import CODES
 from components.rewards.sandbox import Sandbox
-from components.rewards.seccomp import ALLOW, EQUAL, LOAD, MACHINES, REFUSE, RETURN, X32, program
+from components.rewards.seccomp import ALLOW, ANY_BIT, EQUAL, LOAD, MACHINES, REFUSE, RETURN, WRITES, X32, program
 from components.types import Prompt, Score
 
 HOSTILE = (sys.executable, str(Path(__file__).with_name("hostile_worker.py")))
@@ -81,7 +81,7 @@ def test_where_there_can_be_no_fence_the_worker_does_not_start_and_says_which_se
         assert judge(sandbox, "42") == [RIGHT]
 
 
-def interpret(code: bytes, call: int, audit: int) -> int:
+def interpret(code: bytes, call: int, audit: int, flags: int = 0) -> int:
     """What the kernel's interpreter returns for one system call."""
     lines, at, word = list(struct.iter_unpack("HBBI", code)), 0, 0
     while True:
@@ -90,20 +90,33 @@ def interpret(code: bytes, call: int, audit: int) -> int:
         if kind == RETURN:
             return value
         if kind == LOAD:
-            word = {0: call, 4: audit}[value]
+            word = {0: call, 4: audit}.get(value, flags)
         else:
-            at += yes if (word == value if kind == EQUAL else word >= value) else no
+            true = {EQUAL: word == value, ANY_BIT: bool(word & value)}.get(kind, word >= value)
+            at += yes if true else no
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_filter_refuses_exactly_the_listed_calls_and_every_other_abi(name):
     machine = MACHINES[name]
-    code = program(machine)
+    code = program(machine.audit, machine.network)
     refused = {call for call in range(512) if interpret(code, call, machine.audit) == REFUSE}
-    assert refused == set(machine.calls)
+    assert refused == set(machine.network)
     assert interpret(code, 0, machine.audit) == ALLOW
     assert interpret(code, 0, 0x40000003) == REFUSE  # 32 bit
     assert interpret(code, X32 | 1, machine.audit) == (REFUSE if name == "x86_64" else ALLOW)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_filter_for_code_lets_files_be_opened_for_reading_only(name):
+    machine = MACHINES[name]
+    code = program(machine.audit, machine.network + machine.untrusted, machine.open)
+    for call in machine.open:
+        assert interpret(code, call, machine.audit) == ALLOW
+        for flag in (1 << bit for bit in range(16)):
+            assert (interpret(code, call, machine.audit, flag) == REFUSE) == bool(flag & WRITES)
+    refused = {call for call in range(512) if interpret(code, call, machine.audit) == REFUSE}
+    assert refused == {*machine.network, *machine.untrusted}
 
 
 def test_a_large_file_cannot_be_written(tmp_path):
@@ -117,7 +130,7 @@ def test_a_large_file_cannot_be_written(tmp_path):
 
 
 def test_memory_that_earlier_items_took_is_not_held_against_a_later_one():
-    with fenced(workers=1, memory_mb=512) as sandbox:
+    with fenced(workers=1, cpu_seconds=10) as sandbox:
         texts = ["keep 150", "42", "keep 150", "keep 150", "keep 150", "keep 150", "keep 4000"]
         *kept, too_much = judge(sandbox, *texts)
     assert [score.unscorable for score in kept] == [None] * 6

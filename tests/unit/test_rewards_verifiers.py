@@ -141,6 +141,7 @@ def test_every_verifier_of_the_settings_is_registered():
         ("math", "1", "\\boxed{1}"),
         ("multiple_choice", "B", "The answer is B"),
         ("json", "[1]", "[1]"),
+        ("code", "assert f(2) == 4", "```python\nf = lambda x: x * x\n```"),
         ("structure", "class A { f() }", "class A { f() }"),
     ],
 )
