@@ -86,6 +86,7 @@ def plain(value: Any) -> Any:
     """The same value of built-in types, whose text is a literal. What has none raises TypeError."""
     if value is None or isinstance(value, bool):
         return value
+    kind: Any
     for kind in (int, str, bytes, complex):
         if isinstance(value, kind):
             return kind(value)
