@@ -3,7 +3,7 @@
 - `settings` — the root `Settings`
 - `combinations` — what it refuses, and why
 - `tasks`, `sources`, `data` — what is learned, where it comes from, what is refused
-- `verifiers`, `consistency`, `reward` — how a completion is judged
+- `verifiers`, `answers`, `runners`, `consistency`, `sandbox`, `reward` — how a completion is judged
 - `policy`, `scheduling`, `rollout`, `objective`, `training`, `dpo`, `judgement` — the other sections
 - `load` — YAML, `extends`, `--set`, input digests, and the resolved file
 """

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from components.config.base import Section
-from components.config.verifiers import SandboxSettings
+from components.config.sandbox import SandboxSettings
 
 
 class EmbeddedConsistency(Section):
@@ -30,7 +30,7 @@ class NliConsistency(Section):
         None, description="Its class that means consistent; null: the one named entailment or consistent."
     )
     marker: str = Field("#", min_length=1, description="Thinking stands before the last marker, the answer after it.")
-    sandbox: SandboxSettings = SandboxSettings(timeout=60.0, memory_mb=16384)
+    sandbox: SandboxSettings = SandboxSettings(workers=1, timeout=60.0, cpu_seconds=60.0, memory_mb=16384)
 
 
 Consistency = Annotated[EmbeddedConsistency | NliConsistency, Field(discriminator="kind")]

@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from components.config.base import Section
 from components.config.consistency import Consistency
-from components.config.verifiers import ExactVerifier, SandboxSettings, Verifier
+from components.config.sandbox import SandboxSettings
+from components.config.verifiers import ExactVerifier, Verifier
 
 
 class SoftOverlong(Section):

@@ -1,4 +1,4 @@
-"""How an answer is judged, one section per verifier of `components.rewards`, and the fence around it."""
+"""How an answer is judged, one section per verifier of `components.rewards`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from components.config.answers import JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.base import Section
-
-
-class SandboxSettings(Section):
-    """Fence around a verifier: it runs in a process of its own."""
-
-    timeout: float = Field(5.0, gt=0, description="Seconds for one completion; longer is unscorable.")
-    memory_mb: int = Field(512, ge=64, description="Address space of the worker.")
+from components.config.runners import ClassifierVerifier, CodeVerifier
 
 
 class ExactVerifier(Section):
@@ -36,6 +31,10 @@ class NumericVerifier(Section):
         "####", description="The answer is the number after the last marker; null: the last one."
     )
     tolerance: float = Field(1e-6, ge=0, description="Relative tolerance.")
+    units: Literal["strip", "require", "convert"] = Field(
+        "strip", description="strip: units do not count; require: the reference's own; convert: any of its dimension."
+    )
+    percent: Literal["strip", "fraction"] = Field("strip", description="50 % is 50, or one half.")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -73,5 +72,14 @@ class CountdownVerifier(Section):
 
 
 Verifier = Annotated[
-    ExactVerifier | NumericVerifier | StructureVerifier | CountdownVerifier, Field(discriminator="kind")
+    ExactVerifier
+    | NumericVerifier
+    | MathVerifier
+    | MultipleChoiceVerifier
+    | JsonVerifier
+    | CodeVerifier
+    | ClassifierVerifier
+    | StructureVerifier
+    | CountdownVerifier,
+    Field(discriminator="kind"),
 ]

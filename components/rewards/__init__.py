@@ -1,11 +1,16 @@
-"""From a completion to a score. Torch-free, but for the classifier that `consistency.nli` loads in its own process.
+"""From a completion to a score. Torch-free, but for what `pair_classifier` loads in a worker process.
 
 - `base` — the `Verifier` seam
-- `exact`, `numeric` — right or wrong
 - `countdown` — an expression that reaches a target with given numbers
+- `exact`, `numeric` (with `units`), `symbolic`, `multiple_choice`, `json_answer` — right or wrong
+- `answers` — where a completion states its answer
+- `classifier`, `pair_classifier` — a learned judge
+- `code` — Python code, run against tests
 - `structure` — code skeletons: overlap of names, tree edit distance
 - `consistency` — does the answer follow from the thinking?
-- `worker`, `process`, `sandbox` — a verifier runs in a process of its own, with limits of time and memory
+- `sandbox`, `pool`, `process` — the parent's side of the worker processes in which a verifier runs
+- `worker`, `fence`, `seccomp` — their own side: limits of time, memory and files, no network, and the codes that begin
+  the reason of what is unscorable
 - `shaping` — what is added to the raw accuracy
 - `scorer` — all of it together, for the loop
 
@@ -19,16 +24,26 @@ from typing import Any
 from components.config.consistency import Consistency
 from components.config.verifiers import Verifier as VerifierSettings
 from components.rewards.base import Judgement, Verifier
+from components.rewards.classifier import ClassifierVerifier
+from components.rewards.code import CodeVerifier
 from components.rewards.consistency import EmbeddedVerifier, NliVerifier
 from components.rewards.countdown import CountdownVerifier
 from components.rewards.exact import ExactVerifier
+from components.rewards.json_answer import JsonVerifier
+from components.rewards.multiple_choice import MultipleChoiceVerifier
 from components.rewards.numeric import NumericVerifier
 from components.rewards.scorer import Scorer
 from components.rewards.structure import StructureVerifier
+from components.rewards.symbolic import MathVerifier
 
 VERIFIERS: dict[str, Callable[..., Verifier]] = {
     "exact": ExactVerifier,
     "numeric": NumericVerifier,
+    "math": MathVerifier,
+    "multiple_choice": MultipleChoiceVerifier,
+    "json": JsonVerifier,
+    "code": CodeVerifier,
+    "classifier": ClassifierVerifier,
     "structure": StructureVerifier,
     "countdown": CountdownVerifier,
     "embedded": EmbeddedVerifier,

@@ -24,6 +24,10 @@ class Judgement(NamedTuple):
     metrics: Mapping[str, float] = NOTHING
 
 
+class Refused(Exception):
+    """This verifier will not judge this item: it could be right or wrong for no reason."""
+
+
 class Verifier(ABC):
     """Judges one completion by itself. Pure: the same prompt and text give the same judgement.
 
@@ -55,8 +59,8 @@ class Verifier(ABC):
         return {}
 
 
-def final_answer(text: str, marker: str) -> str | None:
-    """What follows the last ``marker``, or None where there is none. An empty marker takes the whole text."""
+def final_answer(text: str, marker: str | None) -> str | None:
+    """What follows the last ``marker``, or None where there is none. Without a marker: the whole text."""
     if not marker:
         return text
     _, found, answer = text.rpartition(marker)

@@ -1,116 +1,131 @@
-"""The parent's end of a worker process: start it, exchange JSON lines with deadlines, kill it."""
+"""The parent's end of one worker process: start it, send and receive JSON lines without waiting, kill it."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import selectors
+import select
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from components.errors import EvenkeelError
 
 WORKER = (sys.executable, "-P", "-m", "components.rewards.worker")
 STARTUP_SECONDS = 300.0
 """A verifier that loads a model on a busy machine takes a minute; one that dies is noticed at once."""
+GRACE_SECONDS = 2.0
+"""How long a process that has closed its end may take to be gone."""
 BLOCK = 1 << 16
+MEANING = {signal.SIGPROF: "cpu: no verdict within the processor time of one item"}
+"""Deaths that the fence itself brings about."""
 
 
 class WorkerProcess:
-    """A live worker in a session of its own, with a stripped environment.
-
-    Raises:
-        EvenkeelError: the worker did not get ready.
-    """
+    """A process in a session of its own, with a stripped environment, which answers once it has `started`."""
 
     def __init__(self, command: Sequence[str], hello: bytes) -> None:
         root = Path(__file__).resolve().parents[2]
-        with tempfile.TemporaryFile() as errors:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                bufsize=0,
-                start_new_session=True,
-                env={"PYTHONPATH": str(root), "LC_ALL": "C.UTF-8"},
-            )
-            assert self._process.stdin and self._process.stdout
-            self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
-            os.set_blocking(self._in, False)
-            self._unread = b""
-            _, failure = self.exchange([hello], STARTUP_SECONDS)
-            if failure is not None:
-                self.kill()
-                errors.seek(0)
-                said = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
-                raise EvenkeelError(
-                    f"the verifier's worker process did not start: {said or failure}",
-                    where="reward",
-                    how="check the settings of that verifier and raise memory_mb of its sandbox",
-                )
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115, closed by kill
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            bufsize=0,
+            start_new_session=True,
+            env={"PYTHONPATH": str(root), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"},
+        )
+        assert self._process.stdin and self._process.stdout
+        self.input, self.output = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self.input, False)
+        self._unread, self._unsent = b"", memoryview(hello)
+        self.started = False
 
-    def exchange(self, requests: Sequence[bytes], timeout: float) -> tuple[list[dict[str, Any]], str | None]:
-        """Send all lines, read one reply for each, in order, each within ``timeout`` seconds of the one before.
+    @property
+    def pid(self) -> int:
+        """Number of the process, and of its group."""
+        return self._process.pid
 
-        Writing and reading are interleaved, so neither side waits for the other with a full pipe. Returns the replies
-        and the reason why the next one is missing, or None.
+    @property
+    def unsent(self) -> bool:
+        """There is something left to write."""
+        return bool(self._unsent)
+
+    def failure(self) -> EvenkeelError:
+        """Why it has not started; ends it."""
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+        self.kill()
+        return EvenkeelError(
+            f"the verifier's worker process did not start: {said or self.death()}",
+            where="reward",
+            how="check the settings of that verifier and raise memory_mb of its sandbox",
+        )
+
+    def send(self, lines: Sequence[bytes]) -> None:
+        """Queue lines; `flush` writes them."""
+        self._unsent = memoryview(bytes(self._unsent) + b"".join(lines))
+
+    def flush(self) -> None:
+        """Write as much as the pipe takes."""
+        try:
+            self._unsent = self._unsent[os.write(self.input, self._unsent[:BLOCK]) :]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:
+            self._unsent = self._unsent[:0]  # it is dead; reading tells after which reply
+
+    def receive(self) -> list[bytes] | None:
+        """The replies that have arrived, or None at the end of the stream.
+
+        Raises:
+            EvenkeelError: that came before the first line, which says that it has started.
         """
-        unsent = memoryview(b"".join(requests))
-        replies: list[dict[str, Any]] = []
-        deadline = time.monotonic() + timeout
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._out, selectors.EVENT_READ)
-            selector.register(self._in, selectors.EVENT_WRITE)
-            while len(replies) < len(requests):
-                ready = {key.fd for key, _ in selector.select(max(0.0, deadline - time.monotonic()))}
-                if not ready:
-                    return replies, f"timeout: no verdict within {timeout:g} s"
-                if self._in in ready:
-                    unsent = self._send(unsent)
-                    if not unsent:
-                        selector.unregister(self._in)
-                if self._out in ready:
-                    lines = self._receive()
-                    if lines is None:
-                        return replies, self._death()
-                    if lines:
-                        deadline = time.monotonic() + timeout
-                    replies += [json.loads(line) for line in lines]
-        return replies, None
+        data = os.read(self.output, BLOCK)
+        if not data and not self.started:
+            raise self.failure()
+        if not data:
+            return None
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        if lines and not self.started:
+            self.started = True
+            return lines[1:]
+        return lines
+
+    def death(self) -> str:
+        """Why a process that has closed its end is gone."""
+        try:
+            code = self._process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "crash: the verifier's process closed its pipe"
+        if -code in MEANING:
+            return MEANING[signal.Signals(-code)]
+        return f"crash: the verifier's process ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
 
     def kill(self) -> None:
         """End the worker and everything that it started."""
         assert self._process.stdin and self._process.stdout
-        with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
-            os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it may have ended by itself, and left nothing
+            os.killpg(self.pid, signal.SIGKILL)
         self._process.stdin.close()
         self._process.stdout.close()
+        self._errors.close()
         self._process.wait()
 
-    def _send(self, unsent: memoryview) -> memoryview:
-        try:
-            return unsent[os.write(self._in, unsent[:BLOCK]) :]
-        except BlockingIOError:
-            return unsent
-        except BrokenPipeError:
-            return unsent[:0]  # it is dead; reading tells after which reply
 
-    def _receive(self) -> list[bytes] | None:
-        """The complete lines that have arrived, or None at the end of the stream."""
-        data = os.read(self._out, BLOCK)
-        if not data:
-            return None
-        *lines, self._unread = (self._unread + data).split(b"\n")
-        return lines
-
-    def _death(self) -> str:
-        code = self._process.wait()
-        return f"crash: the verifier's process ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
+def wait(workers: Sequence[WorkerProcess], seconds: float) -> tuple[set[WorkerProcess], set[WorkerProcess]]:
+    """Those that can be read and those that can be written to, as soon as there are any, at most ``seconds`` later."""
+    poll = select.poll()
+    owners: dict[int, WorkerProcess] = {}
+    for worker in workers:
+        owners |= {worker.output: worker, worker.input: worker}
+        poll.register(worker.output, select.POLLIN)
+        if worker.unsent:
+            poll.register(worker.input, select.POLLOUT)
+    found = [handle for handle, _ in poll.poll(max(0, 1000 * seconds))]
+    readable = {owners[handle] for handle in found if owners[handle].output == handle}
+    return readable, {owners[handle] for handle in found if owners[handle].input == handle}

@@ -7,17 +7,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from components.config.base import Section
-from components.config.verifiers import SandboxSettings
-from components.rewards.process import WORKER, WorkerProcess
+from components.config.load import check_digest
+from components.config.runners import ClassifierVerifier
+from components.config.sandbox import SandboxSettings
+from components.registry.checkpoints import check_checkpoint
+from components.rewards.pool import Pool
+from components.rewards.process import WORKER
 from components.types import Prompt, Score
 
 
 class Sandbox:
-    """Judges texts in a worker process, which is started at first use and again after it had to be killed.
+    """Judges texts in worker processes, which are started at first use and replaced when they had to be killed.
 
     Args:
         verifier: settings of one of `components.rewards.VERIFIERS`.
         model: what that verifier has learned, where it is one that learns.
+
+    Raises:
+        InputError: the folder of a classifier is missing, not what it should be, or holds anything that could run code.
     """
 
     def __init__(
@@ -27,10 +34,12 @@ class Sandbox:
         command: Sequence[str] = WORKER,
         model: Mapping[str, Any] | None = None,
     ) -> None:
+        if isinstance(verifier, ClassifierVerifier):
+            check_digest(verifier.path, verifier.sha256)
+            check_checkpoint(verifier.path)
         learned = {} if model is None else {"model": model}
-        self._hello = {"verifier": verifier.model_dump(mode="json") | learned, **limits.model_dump(mode="json")}
-        self._timeout, self._command = limits.timeout, command
-        self._worker: WorkerProcess | None = None
+        hello = {"verifier": verifier.model_dump(mode="json") | learned, "limits": limits.model_dump(mode="json")}
+        self._pool = Pool(command, encode(hello), limits.workers, limits.timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -39,37 +48,19 @@ class Sandbox:
         self.close()
 
     def close(self) -> None:
-        """End the worker process."""
-        if self._worker is not None:
-            self._worker.kill()
-            self._worker = None
+        """End the worker processes."""
+        self._pool.close()
 
     def judge(self, items: Sequence[tuple[Prompt, str]]) -> list[Score]:
         """One score per prompt and text, in order; its parts are not weighted yet.
 
-        An error, a timeout, a death of the worker or a lack of memory makes that one item unscorable; a fresh worker
-        goes on with the next.
-        """
-        requests = [encode({"prompt": prompt.to_dict(), "text": text}) for prompt, text in items]
-        scores: list[Score] = []
-        while len(scores) < len(requests):
-            replies, failure = self._exchange(requests[len(scores) :])
-            scores += [to_score(reply) for reply in replies]
-            if failure is not None:
-                scores.append(Score(None, unscorable=failure))
-        return scores
+        What overruns a limit, an error and a death make that one item unscorable and leave every other what it is.
 
-    def _exchange(self, requests: Sequence[bytes]) -> tuple[list[dict[str, Any]], str | None]:
-        """Replies in order, and why the next one is missing. Replies never outlive an interrupted exchange."""
-        if self._worker is None:
-            self._worker = WorkerProcess(self._command, encode(self._hello))
-        failure: str | None = "interrupted"
-        try:
-            replies, failure = self._worker.exchange(requests, self._timeout)
-            return replies, failure
-        finally:
-            if failure is not None:
-                self.close()
+        Raises:
+            EvenkeelError: a worker process did not start.
+        """
+        replies = self._pool.ask([encode({"prompt": prompt.to_dict(), "text": text}) for prompt, text in items])
+        return [to_score(reply) for reply in replies]
 
 
 def encode(message: dict[str, Any]) -> bytes:

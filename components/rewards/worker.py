@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import resource
-import signal
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,9 +16,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from components.config.consistency import Consistency
+from components.config.sandbox import SandboxSettings
 from components.config.verifiers import Verifier as VerifierSettings
-from components.rewards import build_verifier
-from components.rewards.base import Judgement, Verifier
+from components.rewards import build_verifier, fence
+from components.rewards.base import Judgement, Refused, Verifier
 from components.types import Prompt
 
 Message = dict[str, Any]
@@ -31,18 +30,18 @@ def serve(build: Callable[[Message], Verifier]) -> None:
     """Answer requests until the parent closes the pipe. ``build`` makes the verifier from its settings."""
     replies = os.dup(sys.stdout.fileno())
     hello = json.loads(sys.stdin.buffer.readline())
+    limits = SandboxSettings(**hello["limits"])
+    fence.close_network(limits)
     verifier = build(hello["verifier"])
     verifier.prepare()
-    limit_memory(hello["memory_mb"])
+    fence.close(limits)
     _send(replies, {"ready": True})
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.dup2(null, sys.stderr.fileno())
     for line in sys.stdin.buffer:
-        # A second fence: if the parent has been killed, nobody else ends a verifier that hangs.
-        signal.setitimer(signal.ITIMER_REAL, 2 * hello["timeout"])
-        reply = judge(verifier, line)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        with fence.item(limits):
+            reply = judge(verifier, line)
         _send(replies, reply)
 
 
@@ -54,6 +53,8 @@ def judge(verifier: Verifier, line: bytes) -> Message:
         accuracy, parts, metrics = float(judgement.accuracy), _floats(judgement.parts), _floats(judgement.metrics)
     except MemoryError:
         return {"unscorable": "memory: the verifier needs more than its limit"}
+    except Refused as refusal:
+        return {"unscorable": f"refused: {refusal}"[:REASON_CHARS]}
     except BaseException as error:  # SystemExit included: a verifier cannot leave through it
         return {"unscorable": f"error: {type(error).__name__}: {error}"[:REASON_CHARS]}
     problem = out_of_range(Judgement(accuracy, parts, metrics))
@@ -77,13 +78,6 @@ def out_of_range(judgement: Judgement) -> str | None:
 
 def _floats(values: Mapping[str, float]) -> dict[str, float]:
     return {name: float(value) for name, value in values.items()}
-
-
-def limit_memory(megabytes: int) -> None:
-    """Cap the address space of this process for good; no core files."""
-    size = megabytes * 2**20
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _send(handle: int, message: Message) -> None:

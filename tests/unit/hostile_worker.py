@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
+import platform
+import socket
 import subprocess
 import sys
+import threading
 import time
 from typing import Any
 
@@ -14,11 +19,37 @@ from components.types import Prompt
 
 
 class HostileVerifier(Verifier):
+    def __init__(self) -> None:
+        self.kept: list[bytearray] = []
+
     def accuracy(self, prompt: Prompt, text: str) -> float:
         action, _, argument = text.partition(" ")
         if action == "hang":
             while True:
                 time.sleep(0.01)
+        if action == "burn":
+            while True:
+                pass
+        if action == "burn-in-c":
+            return float(9**9**9 > 0)
+        if action == "burn-in-thread":
+            threading.Thread(target=lambda: 9**9**9, daemon=True).start()
+            time.sleep(1000)
+        if action == "socket":
+            socket.socket(getattr(socket, argument))
+        if action == "connect-by-number":  # with the system call itself, past whatever Python forbids
+            ctypes.set_errno(0)
+            ctypes.CDLL(None, use_errno=True).syscall({"x86_64": 41, "aarch64": 198}[platform.machine()], 2, 1, 0)
+            return float(ctypes.get_errno() == errno.EPERM)
+        if action == "write":
+            path, size = argument.split()
+            with open(path, "wb") as file:
+                file.write(bytes(int(size)))
+        if action == "keep":  # what a library with a cache does
+            self.kept.append(bytearray(int(argument) * 2**20))
+        if action == "pid":
+            with open(argument, "a") as file:
+                file.write(f"{os.getpid()}\n")
         if action == "spawn-and-hang":
             child = subprocess.Popen(["/bin/sleep", "1000"])
             with open(argument, "w") as file:

@@ -12,7 +12,7 @@ import torch
 from components.config.advantages import GdpoAdvantage, GrpoAdvantage, HrasAdvantage
 from components.config.judgement import EvaluationSettings
 from components.config.reward import RewardSettings
-from components.config.verifiers import SandboxSettings
+from components.config.sandbox import SandboxSettings
 from components.evaluation import PromptResult, compare
 from components.health import step_signals
 from components.objectives.advantages import ADVANTAGES, rewards_of

@@ -16,17 +16,19 @@ from hypothesis import strategies as st
 
 from components.config.consistency import EmbeddedConsistency, NliConsistency
 from components.config.reward import RewardSettings
+from components.config.sandbox import SandboxSettings
 from components.config.tasks import ArithmeticSource
-from components.config.verifiers import SandboxSettings
 from components.errors import EvenkeelError, InputError
 from components.files import write_json
 from components.rewards import Scorer, build_verifier
 from components.rewards.consistency import read_model
+from components.rewards.consistency.base import hypothesis
 from components.rewards.consistency.embedded import EmbeddedVerifier, Weights, weights_file
 from components.rewards.consistency.features import FEATURES, features
-from components.rewards.consistency.nli import NliVerifier, find_label
+from components.rewards.consistency.nli import NliVerifier
 from components.rewards.consistency.reading import Case, Equation, equations, evaluate
 from components.rewards.consistency.training import Solution, changed, pairs, train
+from components.rewards.pair_classifier import find_label
 from components.rewards.scorer import MISSING, with_consistency
 from components.tasks import TASKS
 from components.types import Completion, Prompt, Score
@@ -278,7 +280,8 @@ def test_a_failing_classifier_costs_the_part_and_not_the_accuracy(tmp_path, trai
     write_json(path, weights_file(trained[0]))
     limits = SandboxSettings(timeout=1)
     with Scorer(RewardSettings(consistency=EmbeddedConsistency(sandbox=limits)), path) as scorer:
-        scorer._consistency._command = HOSTILE  # says what it is told to, and 0 to anything else
+        pool = scorer._consistency._pool
+        pool._start = (HOSTILE, pool._start[1])  # says what it is told to, and 0 to anything else
         texts = ["hang #85", "return 0.8 #85", "raise no #3", "#85"]
         scores = scorer.score(Prompt("p", "47+38=", "85", ""), [completion(text) for text in texts])
     assert [score.accuracy for score in scores] == [1.0, 1.0, 0.0, 1.0]
@@ -334,14 +337,19 @@ def test_the_folders_classifier_gives_the_probability_of_its_consistent_class(fo
 
 
 def test_too_long_thinking_loses_its_front_and_keeps_question_end_and_answer(nli):
-    def read(question: str, thinking: str, answer: str = "8") -> str:
-        return nli._tokenizer.decode(nli._encode(question, thinking, answer)["input_ids"][0])
+    pairs = nli._classifier
+
+    def encode(question: str, thinking: str) -> Any:
+        return pairs._encode(question, thinking, hypothesis("8"))["input_ids"][0]
+
+    def read(question: str, thinking: str) -> str:
+        return pairs._tokenizer.decode(encode(question, thinking))
 
     front, end = "1 " * 40, "7 6 5"
     assert read("4 4", front + end) == f"[CLS] 4 4 {'1 ' * 11}7 6 5 [SEP] The final answer is 8 [SEP]"
     assert read("4 4", "2 " * 60 + front + end) == read("4 4", front + end)
     assert read("4 4", end) == "[CLS] 4 4 7 6 5 [SEP] The final answer is 8 [SEP]"
-    assert len(nli._encode("4 " * 40, end, "8")["input_ids"][0]) == 24  # a question that is too long by itself
+    assert len(encode("4 " * 40, end)) == 24  # a question that is too long by itself
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from components.config.answers import JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.verifiers import ExactVerifier, NumericVerifier, StructureVerifier
 from components.rewards import build_verifier
 from components.types import Prompt
@@ -13,6 +14,14 @@ CASES = [
     (ExactVerifier(marker=""), "forty-two"),
     *((NumericVerifier(kind="numeric"), answer) for answer in ("42", "-3", "0.5", "1,234", "$5", "-2.25", "0")),
     (NumericVerifier(kind="numeric", marker=None), "42"),
+    *(
+        (MathVerifier(kind="math"), answer)
+        for answer in ("42", "-3", "1/2", "2x+1", r"\frac{\sqrt{2}}{2}", "[0,1)", "yes")
+    ),
+    *((MathVerifier(kind="math", marker="####"), answer) for answer in ("42", "1,000", r"\{1,2\}", "x^2-1")),
+    (MultipleChoiceVerifier(kind="multiple_choice"), "B"),
+    (MultipleChoiceVerifier(kind="multiple_choice", marker="####"), "(D)"),
+    *((JsonVerifier(kind="json", marker=m), '{"b": [1, 2.50, true], "a": "\\u00e9"}') for m in ("", "####")),
     (StructureVerifier(kind="structure"), "class A { require width(min=0.9) }"),
 ]
 

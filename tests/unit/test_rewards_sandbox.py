@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from components.config.reward import RewardSettings, SoftOverlong
-from components.config.verifiers import ExactVerifier, NumericVerifier, SandboxSettings, StructureVerifier
+from components.config.sandbox import SandboxSettings
+from components.config.verifiers import ExactVerifier, NumericVerifier, StructureVerifier
 from components.errors import EvenkeelError
 from components.rewards import Scorer
 from components.rewards.sandbox import Sandbox
@@ -101,7 +102,7 @@ def test_texts_with_line_breaks_and_any_unicode_arrive_unchanged(sandbox):
 def test_an_interrupted_exchange_leaves_no_stale_verdict(sandbox, monkeypatch):
     judge(sandbox, "42")
     with monkeypatch.context() as patched:
-        patched.setattr("components.rewards.process.WorkerProcess._receive", interrupt)
+        patched.setattr("components.rewards.process.WorkerProcess.receive", interrupt)
         with pytest.raises(KeyboardInterrupt):
             judge(sandbox, "42", "42", "42")
     assert judge(sandbox, "41") == [WRONG]
@@ -120,15 +121,18 @@ def test_a_verifier_that_cannot_be_built_is_an_error_that_says_why():
 def test_a_worker_whose_parent_was_killed_does_not_outlive_its_timeout():
     code = (
         "import sys; sys.path[:0] = ['.']\n"
-        "from components.config.verifiers import ExactVerifier, SandboxSettings\n"
+        "from components.config.sandbox import SandboxSettings\n"
         "from components.rewards.process import WorkerProcess\n"
-        "from components.rewards.sandbox import Sandbox, encode\n"
-        f"s = Sandbox(ExactVerifier(), SandboxSettings(timeout=0.2), {HOSTILE!r})\n"
-        "w = WorkerProcess(s._command, encode(s._hello))\n"
-        "print(w._process.pid, flush=True)\n"
-        "w.exchange([encode({'prompt': {'id': '', 'text': '', 'answer': '', 'solution': ''}, 'text': 'hang'})], 60)\n"
+        "from components.rewards.sandbox import encode\n"
+        "hello = {'verifier': {'marker': '#'}, 'limits': SandboxSettings(timeout=0.2).model_dump()}\n"
+        f"worker = WorkerProcess({HOSTILE!r}, encode(hello))\n"
+        "print(worker.pid, flush=True)\n"
+        "prompt = {'id': '', 'text': '', 'answer': '', 'solution': ''}\n"
+        "worker.send([encode({'prompt': prompt, 'text': 'hang'})])\n"
+        "worker.flush()\n"
+        "sys.stdin.read()\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert parent.stdout
     worker = int(parent.stdout.readline())
     time.sleep(0.2)

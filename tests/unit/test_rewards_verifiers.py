@@ -134,11 +134,19 @@ def test_every_verifier_of_the_settings_is_registered():
 
 
 @pytest.mark.parametrize(
-    ("kind", "right"), [("exact", "#### 1"), ("numeric", "#### 1.0"), ("structure", "class A { f() }")]
+    ("kind", "answer", "right"),
+    [
+        ("exact", "1", "#### 1"),
+        ("numeric", "1", "#### 1.0"),
+        ("math", "1", "\\boxed{1}"),
+        ("multiple_choice", "B", "The answer is B"),
+        ("json", "[1]", "[1]"),
+        ("code", "assert f(2) == 4", "```python\nf = lambda x: x * x\n```"),
+        ("structure", "class A { f() }", "class A { f() }"),
+    ],
 )
-def test_every_verifier_builds_from_its_kind_alone_and_has_the_parts_that_its_settings_name(kind, right):
+def test_every_verifier_builds_from_its_kind_alone_and_has_the_parts_that_its_settings_name(kind, answer, right):
     settings = sections(reward.Verifier)[kind](kind=kind)
-    answer = right if kind == "structure" else "1"
     found = build_verifier(settings).judge(prompt(answer), right)
     assert found.accuracy == build_verifier(settings).accuracy(prompt(answer), right) == 1.0
     assert tuple(found.parts) == settings.parts

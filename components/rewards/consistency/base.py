@@ -16,10 +16,10 @@ class ConsistencyVerifier(Verifier):
     """
 
     def __init__(self, marker: str) -> None:
-        self.marker = marker
+        self.marker = self._marker = marker
 
     def accuracy(self, prompt: Prompt, text: str) -> float:
-        thinking, _, answer = (part.strip() for part in text.rpartition(self.marker))
+        thinking, _, answer = (part.strip() for part in text.rpartition(self._marker))
         return self.probability(prompt.text, thinking, answer) if thinking and answer else 0.0
 
     @abstractmethod

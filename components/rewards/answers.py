@@ -1,0 +1,57 @@
+"""Where a completion states its answer, and whether that answer is what it looks like."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from components.rewards.base import final_answer
+
+HIDDEN = r"\x00-\x08\x0e-\x1f\x7f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
+"""Characters of a regular expression's class that show nothing, turn the direction of writing, or are none at all."""
+_HIDDEN = re.compile(f"[{HIDDEN}]")
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
+
+
+def stated(text: str, marker: str | None) -> str | None:
+    """What follows the last ``marker``; without a marker what the last ``\\boxed{}`` holds. None: no answer.
+
+    A box after the marker counts for what is in it.
+    """
+    if not marker:
+        return last_box(text)
+    answer = final_answer(text, marker)
+    if answer is None:
+        return None
+    box = last_box(answer)
+    return answer if box is None else box
+
+
+def last_box(text: str) -> str | None:
+    """What stands in the last ``\\boxed{}``, or None where there is none or it does not end."""
+    begins = [match.end() for match in _BOX.finditer(text)]
+    if not begins:
+        return None
+    depth = 1
+    for at in range(begins[-1], len(text)):
+        if text[at] in "{}" and text[at - 1] != "\\":
+            depth += 1 if text[at] == "{" else -1
+            if not depth:
+                return text[begins[-1] : at]
+    return None
+
+
+def deceptive(answer: str) -> bool:
+    """It holds characters that nobody sees, or digits that only look like 0 to 9."""
+    return _HIDDEN.search(answer) is not None or (
+        not answer.isascii() and any(unicodedata.category(c) == "Nd" and not c.isascii() for c in answer)
+    )
+
+
+def depth(answer: str) -> int:
+    """How deep its brackets are nested, of whatever kind."""
+    now = deepest = 0
+    for character in answer:
+        now += (character in "([{") - (character in ")]}")
+        deepest = max(deepest, now)
+    return deepest

@@ -1,0 +1,122 @@
+"""Forks a child for each item, from a process that has everything loaded and has never seen a prompt."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import struct
+import time
+from typing import NoReturn
+
+from components.rewards.code.child import Limits, run
+from components.rewards.seccomp import this_machine
+
+MAX_RESULT_BYTES = 1 << 20
+_LENGTH = struct.Struct("<I")
+
+
+class Template:
+    """The verifier's end of it.
+
+    Raises:
+        RuntimeError: this machine has no fence for untrusted code.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        this_machine()
+        requests, replies = os.pipe(), os.pipe()
+        if os.fork() == 0:
+            os.close(requests[1])
+            os.close(replies[0])
+            _serve(requests[0], replies[1], limits)
+        os.close(requests[0])
+        os.close(replies[1])
+        self._requests, self._replies = requests[1], replies[0]
+
+    def run(self, source: str, tests: list[str]) -> list[str]:
+        """The lines that a child reported in the time it had."""
+        _send(self._requests, source.encode("utf-8", "replace"))
+        _send(self._requests, ascii(tests).encode())
+        reply = _receive(self._replies)
+        if reply is None:
+            raise RuntimeError("the template process has ended")
+        return reply.decode("ascii", "replace").splitlines()
+
+    def close(self) -> None:
+        """End it: it stops at the end of its requests."""
+        os.close(self._requests)
+        os.close(self._replies)
+
+
+def _serve(requests: int, replies: int, limits: Limits) -> NoReturn:
+    try:
+        while (source := _receive(requests)) is not None:
+            _send(replies, _one(source, requests, limits))
+    finally:
+        os._exit(0)
+
+
+def _one(source: bytes, requests: int, limits: Limits) -> bytes:
+    """One child. Its tests are read after it was forked, so that they are nowhere in its memory."""
+    results, tests = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(results[0])
+        os.close(tests[1])
+        run(source.decode(), limits, results[1], tests[0])
+    os.close(results[1])
+    os.close(tests[0])
+    try:
+        return _watch(results[0], tests[1], _receive(requests) or b"", time.monotonic() + limits.seconds)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(results[0])
+
+
+def _watch(results: int, tests: int, unsent: bytes, deadline: float) -> bytes:
+    """Hand over the tests and collect results until the child is done or the time is up."""
+    os.set_blocking(tests, False)
+    found, poll = b"", select.poll()
+    poll.register(results, select.POLLIN)
+    poll.register(tests, select.POLLOUT)
+    while (left := deadline - time.monotonic()) > 0 and len(found) < MAX_RESULT_BYTES:
+        for handle, _ in poll.poll(1000 * left):
+            if handle == results:
+                block = os.read(results, 1 << 16)
+                if not block:
+                    return found
+                found += block
+                continue
+            with contextlib.suppress(BlockingIOError):
+                try:
+                    unsent = unsent[os.write(tests, unsent) :]
+                except BrokenPipeError:
+                    unsent = b""
+            if not unsent:
+                poll.unregister(tests)
+                os.close(tests)
+    return found
+
+
+def _send(handle: int, data: bytes) -> None:
+    data = _LENGTH.pack(len(data)) + data
+    while data:
+        data = data[os.write(handle, data) :]
+
+
+def _receive(handle: int) -> bytes | None:
+    head = _exactly(handle, _LENGTH.size)
+    return None if head is None else _exactly(handle, _LENGTH.unpack(head)[0])
+
+
+def _exactly(handle: int, size: int) -> bytes | None:
+    data = b""
+    while len(data) < size:
+        block = os.read(handle, size - len(data))
+        if not block:
+            return None
+        data += block
+    return data

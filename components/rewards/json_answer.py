@@ -1,0 +1,106 @@
+"""Right when the answer is JSON and equals the reference; optionally it must also follow a schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn
+
+from components.rewards.answers import depth
+from components.rewards.base import Judgement, Refused, Verifier, final_answer
+from components.types import Prompt
+
+_FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
+
+
+class JsonVerifier(Verifier):
+    """Compares values: the order of keys and the writing of numbers and strings do not count, ``true`` is not 1.
+
+    The answer follows the last ``marker``, in a fenced block or not. What is longer than ``max_chars``, nested deeper
+    than ``max_depth``, says a key twice or says NaN is no JSON here. Parts, with ``structure``: ``parsed`` and, with
+    a ``json_schema``, ``schema`` (1 where the answer follows it).
+    """
+
+    def __init__(
+        self, marker: str, json_schema: dict[str, Any] | None, structure: bool, max_chars: int, max_depth: int
+    ) -> None:
+        self.marker, self._schema, self._structure = marker, json_schema, structure
+        self._max_chars, self._max_depth = max_chars, max_depth
+        self._validator: Any = None
+
+    def prepare(self) -> None:
+        if self._schema is None:
+            return
+        from jsonschema.validators import validator_for
+        from referencing import Registry
+
+        kind = validator_for(self._schema)
+        kind.check_schema(self._schema)
+        self._validator = kind(self._schema, registry=Registry())  # an empty one: nothing is fetched
+
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        return self.judge(prompt, text).accuracy
+
+    def judge(self, prompt: Prompt, text: str) -> Judgement:
+        """Raises Refused when the reference is no JSON: nothing could be right then."""
+        try:
+            wanted = self._read(prompt.answer)
+        except ValueError as error:
+            raise Refused(f"the reference is not JSON: {error}") from error
+        try:
+            found = self._read(_unfenced(final_answer(text, self.marker)))
+        except ValueError:
+            return self._judgement(False, False, False)
+        return self._judgement(canonical(found) == canonical(wanted), True, self._follows(found))
+
+    def equivalents(self, prompt: Prompt) -> dict[str, str]:
+        value = self._read(prompt.answer)
+        forms = {
+            "indented": json.dumps(value, indent=2),
+            "compact, ASCII": json.dumps(value, separators=(",", ":")),
+            "keys sorted": json.dumps(value, sort_keys=True, ensure_ascii=False),
+            "fenced": f"\n```json\n{json.dumps(value)}\n```\n",
+        }
+        return {name: self.wrap(form) for name, form in forms.items()}
+
+    def _judgement(self, same: bool, parsed: bool, follows: bool) -> Judgement:
+        parts = {"parsed": float(parsed), **({} if self._schema is None else {"schema": float(follows)})}
+        right = float(same and (self._schema is None or follows))
+        return Judgement(right, parts) if self._structure else Judgement(right, metrics=parts)
+
+    def _follows(self, value: Any) -> bool:
+        if self._schema is not None and self._validator is None:
+            self.prepare()
+        return self._validator is None or self._validator.is_valid(value)
+
+    def _read(self, answer: str | None) -> Any:
+        if answer is None or len(answer) > self._max_chars:
+            raise ValueError("there is none, or it is too long")
+        if depth(answer) > self._max_depth:
+            raise ValueError("it is nested too deep")
+        return json.loads(answer, object_pairs_hook=_object, parse_constant=_no_constant)
+
+
+def canonical(value: Any) -> Any:
+    """Equal for equal JSON values: Python takes True for 1."""
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, dict):
+        return {key: canonical(item) for key, item in value.items()}
+    return [canonical(item) for item in value] if isinstance(value, list) else value
+
+
+def _unfenced(answer: str | None) -> str | None:
+    blocks = [] if answer is None else _FENCE.findall(answer)
+    return blocks[-1] if blocks else answer
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

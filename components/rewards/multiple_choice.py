@@ -1,0 +1,68 @@
+"""Right when exactly one letter is chosen, and it is the reference's."""
+
+from __future__ import annotations
+
+import re
+
+from components.rewards.answers import deceptive, stated
+from components.rewards.base import Refused, Verifier
+from components.types import Prompt
+
+_DRESS = re.compile(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}|[*$`\"']")
+_LEAD = re.compile(r"(?:so\s+|therefore,?\s+)?(?:the\s+)?(?:correct\s+|final\s+|right\s+)*(?:answer|option|choice)s?"
+                   r"(?:\s+is)?\s*:?\s*(?:option\s+|choice\s+)?", re.IGNORECASE)  # fmt: skip
+_SAID = re.compile(r"(?:answer|option|choice)\s+is\s*:?\s*(?:option\s+|choice\s+)?(.*)", re.IGNORECASE)
+_CHOSEN = re.compile(r"[(\[]?\s*([A-Za-z])\s*(?:[)\].:,]|$|(?=\s*\n)|\s+(?=[-\u2013\u2014]))")
+_LETTER = re.compile(r"(?<![A-Za-z0-9'])([A-Z])(?![A-Za-z0-9'])")
+READ = 400
+"""Characters of the answer that are read; a longer one is wrong."""
+
+
+class MultipleChoiceVerifier(Verifier):
+    """Reads ``B``, ``(B)``, ``B.``, ``B) its text``, ``The answer is B``, ``\\boxed{B}``.
+
+    The answer follows the last ``marker``; without one it stands in the last box, or in the last line that says "the
+    answer is". It must begin with the letter, apart from such words. An answer that names another option as well, or a
+    letter that is no option, is wrong: listing all of them is no choice.
+    """
+
+    def __init__(self, marker: str | None, options: str) -> None:
+        self.marker, self._options = marker, options
+
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        """Raises Refused when the reference is no option: nothing could be right then."""
+        wanted = self.choice(prompt.answer)
+        if wanted is None:
+            raise Refused(f"the reference answer {prompt.answer[:80]!r} is none of the options {self._options}")
+        answer = stated(text, self.marker)
+        if answer is None and not self.marker:
+            answer = self._said(text)
+        return float(answer is not None and self.choice(answer) == wanted)
+
+    def wrap(self, answer: str) -> str:
+        return f"{self.marker} {answer}" if self.marker else f"\\boxed{{{answer}}}"
+
+    def equivalents(self, prompt: Prompt) -> dict[str, str]:
+        letter = self.choice(prompt.answer)
+        forms = {"brackets": f"({letter})", "full stop": f"{letter}.", "bracket": f"{letter})", "bold": f"**{letter}**"}
+        return {name: self.wrap(form) for name, form in forms.items()}
+
+    def choice(self, answer: str) -> str | None:
+        """The one option that ``answer`` names."""
+        if len(answer) > READ or deceptive(answer):
+            return None
+        plain = _LEAD.sub("", _DRESS.sub(lambda found: found[1] or "", answer).strip(), count=1)
+        first = _CHOSEN.match(plain)
+        if first is None:
+            return None
+        letter = first[1].upper()
+        # Words after the letter are the option's text; capital letters of their own are other options, but for "A" and
+        # "I", which are words too.
+        others = {other for other in _LETTER.findall(plain[first.end() :]) if other not in (letter, "A", "I")}
+        hedges = re.search(r"(?:\bor\b|\band\b|[,/&|;])\s*[(\[]?[A-Za-z](?![A-Za-z])", plain[first.start(1) :])
+        return letter if letter in self._options and not others & set(self._options) and not hedges else None
+
+    @staticmethod
+    def _said(text: str) -> str | None:
+        found = _SAID.findall(text)
+        return found[-1] if found else None

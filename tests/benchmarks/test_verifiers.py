@@ -1,0 +1,71 @@
+"""Checks a second of each verifier through its sandbox, batched, with the default limits: `make bench`. It only prints.
+
+Symbolic checks are on expressions that are all different, so that nothing is remembered from one to the next.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from components.config.answers import JsonVerifier, MathVerifier, MultipleChoiceVerifier
+from components.config.base import Section
+from components.config.runners import CodeVerifier
+from components.config.sandbox import SandboxSettings
+from components.config.verifiers import ExactVerifier, NumericVerifier
+from components.rewards.sandbox import Sandbox
+from components.types import Prompt
+
+Item = tuple[Prompt, str]
+
+
+def items(count: int, answer: Callable[[int], str], text: Callable[[int], str]) -> Iterator[Item]:
+    for i in range(count):
+        yield Prompt(str(i), "What is it?", answer(i), ""), f"Because of the above.\n{text(i)}"
+
+
+CASES: dict[str, tuple[Section, Iterator[Item]]] = {
+    "exact": (ExactVerifier(), items(10_000, str, lambda i: f"#{i}")),
+    "numeric": (NumericVerifier(kind="numeric"), items(10_000, str, lambda i: f"#### {i}.0")),
+    "math, numbers": (MathVerifier(kind="math"), items(10_000, str, lambda i: rf"\boxed{{{i}.0}}")),
+    "math, fractions": (
+        MathVerifier(kind="math"), items(1000, lambda i: f"{i}/7", lambda i: rf"\boxed{{\frac{{{2 * i}}}{{14}}}}"),
+    ),
+    "math, symbolic": (
+        MathVerifier(kind="math"),
+        items(1000, lambda i: f"{i + 2}x^2+{i}", lambda i: rf"\boxed{{{i} + {i + 2}x^{{2}}}}"),
+    ),
+    "math, to be simplified": (
+        MathVerifier(kind="math"),
+        items(100, lambda i: f"x^2-{(i + 2) ** 2}", lambda i: rf"\boxed{{(x-{i + 2})(x+{i + 2})}}"),
+    ),
+    "multiple choice": (
+        MultipleChoiceVerifier(kind="multiple_choice"), items(10_000, lambda i: "ABCDE"[i % 5], lambda i: r"\boxed{B}"),
+    ),
+    "json": (JsonVerifier(kind="json", marker="####"), items(10_000, lambda i: f'{{"a": {i}}}', lambda i: f'#### {{"a":{i}}}')),
+    "code": (
+        CodeVerifier(kind="code"),
+        items(200, lambda i: f"assert f({i}) == {i + 1}", lambda i: "```python\ndef f(x): return x + 1\n```"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.timeout(1800)
+def test_checks_a_second() -> None:
+    table = Table("verifier", "checks", "start, s", "checks a second", "right", title="two workers")
+    for name, (settings, made) in CASES.items():
+        batch: list[Any] = list(made)
+        with Sandbox(settings, SandboxSettings()) as sandbox:
+            began = time.monotonic()
+            sandbox.judge(batch[:2])
+            start, began = time.monotonic() - began, time.monotonic()
+            scores = sandbox.judge(batch)
+            seconds = time.monotonic() - began
+        right = sum(score.accuracy == 1.0 for score in scores) / len(scores)
+        table.add_row(name, str(len(batch)), f"{start:.1f}", f"{len(batch) / seconds:,.0f}", f"{right:.0%}")
+    Console().print(table)

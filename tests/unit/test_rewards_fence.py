@@ -1,0 +1,167 @@
+"""The fence: clocks, memory, files and network of a worker, and that one item's failure touches no other."""
+
+from __future__ import annotations
+
+import struct
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from components.config.sandbox import SandboxSettings
+from components.config.verifiers import ExactVerifier
+from components.errors import EvenkeelError
+from components.rewards.fence import CODES
+from components.rewards.sandbox import Sandbox
+from components.rewards.seccomp import ALLOW, ANY_BIT, EQUAL, LOAD, MACHINES, REFUSE, RETURN, WRITES, X32, program
+from components.types import Prompt, Score
+
+HOSTILE = (sys.executable, str(Path(__file__).with_name("hostile_worker.py")))
+PROMPT = Prompt(id="p", text="6*7=", answer="42", solution="6*7=42#42")
+RIGHT, WRONG = Score(1.0), Score(0.0)
+CPU = "cpu: no verdict within the processor time of one item"
+
+
+def fenced(**limits: float | int | str) -> Sandbox:
+    chosen = {"timeout": 20, "cpu_seconds": 0.3, "memory_mb": 512, "workers": 2, **limits}
+    return Sandbox(ExactVerifier(), SandboxSettings.model_validate(chosen), HOSTILE)
+
+
+def judge(sandbox: Sandbox, *texts: str) -> list[Score]:
+    return sandbox.judge([(PROMPT, text) for text in texts])
+
+
+@pytest.mark.parametrize("action", ["burn", "burn-in-c", "burn-in-thread"])
+def test_processor_time_is_counted_wherever_it_is_spent_and_ends_before_the_wall_clock(action):
+    with fenced(memory_mb=4096) as sandbox:
+        judge(sandbox, "42")
+        began = time.monotonic()
+        assert judge(sandbox, action, "42", "41") == [Score(None, unscorable=CPU), RIGHT, WRONG]
+        assert time.monotonic() - began < 20
+
+
+def test_waiting_takes_no_processor_time_and_meets_the_wall_clock():
+    with fenced(timeout=0.5, cpu_seconds=60) as sandbox:
+        [score] = judge(sandbox, "hang")
+    assert score.unscorable == "timeout: no verdict within 0.5 s"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="seccomp is Linux")
+@pytest.mark.parametrize("family", ["AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"])
+def test_no_socket_of_any_family_can_be_made(family):
+    with fenced(workers=1) as sandbox:
+        first, second = judge(sandbox, f"socket {family}", "42")
+    assert (first.unscorable, second) == ("error: PermissionError: [Errno 1] Operation not permitted", RIGHT)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="seccomp is Linux")
+def test_the_system_call_itself_is_refused_and_only_the_setting_opens_it():
+    with fenced(workers=1) as closed, fenced(workers=1, network="open") as opened:
+        assert judge(closed, "connect-by-number") == [RIGHT]
+        assert judge(opened, "connect-by-number") == [WRONG]
+
+
+def test_where_there_can_be_no_fence_the_worker_does_not_start_and_says_which_setting_does_without(tmp_path):
+    path = tmp_path / "worker.py"
+    path.write_text(
+        "import platform, sys\nplatform.machine = lambda: 'pdp11'\n"
+        f"sys.path[:0] = [{str(Path(HOSTILE[1]).parent)!r}]\n"
+        "import hostile_worker\nfrom components.rewards.worker import serve\nserve(hostile_worker.build)\n"
+    )
+    command = (sys.executable, str(path))
+    with (
+        Sandbox(ExactVerifier(), SandboxSettings(), command) as sandbox,
+        pytest.raises(EvenkeelError, match=r"no network fence on linux pdp11: .* network: open"),
+    ):
+        judge(sandbox, "42")
+    with Sandbox(ExactVerifier(), SandboxSettings(network="open"), command) as sandbox:
+        assert judge(sandbox, "42") == [RIGHT]
+
+
+def interpret(code: bytes, call: int, audit: int, flags: int = 0) -> int:
+    """What the kernel's interpreter returns for one system call."""
+    lines, at, word = list(struct.iter_unpack("HBBI", code)), 0, 0
+    while True:
+        kind, yes, no, value = lines[at]
+        at += 1
+        if kind == RETURN:
+            return value
+        if kind == LOAD:
+            word = {0: call, 4: audit}.get(value, flags)
+        else:
+            true = {EQUAL: word == value, ANY_BIT: bool(word & value)}.get(kind, word >= value)
+            at += yes if true else no
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_filter_refuses_exactly_the_listed_calls_and_every_other_abi(name):
+    machine = MACHINES[name]
+    code = program(machine.audit, machine.network)
+    refused = {call for call in range(512) if interpret(code, call, machine.audit) == REFUSE}
+    assert refused == set(machine.network)
+    assert interpret(code, 0, machine.audit) == ALLOW
+    assert interpret(code, 0, 0x40000003) == REFUSE  # 32 bit
+    assert interpret(code, X32 | 1, machine.audit) == (REFUSE if name == "x86_64" else ALLOW)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_filter_for_code_lets_files_be_opened_for_reading_only(name):
+    machine = MACHINES[name]
+    code = program(machine.audit, machine.network + machine.untrusted, machine.open)
+    for call in machine.open:
+        assert interpret(code, call, machine.audit) == ALLOW
+        for flag in (1 << bit for bit in range(16)):
+            assert (interpret(code, call, machine.audit, flag) == REFUSE) == bool(flag & WRITES)
+    refused = {call for call in range(512) if interpret(code, call, machine.audit) == REFUSE}
+    assert refused == {*machine.network, *machine.untrusted}
+
+
+def test_a_large_file_cannot_be_written(tmp_path):
+    with fenced(workers=1) as sandbox:
+        small, large, after = judge(
+            sandbox, f"write {tmp_path / 'small'} 1000", f"write {tmp_path / 'large'} 2000000", "42"
+        )
+    assert (small, after) == (WRONG, RIGHT)
+    assert (large.unscorable or "").startswith("error: OSError: [Errno 27]")
+    assert (tmp_path / "large").stat().st_size <= 2**20
+
+
+def test_memory_that_earlier_items_took_is_not_held_against_a_later_one():
+    with fenced(workers=1, cpu_seconds=10) as sandbox:
+        texts = ["keep 150", "42", "keep 150", "keep 150", "keep 150", "keep 150", "keep 4000"]
+        *kept, too_much = judge(sandbox, *texts)
+    assert [score.unscorable for score in kept] == [None] * 6
+    assert too_much == Score(None, unscorable="memory: the verifier needs more than its limit")
+
+
+def test_workers_are_kept_between_calls_and_replaced_only_after_a_failure(tmp_path):
+    def pids() -> set[str]:
+        return set((tmp_path / "pids").read_text().split())
+
+    with fenced(workers=1) as sandbox:
+        judge(sandbox, f"pid {tmp_path / 'pids'}")
+        judge(sandbox, *[f"pid {tmp_path / 'pids'}"] * 3)
+        assert len(pids()) == 1
+        judge(sandbox, "burn", f"pid {tmp_path / 'pids'}")
+        assert len(pids()) == 2
+
+
+ACTIONS = st.sampled_from(["42", "42", "41", "41", "raise no", "die", "leave", "return 2", "part 0.5"])
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.lists(ACTIONS, max_size=12))
+def test_scores_and_their_order_do_not_depend_on_the_number_of_workers(texts):
+    with fenced(workers=1) as one, fenced(workers=3) as three:
+        assert judge(one, *texts) == judge(three, *texts)
+
+
+def test_every_reason_begins_with_a_documented_code():
+    texts = ["raise no", "die", "burn", "hang", "eat", "socket AF_INET", "return nan"]
+    with fenced(timeout=1) as sandbox:
+        reasons = [score.unscorable or "" for score in judge(sandbox, *texts)]
+    assert {reason.partition(":")[0] for reason in reasons} <= CODES.keys()
+    assert len(set(reasons)) == len(texts)
