@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from components.data.candidates import Candidate
 from components.data.validation import Finding, Row, Rule, code_of
+from components.types import Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,6 @@ class Refused:
             "codes": list(self.codes),
         }
 
-    @property
-    def place(self) -> str:
-        """Where it stands, in words."""
-        return "row" if self.candidate.line is None else f"line {self.candidate.line}"
-
 
 class Admission:
     """Divides candidates by what validation found in them, part by part.
@@ -41,8 +37,7 @@ class Admission:
     """
 
     def __init__(self) -> None:
-        self._taken: dict[str, dict[int, str]] = {"id": {}, "question": {}, "twins": {}}
-        self._questions: dict[int, int] = {}
+        self._taken: dict[str, dict[int, _Earlier]] = {"id": {}, "question": {}, "twins": {}}
 
     def divide(self, rows: Sequence[Row], findings: Sequence[Finding]) -> Iterator[Row | Refused]:
         """Every row in order, admitted or refused."""
@@ -50,23 +45,39 @@ class Admission:
             broken = [(finding.rule, finding.broken[index]) for finding in findings if index in finding.broken]
             refusing = [(rule, value) for rule, value in broken if self._refuses(rule, row)]
             if refusing:
-                reasons = tuple(rule.reason.format(value=value, id=row.prompt.id) for rule, value in refusing)
+                reasons = tuple(self._reason(rule, value, row) for rule, value in refusing)
                 yield Refused(row.candidate, reasons, tuple(code_of(rule, row) for rule, _ in refusing))
                 continue
             for rule, _ in broken:
                 if rule.shared is not None:
-                    self._taken[rule.shared].setdefault(row.keys[rule.shared], row.split)
-                if rule.shared == "twins":
-                    self._questions.setdefault(row.keys["twins"], row.keys["question"])
+                    earlier = _Earlier(row.split, row.keys["question"], place(row.candidate))
+                    self._taken[rule.shared].setdefault(row.keys[rule.shared], earlier)
             yield row
 
     def _refuses(self, rule: Rule, row: Row) -> bool:
         """Whether breaking the rule keeps this row out, or only later ones."""
         if rule.shared is None:
             return True
-        split = self._taken[rule.shared].get(row.keys[rule.shared])
-        if split is None or rule.shared != "twins":
-            return split is not None
-        if self._questions[row.keys["twins"]] == row.keys["question"]:
+        earlier = self._taken[rule.shared].get(row.keys[rule.shared])
+        if earlier is None or rule.shared != "twins":
+            return earlier is not None
+        if earlier.question == row.keys["question"]:
             return False  # equal to the one that stays, which another rule says
-        return (split != row.split) == (rule.code == "leak")
+        return (earlier.split != row.split) == (rule.code == "leak")
+
+    def _reason(self, rule: Rule, value: Any, row: Row) -> str:
+        earlier = self._taken[rule.shared][row.keys[rule.shared]].place if rule.shared else ""
+        return rule.reason.format(value=value, id=row.prompt.id, earlier=earlier)
+
+
+class _Earlier(NamedTuple):
+    """An admitted row that later ones are like."""
+
+    split: Split
+    question: int
+    place: str
+
+
+def place(candidate: Candidate) -> str:
+    """Where a row stands, in words; a generated one is known by its id."""
+    return f"row {candidate.prompt.id}".strip() if candidate.line is None else f"line {candidate.line}"

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from components.config.data import DataSettings
-from components.data.admission import Refused
+from components.data.admission import Refused, place
 from components.data.codes import REASONS
 from components.data.splits import SPLITS
 from components.data.summary import Tally
@@ -52,4 +52,4 @@ def _examples(tally: Tally) -> str:
 
 
 def _example(row: Refused) -> str:
-    return f"  - {row.place}: {'; '.join(row.reasons)}"
+    return f"  - {place(row.candidate)}: {'; '.join(row.reasons)}"

@@ -19,7 +19,7 @@ from components.config.data import NearDuplicateSettings
 PERMUTATIONS = 128
 ROWS = 8
 """Of a band. Sixteen bands find a pair of similarity 0.9 with 99.99 %, one of 0.8 with 95 %; signatures then decide."""
-BLOCK = 1 << 16
+BLOCK = 1 << 14
 Indices = NDArray[np.int64]
 
 
@@ -45,27 +45,38 @@ class NearDuplicates:
         parents = np.arange(self._count, dtype=np.int64)
         if not self._count:
             return parents
-        signatures = np.memmap(self._file, np.uint32, "r", shape=(self._count, PERMUTATIONS))
         for start in range(0, PERMUTATIONS, ROWS):
-            keys = _band(signatures, start)
+            keys = self._band(start)
             order = np.argsort(keys, kind="stable")
-            same = np.flatnonzero(keys[order][1:] == keys[order][:-1])
-            for left, right in self._pairs(signatures, order, same, keys):
+            for left, right in self._pairs(keys[order], order):
                 _join(parents, left, right)
         return np.array([_root(parents, i) for i in range(self._count)], np.int64)
 
-    def _pairs(
-        self, signatures: NDArray[np.uint32], order: Indices, same: Indices, keys: NDArray[np.uint64]
-    ) -> Iterator[tuple[int, int]]:
-        """Pairs of a band that are alike: neighbours of a run, and every member with its first."""
-        sorted_keys = keys[order]
-        firsts = np.searchsorted(sorted_keys, sorted_keys[same + 1])
+    def _pairs(self, keys: NDArray[np.uint64], order: Indices) -> Iterator[tuple[int, int]]:
+        """Pairs of a band that are alike: neighbours of a run of equal ``keys``, and every member with its first."""
+        same = np.flatnonzero(keys[1:] == keys[:-1])
+        firsts = np.searchsorted(keys, keys[same + 1])
+        signatures = np.memmap(self._file, np.uint32, "r", shape=(self._count, PERMUTATIONS))
         lefts = np.concatenate([order[same], order[firsts]])
         rights = np.concatenate([order[same + 1]] * 2)
         for start in range(0, len(lefts), BLOCK):
             left, right = lefts[start : start + BLOCK], rights[start : start + BLOCK]
             alike = (signatures[left] == signatures[right]).mean(axis=1) >= self._settings.threshold
             yield from zip(left[alike].tolist(), right[alike].tolist(), strict=True)
+
+    def _band(self, start: int) -> NDArray[np.uint64]:
+        """One 64-bit key of each signature's band. Read in blocks: a map of the whole file would count as memory."""
+        keys = np.zeros(self._count, np.uint64)
+        self._file.seek(0)
+        for low in range(0, self._count, BLOCK):
+            block = np.frombuffer(self._file.read(4 * PERMUTATIONS * BLOCK), np.uint32).reshape(-1, PERMUTATIONS)
+            part = block[:, start : start + ROWS].astype(np.uint64)
+            mixed = np.full(len(part), start + 1, np.uint64)
+            for column in part.T:  # the finaliser of splitmix64 between columns
+                mixed = (mixed ^ column) * np.uint64(0xBF58476D1CE4E5B9)
+                mixed ^= mixed >> np.uint64(29)
+            keys[low : low + BLOCK] = mixed
+        return keys
 
     def _shingles(self, text: str) -> set[bytes]:
         size = self._settings.size
@@ -74,19 +85,6 @@ class NearDuplicates:
             return {b" ".join(words[i : i + size]) for i in range(max(1, len(words) - size + 1))}
         wide = text.encode("utf-32-le", "replace")  # four bytes a character
         return {wide[i : i + 4 * size] for i in range(0, max(1, len(wide) - 4 * size + 1), 4)}
-
-
-def _band(signatures: NDArray[np.uint32], start: int) -> NDArray[np.uint64]:
-    """One 64-bit key of each signature's band, made block by block."""
-    keys = np.zeros(len(signatures), np.uint64)
-    for low in range(0, len(signatures), BLOCK):
-        part = np.array(signatures[low : low + BLOCK, start : start + ROWS]).astype(np.uint64)
-        mixed = np.full(len(part), start + 1, np.uint64)
-        for column in part.T:  # the finaliser of splitmix64 between columns
-            mixed = (mixed ^ column) * np.uint64(0xBF58476D1CE4E5B9)
-            mixed ^= mixed >> np.uint64(29)
-        keys[low : low + BLOCK] = mixed
-    return keys
 
 
 def _root(parents: Indices, i: int) -> int:

@@ -103,10 +103,10 @@ def rules(limits: ValidationSettings, tokens: bool = False) -> list[Rule]:
         _present("id", "not empty", "empty_id", "the id is missing, empty or not text"),
         _present("difficulty", "a finite number", "bad_difficulty", "the difficulty is not a finite number"),
         _alone("id unique", "id_rows", "no two rows have the same id", "duplicate_id",
-               "the id {id!r} is taken by an earlier row", "id"),
+               "the id {id!r} is taken by {earlier}", "id"),
         _alone("question unique", "question_rows",
                "no two questions are equal but for case, white space and Unicode form", "duplicate_question",
-               "the question repeats an earlier row's", "question"),
+               "the question repeats that of {earlier}", "question"),
         *_lengths("question", limits.max_question_chars, limits.max_question_tokens if tokens else None),
         *_lengths("solution", limits.max_solution_chars, limits.max_solution_tokens if tokens else None),
         Rule("no tokens of the chat template", "forbidden", "no row holds a token of roles and turns",
@@ -117,9 +117,9 @@ def rules(limits: ValidationSettings, tokens: bool = False) -> list[Rule]:
              "expect_column_values_to_be_in_set", {"value_set": [ACCEPTED]}),
         _alone("no near-duplicates", "alike",
                "no two questions with the same numbers and answer differ in a few words only", "near_duplicate",
-               "the question is nearly an earlier row's of the same split", "twins"),
+               "the question is nearly that of {earlier}, in the same split", "twins"),
         _alone("no leakage between splits", "alike_splits", "near-duplicates are in one split", "leak",
-               "the question is nearly an earlier row's, which is in another split", "twins"),
+               "the question is nearly that of {earlier}, which is in another split", "twins"),
     ]  # fmt: skip
 
 

@@ -95,8 +95,8 @@ def test_sound_rows_are_all_admitted_in_order():
         ({"difficulty": math.nan}, "bad_difficulty", "the difficulty is not a finite number"),
         ({"text": "x" * 21}, "too_long", "the question is longer than 20 characters"),
         ({"solution": "x" * 31}, "too_long", "the solution is longer than 30 characters"),
-        ({"id": "id-0"}, "duplicate_id", "the id 'id-0' is taken by an earlier row"),
-        ({"text": " 0  +  0"}, "duplicate_question", "the question repeats an earlier row's"),
+        ({"id": "id-0"}, "duplicate_id", "the id 'id-0' is taken by line 1"),
+        ({"text": " 0  +  0"}, "duplicate_question", "the question repeats that of line 1"),
     ],
 )
 def test_one_broken_row_is_quarantined_with_its_line_reason_and_code(changes, code, reason):
@@ -174,7 +174,9 @@ def test_of_near_duplicates_the_later_one_goes_and_in_another_split_it_is_a_leak
         Row(candidate, split, ACCEPTED, keys={"id": 1, "question": i, "twins": 7}, **both)
         for i, (candidate, split) in enumerate(zip(candidates(prompt(0), prompt(1)), splits, strict=True))
     ]
-    assert codes(divided(rows)) == {2: (code,)}
+    found = divided(rows)
+    assert codes(found) == {2: (code,)}
+    assert "nearly that of line 1" in refused(found)[2][0]
 
 
 def test_a_column_of_nothing_but_nulls_is_checked_too():

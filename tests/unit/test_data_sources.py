@@ -269,3 +269,16 @@ def test_all_of_gsm8k_is_read_in_its_published_form(options):
     assert len({candidate.prompt.id for candidate in found}) == 7473
     assert found[0].prompt.answer == "72"
     assert all(candidate.prompt.answer for candidate in found)
+
+
+def test_what_the_datasets_library_itself_saves_is_read(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    rows = [{"question": f"{i}+1=", "answer": str(i + 1)} for i in range(50)]
+    whole = datasets.Dataset.from_list(rows)
+    whole.select(range(40, 50)).shuffle(seed=1).save_to_disk(str(tmp_path / "selected"))
+    datasets.DatasetDict({"train": whole, "test": whole.select([3])}).save_to_disk(str(tmp_path / "dict"))
+    assert [c.prompt.text for c in read(tmp_path / "dict", kind="arrow", split="train")] == [
+        r["question"] for r in rows
+    ]
+    assert [c.prompt.answer for c in read(tmp_path / "dict", kind="arrow", split="test")] == ["4"]
+    assert sorted(c.prompt.answer for c in read(tmp_path / "selected", kind="arrow")) == [str(i) for i in range(41, 51)]
