@@ -1,7 +1,7 @@
 """Checks a second of each verifier through its sandbox, batched, with the default limits: `make bench`. It only prints.
 
-A worker remembers the references and answers that it has parsed, so a group of completions for one prompt is cheaper than
-as many prompts.
+A worker remembers the references and answers that it has parsed, so a group of completions for one prompt is cheaper
+than as many prompts.
 """
 
 from __future__ import annotations
