@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from components.config.base import Section
 from components.config.consistency import Consistency
+from components.config.runners import CodeVerifier
 from components.config.sandbox import SandboxSettings
 from components.config.verifiers import ExactVerifier, Verifier
 
@@ -58,6 +59,15 @@ class RewardSettings(Section):
             )
         if not any(self.weight(name) for name in self.names if name != "overlong"):
             raise ValueError("weights leaves nothing to be rewarded for: give accuracy or another part a weight")
+        return self
+
+    @model_validator(mode="after")
+    def _code_ends_before_its_fence(self) -> RewardSettings:
+        if isinstance(self.verifier, CodeVerifier) and self.verifier.seconds >= self.sandbox.timeout:
+            raise ValueError(
+                f"verifier.seconds ({self.verifier.seconds:g}) must be less than sandbox.timeout "
+                f"({self.sandbox.timeout:g}): otherwise code that does not end is unscorable instead of wrong"
+            )
         return self
 
     @model_validator(mode="after")

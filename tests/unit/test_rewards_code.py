@@ -9,6 +9,7 @@ import pytest
 
 from components.config.runners import CodeVerifier
 from components.config.sandbox import SandboxSettings
+from components.rewards import build_verifier
 from components.rewards.code.tests import read_tests
 from components.rewards.sandbox import Sandbox
 from components.types import Prompt
@@ -177,6 +178,16 @@ def test_values_of_every_plain_type_come_back(sandbox, value):
 def test_memory_is_capped_below_what_the_machine_has(sandbox):
     code = "def f():\n    try:\n        return len(bytearray(700 * 2**20))\n    except MemoryError:\n        return -1"
     assert score(sandbox, code, "assert f() == -1") == 1.0
+
+
+def test_a_template_that_died_costs_one_item_and_is_replaced():
+    verifier, prompt = build_verifier(CodeVerifier(kind="code")), Prompt("p", "?", TESTS, "")
+    text = verifier.wrap(RIGHT)
+    assert verifier.accuracy(prompt, text) == 1.0
+    verifier._template.close()
+    with pytest.raises(OSError):
+        verifier.accuracy(prompt, text)
+    assert verifier.accuracy(prompt, text) == 1.0
 
 
 def test_a_child_is_cheap():

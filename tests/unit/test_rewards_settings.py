@@ -54,6 +54,7 @@ def test_a_part_is_worth_one_unless_a_weight_is_given():
         ({"consistency": {"kind": "embedded"}, "verifier": {"kind": "numeric", "marker": None}}, r"\(None\)"),
         ({"consistency": {"kind": "embedded", "marker": ""}, "verifier": STRUCTURE}, "at least 1 character"),
         ({"consistency": {"kind": "nli"}}, "path"),
+        ({"verifier": {"kind": "code", "seconds": 10}}, r"verifier.seconds \(10\) must be less than sandbox.timeout"),
     ],
 )
 def test_what_would_reward_nothing_or_something_else_is_refused(sections, problem):
@@ -64,6 +65,9 @@ def test_what_would_reward_nothing_or_something_else_is_refused(sections, proble
 def test_a_classifier_folder_is_an_input_that_gets_a_digest():
     tree = Settings(reward=reward(consistency={"kind": "nli", "path": "models/crm"})).model_dump(mode="json")
     assert [section["path"] for section in input_sections(tree)] == ["models/crm"]
+    judge = {"kind": "classifier", "path": "models/judge", "label": "right"}
+    tree = Settings(reward=reward(verifier=judge)).model_dump(mode="json")
+    assert [section["path"] for section in input_sections(tree)] == ["models/judge"]
     assert input_sections(Settings().model_dump(mode="json")) == []
 
 

@@ -66,7 +66,11 @@ class CodeVerifier(Verifier):
         assert self._template is not None
         secret = secrets.token_hex(16)
         expressions = [test.expression for test in reference.tests]
-        lines = self._template.run(source, [secret, reference.setup, *expressions])
+        try:
+            lines = self._template.run(source, [secret, reference.setup, *expressions])
+        except (OSError, RuntimeError):
+            self._template = None  # the next item starts another
+            raise
         values = dict(read for line in lines if (read := _value(line, secret)) is not None)
         return sum(
             number in values and bool(values[number] == test.wanted) for number, test in enumerate(reference.tests)

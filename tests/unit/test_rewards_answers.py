@@ -1,0 +1,303 @@
+"""Equivalent forms and near misses: mathematics, choices, JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from components.config.answers import JsonVerifier, MathVerifier, MultipleChoiceVerifier
+from components.config.base import Section
+from components.config.reward import RewardSettings
+from components.config.runners import ClassifierVerifier
+from components.config.sandbox import SandboxSettings
+from components.errors import InputError
+from components.rewards import build_verifier
+from components.rewards.answers import deceptive, last_box, stated
+from components.rewards.base import Refused, Verifier
+from components.rewards.sandbox import Sandbox
+from components.rewards.symbolic import MathVerifier as Math
+from components.types import Prompt
+from tests.unit.test_imports import loaded_by
+
+BUILT: dict[Section, Verifier] = {}
+
+
+def accuracy(settings: Section, reference: str, text: str) -> float:
+    key = repr(settings)
+    verifier = BUILT.setdefault(key, build_verifier(settings))  # type: ignore[arg-type,call-overload]
+    return verifier.accuracy(Prompt("p", "?", reference, ""), text)
+
+
+MATH = MathVerifier(kind="math")
+
+
+def same(reference: str, answer: str, **options: Any) -> bool:
+    return accuracy(MathVerifier(kind="math", **options), reference, rf"So it is \boxed{{{answer}}}.") == 1.0
+
+
+EQUAL = [
+    (
+        "1/2",
+        ["0.5", r"\frac{1}{2}", r"\frac12", r"\dfrac{1}{2}", r"\tfrac{2}{4}", "2/4", ".5", "0.50", r"$\frac{1}{2}$"],
+    ),
+    ("1000", ["1,000", "1000.0", "10^3", "10**3", "1e3", r"1\times 10^{3}", r"1000\text{ m}", "1000 km", r"\$1,000"]),
+    ("1,000", ["1000", "1,000"]),
+    ("2x+1", ["1+2x", "1 + 2*x", "x+x+1", r"2\cdot x+1", "(4x+2)/2"]),
+    ("x^2-1", ["(x-1)(x+1)", "-1+x^2", "x**2-1"]),
+    (r"\sqrt{8}", [r"2\sqrt{2}", "sqrt(8)"]),
+    (r"\{1,2\}", [r"\{2,1\}", "1,2", "2, 1"]),
+    ("[0,1)", ["[0, 1)", r"\left[0,1\right)", "[0,0.5+0.5)"]),
+    ("1/3", ["0.333333", r"\frac{1}{3}"]),
+    ("72", ["x=72", "72.", "70+2", "-(-72)"]),
+    ("50", [r"50\%", "50%"]),
+    ("-3", ["\u22123", "-3.0"]),
+    ("yes", ["Yes", r"\text{yes}"]),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", [r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{bmatrix}1\\2\end{bmatrix}"]),
+]
+DIFFERENT = [
+    ("1/2", ["1/3", "2", "0.51", "1/2, 1/3", "50%", r"\frac{1}{2} \text{ or } \frac{1}{3}"]),
+    ("1000", ["1,0001", "100", "1 000 000"]),
+    ("2x+1", ["2x-1", "2y+1", "x+1", "2x+1+y"]),
+    (r"\{1,2\}", [r"\{1,3\}", "1", r"\{1,2,3\}"]),
+    ("[0,1)", ["(0,1)", "[0,1]", "(0,1]", "[0,2)"]),
+    ("1/3", ["0.33", "0.3333"]),
+    ("72", ["73", "7 72", "72, 73", "72 or 73", "", "72=73", r"72\text{ or 73}", "seventy-two"]),
+    ("yes", ["no", "esy", "yesyes"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reference", "answers"), EQUAL, ids=lambda v: v if isinstance(v, str) else "")
+def test_equivalent_expressions_are_right(reference, answers):
+    assert {answer: same(reference, answer) for answer in answers} == dict.fromkeys(answers, True)
+
+
+@pytest.mark.parametrize(("reference", "answers"), DIFFERENT, ids=lambda v: v if isinstance(v, str) else "")
+def test_other_expressions_are_wrong(reference, answers):
+    assert {answer: same(reference, answer) for answer in answers} == dict.fromkeys(answers, False)
+
+
+def test_per_cent_can_be_a_hundredth():
+    found = [same(reference, r"50\%", percent="fraction") for reference in ("1/2", "0.5", "50%", "50")]
+    assert found == [True, True, True, False]
+
+
+def test_the_answer_follows_the_marker_or_stands_in_the_last_box():
+    marked = MathVerifier(kind="math", marker="####")
+    assert accuracy(marked, "42", r"\boxed{41} #### 42") == 1.0
+    assert accuracy(marked, "42", r"#### \boxed{42}") == 1.0
+    assert accuracy(marked, "42", r"\boxed{42}") == 0.0
+    assert accuracy(MATH, "42", r"\boxed{42} or rather \boxed{41}") == 0.0
+    assert accuracy(MATH, "42", "42") == 0.0
+
+
+@pytest.mark.parametrize("reference", ["", r"\frac{", "1" * 500])
+def test_a_reference_that_is_no_expression_is_refused(reference):
+    with pytest.raises(Refused, match="the reference answer"):
+        accuracy(MATH, reference, r"\boxed{x}")
+
+
+def test_neither_the_parent_nor_the_hooks_of_the_audit_load_sympy():
+    statement = (
+        "import components.rewards.sandbox\n"
+        "from components.config.answers import MathVerifier\n"
+        "from components.types import Prompt\n"
+        "verifier = components.rewards.build_verifier(MathVerifier(kind='math'))\n"
+        "verifier.equivalents(Prompt('p', '?', '42', '')), verifier.wrap('42')"
+    )
+    assert loaded_by(statement) & {"sympy", "math_verify", "jsonschema", "torch"} == set()
+
+
+def test_what_the_fence_raises_is_not_swallowed_as_wrong():
+    verifier = Math(None, 6, "strip", 400)
+    verifier.prepare()
+
+    def out_of_memory(*_: object, **__: object) -> bool:
+        raise MemoryError
+
+    verifier._equal = out_of_memory
+    with pytest.raises(MemoryError):
+        verifier.accuracy(Prompt("p", "?", "x+1", ""), r"\boxed{1+x}")
+
+
+# Where an answer stands
+
+
+@pytest.mark.parametrize(
+    ("text", "box"),
+    [
+        (r"\boxed{1}", "1"),
+        (r"\boxed{1} \boxed{\frac{1}{2}} end", r"\frac{1}{2}"),
+        (r"\boxed{\{1,2\}}", r"\{1,2\}"),
+        (r"\fbox{a}", "a"),
+        (r"\boxed{1", None),
+        (r"boxed{1}", None),
+        ("", None),
+    ],
+)
+def test_the_last_box_is_read_with_its_braces(text, box):
+    assert last_box(text) == stated(text, None) == box
+
+
+@pytest.mark.parametrize("answer", ["４２", "٤٢", "𝟒𝟐", "4\u200b2", "\u202e42", "42\x00", "\ud800"])
+def test_what_looks_like_something_else_is_deceptive(answer):
+    assert deceptive(answer)
+    assert not deceptive("42 é − ½ π\n")
+
+
+# Choices
+
+
+def chosen(text: str, reference: str = "B", **options: Any) -> bool:
+    return accuracy(MultipleChoiceVerifier(kind="multiple_choice", **options), reference, text) == 1.0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["B", "(B)", "B.", "B)", "b", "[B]", "**B**", "$B$", r"\text{B}", "B: blue", "(B) A blue bird", "B. I am",
+     "Answer: B", "The answer is B", "option B", "The correct answer is (B)."],
+)  # fmt: skip
+def test_every_usual_form_of_one_choice_is_read(answer):
+    assert chosen(f"#### {answer}", marker="####")
+    assert chosen(rf"\boxed{{{answer}}}")
+    assert chosen(f"#### {answer}", reference="(B)", marker="####")
+
+
+@pytest.mark.parametrize(
+    "text", ["The answer is B", "So the answer is (B).", "The correct option is B", "It is \\boxed{B}"]
+)
+def test_without_a_marker_a_box_or_a_sentence_states_it(text):
+    assert chosen(f"Perhaps A? No.\n{text}")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["A", "A, B, C, D, E", "ABCDE", "A B C D", "A or B", "B or C", "B and C", "B, C", "B/C", "(B) (C)",
+     "B) or maybe D)", "both A and B", "all of them", "Blue", "Bob", "F", "Z", "", "I think so", "not B", "В",
+     "B.\nC."],
+)  # fmt: skip
+def test_none_several_or_another_is_wrong(answer):
+    assert not chosen(f"#### {answer}", marker="####")
+
+
+@pytest.mark.parametrize(
+    "text", ["A B C D E", "B", "I like B", "The answer is A or B", "The answer is B. The answer is C"]
+)
+def test_a_letter_somewhere_in_the_text_is_no_choice(text):
+    assert not chosen(text)
+
+
+def test_a_reference_that_is_no_option_is_refused():
+    with pytest.raises(Refused, match="'G' is none of the options ABCDE"):
+        chosen("#### B", reference="G", marker="####")
+
+
+# JSON
+
+REFERENCE = '{"name": "Zoë", "sizes": [1, 2.5], "new": true, "note": null}'
+
+
+def agrees(answer: str, reference: str = REFERENCE, **options: Any) -> bool:
+    return accuracy(JsonVerifier(kind="json", **options), reference, answer) == 1.0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        REFERENCE,
+        '{"note":null,"new":true,"sizes":[1.0,2.50],"name":"Zo\\u00eb"}',
+        f"\n  {REFERENCE}\n",
+        f"Here it is:\n```json\n{REFERENCE}\n```\nDone.",
+        f"```\n{REFERENCE}\n```",
+    ],
+)
+def test_the_same_value_is_right_however_it_is_written(answer):
+    assert agrees(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "{}",
+        "null",
+        REFERENCE[:-1],
+        REFERENCE + REFERENCE,
+        f"Here it is: {REFERENCE}",
+        REFERENCE.replace("1, 2.5", "2.5, 1"),
+        REFERENCE.replace("true", "1"),
+        REFERENCE.replace("[1,", "[true,"),
+        REFERENCE.replace("null", '"null"'),
+        REFERENCE.replace('"note"', '"name": "x", "note"'),
+        REFERENCE.replace("null", "NaN"),
+        REFERENCE.replace("null", "[" * 50 + "]" * 50),
+    ],
+)
+def test_another_value_and_what_is_no_json_is_wrong(answer):
+    assert not agrees(answer)
+
+
+SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}
+
+
+def test_a_schema_is_a_second_condition_and_a_part_where_it_is_asked_for():
+    settings = JsonVerifier(kind="json", json_schema=SCHEMA, structure=True)
+    verifier, prompt = build_verifier(settings), Prompt("p", "?", '{"a": 1}', "")
+    found = [verifier.judge(prompt, text) for text in ('{"a": 1}', '{"a": 2}', '{"b": 1}', "no")]
+    assert [judgement.accuracy for judgement in found] == [1.0, 0.0, 0.0, 0.0]
+    assert [dict(judgement.parts) for judgement in found] == [
+        {"parsed": 1, "schema": 1}, {"parsed": 1, "schema": 1}, {"parsed": 1, "schema": 0}, {"parsed": 0, "schema": 0},
+    ]  # fmt: skip
+    assert RewardSettings(verifier=settings).names == ("accuracy", "parsed", "schema")
+
+
+def test_a_reference_that_is_no_json_is_refused():
+    with pytest.raises(Refused, match="the reference is not JSON"):
+        agrees("{}", reference="{")
+
+
+# A learned judge
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory):
+    """A BERT that says yes where the claim's number is the reference's: untrained, so only the wiring is looked at."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+
+    torch.manual_seed(0)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "The", "final", "reference", "answer", "is", "blue", "red"]
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = BertConfig(
+        vocab_size=len(words), max_position_embeddings=64, id2label={0: "wrong", 1: "right"}, label2id={}, **sizes
+    )
+    path = tmp_path_factory.mktemp("judge")
+    BertForSequenceClassification(config).save_pretrained(path)
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special).save_pretrained(path)
+    return path
+
+
+def test_a_learned_judge_is_right_from_its_threshold_on_and_says_how_sure_it_is(judge):
+    prompt = Prompt("p", "Which colour?", "blue", "")
+    settings = {"kind": "classifier", "path": judge, "label": "right"}
+    probability = build_verifier(ClassifierVerifier(**settings)).judge(prompt, "# red").metrics["probability"]
+    assert 0 < probability < 1
+    limits = SandboxSettings(workers=1, timeout=60, cpu_seconds=60, memory_mb=16384)
+    for threshold, accuracy in ((probability, 1.0), (probability + 1e-9, 0.0)):
+        with Sandbox(ClassifierVerifier(threshold=threshold, **settings), limits) as sandbox:
+            [found, empty, hidden] = sandbox.judge([(prompt, text) for text in ("# red", "no answer", "# r\u200bed")])
+        assert (found.accuracy, found.metrics) == (accuracy, {"probability": probability})
+        assert empty.accuracy == hidden.accuracy == 0.0
+
+
+def test_a_judge_that_changed_or_could_run_code_is_refused(judge):
+    settings = ClassifierVerifier(kind="classifier", path=judge, label="right", sha256="0" * 64)
+    with pytest.raises(InputError):
+        Sandbox(settings, SandboxSettings())
+    (judge / "modeling.py").write_text("print()")
+    with pytest.raises(InputError):
+        Sandbox(settings.model_copy(update={"sha256": None}), SandboxSettings())
