@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from components.config.audit import AuditSettings
-from components.config.verifiers import SandboxSettings
+from components.config.sandbox import SandboxSettings
 from components.rewards.audit.measure import accepted
 from components.rewards.sandbox import Sandbox
 from components.seeds import derive
