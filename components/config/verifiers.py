@@ -28,7 +28,8 @@ class NumericVerifier(Section):
 
     kind: Literal["numeric"]
     marker: str | None = Field(
-        "####", description="The answer is the number after the last marker; null: the last one."
+        "####",
+        description="The answer is the one number in the line after the last marker; null: the last one of the text.",
     )
     tolerance: float = Field(1e-6, ge=0, description="Relative tolerance.")
     units: Literal["strip", "require", "convert"] = Field(

@@ -38,8 +38,10 @@ class Quantity(NamedTuple):
 
 
 class NumericVerifier(Verifier):
-    """Compares the first number after the last ``marker`` (without a marker: the last number) with the reference.
+    """Compares the number in the line after the last ``marker`` (without a marker: the last number) with the reference.
 
+    Several different numbers in that line are no answer: a verifier that takes the first of them would accept the
+    question, or a list of guesses.
     ``tolerance`` is relative to the reference, so a reference of 0 asks for 0. ``units``: ``strip`` ignores them,
     ``require`` wants the reference's own, ``convert`` any of its dimension; a word that is no unit of `units.UNITS`
     counts as none. ``percent``: with ``strip`` 50 % is 50, with ``fraction`` it is 1/2.
@@ -76,8 +78,9 @@ class NumericVerifier(Verifier):
     def _answer(self, text: str) -> Quantity | None:
         if self.marker is None:
             return next(iter([*quantities(text)][-1:]), None)
-        answer = final_answer(text, self.marker)
-        return None if answer is None else next(quantities(answer), None)
+        line = (final_answer(text, self.marker) or "").strip().partition("\n")[0]
+        found = [*quantities(line)]
+        return found[0] if len({quantity.value for quantity in found}) == 1 else None
 
     def _measured(self, quantity: Quantity, value: Fraction) -> tuple[str | None, Fraction]:
         """What is measured, and how much of it."""
