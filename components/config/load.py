@@ -190,12 +190,11 @@ def input_sections(tree: Tree) -> list[Tree]:
         tree["data"]["source"],
         tree["policy"]["model"],
         tree["clusters"]["embedding"],
+        tree["reward"]["verifier"],
         tree["reward"]["consistency"],
+        tree["audit"]["second"],
         tree["dpo"]["pairs"],
     )
-    """The sections of dumped settings that name a file or a folder to read: data, checkpoint, classifiers, pairs."""
-    learned = (tree["reward"]["verifier"], tree["reward"]["consistency"])
-    sections = (tree["data"]["source"], tree["policy"]["model"], *learned, tree["dpo"]["pairs"])
     return [section for section in sections if section and "path" in section]
 
 
