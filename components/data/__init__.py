@@ -9,7 +9,8 @@
 - `tokenizing` — lengths in tokens and the chat template, from the base model's folder
 - `judging` — the second pass: the verifier's word on every reference solution
 - `splits` — sft, train, dev or test, by content hash
-- `validation` — the Great Expectations suite (imported by the stage only: it takes seconds)
+- `rules` — what every row must meet
+- `validation` — those rules as a Great Expectations suite (imported by the stage only: it takes seconds)
 - `admission` — rows that break an expectation go to quarantine with the reasons
 - `codes` — those reasons in one word, and how to mend them
 - `summary`, `table`, `limits` — counts, findings about the whole, and when all of it is refused

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from components.data.candidates import Candidate
-from components.data.validation import Finding, Row, Rule, code_of
+from components.data.rules import Row, Rule, code_of
+from components.data.validation import Finding
 from components.types import Split
 
 

@@ -7,10 +7,10 @@ from itertools import islice
 
 from components.data.candidates import Candidate
 from components.data.likeness import key
+from components.data.rules import ACCEPTED, Row
 from components.data.splits import SPLITS
 from components.data.survey import Shared, Survey
 from components.data.tokenizing import Reader
-from components.data.validation import ACCEPTED, Row
 from components.rewards.sandbox import Sandbox
 from components.tasks.identity import normalise
 from components.types import Score

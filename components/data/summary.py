@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from components.data.admission import Refused
+from components.data.rules import Row, Rule
 from components.data.splits import SPLITS
-from components.data.validation import Finding, Row, Rule
+from components.data.validation import Finding
 from components.types import Prompt, Split
 
 KEPT = 100

@@ -17,12 +17,13 @@ from components.data.page import render
 from components.data.poisoning.concentration import Heaviest, concentration, refuse_concentrated
 from components.data.prompts import read_prompts
 from components.data.provenance import Passes
+from components.data.rules import rules
 from components.data.splits import SPLITS
 from components.data.summary import Tally
 from components.data.survey import Survey, shared, survey
 from components.data.table import refuse_failed, table_findings
 from components.data.tokenizing import Reader
-from components.data.validation import rules, validate
+from components.data.validation import validate
 from components.errors import InputError
 from components.files import dump_line, write_directory, write_json, write_text
 from components.layout import Layout

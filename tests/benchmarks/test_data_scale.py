@@ -60,4 +60,4 @@ def test_memory_stays_small_whatever_the_number_of_rows(tmp_path: Path, rows: in
     megabytes = int(result.stdout.split()[-1]) / 1024
     print(f"\n{rows:>9,} rows: {rows / seconds:,.0f} rows/s, peak {megabytes:,.0f} MB, {seconds:,.0f} s")
     assert json.loads((tmp_path / "out/validation.json").read_text())["quarantined"] == 0
-    assert megabytes < 1500
+    assert megabytes < 1200

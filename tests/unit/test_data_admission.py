@@ -18,10 +18,11 @@ from components.data.candidates import Candidate, Fault
 from components.data.codes import REASONS
 from components.data.likeness import key
 from components.data.limits import check_limits
+from components.data.rules import ACCEPTED, COUNTS, Row, rules
 from components.data.splits import SPLITS, assign
 from components.data.summary import Tally
 from components.data.survey import shared, survey
-from components.data.validation import ACCEPTED, Row, rules, validate
+from components.data.validation import validate
 from components.errors import InputError
 from components.files import read_jsonl, write_jsonl
 from components.types import Prompt
@@ -53,7 +54,7 @@ def rows_of(found: list[Candidate], verdicts: dict[int, str] | None = None, **ch
             SPLITS[seen.splits[i]],
             (verdicts or {}).get(i, ACCEPTED) if candidate.prompt.answer else None,
             keys={"id": int(seen.ids[i]), "question": int(seen.questions[i]), "twins": int(seen.twins[i])},
-            **{name: int(getattr(counts, name)[i]) for name in validation.COUNTS},
+            **{name: int(getattr(counts, name)[i]) for name in COUNTS},
             **changes,
         )
         for i, candidate in enumerate(found)

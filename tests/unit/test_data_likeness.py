@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -111,6 +113,23 @@ def test_what_rows_share_is_counted_over_all_of_them():
     splits = len({assign(STORY, shares), assign(STORY + "!", shares)})
     assert counts.alike_splits.tolist() == [1, 1, splits, splits, 1]
     assert [SPLITS[i] for i in found.splits] == [assign(text, shares) for text, _ in rows]
+
+
+def test_the_first_pass_keeps_numbers_and_no_texts():
+    """Sixteen times longer texts take no more memory than short ones."""
+
+    def peak(length: int) -> int:
+        data = DataSettings(source=FileSource(kind="jsonl", path="x"))  # type: ignore[arg-type]
+        texts = (f"{'abcdefghij'[i % 10]} " * length + f"number {i}" for i in range(400))
+        tracemalloc.start()
+        try:
+            found = survey((Candidate(Prompt(str(i), text, "1", "1"), {}, i) for i, text in enumerate(texts)), data)
+            assert found.rows == 400
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(800) < peak(50) + 200_000
 
 
 def test_an_empty_source_shares_nothing():
