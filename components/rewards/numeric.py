@@ -26,6 +26,8 @@ _NUMBER = re.compile(
     rf"(?P<sign>(?<![\w.)])[-+\u2212])?\s?[$€£]?\s?(?P<inner>(?<=[$€£])[-+\u2212])?"
     rf"(?<!{_ALONE})(?P<value>{_UNSIGNED})(?:\s?/\s?(?P<divisor>{_UNSIGNED}))?"
 )
+_EXPONENT = re.compile(r"(?<=[A-Za-z])\^\{?-?[0-9]\}?")
+"""That of a unit, as in cm^3."""
 _PERCENT = re.compile(r"\s?(?:\\?%|percent\b|per cent\b)")
 
 
@@ -79,8 +81,8 @@ class NumericVerifier(Verifier):
         if self.marker is None:
             return next(iter([*quantities(text)][-1:]), None)
         line = (final_answer(text, self.marker) or "").strip().partition("\n")[0]
-        found = [*quantities(line)]
-        return found[0] if len({quantity.value for quantity in found}) == 1 else None
+        found = {quantity.value for quantity in quantities(_EXPONENT.sub("", line))}
+        return next(q for q in quantities(line) if q.value in found) if len(found) == 1 else None
 
     def _measured(self, quantity: Quantity, value: Fraction) -> tuple[str | None, Fraction]:
         """What is measured, and how much of it."""

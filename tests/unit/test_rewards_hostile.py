@@ -107,8 +107,6 @@ CORPUS = {
     "deep source": "```python\n" + "-" * 20_000 + "1\n```",
     "equals everything": "```python\nclass A:\n    __eq__ = lambda s, o: True\n    __ne__ = __eq__\nf = A\n```",
 }
-LENIENT = {("numeric", "the other and a text")}
-"""Right by contract: after its marker this verifier takes the first number, whatever the words behind it say."""
 SLOW = [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("math")) for name in VERIFIERS]
 
 
@@ -134,7 +132,7 @@ def test_every_hostile_answer_is_contained_and_none_is_right(bench):
         seconds = time.monotonic() - began
         contained = seconds < 2 * LIMITS.timeout + 20  # a replaced worker starts anew
         reason = (bad.unscorable or "").partition(":")[0]
-        honest = bad.accuracy == float((name, case) in LENIENT) or reason in CODES
+        honest = bad.accuracy == 0.0 or reason in CODES
         if not (contained and honest and good.accuracy == 1.0 and other.accuracy == 0.0):
             broken[case] = (seconds, bad, good, other)
     assert broken == {}
