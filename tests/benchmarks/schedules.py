@@ -26,6 +26,7 @@ import numpy as np
 import yaml
 
 from components.config import Settings, load
+from components.config.audit import AuditSettings
 from components.data.prompts import read_prompts, subset
 from components.files import append_line, read_jsonl, write_text
 from components.health import Monitor
@@ -42,6 +43,7 @@ from components.training.heldout import HeldOut
 from components.training.loop import train
 from components.training.reference import Reference
 from components.training.run import RunState
+from components.training.second_opinion import SecondOpinion
 from components.types import StepRecord
 from tests.recipes import CONFIGS, prepare
 
@@ -156,9 +158,11 @@ def run(settings: Settings, layout: Layout, watch: Any) -> None:
         monitor=Monitor({}),
         resume=ResumeState(layout.state / "train", {}),
     )
+    alone = SecondOpinion(AuditSettings(), settings.reward.sandbox, settings.seed)
     with Scorer(settings.reward, layout.consistency) as scorer:
         collector = Collector(policy, engine, scorer, settings.rollout)
-        train(state, collector, HeldOut(collector, dev, settings.train.eval_samples), reference, settings, watch)
+        held_out = HeldOut(collector, dev, settings.train.eval_samples)
+        train(state, collector, held_out, reference, alone, settings, watch)
 
 
 def reached_at(curve: Curve, target: float) -> float | None:
