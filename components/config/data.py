@@ -76,6 +76,9 @@ class ConcentrationSettings(Section):
         0.02, description="Share of one template (numbers and quoted names masked) with one and the same answer."
     )
     max_template: Fraction = Field(0.5, description="Share of one template, whatever its answers.")
+    max_source: Fraction = Field(
+        1.0, description="Share of one origin, where data.source.origin names a column for it; 1 allows a single one."
+    )
     template_words: int = Field(
         5, ge=1, description="Templates of fewer words are formulas, whose content is their numbers; they do not count."
     )

@@ -31,6 +31,9 @@ class FileSource(Section):
     )
     id: str | None = Field(None, description="Column of a unique id; ids are content hashes when absent.")
     family: str | None = Field(None, description="Column that names the family, for slices.")
+    origin: str | None = Field(
+        None, description="Column that names where a row comes from, see data.concentration.max_source."
+    )
     difficulty: str | None = Field(None, description="Column with a number, higher is harder.")
 
     @model_validator(mode="after")

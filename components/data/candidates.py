@@ -65,7 +65,9 @@ class RowReader:
     def columns(self) -> list[str]:
         """The columns that every row must have."""
         s = self._source
-        return [column for column in (s.id, s.question, s.answer, s.family, s.difficulty) if column is not None]
+        return [
+            column for column in (s.id, s.question, s.answer, s.family, s.origin, s.difficulty) if column is not None
+        ]
 
     def candidate(self, row: Mapping[str, Any], line: int) -> Candidate:
         """The row as a candidate; a missing column is its fault."""
@@ -83,7 +85,7 @@ class RowReader:
             solution=solution,
             demonstration=solution,
             task=self._name,
-            source=self._name,
+            source=as_text(row[s.origin]) if s.origin is not None else self._name,
             family=as_text(row[s.family]) if s.family is not None else self._name,
             difficulty=as_number(row[s.difficulty]) if s.difficulty is not None else 0.0,
         )

@@ -28,9 +28,9 @@ class Survey:
     """Keys of all rows, ``[rows]`` each. 0 is the key of what is missing.
 
     ``ids`` and ``questions`` are equal for equal ones; ``items`` also for near-duplicates; ``groups`` also for those
-    that differ in numbers or quoted names (the template); ``answers`` go by the final answer. ``words`` counts the
-    words of the template, ``splits`` the position in `SPLITS`. ``twins`` is equal for near-duplicates with the same
-    answer, which is what makes them the same exercise.
+    that differ in numbers or quoted names (the template); ``answers`` go by the final answer, ``sources`` by the origin.
+    ``words`` counts the words of the template, ``splits`` the position in `SPLITS`. ``twins`` is equal for
+    near-duplicates with the same answer, which is what makes them the same exercise.
     """
 
     ids: Keys
@@ -39,6 +39,7 @@ class Survey:
     twins: Keys
     groups: Keys
     answers: Keys
+    sources: Keys
     words: NDArray[np.int32]
     splits: NDArray[np.uint8]
     guessable: int
@@ -78,7 +79,7 @@ class _Columns:
     def __init__(self, shares: SplitSettings) -> None:
         self._shares = shares
         self._ids, self._questions, self._masked, self._answers = (array("Q") for _ in range(4))
-        self._templates, self._words, self._splits = array("Q"), array("i"), array("B")
+        self._sources, self._templates, self._words, self._splits = array("Q"), array("Q"), array("i"), array("B")
         self._numbers: dict[int, int] = {}
         self._guessable = self._answered = 0
 
@@ -94,6 +95,7 @@ class _Columns:
         self._templates.append(template)
         self._masked.append(key(parts.masked))
         self._answers.append(key(" ".join(prompt.answer.casefold().split())))
+        self._sources.append(key(prompt.source))
         self._words.append(parts.words)
         self._splits.append(SPLITS.index(assign(prompt.text, self._shares)))
         if prompt.answer:
@@ -122,6 +124,7 @@ class _Columns:
             twins=twins,
             groups=groups,
             answers=column(self._answers),
+            sources=column(self._sources),
             words=np.frombuffer(self._words, np.int32) if len(self._words) else np.zeros(0, np.int32),
             splits=np.frombuffer(self._splits, np.uint8) if len(self._splits) else np.zeros(0, np.uint8),
             guessable=self._guessable,

@@ -40,7 +40,7 @@ def run(settings: Settings, layout: Layout) -> None:
         if prompt.id in labels or prompt.id in words
     ]
     withheld = [row["id"] for row in flagged if row["withheld"]]
-    plan = planned(len(prompts) - len(withheld), settings.train)
+    plan = planned(len(prompts) - len(withheld), settings.train, settings.schedule, settings.clusters.k)
     refuse_few(plan, limits)
     write_jsonl(layout.admission_flags, flagged)
     write_json(

@@ -71,6 +71,13 @@ def _data(evidence: Evidence, _: Settings) -> Answer:
     return answer, f"{rows:.0f} rows validated, {bad:.0f} quarantined"
 
 
+def _admission(evidence: Evidence, _: Settings) -> Answer:
+    withheld, flagged = len(evidence.value("admission", "withheld")), len(evidence.value("admission", "flagged"))
+    if not flagged:
+        return "pass", "no training prompt is suspicious"
+    return "pass", f"{withheld} training prompts withheld; out/admission.jsonl says what a person should read"
+
+
 def _triage(evidence: Evidence, _: Settings) -> Answer:
     verdict, trained = evidence.value("triage", "verdict"), evidence.value("train", "triage")
     if (verdict, trained) == ("accept", "accept"):
@@ -151,6 +158,7 @@ def _digest(evidence: Evidence, _: Settings) -> Answer:
 CHECKS: dict[str, Callable[[Evidence, Settings], Answer]] = {
     "data validated": _data,
     "verifier audited": _audit,
+    "prompts admitted": _admission,
     "triage": _triage,
     "training health": _health,
     "training completed": _completed,
@@ -191,6 +199,7 @@ def collect(layout: Layout) -> Evidence:
     readers: dict[str, Callable[[], Any]] = {
         "validation": lambda: read_json(layout.validation),
         "audit": lambda: read_json(layout.audit),
+        "admission": lambda: read_json(layout.admission),
         "triage": lambda: read_json(layout.triage),
         "train": lambda: read_json(layout.train_metrics),
         "evaluation": lambda: read_json(layout.evaluation),

@@ -6,6 +6,7 @@ import pytest
 
 from components.config.admission import AdmissionSettings
 from components.config.data import ConcentrationSettings, DataSettings
+from components.config.scheduling import AdsSchedule, OpenGate, PoolsSchedule, Schedule, UniformSchedule
 from components.config.sources import FileSource
 from components.config.training import TrainSettings
 from components.data.candidates import Candidate
@@ -61,6 +62,16 @@ def test_what_is_too_frequent(rows, kinds):
     assert refused(rows) == kinds
 
 
+def test_one_origin_may_hold_no_more_than_its_limit():
+    rows = [Candidate(Prompt(f"id-{i}", f"{i}+1=", str(i + 1), "", source="web" if i % 4 else "book"), {}, i + 1)
+            for i in range(100)]  # fmt: skip
+    heaviest = concentration(survey(rows, DATA), ConcentrationSettings(max_source=0.7), computed=False)
+    assert [(one.kind, one.share) for one in heaviest if one.refused] == [("source", 0.75)]
+    with pytest.raises(InputError, match=r"75 of 100 rows .* come from one source.*max_source allows 70.0%") as caught:
+        refuse_concentrated(heaviest, {one.first: rows[one.first] for one in heaviest}, 100)
+    assert "source 'web'" in str(caught.value)
+
+
 def test_labels_that_were_computed_may_repeat_in_templates_but_no_item_may():
     assert refused(sums(400), computed=True) == []
     assert refused([("7*8=", "56")] * 50, computed=True) == ["item"]
@@ -101,8 +112,24 @@ def test_a_refusal_names_item_line_label_count_and_setting():
     ],
 )
 def test_planned_draws(prompts, steps, per_step, distinct, share):
-    plan = planned(prompts, TrainSettings(steps=steps, prompts_per_step=per_step))
+    plan = planned(prompts, TrainSettings(steps=steps, prompts_per_step=per_step), UniformSchedule(), 8)
     assert (plan.distinct, plan.largest_share) == (distinct, pytest.approx(share))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "clusters", "draws"),
+    [
+        (UniformSchedule(), 8, 2),
+        (AdsSchedule(active=4), 8, 20),  # in the window whenever its cluster is drawn, half of the steps
+        (AdsSchedule(active=4), 64, 3),
+        (AdsSchedule(active=4), 2, 40),
+        (PoolsSchedule(kind="difficulty_pools"), 8, 20),  # every other step
+        (PoolsSchedule(kind="difficulty_pools", gate=OpenGate(kind="open")), 8, 40),
+    ],
+)
+def test_a_prompt_at_the_boundary_is_drawn_as_often_as_its_schedule_allows(schedule: Schedule, clusters, draws):
+    plan = planned(840, TrainSettings(steps=40, prompts_per_step=32), schedule, clusters)
+    assert plan.largest_share == draws / 1280
 
 
 @pytest.mark.parametrize(
@@ -114,15 +141,15 @@ def test_planned_draws(prompts, steps, per_step, distinct, share):
     ],
 )
 def test_training_on_too_little_is_refused(prompts, per_step, what, where):
-    plan = planned(prompts, TrainSettings(steps=100, prompts_per_step=per_step))
+    plan = planned(prompts, TrainSettings(steps=100, prompts_per_step=per_step), UniformSchedule(), 8)
     with pytest.raises(InputError, match=what) as caught:
         refuse_few(plan, AdmissionSettings())
     assert where in (caught.value.where or "") and caught.value.how
 
 
 def test_the_demo_and_limits_that_are_met_pass():
-    refuse_few(planned(840, TrainSettings(steps=40, prompts_per_step=32)), AdmissionSettings())
-    refuse_few(planned(20, TrainSettings(steps=100, prompts_per_step=8)), AdmissionSettings())
+    refuse_few(planned(840, TrainSettings(steps=40, prompts_per_step=32), UniformSchedule(), 8), AdmissionSettings())
+    refuse_few(planned(20, TrainSettings(steps=100, prompts_per_step=8), UniformSchedule(), 8), AdmissionSettings())
 
 
 def group(label: str, *said: tuple[str, float | None]) -> Group:

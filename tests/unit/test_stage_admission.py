@@ -39,7 +39,7 @@ def test_a_trusted_source_is_not_audited_and_nothing_is_withheld(tmp_path):
     found = read_json(layout.admission)
     assert (found["verdict"], found["withheld"], found["prompts"]) == ("clear", [], 12)
     assert (found["label_audit"]["mode"], found["sensitive"]["mode"]) == ("off", "off")
-    assert found["planned"] == {"prompts": 12, "draws": 20, "distinct": 4, "largest_share": 0.1}
+    assert found["planned"] == {"prompts": 12, "draws": 20, "distinct": 4, "largest_share": 0.2}
     assert found["source"]["trusted"] is True
     assert list(read_jsonl(layout.admission_flags)) == []
 

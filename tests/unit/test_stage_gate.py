@@ -52,6 +52,7 @@ def layout(tmp_path: Path) -> Layout:
     write_json(layout.validation, {"rows": 100, "quarantined": 1, "success": True})
     share = {"rate": 0.0, "high": 0.001}
     write_json(layout.audit, {"verdict": "pass", "reasons": [], "false_positive": share})
+    write_json(layout.admission, {"verdict": "clear", "withheld": [], "flagged": []})
     write_json(layout.triage, {"verdict": "accept", "reasons": []})
     overrides = {"audit": "pass", "audit_override": "", "triage": "accept", "override": ""}
     write_json(layout.train_metrics, {"outcome": "completed", "steps": STEPS, "checkpoint_sha256": digest, **overrides})
@@ -116,6 +117,7 @@ def test_the_same_evidence_gives_the_same_bytes_wherever_it_lies(layout: Layout,
     [
         ("validation", {"data validated"}),
         ("audit", {"verifier audited"}),
+        ("admission", {"prompts admitted"}),
         ("triage", {"triage"}),
         ("train_metrics", {"verifier audited", "triage", "training completed", "same checkpoint"}),
         ("evaluation", {"held-out gain", "truncated", "unscorable", "same checkpoint"}),
@@ -196,6 +198,12 @@ def test_a_failed_audit_that_nobody_overrode_fails(layout: Layout, verdict: str,
     edit(layout.audit, verdict, "verdict")
     edit(layout.train_metrics, trained, "audit")
     assert check(layout, "verifier audited")[0] == "fail"
+
+
+def test_prompts_that_were_withheld_are_named_to_the_person_who_approves(layout: Layout) -> None:
+    write_json(layout.admission, {"verdict": "withheld", "withheld": ["p1"], "flagged": [{"id": "p1"}]})
+    result, evidence = check(layout, "prompts admitted")
+    assert (result, evidence.split(";")[0]) == ("pass", "1 training prompts withheld")
 
 
 def test_an_overridden_refusal_leaves_the_decision_to_a_person(layout: Layout) -> None:

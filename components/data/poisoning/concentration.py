@@ -21,13 +21,14 @@ WORDS: Mapping[str, tuple[str, str]] = {
         "max_labelled_template",
     ),
     "template": ("are one template (numbers and quoted names masked)", "max_template"),
+    "source": ("come from one source", "max_source"),
 }
 """Kind -> what its rows have in common, and the setting that limits it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heaviest:
-    """The most frequent item or template: how many rows it has, and the position of its first one."""
+    """The most frequent item, template or source: how many rows it has, and the position of its first one."""
 
     kind: str
     rows: int
@@ -50,8 +51,10 @@ class Heaviest:
 
 
 def concentration(found: Survey, limits: ConcentrationSettings, computed: bool) -> list[Heaviest]:
-    """The heaviest item, labelled template and template. ``computed``: the labels were computed and the wordings are
-    the generator's, so that only repeats of items count."""
+    """The heaviest item, labelled template, template and source.
+
+    ``computed``: labels and wordings are a generator's, so that only repeats of items count.
+    """
     return [_heaviest(kind, keys, limit, limits.min_rows, found.rows) for kind, keys, limit in _kinds(found, limits)][
         : 1 if computed else None
     ]
@@ -63,6 +66,7 @@ def _kinds(found: Survey, limits: ConcentrationSettings) -> Iterator[tuple[str, 
     labelled = worded & (found.answers != 0)
     yield "labelled template", np.where(labelled, mix(found.groups, found.answers), 0), limits.max_labelled_template
     yield "template", np.where(worded, found.groups, 0), limits.max_template
+    yield "source", found.sources, limits.max_source
 
 
 def _heaviest(kind: str, keys: Keys, limit: float, min_rows: int, rows: int) -> Heaviest:
@@ -98,7 +102,10 @@ def refuse_concentrated(heaviest: Sequence[Heaviest], named: Mapping[int, Candid
 def describe(candidate: Candidate) -> str:
     """An item in words: where it stands first, its id, its text and its answer."""
     item = _named(candidate)
-    return f"{describe_place(candidate)}, id {item['id']!r}, answer {item['answer']!r}: {item['text']!r}"
+    return (
+        f"{describe_place(candidate)}, source {item['source']!r}, id {item['id']!r}, answer {item['answer']!r}: "
+        f"{item['text']!r}"
+    )
 
 
 def describe_place(candidate: Candidate) -> str:
@@ -110,6 +117,7 @@ def _named(candidate: Candidate) -> dict[str, Any]:
     return {
         "id": prompt.id,
         "line": candidate.line,
+        "source": shorten(prompt.source),
         "text": shorten(prompt.text),
         "answer": shorten(prompt.answer),
     }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from components.config.admission import AdmissionSettings
+from components.config.scheduling import AdsSchedule, GradientGate, PoolsSchedule, Schedule
 from components.config.training import TrainSettings
 from components.errors import InputError
 
@@ -14,8 +16,9 @@ from components.errors import InputError
 class Planned:
     """Distinct prompts of a step, and the largest share of all draws that one prompt gets.
 
-    Both schedules draw a prompt at most once a step and every prompt about equally often, so that the share is that of
-    an even spread, rounded up to whole draws. A prompt that is drawn once has no share to speak of.
+    A schedule draws a prompt at most once a step. The share is that of an even spread, rounded up to whole draws, or
+    what the schedule may give to a prompt that stays at the policy's boundary, where that is more. A prompt that is
+    drawn once has no share to speak of.
     """
 
     prompts: int
@@ -27,11 +30,28 @@ class Planned:
         return asdict(self)
 
 
-def planned(prompts: int, train: TrainSettings) -> Planned:
-    """What ``train.steps`` steps of ``train.prompts_per_step`` make of that many prompts."""
+def planned(prompts: int, train: TrainSettings, schedule: Schedule, clusters: int) -> Planned:
+    """What ``train.steps`` steps of ``train.prompts_per_step`` make of that many prompts, in that many clusters."""
     draws = train.steps * train.prompts_per_step
-    most = -(-draws // prompts) if prompts else 0
+    even = -(-draws // prompts) if prompts else 0
+    favoured = math.ceil(train.steps * most_often(schedule, clusters))
+    most = max(even, min(favoured, train.steps))
     return Planned(prompts, draws, min(prompts, train.prompts_per_step), most / draws if most > 1 else 0.0)
+
+
+def most_often(schedule: Schedule, clusters: int) -> float:
+    """Share of the steps in which a prompt at the boundary is drawn, at the most that is to be expected.
+
+    ADS keeps it in the window, which is drawn whenever its cluster is; pools let it in again after its rest.
+    """
+    match schedule:
+        case AdsSchedule(active=active):
+            return min(1.0, active / clusters)
+        case PoolsSchedule(gate=GradientGate(rest=rest)):
+            return 1 / (rest + 1)
+        case PoolsSchedule():
+            return 1.0
+    return 0.0
 
 
 def refuse_few(plan: Planned, limits: AdmissionSettings) -> None:
