@@ -28,8 +28,8 @@ class Survey:
     """Keys of all rows, ``[rows]`` each. 0 is the key of what is missing.
 
     ``ids`` and ``questions`` are equal for equal ones; ``items`` also for near-duplicates; ``groups`` also for those
-    that differ in numbers or quoted names (the template); ``answers`` go by the final answer, ``sources`` by the origin.
-    ``words`` counts the words of the template, ``splits`` the position in `SPLITS`. ``twins`` is equal for
+    that differ in numbers or quoted names (the template); ``answers`` go by the final answer, ``sources`` by the
+    origin. ``words`` counts the words of the template, ``splits`` the position in `SPLITS`. ``twins`` is equal for
     near-duplicates with the same answer, which is what makes them the same exercise.
     """
 
