@@ -15,7 +15,7 @@ demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
 
 test: lint
-	OMP_NUM_THREADS=1 pytest -n $(JOBS) --dist loadfile
+	OMP_NUM_THREADS=1 pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 lint: $(INSTALLED)
 	ruff check .

@@ -23,8 +23,8 @@ DECLARED: dict[str, set[str]] = {
     stage: set(entry["params"])
     for stage, entry in yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"].items()
 }
-NOT_SEEN = {"threads", "triage.override"}
-"""Read by the command line before the stage starts; and only after a refusal."""
+NOT_SEEN = {"threads", "audit.override", "triage.override"}
+"""Read by the command line before the stage starts; and only after a failed audit or a refusal."""
 
 AUDITED = ("admission.label_audit=report", "admission.sensitive=report")
 
