@@ -83,14 +83,13 @@ class Ads(Schedule):
         self._follow_success()
 
     def _follow_success(self) -> None:
-        """p <- (1 - alpha) p + alpha w / sum(w), with an optional floor; w is r, or r(1 - r)."""
+        """p <- (1 - alpha) p + alpha w / sum(w), with an optional floor (`raised`); w is r, or r(1 - r)."""
         s = self._settings
         weights = [r * (1 - r) if s.weight == "boundary" else r for r in self._success]
         total, count = sum(weights), len(weights)
         target = [w / total for w in weights] if total else [1 / count] * count
         mixed = [(1 - s.alpha) * p + s.alpha * t for p, t in zip(self._probability, target, strict=True)]
-        floored = [max(p, max(s.min_prob, NEVER_ZERO) / count) for p in mixed]
-        self._probability = [p / sum(floored) for p in floored]
+        self._probability = raised(mixed, max(s.min_prob, NEVER_ZERO) / count)
 
     def metrics(self) -> dict[str, float]:
         reached = [(max(window) + 1) / size for window, size in zip(self._windows, self._sizes, strict=True)]
@@ -122,3 +121,16 @@ class Ads(Schedule):
     def _fits(self, window: Sequence[int], size: int) -> bool:
         distinct = len(window) == self._settings.window and sorted(set(window)) == window
         return distinct and 0 <= window[0] <= window[-1] < size
+
+
+def raised(shares: Sequence[float], floor: float) -> list[float]:
+    """``shares``, which add up to 1, with none below ``floor`` (less than 1 / their number).
+
+    What those below it lack is taken from the others, in proportion to what they have above it; shares that all reach
+    the floor stay as they are.
+    """
+    if min(shares) >= floor:
+        return list(shares)
+    above = [max(share - floor, 0.0) for share in shares]
+    scale = (1 - len(shares) * floor) / sum(above)
+    return [floor + scale * part for part in above]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from components.config.scheduling import AdsSchedule, PoolsSchedule
 from components.errors import InputError
 from components.scheduling import SCHEDULES, Ads, DifficultyPools, Schedule, Uniform, build_schedule
+from components.scheduling.ads import raised
 from components.scheduling.window import EASIER, HARDER, STAY, direction, shift
 from components.types import Group, Prompt
 
@@ -201,7 +202,25 @@ def test_a_floor_keeps_a_cluster_without_success_in_the_draw():
     schedule = with_state(ads(min_prob=0.2), success=[0.0, 0.5, 0.5, 0.5])
     for _ in range(50):
         schedule.observe([])
-    assert 0.04 < state(schedule)["probability"][0] <= 0.05
+    assert state(schedule)["probability"] == pytest.approx([0.05] + [0.95 / 3] * 3)
+
+
+def test_a_floor_is_one_whatever_the_other_clusters_take():
+    schedule = with_state(ads(*[4] * 8, min_prob=0.9, alpha=1.0), success=[1.0] + [0.0] * 7)
+    schedule.observe([])
+    assert state(schedule)["probability"] == pytest.approx([1 - 7 * 0.9 / 8] + [0.9 / 8] * 7)
+
+
+@given(
+    st.lists(st.integers(0, 100), min_size=1, max_size=8).filter(any), st.sampled_from([0.0, 1e-12, 0.3, 0.9, 0.999])
+)
+def test_raised_shares_add_up_to_one_keep_their_order_and_none_is_below_the_floor(parts, least):
+    shares, floor = [part / sum(parts) for part in parts], least / len(parts)
+    found = raised(shares, floor)
+    assert min(found) >= floor
+    assert sum(found) == pytest.approx(1)
+    assert all(found[i] <= found[j] for i in range(len(parts)) for j in range(len(parts)) if shares[i] <= shares[j])
+    assert found == shares or min(shares) < floor
 
 
 def test_success_is_that_of_the_last_visit_and_unvisited_clusters_keep_theirs():
