@@ -4,7 +4,7 @@
 - `uniform` — every prompt once an epoch
 - `ads`, `window` — Adaptive Data Scheduling: clusters by success, windows at the policy's boundary
 - `pools`, `gate`, `measured` — pools by measured success, and who is let into a draw (`GATES`)
-- `packing` — arrays inside a JSON state
+- `packing`, `checks` — arrays inside a JSON state, and what its fields may hold
 - `clustering`, `embedding` — the offline stage: embeddings, k-means, difficulty
 - `difficulty` — does that difficulty agree with success, where both are known?
 

@@ -12,6 +12,7 @@ import numpy as np
 from components.config.scheduling import AdsSchedule
 from components.errors import InputError
 from components.scheduling.base import Schedule, State
+from components.scheduling.checks import distribution, positions, share, shares, whole
 from components.scheduling.window import STAY, direction, shift
 from components.seeds import derive
 from components.types import Group, Prompt
@@ -110,17 +111,10 @@ class Ads(Schedule):
         super().load_state_dict(state)
         if state["sizes"] != self._sizes:
             raise ValueError(f"state does not fit: clusters of {state['sizes']} prompts, the data has {self._sizes}")
-        windows = [list(window) for window in state["windows"]]
-        lists = (windows, state["success"], state["probability"])
-        if any(len(values) != len(self._sizes) for values in lists) or not all(map(self._fits, windows, self._sizes)):
-            raise ValueError("state does not fit: windows or figures that no cluster can have")
-        self._draws, self._in_band = int(state["draws"]), float(state["in_band"])
-        self._success, self._probability = list(state["success"]), list(state["probability"])
-        self._windows = windows
-
-    def _fits(self, window: Sequence[int], size: int) -> bool:
-        distinct = len(window) == self._settings.window and sorted(set(window)) == window
-        return distinct and 0 <= window[0] <= window[-1] < size
+        count = len(self._sizes)
+        self._draws, self._in_band = whole(state, "draws"), share(state, "in_band")
+        self._success, self._probability = shares(state, "success", count), distribution(state, "probability", count)
+        self._windows = positions(state, "windows", self._sizes, self._settings.window)
 
 
 def raised(shares: Sequence[float], floor: float) -> list[float]:

@@ -54,7 +54,7 @@ class Schedule(ABC):
         check_fields(state, self.state_dict())
         if state["prompts"] != self._digest:
             raise ValueError("state does not fit: it is that of other prompts, or of another order of them")
-        self._seen = unpack_marks(state["seen"], len(self.prompts))
+        self._seen = unpack_marks(state, "seen", len(self.prompts))
 
 
 def check_fields(state: Mapping[str, Any], expected: Mapping[str, Any]) -> None:

@@ -38,7 +38,7 @@ class Measured:
             ValueError: places or values that cannot be.
         """
         kinds = ("i4", "f8", "i4")
-        places, success, at = (unpack(state[name], kind) for name, kind in zip(FIELDS, kinds, strict=True))
+        places, success, at = (unpack(state, name, kind) for name, kind in zip(FIELDS, kinds, strict=True))
         possible = (
             len(places) == len(success) == len(at)
             and bool((np.diff(places) > 0).all())
@@ -46,6 +46,6 @@ class Measured:
             and bool(((success >= 0) & (success <= 1)).all())
         )
         if not possible:
-            raise ValueError("state does not fit: measurements that cannot be")
+            raise ValueError(f"state does not fit: {', '.join(FIELDS)} are measurements that cannot be")
         self.success[:], self.at[:] = np.nan, 0
         self.success[places], self.at[places] = success, at

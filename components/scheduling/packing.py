@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import binascii
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,15 @@ def pack(values: Array, dtype: str) -> str:
     return base64.b64encode(values.astype(np.dtype(dtype).newbyteorder("<")).tobytes()).decode()
 
 
-def unpack(text: str, dtype: str) -> Array:
+def unpack(state: Mapping[str, Any], field: str, dtype: str) -> Array:
     """What `pack` was given.
 
     Raises:
         ValueError: not base64, or half a number at its end.
     """
-    kind, packed = np.dtype(dtype).newbyteorder("<"), _bytes(text)
+    kind, packed = np.dtype(dtype).newbyteorder("<"), _bytes(state, field)
     if len(packed) % kind.itemsize:
-        raise ValueError(f"state does not fit: {len(packed)} bytes are no numbers of {kind.itemsize}")
+        raise ValueError(f"state does not fit: {field} is {len(packed)} bytes, no numbers of {kind.itemsize}")
     return np.frombuffer(packed, kind).astype(dtype)
 
 
@@ -34,21 +34,24 @@ def pack_marks(marks: Marks) -> str:
     return base64.b64encode(np.packbits(marks).tobytes()).decode()
 
 
-def unpack_marks(text: str, count: int) -> Marks:
+def unpack_marks(state: Mapping[str, Any], field: str, count: int) -> Marks:
     """``count`` marks.
 
     Raises:
         ValueError: not base64, or of another number of marks.
     """
-    packed = np.frombuffer(_bytes(text), np.uint8)
+    packed = np.frombuffer(_bytes(state, field), np.uint8)
     bits = np.unpackbits(packed).astype(bool)
     if len(packed) != -(-count // 8) or bits[count:].any():
-        raise ValueError(f"state does not fit: not the marks of {count} prompts")
+        raise ValueError(f"state does not fit: {field} is not the marks of {count} prompts")
     return bits[:count]
 
 
-def _bytes(text: str) -> bytes:
+def _bytes(state: Mapping[str, Any], field: str) -> bytes:
+    text = state[field]
+    if not isinstance(text, str):
+        raise ValueError(f"state does not fit: {field} is {repr(text)[:80]}, not base64")
     try:
         return base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise ValueError(f"state does not fit: not base64 ({error})") from error
+    except ValueError as error:
+        raise ValueError(f"state does not fit: {field} is not base64 ({error})") from error

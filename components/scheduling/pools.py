@@ -9,6 +9,7 @@ import numpy as np
 
 from components.config.scheduling import PoolsSchedule
 from components.scheduling.base import Schedule, State
+from components.scheduling.checks import share, whole
 from components.scheduling.gate import GATES
 from components.scheduling.measured import FIELDS, Measured
 from components.scheduling.packing import Array
@@ -84,9 +85,9 @@ class DifficultyPools(Schedule):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
-        self._measured.load_state_dict({name: state[name] for name in FIELDS}, int(state["draws"]))
-        self._draws = int(state["draws"])
-        self._in_band, self._closed = float(state["in_band"]), float(state["closed"])
+        self._draws = whole(state, "draws")
+        self._in_band, self._closed = share(state, "in_band"), share(state, "closed")
+        self._measured.load_state_dict({name: state[name] for name in FIELDS}, self._draws)
         self._pools = self._pool_of(self._measured.success)
 
 

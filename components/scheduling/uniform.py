@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from components.scheduling.base import Schedule, State
+from components.scheduling.checks import whole
 from components.scheduling.packing import Array
 from components.seeds import derive
 from components.types import Prompt
@@ -41,4 +42,4 @@ class Uniform(Schedule):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
-        self._drawn = int(state["drawn"])
+        self._drawn = whole(state, "drawn")

@@ -437,8 +437,52 @@ def test_a_state_of_other_clusters_is_refused():
 
 @pytest.mark.parametrize("windows", [[[0, 1, 2, 10]] * 4, [[0, 0, 1, 2]] * 4, [[-1, 0, 1, 2]] * 4, [[0, 1, 2]] * 4])
 def test_windows_that_no_cluster_can_have_are_refused(windows):
-    with pytest.raises(ValueError, match="no cluster can have"):
+    with pytest.raises(ValueError, match=r"windows is .* not"):
         with_state(ads(), windows=windows)
+
+
+IMPOSSIBLE = {
+    "uniform": {"drawn": [-3, 2.7, "5", True, None], "seen": ["!", 5]},
+    "difficulty_pools": {
+        "draws": [-5, 99.5, "1", True],
+        "in_band": ["0.5", -0.1, float("nan"), True],
+        "closed": [7, float("inf")],
+        "measured": [[0], "AAA="],
+    },
+    "ads": {
+        "draws": [-5, 1.9, "1"],
+        "in_band": [float("nan"), 1.1, None],
+        "success": [[7.0] * 4, ["x"] * 4, [0.5] * 3, [float("nan")] * 4, 0.5],
+        "probability": [
+            [3.0] * 4,
+            [-1.0, 1.0, 0.5, 0.5],
+            [0.5, 0.5, 0.0, 0.0],
+            [0.2] * 5,
+            [float("nan")] * 4,
+            ["x"] * 4,
+        ],
+        "windows": [5, [[0, 1, 2, 3.0]] * 4, [[False, 1, 2, 3]] * 4, [[0, 1, 2, 3]] * 3, [5] * 4],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        (name, field, value)
+        for name, fields in IMPOSSIBLE.items()
+        for field, values in fields.items()
+        for value in values
+    ],
+)
+def test_a_field_that_cannot_be_is_refused_by_its_name(name, field, value):
+    schedule = schedules()[name]()
+    with pytest.raises(ValueError, match=f"state does not fit: .*{field}"):
+        schedule.load_state_dict({**state(schedule), field: value})
+
+
+def test_a_probability_may_be_above_one_by_rounding():
+    assert state(with_state(ads(4, active=1), probability=[1 + 1e-15]))["probability"] == [1 + 1e-15]
 
 
 @pytest.mark.parametrize("name", list(SCHEDULES))
