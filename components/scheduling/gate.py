@@ -15,11 +15,16 @@ from components.config.scheduling import GradientGate
 from components.scheduling.packing import Array, Marks
 
 Gate = Callable[[Array, Array], Marks]
-"""Last success of M measured prompts, and how many draws ago that was (1: the last one) -> who is let in, ``[M]``."""
+"""Success of M prompts when last drawn, and how many draws ago that was (1: the last one) -> who is let in, ``[M]``.
+
+Success is NaN where nothing could be scored.
+"""
 
 
 def gradient(settings: GradientGate) -> Gate:
     """Closed to prompts that carried no gradient, for ``retry`` draws: the policy has moved on by then.
+
+    What could not be scored carried none either.
 
     One that carried a gradient sits out ``rest`` draws, so that the refill of a step does not take it again under the
     same policy.
@@ -38,4 +43,4 @@ def everyone(_settings: object) -> Gate:
 
 
 GATES: dict[str, Callable[[Any], Gate]] = {"gradient": gradient, "open": everyone}
-"""``schedule.gate.kind`` -> its builder, which takes that section. Nobody is turned away before being measured."""
+"""``schedule.gate.kind`` -> its builder, which takes that section. Nobody is turned away before being drawn."""

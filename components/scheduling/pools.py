@@ -11,7 +11,7 @@ from components.config.scheduling import PoolsSchedule
 from components.scheduling.base import Schedule, State
 from components.scheduling.checks import share, whole
 from components.scheduling.gate import GATES
-from components.scheduling.measured import FIELDS, Measured
+from components.scheduling.measured import FIELDS, NEVER, Measured
 from components.scheduling.packing import Array
 from components.seeds import derive
 from components.types import Group, Prompt
@@ -22,7 +22,7 @@ UNSEEN, NORMAL, HARD, EASY = range(4)
 
 
 class DifficultyPools(Schedule):
-    """A prompt's pool follows from its last measured success, so it changes pools as the policy learns.
+    """A prompt's pool follows from its success when last drawn, so it changes pools as the policy learns.
 
     What is known of every prompt is its whole state; the random numbers of a draw come from its number.
     """
@@ -32,7 +32,7 @@ class DifficultyPools(Schedule):
         self._settings, self._seed, self._draws = settings, seed, 0
         self._gate = GATES[settings.gate.kind](settings.gate)
         self._measured = Measured(len(self.prompts))
-        self._pools = self._pool_of(self._measured.success)
+        self._pools = self._pool_of(self._measured.success, self._measured.at)
         self._in_band = self._closed = 0.0
 
     def next(self, count: int) -> list[Prompt]:
@@ -55,23 +55,24 @@ class DifficultyPools(Schedule):
         return [self.prompts[place] for place in rng.permutation(np.concatenate(drawn))]
 
     def _admitted(self, places: Array) -> Array:
-        """Those of the measured ``places`` that the gate lets in."""
+        """Those of the ``places``, drawn before, that the gate lets in."""
         return places[self._gate(self._measured.success[places], self._draws - self._measured.at[places])]
 
     def observe(self, groups: Sequence[Group]) -> None:
         super().observe(groups)
         outcomes = {self._place[g.prompt.id]: g.mean_accuracy for g in groups}
-        scored = {place: success for place, success in outcomes.items() if success is not None}
-        self._measured.note(scored, max(self._draws - 1, 0))
-        places = list(scored)
-        self._pools[places] = self._pool_of(self._measured.success[places])
-        self._in_band = float(np.mean(self._pools[places] == NORMAL)) if places else 0.0
+        self._measured.note(outcomes, max(self._draws - 1, 0))
+        places = list(outcomes)
+        self._pools[places] = self._pool_of(self._measured.success[places], self._measured.at[places])
+        scored = [place for place, success in outcomes.items() if success is not None]
+        self._in_band = float(np.mean(self._pools[scored] == NORMAL)) if scored else 0.0
 
-    def _pool_of(self, success: Array) -> Array:
+    def _pool_of(self, success: Array, at: Array) -> Array:
+        """What could not be scored is hard: if it stayed unseen, it would be drawn as what nobody knows yet."""
         pools = np.full(len(success), NORMAL, np.int8)
         pools[success >= self._settings.easy] = EASY
-        pools[success <= self._settings.hard] = HARD
-        pools[np.isnan(success)] = UNSEEN
+        pools[np.isnan(success) | (success <= self._settings.hard)] = HARD
+        pools[at == NEVER] = UNSEEN
         return pools
 
     def metrics(self) -> dict[str, float]:
@@ -88,7 +89,7 @@ class DifficultyPools(Schedule):
         self._draws = whole(state, "draws")
         self._in_band, self._closed = share(state, "in_band"), share(state, "closed")
         self._measured.load_state_dict({name: state[name] for name in FIELDS}, self._draws)
-        self._pools = self._pool_of(self._measured.success)
+        self._pools = self._pool_of(self._measured.success, self._measured.at)
 
 
 def allot(sizes: Sequence[int], shares: Sequence[float], count: int) -> list[int]:

@@ -64,10 +64,30 @@ def test_a_prompt_changes_pools_as_the_policy_learns_it():
     assert seen == ["hard", "normal", "easy", "normal"]
 
 
-def test_a_group_that_could_not_be_scored_leaves_a_prompt_unseen_but_covered():
-    schedule = pools(10)
-    schedule.observe([group([None, None], prompt=prompts(1)[0])])
-    assert (shares(schedule), schedule.metrics()["coverage"]) == ({"normal": 0, "hard": 0, "easy": 0}, 0.1)
+def test_a_prompt_that_could_not_be_scored_is_hard_until_it_is_scored_and_says_nothing_about_the_band():
+    schedule, unscorable = pools(10), group([None, None], prompt=prompts(1)[0])
+    schedule.observe([unscorable])
+    assert (shares(schedule), schedule.metrics()["coverage"]) == ({"normal": 0, "hard": 0.1, "easy": 0}, 0.1)
+    schedule.observe([unscorable, answered(prompts(2)[1], 4)])
+    assert schedule.metrics()["in_band"] == 1
+    show(schedule, {0: 8})
+    assert shares(schedule) == {"normal": 0.1, "hard": 0, "easy": 0.1}
+    schedule.observe([unscorable])
+    assert shares(schedule) == {"normal": 0.1, "hard": 0.1, "easy": 0}
+
+
+@pytest.mark.parametrize("gate", ["gradient", "open"])
+def test_prompts_that_can_never_be_scored_take_no_more_than_their_part_of_the_draws(gate):
+    schedule, taken = pools(400, gate={"kind": gate}), []
+    for _ in range(100):
+        drawn = schedule.next(32)
+        unscorable = [int(p.id[1:]) < 64 for p in drawn]  # 16 %
+        taken.append(sum(unscorable) / 32)
+        schedule.observe(
+            [group([None] * 8, prompt=p) if bad else answered(p, 4) for p, bad in zip(drawn, unscorable, strict=True)]
+        )
+    expected = {"gradient": 0.09, "open": 0.2}  # once in 33 draws; the share of hard prompts
+    assert np.mean(taken[-66:]) == pytest.approx(expected[gate], abs=0.04)
 
 
 def test_a_draw_takes_its_share_of_every_pool():
@@ -122,6 +142,11 @@ def test_a_prompt_without_a_gradient_waits_for_its_retry_and_one_with_a_gradient
 def test_the_gate_can_ask_for_more_than_any_gradient():
     gate = gradient(GradientGate(low=0.2, high=0.8, rest=0, retry=9))
     assert gate(np.array([0.125, 0.5, 0.875]), np.ones(3)).tolist() == [False, True, False]
+
+
+def test_a_prompt_that_could_not_be_scored_waits_like_one_without_a_gradient():
+    gate = gradient(GradientGate(rest=1, retry=3))
+    assert gate(np.full(3, np.nan), np.array([1, 3, 4])).tolist() == [False, False, True]
 
 
 def test_an_open_gate_admits_everyone():
