@@ -24,7 +24,7 @@ Success is NaN where nothing could be scored.
 def gradient(settings: GradientGate) -> Gate:
     """Closed to prompts that carried no gradient, for ``retry`` draws: the policy has moved on by then.
 
-    What could not be scored carried none either.
+    Those that could not be scored carried none either.
 
     One that carried a gradient sits out ``rest`` draws, so that the refill of a step does not take it again under the
     same policy.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from components.types import Group, Prompt
 POOLS = ("unseen", "normal", "hard", "easy")
 """In the order in which they fill up what another pool lacks."""
 UNSEEN, NORMAL, HARD, EASY = range(4)
+GOLDEN = (5**0.5 - 1) / 2
 
 
 class DifficultyPools(Schedule):
@@ -42,13 +44,13 @@ class DifficultyPools(Schedule):
         members = [np.flatnonzero(self._pools == pool) for pool in range(len(POOLS))]
         admitted = [members[UNSEEN], *map(self._admitted, members[1:])]
         shares = [getattr(self._settings.shares, name) for name in POOLS]
-        takes = allot([len(places) for places in admitted], shares, count)
+        takes = allot([len(places) for places in admitted], shares, count, self._draws)
         drawn = [
             places[rng.choice(len(places), take, replace=False)] for places, take in zip(admitted, takes, strict=True)
         ]
         if sum(takes) < count:
             closed = np.setdiff1d(np.concatenate(members), np.concatenate(admitted), assume_unique=True)
-            drawn.append(longest_waiting(closed, self._measured.at[closed], count - sum(takes)))
+            drawn.append(longest_waiting(closed, self._measured.at[closed], count - sum(takes), rng))
         self._closed = 1 - sum(map(len, admitted)) / len(self.prompts)
         self._draws += 1
         # Shuffled, because dynamic sampling drops a surplus from the end.
@@ -92,25 +94,25 @@ class DifficultyPools(Schedule):
         self._pools = self._pool_of(self._measured.success, self._measured.at)
 
 
-def allot(sizes: Sequence[int], shares: Sequence[float], count: int) -> list[int]:
-    """How many of ``count`` each pool gives, at most its size.
+def allot(sizes: Sequence[int], shares: Sequence[float], count: int, draw: int) -> list[int]:
+    """How many of ``count`` each pool gives in draw number ``draw``, at most its size.
 
-    Shares are rounded by largest remainder. What a pool lacks is given by the others, the first ones first; less than
-    ``count`` in all where the pools together hold less.
+    Shares are rounded up or down, in turn, so that over the draws every pool gives its share however few a draw takes:
+    the shares lie end to end on a line, and each gives the whole numbers that it covers; the line starts elsewhere at
+    every draw. What a pool lacks is given by the others, the first ones first; less than ``count`` in all where the
+    pools together hold less.
     """
-    exact = [share * count for share in shares]
-    takes = [int(part + 1e-9) for part in exact]
-    by_remainder = sorted(range(len(takes)), key=lambda pool: (takes[pool] - exact[pool], pool))
-    for pool in by_remainder[: count - sum(takes)]:
-        takes[pool] += 1
+    start = (draw + 1) * GOLDEN % 1  # spreads evenly over [0, 1), after any number of draws
+    ends = [min(int(start + share * count + 1e-9), count) for share in accumulate(shares)][:-1]
+    takes = [end - begin for begin, end in pairwise([0, *ends, count])]
     takes = [min(take, size) for take, size in zip(takes, sizes, strict=True)]
     for pool, size in enumerate(sizes):
         takes[pool] += min(size - takes[pool], count - sum(takes))
     return takes
 
 
-def longest_waiting(places: Array, at: Array, count: int) -> Array:
-    """The ``count`` of ``places`` whose draws ``at`` are the earliest; ties by place, in ascending order."""
+def longest_waiting(places: Array, at: Array, count: int, rng: np.random.Generator) -> Array:
+    """The ``count`` of ``places`` whose draws ``at`` are the earliest; chance decides between equals."""
     latest = np.partition(at, count - 1)[count - 1]
     before, tied = places[at < latest], places[at == latest]
-    return np.concatenate([before, tied[: count - len(before)]])
+    return np.concatenate([before, rng.choice(tied, count - len(before), replace=False)])

@@ -101,29 +101,42 @@ def test_a_draw_takes_its_share_of_every_pool():
 @pytest.mark.parametrize(
     ("sizes", "count", "takes"),
     [
-        (
-            [100, 100, 100, 100],
-            32,
-            [7, 16, 6, 3],
-        ),  # 6.4, 16, 6.4, 3.2: the first of the largest fractions is rounded up
+        ([100, 100, 100, 100], 32, [7, 16, 6, 3]),  # 6.4, 16, 6.4, 3.2
         ([100, 0, 0, 0], 10, [10, 0, 0, 0]),
         ([0, 3, 20, 20], 10, [0, 3, 6, 1]),
         ([1, 1, 1, 1], 10, [1, 1, 1, 1]),
         ([5, 5, 5, 5], 0, [0, 0, 0, 0]),
     ],
 )
-def test_worked_allotments(sizes, count, takes):
-    found = allot(sizes, [0.2, 0.5, 0.2, 0.1], count)
+def test_worked_allotments_of_the_first_draw(sizes, count, takes):
+    found = allot(sizes, [0.2, 0.5, 0.2, 0.1], count, 0)
     assert sum(found) == min(count, sum(sizes))
     assert found == takes
 
 
-@given(st.lists(st.integers(0, 40), min_size=4, max_size=4), st.integers(0, 100), st.integers(0, 100))
-def test_an_allotment_gives_all_it_can_and_no_pool_more_than_it_holds(sizes, count, cut):
-    share = cut / 200
-    found = allot(sizes, [0.5 - share, share, 0.25, 0.25], count)
+four_shares = st.lists(st.integers(0, 20), min_size=4, max_size=4).filter(any)
+
+
+@given(st.lists(st.integers(0, 40), min_size=4, max_size=4), st.integers(0, 100), four_shares, st.integers(0, 10**6))
+def test_an_allotment_gives_all_it_can_and_no_pool_more_than_it_holds(sizes, count, parts, draw):
+    found = allot(sizes, [part / sum(parts) for part in parts], count, draw)
     assert sum(found) == min(count, sum(sizes))
     assert all(0 <= take <= size for take, size in zip(found, sizes, strict=True))
+
+
+@given(st.integers(0, 50), four_shares, st.integers(0, 10**6))
+def test_full_pools_give_their_share_rounded_up_or_down(count, parts, draw):
+    shares = [part / sum(parts) for part in parts]
+    takes = allot([99] * 4, shares, count, draw)
+    assert all(abs(take - share * count) < 1 + 1e-8 for take, share in zip(takes, shares, strict=True))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 32])
+@pytest.mark.parametrize("every", [1, 2])  # each draw of a run, or only the first of two
+def test_however_few_a_draw_takes_every_pool_gives_its_share_in_the_long_run(count, every):
+    shares = [0.2, 0.5, 0.2, 0.1]
+    given_so_far = np.sum([allot([100] * 4, shares, count, every * draw) for draw in range(100)], 0)
+    assert given_so_far == pytest.approx(np.array(shares) * 100 * count, abs=2)
 
 
 # Gate
@@ -184,10 +197,26 @@ def test_when_nobody_is_admitted_those_who_have_waited_longest_are_drawn():
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.data())
-def test_the_longest_waiting_come_in_order_and_ties_by_place(at, data):
+def test_the_longest_waiting_are_distinct_and_nobody_left_out_has_waited_longer(at, data):
     count = data.draw(st.integers(1, len(at)))
-    expected = sorted(sorted(range(len(at)), key=lambda i: (at[i], i))[:count])
-    assert sorted(longest_waiting(np.arange(len(at)), np.array(at), count).tolist()) == expected
+    found = longest_waiting(np.arange(len(at)), np.array(at), count, np.random.default_rng(0)).tolist()
+    assert len(set(found)) == count
+    assert sorted(at[place] for place in found) == sorted(at)[:count]
+
+
+def test_among_those_who_have_waited_equally_long_chance_decides_and_not_the_place():
+    rng, places = np.random.default_rng(0), np.arange(10)
+    drawn = np.bincount(np.concatenate([longest_waiting(places, np.zeros(10), 2, rng) for _ in range(500)]))
+    assert drawn.tolist() == pytest.approx([100] * 10, abs=35)
+
+
+def test_a_closed_gate_does_not_favour_the_first_prompts():
+    firsts = []
+    for seed in range(20):
+        schedule = pools(20, seed, gate={"kind": "gradient", "retry": 1000})
+        schedule.observe([answered(p, 0) for p in schedule.next(20)])
+        firsts += numbers(schedule.next(4))
+    assert np.mean(firsts) == pytest.approx(9.5, abs=2)
 
 
 def informative(schedule: Schedule, solvable: np.ndarray, draws: int = 60) -> float:
