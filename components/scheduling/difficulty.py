@@ -40,13 +40,14 @@ def difficulty_report(rows: Sequence[Mapping[str, Any]], success: Mapping[str, f
     known = [row for row in rows if row["id"] in success]
     rates = [success[row["id"]] for row in known]
     nll = correlation([row["nll"] for row in known], rates)
-    rank = correlation([row["rank"] / sizes[row["cluster"]] for row in known], rates)
+    places = [row["rank"] / sizes[row["cluster"]] for row in known]
+    rank = correlation(places, rates)
     return {
         "measured": len(known),
         "histogram": histogram(rates),
         "nll": nll,
         "rank": rank,
-        "warning": warning(len(known), rank),
+        "warning": warning(places, rates, rank),
     }
 
 
@@ -70,13 +71,20 @@ def correlation(order: Sequence[float], rates: Sequence[float]) -> dict[str, flo
     return {"rho": round(rho, 6), "low": round(low, 6), "high": round(high, 6)}
 
 
-def warning(measured: int, rank: Mapping[str, float] | None) -> str:
-    """What is wrong with the order inside the clusters, in words; empty where nothing is."""
-    if measured < FEWEST or rank is None:
-        return (
-            f"the success of {measured} training prompts is too little to tell whether the clusters' order agrees with "
-            "what the policy solves; raise triage.prompts"
-        )
+def warning(places: Sequence[float], rates: Sequence[float], rank: Mapping[str, float] | None) -> str:
+    """What is wrong with the order inside the clusters, in words; empty where nothing is.
+
+    Args:
+        places: relative rank in its cluster of every measured prompt.
+        rates: their success.
+        rank: the `correlation` of the two.
+    """
+    measured, untold = len(rates), "whether the clusters' order agrees with what the policy solves"
+    if measured < FEWEST:
+        return f"the success of {measured} training prompts is too little to tell {untold}; raise triage.prompts"
+    if rank is None:
+        constant = f"success {rates[0]:g}" if len(set(rates)) == 1 else "the same rank in their clusters"
+        return f"all {measured} training prompts that were measured have {constant}: nothing tells {untold}"
     rho = f"Spearman {rank['rho']:+.2f}, 95 % {rank['low']:+.2f} to {rank['high']:+.2f}, {measured} prompts"
     if abs(rank["rho"]) < WEAK:
         return f"the clusters' order says nothing about success ({rho}): a walk along it is random"

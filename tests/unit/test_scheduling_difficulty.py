@@ -69,9 +69,22 @@ def test_only_prompts_that_were_measured_count():
     ],
 )
 def test_a_weak_order_an_inverted_one_and_too_few_prompts_are_warned_of(measured, rho, words):
-    said = warning(measured, {"rho": rho, "low": rho - 0.1, "high": rho + 0.1})
+    said = warning(range(measured), range(measured), {"rho": rho, "low": rho - 0.1, "high": rho + 0.1})
     assert words in said
     assert bool(said) == bool(words)
+
+
+@pytest.mark.parametrize(("success", "words"), [(0.0, "success 0"), (0.5, "success 0.5"), (1.0, "success 1")])
+def test_where_all_have_one_success_that_is_the_reason_and_not_their_number(success, words):
+    said = difficulty_report(rows(500), {f"p{i}": success for i in range(500)})["warning"]
+    assert f"all 500 training prompts that were measured have {words}:" in said
+    assert "triage.prompts" not in said
+
+
+def test_where_all_have_one_rank_that_is_the_reason():
+    alone = [{"id": f"p{i}", "cluster": i, "rank": 0, "nll": float(i)} for i in range(40)]
+    said = difficulty_report(alone, {f"p{i}": i / 40 for i in range(40)})["warning"]
+    assert "all 40 training prompts that were measured have the same rank in their clusters" in said
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 8)), min_size=4, max_size=40))
