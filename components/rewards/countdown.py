@@ -9,7 +9,11 @@ from components.rewards.base import Verifier, final_answer
 from components.tools.expressions import evaluate
 from components.types import Prompt
 
-_QUESTION = re.compile(r"\[([\d,\s]+)\]\D*(\d+)")
+_LIST = re.compile(r"\[\s*([0-9]+(?:[,\s]+[0-9]+)*)[,\s]*\]")
+_TARGET = r"[-\u2212]?[0-9]+(?![\w/*+^]|[.,]\d|\s*[-+*/]\s*\d)"
+_CUE = r"(?:=|\b(?:equals?(?:\s+to)?|reach(?:es)?|makes?|target(?:\s+number)?(?:\s+(?:of|is))?))"
+_STATED = re.compile(rf"{_CUE}\s*:?\s*({_TARGET})", re.IGNORECASE)
+_ONLY = re.compile(rf"\D*?(?<![-\u2212\w.])({_TARGET})\D*")
 _WRITTEN = re.compile(r"[\d+\-*/()\s]+")
 _SIGN = re.compile(r"(?:^|[-+*/(])\s*[-+]")
 
@@ -32,11 +36,24 @@ class CountdownVerifier(Verifier):
 
 
 def read_question(text: str) -> tuple[Counter[int], int]:
-    """Numbers and target of ``[3, 8, 2] = 22``, or of any text with a list in brackets and the target after it."""
-    found = _QUESTION.search(text)
-    if found is None:
-        raise ValueError(f"no numbers in brackets with a target after them: {text[:80]!r}")
-    return Counter(map(int, re.findall(r"\d+", found[1]))), int(found[2])
+    """Numbers and target of ``[3, 8, 2] = 22``, or of any text with one list in brackets and one target.
+
+    The target is what ``=``, "equals", "reach", "make" or "target" states, before the list or after it; where none of
+    them stands, it is the only other number.
+
+    Raises:
+        ValueError: there is no list or target, or there are several.
+    """
+    lists, rest = _LIST.findall(text), _LIST.sub(" [] ", text)
+    only = _ONLY.fullmatch(rest)
+    targets = {_whole(digits) for digits in _STATED.findall(rest) or (only.groups() if only else ())}
+    if len(lists) != 1 or len(targets) != 1:
+        raise ValueError(f"no numbers in brackets with one target beside them: {text[:80]!r}")
+    return Counter(map(int, re.findall(r"[0-9]+", lists[0]))), targets.pop()
+
+
+def _whole(digits: str) -> int:
+    return int(digits.replace("\u2212", "-"))
 
 
 def reaches(expression: str, numbers: Counter[int], target: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -181,15 +182,58 @@ def test_fractions_on_the_way_are_exact():
     assert reaches("8/(3-8/3)", Counter([3, 3, 8, 8]), 24)
 
 
-def test_other_wordings_with_numbers_in_brackets_and_the_target_after_them_are_read():
-    text = "Using the numbers [19, 36, 55, 7], create an equation that equals 65."
-    assert read_question(text) == (Counter([19, 36, 55, 7]), 65)
+TAGS = "Return the final answer in <answer> </answer> tags, for example <answer> (1 + 2) / 3 </answer>."
 
 
-@pytest.mark.parametrize("text", ["", "2, 3, 8 = 22", "[] = 3", "[2, 3]"])
-def test_a_question_without_numbers_or_target_can_have_no_right_answer(text):
-    with pytest.raises(ValueError, match="no numbers in brackets"):
+@pytest.mark.parametrize(
+    ("text", "numbers", "target"),
+    [
+        ("Using the numbers [19, 36, 55, 7], create an equation that equals 65.", [19, 36, 55, 7], 65),
+        (f"Using the numbers [44, 19, 35], create an equation that equals 98. {TAGS}", [44, 19, 35], 98),
+        (f"Create an equation that equals 98 using [44, 19, 35]. {TAGS}", [44, 19, 35], 98),
+        ("Target: 24. Numbers: [1, 5, 5, 5].", [1, 5, 5, 5], 24),
+        ("Reach 7 from [3, 4]", [3, 4], 7),
+        ("[3 4 5] -> 12", [3, 4, 5], 12),
+        ("Get 12 with [ 3, 4, 5, ] and nothing else", [3, 4, 5], 12),
+        ("[3, 4] = 7, so it must be equal to 7", [3, 4], 7),
+        ("[3, 8] = -5", [3, 8], -5),
+        ("[3, 8] = \u22125", [3, 8], -5),
+    ],
+)
+def test_other_wordings_are_read_wherever_the_target_stands(text, numbers, target):
+    assert read_question(text) == (Counter(numbers), target)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "2, 3, 8 = 22",
+        "[] = 3",
+        "[2, 3]",
+        "[2, 3] = 5, and in [4, 5] = 9",  # two lists
+        "[2, 3] = 5, not = 6",  # two targets
+        "with [2, 3] and 5, in 2 steps",  # which of them?
+        "[2, 3] = 5.5",
+        "[2, 3] = 1,000",
+        "[2, 3] = 4 + 1",
+        "[2, 3] = 5/2",
+        "[2, 3] = \u0665",  # another script's digit
+        "[2.5, 3] = 5",
+    ],
+)
+def test_a_question_without_numbers_or_one_clear_target_can_have_no_right_answer(text):
+    with pytest.raises(ValueError, match="no numbers in brackets with one target"):
         VERIFIER.accuracy(ask(text), "#2+3")
+
+
+@given(st.text(alphabet="0123456789[]=-,. /equals", max_size=60))
+def test_any_text_is_read_or_refused_and_no_number_is_made_up(text):
+    try:
+        numbers, target = read_question(text)
+    except ValueError:
+        return
+    assert {*numbers, abs(target)} <= {int(digits) for digits in re.findall(r"[0-9]+", text)}
 
 
 def test_a_text_without_an_answer_is_wrong():
