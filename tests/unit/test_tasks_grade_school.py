@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from components.rewards.numeric import numbers
 from components.tasks import FORMATS
 from components.tasks.grade_school import read
 
@@ -17,6 +20,18 @@ from components.tasks.grade_school import read
         ("so\n#### -3", "-3", "so\n#### -3"),
         ("so\n#### 40%", "40", "so\n#### 40%"),
         ("#### 1 then #### 2", "2", "#### 1 then #### 2"),
+        ("so\n#### -$5", "-5", "so\n#### -$5"),
+        ("so\n#### $-5", "-5", "so\n#### $-5"),
+        ("so\n#### \u22125", "-5", "so\n#### \u22125"),
+        ("so\n#### 18.", "18", "so\n#### 18."),
+        ("so\n#### **18**", "18", "so\n#### **18**"),
+        ("so\n#### 5 dollars", "5", "so\n#### 5 dollars"),
+        ("so\n#### .5", ".5", "so\n#### .5"),
+        ("so\n#### 1/2", "", "so\n#### 1/2"),
+        ("so\n#### 6e3", "", "so\n#### 6e3"),
+        ("so\n#### 5\u200b", "", "so\n#### 5\u200b"),  # an invisible character
+        ("so\n#### 1,2,3", "", "so\n#### 1,2,3"),
+        ("so\n#### 5 or 6", "", "so\n#### 5 or 6"),
         ("no marker: 24", "", "no marker: 24"),
         ("so\n####", "", "so\n####"),
         ("so\n#### many", "", "so\n#### many"),
@@ -26,6 +41,18 @@ from components.tasks.grade_school import read
 )
 def test_answer_and_solution(published, answer, solution):
     assert read(published) == (answer, solution)
+
+
+@given(st.text(alphabet="01.,-+$%/e *)x\u2212\u200b\u0662\n", max_size=12) | st.text(max_size=12))
+def test_an_answer_is_the_only_number_that_the_numeric_verifier_reads(last):
+    answer, solution = read(f"so\n#### {last}")
+    if answer:
+        assert numbers(answer) == numbers(solution.rpartition("####")[2])
+
+
+@given(st.integers(-(10**9), 10**9), st.sampled_from(["{}", "{:,}", "{}.", "**{}**", "{} dollars", "{}%", "is {}.50"]))
+def test_a_whole_number_is_read_however_it_is_written(value, form):
+    assert numbers(read(f"#### {form.format(value)}")[0]) == numbers(form.format(value))
 
 
 def test_it_is_reached_by_name():

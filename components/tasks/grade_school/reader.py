@@ -6,17 +6,27 @@ import re
 
 MARKER = "####"
 ANNOTATION = re.compile(r"<<[^<>\n]*>>")
-NUMBER = re.compile(r"[-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)$")
+# No digit but those of the number. Not read by `components.rewards.numeric`, with which a test compares it: stages that
+# judge nothing would depend on all verifiers. What touches a number is plain, since it may be invisible otherwise.
+ANSWER = re.compile(
+    r"\D*?(?P<sign>(?<![\w.)])[-+\u2212])?\s?[$€£]?\s?(?P<inner>(?<=[$€£])[-+\u2212])?"
+    r"(?<![^\x00-\x7f$€£\u2212])(?P<value>(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
+    r"(?![^\x00-\x7f€£])\D*"
+)
 
 
 def read(published: str) -> tuple[str, str]:
     """The final answer and the solution.
 
-    The answer is the number after the last ``####``, without thousands separators, currency or per cent signs; empty
-    where there is none. The solution keeps its last line, which is what a verifier looks for, and loses the
-    ``<<48/2=24>>`` annotations, which were instructions to a calculator and no part of the reasoning.
+    The answer is the one number after the last ``####``, without thousands separators, currency, unit or per cent sign;
+    empty where there is none, or where there are several. The solution keeps its last line, which is what a verifier
+    looks for, and loses the ``<<48/2=24>>`` annotations, which were instructions to a calculator and no part of the
+    reasoning.
     """
     solution = ANNOTATION.sub("", published).strip()
-    _, found, last = solution.rpartition(MARKER)
-    answer = last.strip().strip("$€£%").strip()
-    return (answer.replace(",", "") if found and NUMBER.match(answer) else ""), solution
+    _, marker, last = solution.rpartition(MARKER)
+    found = ANSWER.fullmatch(last) if marker else None
+    if found is None:
+        return "", solution
+    negative = (found["sign"] or found["inner"] or "+") in "-\u2212"
+    return ("-" if negative else "") + found["value"].replace(",", ""), solution
