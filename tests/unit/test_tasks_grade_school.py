@@ -30,6 +30,7 @@ from components.tasks.grade_school import read
         ("so\n#### 1/2", "", "so\n#### 1/2"),
         ("so\n#### 6e3", "", "so\n#### 6e3"),
         ("so\n#### 5\u200b", "", "so\n#### 5\u200b"),  # an invisible character
+        ("so\n#### .0.5", "", "so\n#### .0.5"),
         ("so\n#### 1,2,3", "", "so\n#### 1,2,3"),
         ("so\n#### 5 or 6", "", "so\n#### 5 or 6"),
         ("no marker: 24", "", "no marker: 24"),

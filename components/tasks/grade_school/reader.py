@@ -10,7 +10,7 @@ ANNOTATION = re.compile(r"<<[^<>\n]*>>")
 # judge nothing would depend on all verifiers. What touches a number is plain, since it may be invisible otherwise.
 ANSWER = re.compile(
     r"\D*?(?P<sign>(?<![\w.)])[-+\u2212])?\s?[$€£]?\s?(?P<inner>(?<=[$€£])[-+\u2212])?"
-    r"(?<![^\x00-\x7f$€£\u2212])(?P<value>(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
+    r"(?<![^\x00-\x7f$€£\u2212])(?P<value>(?<!\.)(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
     r"(?![^\x00-\x7f€£])\D*"
 )
 
