@@ -207,6 +207,18 @@ def test_a_check_that_could_not_run_is_never_a_pass(monkeypatch):
         validate(rows_of(candidates(prompt(0))), RULES)
 
 
+@pytest.mark.parametrize("bad", [200, 201, 300])
+def test_any_number_of_rows_may_break_a_rule_and_each_keeps_its_own_value(bad):
+    """Great Expectations lists no more than 200 of the values."""
+    rows = rows_of(candidates(*map(prompt, range(300))), {i: f"wrong {i}" for i in range(bad)})
+    rows = [
+        replace(row, candidate=replace(row.candidate, prompt=replace(row.prompt, difficulty=math.nan))) for row in rows
+    ]
+    broken = {finding.rule.name: finding.broken for finding in validate(rows, RULES)}
+    assert broken["reference solution accepted"] == {i: f"wrong {i}" for i in range(bad)}
+    assert list(broken["difficulty present"]) == list(range(300))
+
+
 def test_validations_in_several_threads_wait_for_each_other():
     """The library has one context for the whole process."""
     sound, bad = rows_of(candidates(prompt(0))), rows_of(candidates(prompt(1, text="")))
