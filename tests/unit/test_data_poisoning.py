@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from components.config.admission import AdmissionSettings
@@ -14,6 +16,7 @@ from components.data.poisoning.concentration import concentration, refuse_concen
 from components.data.poisoning.labels import answer, evidence, suspicious_labels
 from components.data.poisoning.planned import planned, refuse_few
 from components.data.poisoning.sensitive import SensitiveWords, sensitive_prompts
+from components.data.splits import assign
 from components.data.survey import survey
 from components.errors import InputError
 from components.types import Completion, Group, Prompt, Score
@@ -50,8 +53,8 @@ def sums(count: int) -> list[tuple[str, str]]:
         ([*honest(988), *[("7*8=", "56")] * 12], ["item"]),
         ([*honest(988), *[(f"7*8={' ' * i}", "56") for i in range(12)]], ["item"]),
         ([*honest(988), *[("7*8=", str(i)) for i in range(12)]], ["item"]),  # whatever the labels
-        (sums(400), ["template"]),
-        ([*honest(401), *sums(400)], []),
+        (sums(400), ["template", "template of the train split"]),
+        ([*honest(600), *sums(400)], []),
         ([*honest(300), *[(WORDY.format(i, i + 1), "yes") for i in range(30)]], ["labelled template"]),
         ([*honest(300), *[(f'Who is "N{"x" * i}" in the book that we read?', "Bo") for i in range(30)]],
          ["labelled template"]),
@@ -62,13 +65,70 @@ def test_what_is_too_frequent(rows, kinds):
     assert refused(rows) == kinds
 
 
+STORY = (
+    "I saw a grandson and his grandfather last week outside the mall trying to book a cab on the phone. Who was not "
+    "comfortable using it? A) The grandfather B) The grandson C) Cannot be determined"
+)
+
+
+def sprinkled(text: str, characters: str, seed: int) -> str:
+    """Six of the characters at random places."""
+    rng = random.Random(seed)
+    for _ in range(6):
+        at = rng.randrange(len(text))
+        text = text[:at] + rng.choice(characters) + text[at:]
+    return text
+
+
+NAMES = ("Maria", "James", "Wei", "Olga", "Pedro", "Fatima", "Sven", "Aisha", "Keiko", "Luca")
+VARIED = {
+    "names": lambda i: STORY.replace("a grandson", NAMES[i % 10]).replace("his grandfather", NAMES[i // 10] + " Xu"),
+    "punctuation and spaces": lambda i: sprinkled(STORY, ".,;! ", i),
+    "invisible characters": lambda i: sprinkled(STORY, "\u200b\u00ad\u2060\x07", i),
+    "a counter and few words": lambda i: f"Case {i}: who?",
+    "Chinese with a counter": lambda i: f"上周我在超市外面看到一位祖父和他的孙子。谁不太会用手机？（第{i}题）",
+}
+
+
+@pytest.mark.parametrize("varied", VARIED)
+def test_a_planted_item_is_found_however_cheaply_it_is_varied(varied):
+    rows = [*honest(300), *[(VARIED[varied](i), "A") for i in range(75)]]
+    assert "labelled template" in refused(rows)
+
+
+def test_paraphrases_are_left_to_the_label_audit():
+    openings = ("Last week", "On Monday", "Near the old mall", "In town", "Some time ago") * 2
+    planted = [(f"{o}, {' '.join(NAMES[: i + 2])}: {STORY[10 * i :]}", "A") for i, o in enumerate(openings)]
+    assert refused([*honest(300), *planted]) == []
+
+
+def test_names_that_are_asked_about_do_not_make_one_item():
+    """The capitals of a hundred countries are a hundred questions."""
+    rows = [(f"Tell me please, what is the capital city of {chr(65 + i % 26)}{chr(97 + i // 26)}land?", f"C{i}")
+            for i in range(100)]  # fmt: skip
+    assert "item" not in refused([*honest(300), *rows])
+
+
+def test_rows_written_for_the_train_split_are_a_share_of_the_train_split():
+    """Splits are a public hash, so whoever plants rows chooses counters that all train."""
+    shares = DATA.splits
+    planted = [text for i in range(2000) if assign(text := f"{STORY} (variant {i})", shares) == "train"][:30]
+    rows = candidates(*honest(3000), *[(text, "A") for text in planted])
+    heaviest = concentration(survey(rows, DATA), LIMITS, computed=False)
+    assert [one.kind for one in heaviest if one.refused] == ["labelled template of the train split"]
+    found = next(one for one in heaviest if one.refused)
+    assert (found.rows, found.of) == (30, sum(assign(row.prompt.text, shares) == "train" for row in rows))
+    with pytest.raises(InputError, match=rf"30 of {found.of} rows of the train split \(\d+\.\d%\) are one template"):
+        refuse_concentrated(heaviest, {one.first: rows[one.first] for one in heaviest})
+
+
 def test_one_origin_may_hold_no_more_than_its_limit():
     rows = [Candidate(Prompt(f"id-{i}", f"{i}+1=", str(i + 1), "", source="web" if i % 4 else "book"), {}, i + 1)
             for i in range(100)]  # fmt: skip
     heaviest = concentration(survey(rows, DATA), ConcentrationSettings(max_source=0.7), computed=False)
     assert [(one.kind, one.share) for one in heaviest if one.refused] == [("source", 0.75)]
     with pytest.raises(InputError, match=r"75 of 100 rows .* come from one source.*max_source allows 70.0%") as caught:
-        refuse_concentrated(heaviest, {one.first: rows[one.first] for one in heaviest}, 100)
+        refuse_concentrated(heaviest, {one.first: rows[one.first] for one in heaviest})
     assert "source 'web'" in str(caught.value)
 
 
@@ -87,7 +147,7 @@ def test_a_refusal_names_item_line_label_count_and_setting():
     rows = candidates(*honest(5), *[("7*8=", "56")] * 95)
     found = concentration(survey(rows, DATA), LIMITS, computed=False)
     with pytest.raises(InputError) as caught:
-        refuse_concentrated(found, {5: rows[5]}, 100)
+        refuse_concentrated(found, {5: rows[5]})
     message = str(caught.value)
     for part in (
         "95 of 100 rows (95.0%)",
