@@ -14,6 +14,8 @@ import unicodedata
 from functools import cache
 from typing import NamedTuple
 
+from components.rewards.answers import last_box
+from components.rewards.numeric import numbers
 from components.tasks.identity import normalise
 
 MASKED = re.compile(r"\"[^\"\n]{1,60}\"|“[^”\n]{1,60}”|(?<!\w)'[^'\n]{1,60}'(?!\w)|\d+(?:[.,]\d+)*")
@@ -28,6 +30,9 @@ NAME_WORDS = 5
 """A template of which masked names leave fewer words is left as it is, as is one of which they are the larger part."""
 MATHEMATICS = frozenset("*/%()[]{}\\'′″·&")
 """Punctuation that can change what is asked."""
+OPTION = re.compile(r"[^\w+-]*([a-z])[^\w+-]*")
+SHORT_ANSWER = 40
+"""Characters. A longer text may hold one number by chance."""
 GUESSABLE = re.compile(r"(yes|no|true|false|\(?[a-e]\)?\.?|[0-9])", re.IGNORECASE)
 
 
@@ -106,6 +111,17 @@ def key(text: str) -> int:
         if text
         else 0
     )
+
+
+def even_answer(answer: str) -> str:
+    """An answer in the form that its other ways of writing share, for counting: what the last box holds, an exact
+    number for a short answer with one number (1,000 and $1000), a letter for an option ((B), **B**, B.)."""
+    boxed = last_box(answer)
+    even = " ".join((answer if boxed is None else boxed).casefold().split()).rstrip(".")
+    if option := OPTION.fullmatch(even):
+        return option[1]
+    found = numbers(even) if len(even) <= SHORT_ANSWER else []
+    return str(found[0]) if len(found) == 1 else even
 
 
 def guessable(answer: str) -> bool:

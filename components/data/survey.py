@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from components.config.data import DataSettings, SplitSettings
 from components.data.candidates import Candidate
-from components.data.likeness import guessable, key, likeness
+from components.data.likeness import even_answer, guessable, key, likeness
 from components.data.near import NearDuplicates, joined
 from components.data.splits import SPLITS, assign
 
@@ -30,7 +30,7 @@ class Survey:
     ``ids`` and ``questions`` are equal for equal ones; ``items`` also for near-duplicates; ``groups`` also for those
     that differ in numbers, quoted texts or names inside sentences (the template); ``answers`` go by the final answer,
     ``sources`` by the origin. ``words`` counts the words of the template, ``splits`` the position in `SPLITS`.
-    ``twins`` is equal for near-duplicates whose answers are equal as texts.
+    ``twins`` is equal for near-duplicates whose final answers are equal however they are written.
     """
 
     ids: Keys
@@ -97,7 +97,7 @@ class _Columns:
         self._templates.append(template)
         self._nameless.append(key("".join(parts.nameless.split())))
         self._masked.append(key(parts.masked))
-        self._answers.append(key(" ".join(prompt.answer.casefold().split())))
+        self._answers.append(key(even_answer(prompt.answer)))
         self._sources.append(key(prompt.source))
         self._words.append(parts.words)
         self._splits.append(SPLITS.index(assign(prompt.text, self._shares)))

@@ -243,6 +243,27 @@ def test_the_evidence_counts_scorable_samples_only_and_says_so_in_words():
     assert evidence(group("B", ("#A", None)), "#") is None
 
 
+@pytest.mark.parametrize(
+    ("forms", "marker"),
+    [
+        (("#1,000", "#1000", "#$1000", "#1000.0"), "#"),
+        (("#B", "#(B)", "#**B**", "#b)"), "#"),
+        (("So \\boxed{42}", "\\boxed{42} is it.", "\\boxed{ 42.0 } apples", "\\boxed{41}, no, \\boxed{42}"), None),
+        (("so\n42", "42", "it is 42.", "$42"), None),
+    ],
+)
+def test_an_answer_that_is_written_in_several_ways_is_one_alternative(forms, marker):
+    found = evidence(group("7", *[(form, 0.0) for form in forms * 4]), marker)
+    assert found is not None and found.alternative_rate == 1
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [("x", "-x"), ("1/2", "2/1"), ("3 and 4", "4 and 3"), ("A", "B"), ("-3", "3"), ("a cat", "a")]
+)
+def test_answers_that_differ_stay_apart(left, right):
+    assert answer(f"#{left}", "#") != answer(f"#{right}", "#")
+
+
 def test_completions_without_an_answer_are_no_alternative():
     assert suspicious_labels([group("B", *[("no marker", 0.0)] * 16)], AdmissionSettings(), "#") == {}
 
