@@ -8,6 +8,7 @@ import pytest
 
 from components.config.admission import AdmissionSettings
 from components.config.data import ConcentrationSettings, DataSettings
+from components.config.load import load
 from components.config.scheduling import AdsSchedule, OpenGate, PoolsSchedule, Schedule, UniformSchedule
 from components.config.sources import FileSource
 from components.config.training import TrainSettings
@@ -20,6 +21,7 @@ from components.data.splits import assign
 from components.data.survey import survey
 from components.errors import InputError
 from components.types import Completion, Group, Prompt, Score
+from tests.code_graph import ROOT
 
 DATA = DataSettings(source=FileSource(kind="jsonl", path="x"))  # type: ignore[arg-type]
 LIMITS = ConcentrationSettings()
@@ -179,7 +181,7 @@ def test_planned_draws(prompts, steps, per_step, distinct, share):
 @pytest.mark.parametrize(
     ("schedule", "clusters", "draws"),
     [
-        (UniformSchedule(), 8, 2),
+        (UniformSchedule(), 8, 0),
         (AdsSchedule(active=4), 8, 20),  # in the window whenever its cluster is drawn, half of the steps
         (AdsSchedule(active=4), 64, 3),
         (AdsSchedule(active=4), 2, 40),
@@ -189,7 +191,37 @@ def test_planned_draws(prompts, steps, per_step, distinct, share):
 )
 def test_a_prompt_at_the_boundary_is_drawn_as_often_as_its_schedule_allows(schedule: Schedule, clusters, draws):
     plan = planned(840, TrainSettings(steps=40, prompts_per_step=32), schedule, clusters)
-    assert plan.largest_share == draws / 1280
+    assert (plan.boundary_share, plan.largest_share) == (draws / 1280, 2 / 1280)
+
+
+@pytest.mark.parametrize("prompts", [1000, 10**6])
+@pytest.mark.parametrize(
+    ("schedule", "clusters", "per_step", "refuses"),
+    [
+        (PoolsSchedule(kind="difficulty_pools", gate=OpenGate(kind="open")), 8, 16, True),  # 1/16 at any size
+        (PoolsSchedule(kind="difficulty_pools", gate=OpenGate(kind="open")), 8, 20, False),
+        (PoolsSchedule(kind="difficulty_pools"), 8, 16, False),
+        (AdsSchedule(active=4, window=4), 4, 16, True),
+        (AdsSchedule(active=4, window=4), 8, 16, False),  # configs/gsm8k.yaml
+        (AdsSchedule(active=4, window=5), 4, 20, False),
+    ],
+)
+def test_where_the_schedule_binds_the_refusal_says_so_and_what_it_names_helps(
+    prompts, schedule, clusters, per_step, refuses
+):
+    plan = planned(prompts, TrainSettings(steps=100, prompts_per_step=per_step), schedule, clusters)
+    if not refuses:
+        return refuse_few(plan, AdmissionSettings())
+    with pytest.raises(InputError, match=r"schedule gives one prompt .* 6\.2% of the 1,600 planned draws") as caught:
+        refuse_few(plan, AdmissionSettings())
+    assert caught.value.where == "schedule" and "train.prompts_per_step" in (caught.value.how or "")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_plan_of_every_configuration_is_accepted(path):
+    settings = load(path)
+    plan = planned(500, settings.train, settings.schedule, settings.clusters.k)
+    refuse_few(plan, settings.admission)
 
 
 @pytest.mark.parametrize(
