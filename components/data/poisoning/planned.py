@@ -78,5 +78,5 @@ def refuse_few(plan: Planned, limits: AdmissionSettings) -> None:
             f"planned draws, {allowed}",
             where="schedule",
             how="more data do not help here: raise train.prompts_per_step (under ADS with schedule.window), or let "
-            "fewer steps draw it: more clusters.k than schedule.active under ADS, a gate with a longer rest under pools",
+            "fewer steps draw it: a higher clusters.k under ADS, a longer rest of the gate under pools",
         )
