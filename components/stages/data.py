@@ -61,7 +61,7 @@ def run(settings: Settings, layout: Layout) -> None:
             passes.check_unchanged()
             check_limits(tally, data, folder / "quarantine.jsonl", refused)
             table = table_findings(found, tally, data)
-            refuse_failed(table)
+            refuse_failed(table, folder / "quarantine.jsonl", refused)
             figures.update(
                 tally.summary(),
                 provenance={**passes.provenance.to_dict(), "rows": found.rows},

@@ -312,15 +312,34 @@ def test_final_answers_are_evened_out(text, marker, expected):
     ("text", "found"),
     [
         ("A Muslim and a Jewish neighbour", [("religion", "muslim"), ("religion", "jewish")]),
-        ("Two African\nAmericans met", [("race", "african americans")]),
+        ("Two African\nAmericans met", [("race", "african american")]),
         ("The black cat and the white dog", []),
         ("a latinate phrase", []),
         ("gayly", []),
-        ("Left-Handed people", [("configured", "left-handed")]),
+        ("Left-Handed people", [("configured", "left handed")]),
     ],
 )
 def test_sensitive_words_are_whole_words_in_any_case(text, found):
     assert SensitiveWords(["Left-handed"]).find(text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "African-American", "Native\u2011American", "Native-American", "Black women", "black men", "white women",
+        "Asian men",
+        "lesbians", "homosexuals", "atheists",
+        "Hispanics", "Latinos", "Buddhists", "Sikhs", "Catholics", "low income",
+        "a low-income family", "the gays", "Jew's", "housewives", "non binary", "asylum-seekers",
+    ],
+)  # fmt: skip
+def test_plurals_and_hyphens_hide_no_sensitive_word(text):
+    assert len(SensitiveWords().find(text)) == 1
+
+
+@pytest.mark.parametrize("text", ["a jewel", "Christianity", "the gaze", "a migration", "queerly", "islamabad"])
+def test_longer_words_are_other_words(text):
+    assert SensitiveWords().find(text) == []
 
 
 def test_sensitive_prompts_are_found_in_question_and_answer():

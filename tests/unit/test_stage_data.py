@@ -226,6 +226,22 @@ def test_a_finding_of_level_fail_stops_the_stage(tmp_path):
     assert "data.validation.max_guessable" in (caught.value.how or "")
 
 
+@pytest.mark.parametrize("why", ["a finding", "an empty split"])
+def test_the_quarantine_is_kept_whatever_refuses_the_data(tmp_path, why):
+    rows = [row(i, answer="#7") for i in range(60)] + [row(60, answer="no marker")]
+    options = {"guessable": "fail"} if why == "a finding" else {}
+    chosen = settings(lines(tmp_path / "rows.jsonl", rows), max_quarantined=0.1, **options)
+    if why == "an empty split":
+        rare = {"sft": 0.5, "train": 0.25, "dev": 0.249999, "test": 0.000001}
+        chosen = Settings.model_validate({**chosen.model_dump(), "data": {**chosen.data.model_dump(), "splits": rare}})
+    with pytest.raises(InputError) as caught:
+        run(chosen, Layout(tmp_path))
+    [kept] = read_jsonl(Layout(tmp_path).state / "quarantine.jsonl")
+    assert kept["line"] == 61
+    assert str(Layout(tmp_path).state / "quarantine.jsonl") in (caught.value.how or "")
+    assert not Layout(tmp_path).data.exists()
+
+
 def test_the_page_escapes_what_the_rows_hold(tmp_path):
     rows = [row(i) for i in range(60)] + [row(60, question="<script>alert(1)</script><b>&", answer="x" * 20)]
     run(settings(lines(tmp_path / "rows.jsonl", rows), max_quarantined=0.1), Layout(tmp_path))
