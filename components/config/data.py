@@ -94,7 +94,7 @@ class DataSettings(Section):
 
     source: Source = ArithmeticSource()
     trusted: tuple[str, ...] = Field(
-        (), description="Allow-list of names or sha256 digests of sources whose labels need no audit."
+        (), description="Allow-list: sha256 digests of files whose labels need no audit; generated ones never do."
     )
     splits: SplitSettings = SplitSettings()
     validation: ValidationSettings = ValidationSettings()

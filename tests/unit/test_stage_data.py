@@ -219,6 +219,23 @@ def test_provenance_lengths_and_findings_are_in_the_metrics_and_on_the_page(tmp_
     assert "<script" not in page and "http:" not in page and "https:" not in page
 
 
+@pytest.mark.parametrize("entry", ["rows", "rows.jsonl", "gsm8k", "ab12"])
+def test_no_file_is_trusted_for_its_name(tmp_path, entry):
+    chosen = settings(lines(tmp_path / "rows.jsonl", [row(i) for i in range(60)]))
+    named = chosen.model_copy(update={"data": chosen.data.model_copy(update={"trusted": (entry,)})})
+    with pytest.raises(InputError, match="is no sha256 digest") as caught:
+        run(named, Layout(tmp_path))
+    assert caught.value.where == "data.trusted"
+    assert sha256_file(tmp_path / "rows.jsonl") in (caught.value.how or "")
+
+
+def test_the_digest_of_another_file_vouches_for_nothing(tmp_path):
+    chosen = settings(lines(tmp_path / "rows.jsonl", [row(i) for i in range(60)]))
+    named = chosen.model_copy(update={"data": chosen.data.model_copy(update={"trusted": ("0" * 64,)})})
+    run(named, Layout(tmp_path))
+    assert read_json(Layout(tmp_path).validation)["provenance"]["trusted"] is False
+
+
 def test_a_finding_of_level_fail_stops_the_stage(tmp_path):
     source = lines(tmp_path / "rows.jsonl", [row(i, answer="#7") for i in range(60)])
     with pytest.raises(InputError, match=r"guessable answers: 100\.0% of the answers") as caught:
