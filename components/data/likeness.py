@@ -26,6 +26,7 @@ UNSPACED = (
 WORD = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]{{2,}}")
 INSIDE = re.compile(r"(?<=[^\W_][ ,;] )(?:[^\W\d_]['’]?)+|(?<=[^\W_] )(?:[^\W\d_]['’]?)+")
 """A word that begins no sentence: after a word, or a comma or semicolon."""
+SIGN = re.compile(r"[^\w \0]|_")
 NAME_WORDS = 5
 """A template of which masked names leave fewer words is left as it is, as is one of which they are the larger part."""
 MATHEMATICS = frozenset("*/%()[]{}\\'′″·&")
@@ -75,11 +76,12 @@ def visible(text: str) -> str:
 
 def bare(template: str) -> str:
     """The template with one space between words, and only the punctuation that can change what is asked."""
-    kept = [
-        c if c.isalnum() or c in " \0" or _kept(c, template[max(i - 2, 0) : i], template[i + 1 : i + 3]) else ""
-        for i, c in enumerate(template)
-    ]
-    return " ".join("".join(kept).split())
+
+    def kept(found: re.Match[str]) -> str:
+        at = found.start()
+        return found[0] if _kept(found[0], template[max(at - 2, 0) : at], template[at + 1 : at + 3]) else ""
+
+    return " ".join(SIGN.sub(kept, template).split())
 
 
 def _kept(c: str, before: str, after: str) -> bool:
