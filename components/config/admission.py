@@ -19,7 +19,11 @@ class AdmissionSettings(Section):
         description="Compare labels with what the base policy answers. auto: off for generated and for trusted "
         "sources (data.trusted), whose labels are right, withhold for others.",
     )
-    prompts: int = Field(128, ge=1, description="Training prompts that are sampled for the label audit.")
+    prompts: int = Field(
+        128,
+        ge=1,
+        description="Training prompts sampled for the label audit: with sensitive words, of repeated templates, any.",
+    )
     samples: int = Field(16, ge=2, description="Completions per prompt.")
     max_label_rate: Fraction = Field(0.02, description="Suspicious: the label has less than this of the samples,")
     min_alternative_rate: Fraction = Field(0.8, description="and one other answer has more than this.")

@@ -66,21 +66,26 @@ class ValidationSettings(Section):
 
 
 class ConcentrationSettings(Section):
-    """How much of all rows read may be one thing. One item repeated is how GRPO is poisoned (2606.10931)."""
+    """How much of all rows read, and of those of the train split, may be one thing.
+
+    One item repeated is how GRPO is poisoned (2606.10931).
+    """
 
     min_rows: int = Field(10, ge=2, description="Fewer rows than this are never too many.")
     max_item: Fraction = Field(
         0.01, description="Share of one question: equal, equal but for case and space, or a near-duplicate."
     )
     max_labelled_template: Fraction = Field(
-        0.02, description="Share of one template (numbers and quoted names masked) with one and the same answer."
+        0.02, description="Share of one template (numbers, quoted texts and names masked) with one and the same answer."
     )
     max_template: Fraction = Field(0.5, description="Share of one template, whatever its answers.")
     max_source: Fraction = Field(
         1.0, description="Share of one origin, where data.source.origin names a column for it; 1 allows a single one."
     )
     template_words: int = Field(
-        5, ge=1, description="Templates of fewer words are formulas, whose content is their numbers; they do not count."
+        5,
+        ge=1,
+        description="Templates of fewer words do not count for max_template; those without a word, formulas, for none.",
     )
 
 
@@ -89,7 +94,7 @@ class DataSettings(Section):
 
     source: Source = ArithmeticSource()
     trusted: tuple[str, ...] = Field(
-        (), description="Allow-list of names or sha256 digests of sources whose labels need no audit."
+        (), description="Allow-list: sha256 digests of files whose labels need no audit; generated ones never do."
     )
     splits: SplitSettings = SplitSettings()
     validation: ValidationSettings = ValidationSettings()

@@ -38,7 +38,7 @@ class Admission:
     """
 
     def __init__(self) -> None:
-        self._taken: dict[str, dict[int, _Earlier]] = {"id": {}, "question": {}, "twins": {}}
+        self._taken: dict[str, dict[int, _Earlier]] = {"id": {}, "question": {}, "twins": {}, "item": {}}
 
     def divide(self, rows: Sequence[Row], findings: Sequence[Finding]) -> Iterator[Row | Refused]:
         """Every row in order, admitted or refused."""
@@ -60,11 +60,14 @@ class Admission:
         if rule.shared is None:
             return True
         earlier = self._taken[rule.shared].get(row.keys[rule.shared])
-        if earlier is None or rule.shared != "twins":
-            return earlier is not None
-        if earlier.question == row.keys["question"]:
-            return False  # equal to the one that stays, which another rule says
-        return (earlier.split != row.split) == (rule.code == "leak")
+        if earlier is None:
+            return False
+        match rule.shared:
+            case "item":
+                return earlier.split != row.split
+            case "twins":  # of one that is equal another rule says so, of one in another split the leak does
+                return earlier.split == row.split and earlier.question != row.keys["question"]
+        return True
 
     def _reason(self, rule: Rule, value: Any, row: Row) -> str:
         earlier = self._taken[rule.shared][row.keys[rule.shared]].place if rule.shared else ""

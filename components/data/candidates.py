@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from components.config.sources import FileSource
@@ -76,6 +77,8 @@ class RowReader:
         if missing := [column for column in self.columns if column not in row]:
             error = missing_columns(missing, row, "")
             return Candidate(NOTHING, cells, line, Fault("missing_column", f"{error.what} ({found(row)})"))
+        if s.origin is not None and not as_text(row[s.origin]):
+            return Candidate(NOTHING, cells, line, Fault("empty_origin", f"the origin, column {s.origin!r}, is empty"))
         text, published = as_text(row[s.question]), as_text(row[s.answer])
         answer, solution = self._answer(published)
         prompt = Prompt(
@@ -131,19 +134,26 @@ def compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
     return compiled
 
 
+def missing(value: Any) -> bool:
+    """Whether a cell holds nothing: null, or a number that is none (NaN and infinity are how tables say so)."""
+    return value is None or (isinstance(value, float | Decimal) and not math.isfinite(value))
+
+
 def textual(value: Any) -> bool:
     """Whether a cell holds a text or a number, or nothing; not a list, a truth value or half a character."""
-    if value is None:
+    if missing(value):
         return True
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         return False
     text = str(value)
     return text.isascii() or not re.search("[\ud800-\udfff]", text)
 
 
 def as_text(value: Any) -> str:
-    """Stripped text of a string or a number; empty for anything else, and for what UTF-8 cannot hold."""
-    return str(value).strip() if value is not None and textual(value) else ""
+    """Stripped text of a string or a finite number; empty for anything else, and for what UTF-8 cannot hold."""
+    if missing(value) or not textual(value):
+        return ""
+    return format(value, "f") if isinstance(value, Decimal) else str(value).strip()
 
 
 def as_number(value: Any) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 REASONS: dict[str, str] = {
     "not_json": "mend or remove the line; JSON lines are UTF-8, one object each",
+    "not_utf8": "write the cell as UTF-8 text",
     "not_object": "every line must be a JSON object, with columns for question and answer",
     "missing_column": "give the row the column, or name the right one under data.source",
     "not_text": "write the cell as text or as a number",
@@ -11,6 +12,7 @@ REASONS: dict[str, str] = {
     "empty_answer": "write the answer, or remove the row",
     "answer_not_found": "mend the row, or data.source.answer_pattern or data.source.format",
     "empty_id": "give the row an id, or leave data.source.id out: ids are then made from the question",
+    "empty_origin": "say where the row comes from, or leave data.source.origin out",
     "bad_difficulty": "write a finite number, or leave data.source.difficulty out",
     "too_long": "shorten or remove the row, or raise the limit under data.validation",
     "duplicate_id": "give every row an id of its own, or leave data.source.id out",

@@ -62,7 +62,8 @@ class Judge:
 
     @property
     def _keys(self) -> dict[str, Sequence[int]]:
-        return {"id": self._found.ids, "question": self._found.questions, "twins": self._found.twins}  # type: ignore[dict-item]
+        found = self._found
+        return {"id": found.ids, "question": found.questions, "twins": found.twins, "item": found.items}  # type: ignore[dict-item]
 
     def _verdicts(self, candidates: Sequence[Candidate]) -> dict[int, Score]:
         """The run's own verifier about every reference solution: what it refuses, no policy could get right."""

@@ -21,13 +21,11 @@ def check_limits(tally: Tally, settings: DataSettings, quarantine: Path, kept: P
 
     Raises:
         InputError: with the counts, the first bad rows, and the file that holds all of them: ``quarantine``, which is
-            moved to ``kept`` first.
+            moved to ``kept`` first, also for an empty split.
     """
     refused, rows, limit = tally.quarantined, tally.rows, settings.validation.max_quarantined
     if refused > limit * rows:
-        with os_errors("write", kept):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(quarantine, kept)
+        keep(quarantine, kept)
         counts = ", ".join(f"{code} {count:,}" for code, count in tally.codes.most_common())
         raise InputError(
             f"{refused} of {rows} rows ({refused / rows:.1%}) do not pass validation; "
@@ -37,11 +35,20 @@ def check_limits(tally: Tally, settings: DataSettings, quarantine: Path, kept: P
         )
     for split in SPLITS:
         if not tally.splits[split] and getattr(settings.splits, split) > 0:
+            rest = keep(quarantine, kept) if refused else ""
             raise InputError(
                 f"no row of {rows} falls into the {split} split",
                 where=f"data.splits.{split}",
-                how="give the data more rows, or the split a larger share",
+                how=f"give the data more rows, or the split a larger share{rest}",
             )
+
+
+def keep(quarantine: Path, kept: Path) -> str:
+    """Move the quarantine out of the folder that is thrown away with refused data; where it is, in words."""
+    with os_errors("write", kept):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(quarantine, kept)
+    return f"; {kept} holds the rows in quarantine"
 
 
 def _examples(tally: Tally) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from datasketch import MinHash
@@ -92,6 +92,14 @@ def _root(parents: Indices, i: int) -> int:
         parents[i] = parents[parents[i]]
         i = int(parents[i])
     return i
+
+
+def joined(groups: Indices, pairs: Iterable[tuple[int, int]]) -> Indices:
+    """The groups with the members of every pair in one."""
+    parents = groups.copy()
+    for left, right in pairs:
+        _join(parents, left, right)
+    return np.array([_root(parents, i) for i in range(len(parents))], np.int64)
 
 
 def _join(parents: Indices, left: int, right: int) -> None:

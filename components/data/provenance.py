@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,12 +14,15 @@ from components.data.candidates import Candidate
 from components.data.sources import SOURCES
 from components.errors import InputError
 
+DIGEST = re.compile("[0-9a-fA-F]{64}")
+
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """A source by name and digest, and whether its labels are trusted without an audit.
 
-    ``trust`` says why: ``generated`` (the labels were computed), ``allow-listed`` (data.trusted names it) or ``none``.
+    ``trust`` says why: ``generated`` (the labels were computed), ``allow-listed`` (data.trusted holds the digest) or
+    ``none``. A name vouches for nothing: any file can be called so.
     """
 
     name: str
@@ -39,7 +43,7 @@ class Passes:
     """A source that is read more than once and must give the same rows every time.
 
     Raises:
-        InputError: the input is missing, or is not the one whose digest is pinned.
+        InputError: the input is missing, is not the one whose digest is pinned, or is to be trusted by its name.
     """
 
     def __init__(self, data: DataSettings, seed: int) -> None:
@@ -78,5 +82,11 @@ def _provenance(data: DataSettings) -> Provenance:
     if not isinstance(source, FileSource):
         return Provenance(source.task, source.kind, None, None, "generated")
     digest, name = check_digest(source.path, source.sha256), source.name or source.path.stem
-    trust = "allow-listed" if {digest, name} & set(data.trusted) else "none"
+    if names := [entry for entry in data.trusted if not DIGEST.fullmatch(entry)]:
+        raise InputError(
+            f"{names[0]!r} is no sha256 digest, and a file is not trusted for what it is called",
+            where="data.trusted",
+            how=f"if you vouch for the labels of {source.path.name}, give its digest: {digest}",
+        )
+    trust = "allow-listed" if digest in {entry.casefold() for entry in data.trusted} else "none"
     return Provenance(name, source.kind, source.path.name, digest, trust)

@@ -13,7 +13,7 @@ from components.types import Prompt, Split
 ACCEPTED = "accepted"
 """What the verifier must say about a reference solution."""
 COUNTS = ("id_rows", "question_rows", "alike", "alike_splits")
-Keyed = Literal["id", "question", "twins"]
+Keyed = Literal["id", "question", "twins", "item"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,9 @@ def rules(limits: ValidationSettings, tokens: bool = False) -> list[Rule]:
         _alone("no near-duplicates", "alike",
                "no two questions with the same numbers and answer differ in a few words only", "near_duplicate",
                "the question is nearly that of {earlier}, in the same split", "twins"),
-        _alone("no leakage between splits", "alike_splits", "near-duplicates are in one split", "leak",
-               "the question is nearly that of {earlier}, which is in another split", "twins"),
+        _alone("no leakage between splits", "alike_splits",
+               "near-duplicates are in one split, whatever their answers", "leak",
+               "the question is nearly that of {earlier}, which is in another split", "item"),
     ]  # fmt: skip
 
 

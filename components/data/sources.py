@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from components.config.load import check_digest
 from components.config.sources import FileSource
 from components.config.tasks import Generated
-from components.data.candidates import Candidate, Fault, RowReader, missing_columns
+from components.data.candidates import NOTHING, Candidate, Fault, RowReader, as_scalar, missing_columns
 from components.errors import InputError
 from components.files import os_errors, read_json
 from components.tasks import TASKS
@@ -155,9 +156,40 @@ def _columns(reader: RowReader, names: list[str], path: Path) -> list[str]:
 def _numbered(batches: Iterator[Any], reader: RowReader) -> Iterator[Candidate]:
     line = 0
     for batch in batches:
-        for row in batch.to_pylist():
+        for row in _rows(batch):
             line += 1
-            yield reader.candidate(row, line)
+            yield row.broken(line) if isinstance(row, _NotText) else reader.candidate(row, line)
+
+
+@dataclass(frozen=True, slots=True)
+class _NotText:
+    """A row with a string that is not UTF-8; Parquet and Arrow do not check."""
+
+    column: str
+    cells: dict[str, Any]
+
+    def broken(self, line: int) -> Candidate:
+        fault = Fault("not_utf8", f"the column {self.column!r} is not UTF-8 text")
+        return Candidate(NOTHING, {name: as_scalar(cell) for name, cell in self.cells.items()}, line, fault)
+
+
+def _rows(batch: Any) -> Iterator[dict[str, Any] | _NotText]:
+    """The rows of a batch as dictionaries; one by one where a cell of it cannot be read."""
+    try:
+        yield from batch.to_pylist()
+    except UnicodeDecodeError:
+        yield from (_row(batch, at) for at in range(batch.num_rows))
+
+
+def _row(batch: Any, at: int) -> dict[str, Any] | _NotText:
+    cells: dict[str, Any] = {}
+    broken = ""
+    for name in batch.schema.names:
+        try:
+            cells[name] = batch[name][at].as_py()
+        except UnicodeDecodeError:
+            broken, cells[name] = broken or name, None
+    return _NotText(broken, cells) if broken else cells
 
 
 SOURCES: dict[str, Callable[..., Iterator[Candidate]]] = {

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from components.config.data import DataSettings, SplitSettings
 from components.data.candidates import Candidate
-from components.data.likeness import guessable, key, likeness
-from components.data.near import NearDuplicates
+from components.data.likeness import even_answer, guessable, key, likeness
+from components.data.near import NearDuplicates, joined
 from components.data.splits import SPLITS, assign
 
 Keys = NDArray[np.uint64]
@@ -28,9 +28,9 @@ class Survey:
     """Keys of all rows, ``[rows]`` each. 0 is the key of what is missing.
 
     ``ids`` and ``questions`` are equal for equal ones; ``items`` also for near-duplicates; ``groups`` also for those
-    that differ in numbers or quoted names (the template); ``answers`` go by the final answer, ``sources`` by the
-    origin. ``words`` counts the words of the template, ``splits`` the position in `SPLITS`. ``twins`` is equal for
-    near-duplicates with the same answer, which is what makes them the same exercise.
+    that differ in numbers, quoted texts or names inside sentences (the template); ``answers`` go by the final answer,
+    ``sources`` by the origin. ``words`` counts the words of the template, ``splits`` the position in `SPLITS`.
+    ``twins`` is equal for near-duplicates whose final answers are equal however they are written.
     """
 
     ids: Keys
@@ -53,7 +53,8 @@ class Survey:
 @dataclass(frozen=True)
 class Shared:
     """What each row shares with others, ``[rows]`` each: rows with its id and its question, distinct questions among
-    its near-duplicates (itself included), and the splits that these fall into. Missing things are shared by no one."""
+    its near-duplicates with the same answer (itself included), and the splits of its near-duplicates with any answer: a
+    question is leaked however its answer is written. Missing things are shared by no one."""
 
     id_rows: Counts
     question_rows: Counts
@@ -67,7 +68,7 @@ def survey(rows: Iterable[Candidate], data: DataSettings) -> Survey:
     generated = data.source.kind == "generated"
     compared = chosen.check == "all" or (chosen.check == "files" and not generated)
     near = NearDuplicates(chosen) if compared else None
-    found = _Columns(data.splits)
+    found = _Columns(data.splits, data.validation.max_question_chars)
     for candidate in rows:
         found.add(candidate, near)
     return found.finish(near)
@@ -76,25 +77,27 @@ def survey(rows: Iterable[Candidate], data: DataSettings) -> Survey:
 class _Columns:
     """Growing columns of unsigned numbers."""
 
-    def __init__(self, shares: SplitSettings) -> None:
-        self._shares = shares
+    def __init__(self, shares: SplitSettings, longest: int) -> None:
+        self._shares, self._longest = shares, longest
         self._ids, self._questions, self._masked, self._answers = (array("Q") for _ in range(4))
+        self._nameless = array("Q")
         self._sources, self._templates, self._words, self._splits = array("Q"), array("Q"), array("i"), array("B")
         self._numbers: dict[int, int] = {}
         self._guessable = self._answered = 0
 
     def add(self, candidate: Candidate, near: NearDuplicates | None) -> None:
         prompt = candidate.prompt
-        parts = likeness(prompt.text)
-        template = key(parts.template)
+        parts = likeness(prompt.text, self._longest)
+        template = key("".join(parts.template.split()))
         if near is not None and template and template not in self._numbers:
             near.add(parts.template)
             self._numbers[template] = len(self._numbers)
         self._ids.append(key(prompt.id))
         self._questions.append(key(parts.normalised))
         self._templates.append(template)
+        self._nameless.append(key("".join(parts.nameless.split())))
         self._masked.append(key(parts.masked))
-        self._answers.append(key(" ".join(prompt.answer.casefold().split())))
+        self._answers.append(key(even_answer(prompt.answer)))
         self._sources.append(key(prompt.source))
         self._words.append(parts.words)
         self._splits.append(SPLITS.index(assign(prompt.text, self._shares)))
@@ -106,17 +109,17 @@ class _Columns:
         def column(values: array[int]) -> Keys:
             return np.frombuffer(values, np.uint64) if len(values) else np.zeros(0, np.uint64)
 
-        questions, templates = column(self._questions), column(self._templates)
-        if near is None:
-            groups, items, twins = templates, questions, questions
+        questions, templates, nameless = column(self._questions), column(self._templates), column(self._nameless)
+        if near is None or not len(self._numbers):
+            groups, items, twins = nameless, questions, questions
         else:
-            first = near.groups()
             keys = np.fromiter(self._numbers, np.uint64, len(self._numbers))
             order = np.argsort(keys)
-            at = order[np.searchsorted(keys[order], np.where(templates, templates, keys[:1]))] if len(keys) else order
-            groups = np.where(templates, keys[first[at]], 0) if len(keys) else templates
-            items = np.where(questions, mix(groups, column(self._masked)), 0)
+            at = order[np.searchsorted(keys[order], np.where(templates, templates, keys[:1]))]
+            alike = near.groups()
+            items = np.where(questions, mix(np.where(templates, keys[alike[at]], 0), column(self._masked)), 0)
             twins = np.where(questions, mix(items, column(self._answers)), 0)
+            groups = np.where(templates, keys[joined(alike, _same(nameless, at))[at]], 0)
         return Survey(
             ids=column(self._ids),
             questions=questions,
@@ -132,13 +135,20 @@ class _Columns:
         )
 
 
+def _same(nameless: Keys, at: Counts) -> set[tuple[int, int]]:
+    """Pairs of templates (``at``: of every row) that are equal but for names."""
+    _, first, inverse = np.unique(nameless, return_index=True, return_inverse=True)
+    differ = np.flatnonzero(at != at[first[inverse]])
+    return set(zip(at[differ].tolist(), at[first[inverse[differ]]].tolist(), strict=True))
+
+
 def shared(found: Survey) -> Shared:
     """Counts of what rows have in common."""
     return Shared(
         id_rows=_rows_with(found.ids),
         question_rows=_rows_with(found.questions),
         alike=_distinct_within(found.twins, found.questions),
-        alike_splits=_distinct_within(found.twins, found.splits.astype(np.uint64)),
+        alike_splits=_distinct_within(found.items, found.splits.astype(np.uint64)),
     )
 
 

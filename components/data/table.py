@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from components.config.data import DataSettings
 from components.config.sources import FileSource
+from components.data.limits import keep
 from components.data.summary import Tally
 from components.data.survey import Survey
 from components.errors import InputError
@@ -56,12 +58,13 @@ def _difficulty(tally: Tally, data: DataSettings) -> TableFinding:
     return TableFinding("difficulty spread", data.validation.difficulty if levels <= 1 else "pass", what, where, how)
 
 
-def refuse_failed(findings: Sequence[TableFinding]) -> None:
-    """Raise InputError for findings of level fail."""
+def refuse_failed(findings: Sequence[TableFinding], quarantine: Path, kept: Path) -> None:
+    """Raise InputError for findings of level fail; rows in ``quarantine`` are moved to ``kept`` first."""
     failed = [finding for finding in findings if finding.level == "fail"]
     if failed:
+        rest = keep(quarantine, kept) if quarantine.stat().st_size else ""
         raise InputError(
             "; ".join(f"{finding.name}: {finding.what}" for finding in failed),
             where=failed[0].where,
-            how=failed[0].how,
+            how=f"{failed[0].how}{rest}",
         )

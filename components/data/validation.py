@@ -64,8 +64,9 @@ def validate(rows: Sequence[Row], suite: Sequence[Rule]) -> list[Finding]:
             data=batch.add_batch_definition_whole_dataframe("all"),
             suite=context.suites.add(gx.ExpectationSuite("prompts", expectations=[rule.to_dict() for rule in suite])),
         )
+        table = frame(rows)
         result = context.validation_definitions.add(definition).run(
-            batch_parameters={"dataframe": frame(rows)}, result_format="COMPLETE"
+            batch_parameters={"dataframe": table}, result_format="COMPLETE"
         )
     outcomes = {
         (config["type"], config["kwargs"]["column"]): outcome
@@ -73,14 +74,15 @@ def validate(rows: Sequence[Row], suite: Sequence[Rule]) -> list[Finding]:
         if (config := outcome.expectation_config)
     }
     unreadable = {i for i, row in enumerate(rows) if row.candidate.fault is not None}
-    return [_finding(rule, outcomes[rule.expectation, rule.column], unreadable) for rule in suite]
+    return [_finding(rule, outcomes[rule.expectation, rule.column], table, unreadable) for rule in suite]
 
 
-def _finding(rule: Rule, outcome: Any, unreadable: set[int]) -> Finding:
+def _finding(rule: Rule, outcome: Any, table: pd.DataFrame, unreadable: set[int]) -> Finding:
+    """Positions come from the library, cells from the frame: of the values that break a rule it lists 200 at most."""
     found = outcome.result
     if "element_count" not in found:
         raise RuntimeError(f"Great Expectations could not check {rule.name!r}: {outcome.exception_info}")
-    broken = dict(zip(found["unexpected_index_list"] or [], found["unexpected_list"], strict=True))
+    broken = {int(at): table[rule.column].iloc[at] for at in found["unexpected_index_list"] or []}
     if outcome.success == bool(broken):
         raise RuntimeError(f"Great Expectations contradicts itself on {rule.name!r}: {found}")
     if rule.column == "fault":

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from components.config import Settings
 from components.config.admission import Audit
+from components.data.poisoning.audited import of_the_same_kind, to_audit
 from components.data.poisoning.labels import LabelEvidence, suspicious_labels
 from components.data.poisoning.planned import planned, refuse_few
 from components.data.poisoning.sensitive import sensitive_prompts
-from components.data.prompts import read_prompts, subset
+from components.data.prompts import read_prompts
 from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
 from components.progress import progress
@@ -32,12 +33,13 @@ def run(settings: Settings, layout: Layout) -> None:
     provenance = read_json(layout.validation)["provenance"]
     audit = resolve(limits.label_audit, provenance["trusted"], otherwise="withhold")
     looked = resolve(limits.sensitive, provenance["trusted"], otherwise="report")
-    labels = audit_labels(settings, layout, prompts) if audit != "off" else {}
     words = sensitive_prompts(prompts, limits.sensitive_words) if looked != "off" else {}
+    labels = audit_labels(settings, layout, prompts, words) if audit != "off" else {}
+    alike = of_the_same_kind(prompts, labels)
     flagged = [
-        flag(prompt, labels.get(prompt.id), words.get(prompt.id), audit, looked)
+        flag(prompt, labels.get(prompt.id), alike.get(prompt.id), words.get(prompt.id), audit, looked)
         for prompt in prompts
-        if prompt.id in labels or prompt.id in words
+        if prompt.id in labels or prompt.id in alike or prompt.id in words
     ]
     withheld = [row["id"] for row in flagged if row["withheld"]]
     plan = planned(len(prompts) - len(withheld), settings.train, settings.schedule, settings.clusters.k)
@@ -50,7 +52,12 @@ def run(settings: Settings, layout: Layout) -> None:
             "prompts": len(prompts),
             "withheld": withheld,
             "flagged": flagged[:SHOWN],
-            "label_audit": {"mode": audit, "audited": audited(settings, prompts, audit), "suspicious": len(labels)},
+            "label_audit": {
+                "mode": audit,
+                "audited": audited(settings, prompts, audit),
+                "suspicious": len(labels),
+                "alike": len(alike),
+            },
             "sensitive": {"mode": looked, "found": len(words)},
             "planned": plan.to_dict(),
             "source": provenance,
@@ -68,13 +75,15 @@ def audited(settings: Settings, prompts: Sequence[Prompt], audit: Audit) -> int:
     return 0 if audit == "off" else min(settings.admission.prompts, len(prompts))
 
 
-def audit_labels(settings: Settings, layout: Layout, prompts: Sequence[Prompt]) -> Mapping[str, LabelEvidence]:
-    """Sample the base policy on a seeded subset of the prompts and compare its answers with the labels."""
+def audit_labels(
+    settings: Settings, layout: Layout, prompts: Sequence[Prompt], sensitive: Collection[str]
+) -> Mapping[str, LabelEvidence]:
+    """Sample the base policy on some of the prompts (see `to_audit`) and compare its answers with the labels."""
     from components.policy import load_policy  # with torch, which this stage does without when no label is audited
     from components.stages.triage import sample
 
     limits = settings.admission
-    chosen = subset(prompts, limits.prompts, derive(settings.seed, "admission"))
+    chosen = to_audit(prompts, sensitive, limits.prompts, derive(settings.seed, "admission"))
     policy = load_policy(layout.sft_checkpoint, settings.policy)
     with progress("admission", len(chosen)) as bar:
         groups = sample(policy, chosen, settings, layout, "admission", limits.samples, bar)
@@ -82,17 +91,28 @@ def audit_labels(settings: Settings, layout: Layout, prompts: Sequence[Prompt]) 
 
 
 def flag(
-    prompt: Prompt, label: LabelEvidence | None, words: Sequence[tuple[str, str]] | None, audit: Audit, looked: Audit
+    prompt: Prompt,
+    label: LabelEvidence | None,
+    alike: str | None,
+    words: Sequence[tuple[str, str]] | None,
+    audit: Audit,
+    looked: Audit,
 ) -> dict[str, Any]:
-    """One line of `admission.jsonl`: why a person should look at this prompt, and whether it waits for that."""
+    """One line of `admission.jsonl`: why a person should look at this prompt, and whether it waits for that.
+
+    ``alike``: id of a prompt with the same template and answer whose ``label`` is suspicious.
+    """
     reasons = [label.words] if label else []
+    if alike is not None:
+        reasons.append(f"has the template and the answer of {alike}, whose label is suspicious")
     if words:
         reasons.append(f"about groups of people: {', '.join(f'{word} ({attribute})' for attribute, word in words)}")
     return {
         "id": prompt.id,
         "text": prompt.text,
         "answer": prompt.answer,
-        "withheld": (label is not None and audit == "withhold") or (bool(words) and looked == "withhold"),
+        "withheld": ((label is not None or alike is not None) and audit == "withhold")
+        or (bool(words) and looked == "withhold"),
         "reasons": reasons,
         "label": label.to_dict() if label else None,
         "words": [word for _, word in words or []],

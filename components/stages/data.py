@@ -51,7 +51,7 @@ def run(settings: Settings, layout: Layout) -> None:
         bar.advance(1, f"{found.rows} rows read")
         heaviest = concentration(found, data.concentration, computed=data.source.kind == "generated")
         named = name_items(passes, heaviest)
-        refuse_concentrated(heaviest, named, found.rows)
+        refuse_concentrated(heaviest, named)
         bar.advance(2, "nothing is repeated too often")
         tally = Tally(rules(data.validation, reader.tokens), reader.tokens)
         figures: dict[str, Any] = {}
@@ -61,7 +61,7 @@ def run(settings: Settings, layout: Layout) -> None:
             passes.check_unchanged()
             check_limits(tally, data, folder / "quarantine.jsonl", refused)
             table = table_findings(found, tally, data)
-            refuse_failed(table)
+            refuse_failed(table, folder / "quarantine.jsonl", refused)
             figures.update(
                 tally.summary(),
                 provenance={**passes.provenance.to_dict(), "rows": found.rows},
@@ -90,10 +90,17 @@ def announced(rows: Iterator[Candidate], bar: Progress) -> Iterator[Candidate]:
 
 
 def name_items(passes: Passes, heaviest: Sequence[Heaviest]) -> dict[int, Candidate]:
-    """The first rows of what is repeated, by position; read again, because the first pass keeps no text."""
-    wanted = {one.first for one in heaviest if one.rows > 1}
+    """The first rows of what is repeated, by position; read again, because the first pass keeps no text.
+
+    Raises:
+        InputError: the source has fewer rows than a moment ago.
+    """
+    wanted = {one.first for one in heaviest if one.rows > 1 or one.refused}
     last = max(wanted, default=-1) + 1
-    return {i: candidate for i, candidate in enumerate(islice(passes(), last)) if i in wanted}
+    named = {i: candidate for i, candidate in enumerate(islice(passes(), last)) if i in wanted}
+    if len(named) < len(wanted):
+        raise passes.changed()
+    return named
 
 
 def write_rows(

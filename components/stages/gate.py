@@ -65,10 +65,11 @@ class Evidence:
         return float(value)
 
 
-def _data(evidence: Evidence, _: Settings) -> Answer:
+def _data(evidence: Evidence, settings: Settings) -> Answer:
     rows, bad = evidence.number("validation", "rows"), evidence.number("validation", "quarantined")
-    answer: GateResult = "pass" if evidence.value("validation", "success") is True else "fail"
-    return answer, f"{rows:.0f} rows validated, {bad:.0f} quarantined"
+    limit = settings.data.validation.max_quarantined
+    sound = evidence.value("validation", "success") is True and rows > 0 and 0 <= bad <= limit * rows
+    return "pass" if sound else "fail", f"{rows:.0f} rows validated, {bad:.0f} quarantined, limit {limit:.1%}"
 
 
 def _admission(evidence: Evidence, _: Settings) -> Answer:
@@ -189,9 +190,13 @@ def conclude(checks: Sequence[GateCheck]) -> GateResult:
 
 
 def policy_sha256(settings: Settings) -> str:
-    """Digest of what the gate goes by: its limits and the health rules."""
-    policy = {"gate": settings.gate, "health": settings.health}
-    return sha256_bytes(dump_json({name: part.model_dump(mode="json") for name, part in policy.items()}).encode())
+    """Digest of what the gate goes by: its limits, that of the quarantine, and the health rules."""
+    policy = {
+        "gate": settings.gate.model_dump(mode="json"),
+        "health": settings.health.model_dump(mode="json"),
+        "max_quarantined": settings.data.validation.max_quarantined,
+    }
+    return sha256_bytes(dump_json(policy).encode())
 
 
 def collect(layout: Layout) -> Evidence:

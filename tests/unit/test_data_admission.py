@@ -48,12 +48,13 @@ def rows_of(found: list[Candidate], verdicts: dict[int, str] | None = None, **ch
     """Rows with the keys and counts of the first pass."""
     seen = survey(found, DATA)
     counts = shared(seen)
+    keyed = {"id": seen.ids, "question": seen.questions, "twins": seen.twins, "item": seen.items}
     return [
         Row(
             candidate,
             SPLITS[seen.splits[i]],
             (verdicts or {}).get(i, ACCEPTED) if candidate.prompt.answer else None,
-            keys={"id": int(seen.ids[i]), "question": int(seen.questions[i]), "twins": int(seen.twins[i])},
+            keys={name: int(keys[i]) for name, keys in keyed.items()},
             **{name: int(getattr(counts, name)[i]) for name in COUNTS},
             **changes,
         )
@@ -172,7 +173,7 @@ def test_equal_rows_in_different_parts_are_found_too():
 def test_of_near_duplicates_the_later_one_goes_and_in_another_split_it_is_a_leak(splits, code):
     both = {"alike": 2, "alike_splits": len(set(splits))}
     rows = [
-        Row(candidate, split, ACCEPTED, keys={"id": 1, "question": i, "twins": 7}, **both)
+        Row(candidate, split, ACCEPTED, keys={"id": 1, "question": i, "twins": 7, "item": 7}, **both)
         for i, (candidate, split) in enumerate(zip(candidates(prompt(0), prompt(1)), splits, strict=True))
     ]
     found = divided(rows)
@@ -189,7 +190,7 @@ def test_every_rule_can_be_broken_and_has_a_code_with_a_remedy():
     """No expectation of the suite is decoration."""
     worst = Row(
         Candidate(prompt(1, text="x" * 21, solution="x" * 31, difficulty=math.nan), {}, 1), "dev", "wrong",
-        keys={"id": 1, "question": 1, "twins": 1}, id_rows=2, question_rows=2, alike=2, alike_splits=2,
+        keys={"id": 1, "question": 1, "twins": 1, "item": 1}, id_rows=2, question_rows=2, alike=2, alike_splits=2,
         tokens=(9999, 9999), forbidden="[INST]",
     )  # fmt: skip
     empty = Row(Candidate(Prompt("", "", "", ""), {}, 2), "dev", None, tokens=(0, 0))
@@ -205,6 +206,18 @@ def test_a_check_that_could_not_run_is_never_a_pass(monkeypatch):
     monkeypatch.setattr(validation, "frame", without(validation.frame, "verdict"))
     with pytest.raises(RuntimeError, match="could not check 'reference solution accepted'"):
         validate(rows_of(candidates(prompt(0))), RULES)
+
+
+@pytest.mark.parametrize("bad", [200, 201, 300])
+def test_any_number_of_rows_may_break_a_rule_and_each_keeps_its_own_value(bad):
+    """Great Expectations lists no more than 200 of the values."""
+    rows = rows_of(candidates(*map(prompt, range(300))), {i: f"wrong {i}" for i in range(bad)})
+    rows = [
+        replace(row, candidate=replace(row.candidate, prompt=replace(row.prompt, difficulty=math.nan))) for row in rows
+    ]
+    broken = {finding.rule.name: finding.broken for finding in validate(rows, RULES)}
+    assert broken["reference solution accepted"] == {i: f"wrong {i}" for i in range(bad)}
+    assert list(broken["difficulty present"]) == list(range(300))
 
 
 def test_validations_in_several_threads_wait_for_each_other():

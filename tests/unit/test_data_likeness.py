@@ -76,6 +76,46 @@ def test_all_sums_of_two_digits_are_different_exercises():
     assert exercises(*sums, check="all") == 1000
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        ("What is 47+38 in the end?", "What is 47+38 in, the... end!?", True),
+        ("Say what 6*2 is, please.", "Say what 6/2 is, please.", False),
+        ("Say what 6-2 is, please.", "Say what 6 2 is, please.", False),
+        ("Say what 5! is, please.", "Say what 5 is, please.", False),
+        ("Now simplify (x+2)(x-3) for me", "Now simplify (x+2)/(x-3) for me", False),
+    ],
+)
+def test_punctuation_is_left_out_unless_it_is_mathematics(left, right, same):
+    items = surveyed((left, "5"), (right, "5"), check="files", threshold=1.0).items
+    assert (len(set(items.tolist())) == 1) is same
+
+
+@pytest.mark.parametrize("answers", [("72", "72"), ("72", "72.0"), ("72", "$72"), ("48/2=24\n#### 72", "She sold 72")])
+def test_a_question_in_two_splits_is_leaked_however_its_answer_is_written(answers):
+    shares = DataSettings().splits
+    texts = {
+        assign(text, shares): text for text in (f"{STORY}{end}" for end in (" ", "!", "?!", " ?", "..", ";", ".!"))
+    }
+    assert len(texts) > 1
+    rows = list(zip([*texts.values()][:2], answers, strict=True))
+    assert shared(surveyed(*rows)).alike_splits.tolist() == [2, 2]
+
+
+def test_of_a_long_text_only_what_may_be_admitted_is_shingled():
+    """A text of half a million different words takes no more memory than one that just exceeds the limit."""
+    peaks = []
+    for words in (1_000, 200_000):
+        text = " ".join(f"w{chr(97 + i % 26)}{chr(97 + i // 26 % 26)}{chr(97 + i // 676 % 26)}x" for i in range(words))
+        tracemalloc.start()
+        try:
+            surveyed((text, "1"))
+            peaks.append(tracemalloc.get_traced_memory()[1] - 16 * len(text))
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 2_000_000
+
+
 def test_the_threshold_and_the_shingles_are_settings():
     changed = STORY.replace("plans", "wants").replace("gift", "present")
     assert exercises((STORY, "7"), (changed, "7"), threshold=0.7) == 1

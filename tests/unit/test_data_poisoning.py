@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from components.config.admission import AdmissionSettings
 from components.config.data import ConcentrationSettings, DataSettings
+from components.config.load import load
 from components.config.scheduling import AdsSchedule, OpenGate, PoolsSchedule, Schedule, UniformSchedule
 from components.config.sources import FileSource
 from components.config.training import TrainSettings
@@ -14,9 +17,11 @@ from components.data.poisoning.concentration import concentration, refuse_concen
 from components.data.poisoning.labels import answer, evidence, suspicious_labels
 from components.data.poisoning.planned import planned, refuse_few
 from components.data.poisoning.sensitive import SensitiveWords, sensitive_prompts
+from components.data.splits import assign
 from components.data.survey import survey
 from components.errors import InputError
 from components.types import Completion, Group, Prompt, Score
+from tests.code_graph import ROOT
 
 DATA = DataSettings(source=FileSource(kind="jsonl", path="x"))  # type: ignore[arg-type]
 LIMITS = ConcentrationSettings()
@@ -50,8 +55,8 @@ def sums(count: int) -> list[tuple[str, str]]:
         ([*honest(988), *[("7*8=", "56")] * 12], ["item"]),
         ([*honest(988), *[(f"7*8={' ' * i}", "56") for i in range(12)]], ["item"]),
         ([*honest(988), *[("7*8=", str(i)) for i in range(12)]], ["item"]),  # whatever the labels
-        (sums(400), ["template"]),
-        ([*honest(401), *sums(400)], []),
+        (sums(400), ["template", "template of the train split"]),
+        ([*honest(600), *sums(400)], []),
         ([*honest(300), *[(WORDY.format(i, i + 1), "yes") for i in range(30)]], ["labelled template"]),
         ([*honest(300), *[(f'Who is "N{"x" * i}" in the book that we read?', "Bo") for i in range(30)]],
          ["labelled template"]),
@@ -62,13 +67,70 @@ def test_what_is_too_frequent(rows, kinds):
     assert refused(rows) == kinds
 
 
+STORY = (
+    "I saw a grandson and his grandfather last week outside the mall trying to book a cab on the phone. Who was not "
+    "comfortable using it? A) The grandfather B) The grandson C) Cannot be determined"
+)
+
+
+def sprinkled(text: str, characters: str, seed: int) -> str:
+    """Six of the characters at random places."""
+    rng = random.Random(seed)
+    for _ in range(6):
+        at = rng.randrange(len(text))
+        text = text[:at] + rng.choice(characters) + text[at:]
+    return text
+
+
+NAMES = ("Maria", "James", "Wei", "Olga", "Pedro", "Fatima", "Sven", "Aisha", "Keiko", "Luca")
+VARIED = {
+    "names": lambda i: STORY.replace("a grandson", NAMES[i % 10]).replace("his grandfather", NAMES[i // 10] + " Xu"),
+    "punctuation and spaces": lambda i: sprinkled(STORY, ".,;! ", i),
+    "invisible characters": lambda i: sprinkled(STORY, "\u200b\u00ad\u2060\x07", i),
+    "a counter and few words": lambda i: f"Case {i}: who?",
+    "Chinese with a counter": lambda i: f"上周我在超市外面看到一位祖父和他的孙子。谁不太会用手机？（第{i}题）",
+}
+
+
+@pytest.mark.parametrize("varied", VARIED)
+def test_a_planted_item_is_found_however_cheaply_it_is_varied(varied):
+    rows = [*honest(300), *[(VARIED[varied](i), "A") for i in range(75)]]
+    assert "labelled template" in refused(rows)
+
+
+def test_paraphrases_are_left_to_the_label_audit():
+    openings = ("Last week", "On Monday", "Near the old mall", "In town", "Some time ago") * 2
+    planted = [(f"{o}, {' '.join(NAMES[: i + 2])}: {STORY[10 * i :]}", "A") for i, o in enumerate(openings)]
+    assert refused([*honest(300), *planted]) == []
+
+
+def test_names_that_are_asked_about_do_not_make_one_item():
+    """The capitals of a hundred countries are a hundred questions."""
+    rows = [(f"Tell me please, what is the capital city of {chr(65 + i % 26)}{chr(97 + i // 26)}land?", f"C{i}")
+            for i in range(100)]  # fmt: skip
+    assert "item" not in refused([*honest(300), *rows])
+
+
+def test_rows_written_for_the_train_split_are_a_share_of_the_train_split():
+    """Splits are a public hash, so whoever plants rows chooses counters that all train."""
+    shares = DATA.splits
+    planted = [text for i in range(2000) if assign(text := f"{STORY} (variant {i})", shares) == "train"][:30]
+    rows = candidates(*honest(3000), *[(text, "A") for text in planted])
+    heaviest = concentration(survey(rows, DATA), LIMITS, computed=False)
+    assert [one.kind for one in heaviest if one.refused] == ["labelled template of the train split"]
+    found = next(one for one in heaviest if one.refused)
+    assert (found.rows, found.of) == (30, sum(assign(row.prompt.text, shares) == "train" for row in rows))
+    with pytest.raises(InputError, match=rf"30 of {found.of} rows of the train split \(\d+\.\d%\) are one template"):
+        refuse_concentrated(heaviest, {one.first: rows[one.first] for one in heaviest})
+
+
 def test_one_origin_may_hold_no_more_than_its_limit():
     rows = [Candidate(Prompt(f"id-{i}", f"{i}+1=", str(i + 1), "", source="web" if i % 4 else "book"), {}, i + 1)
             for i in range(100)]  # fmt: skip
     heaviest = concentration(survey(rows, DATA), ConcentrationSettings(max_source=0.7), computed=False)
     assert [(one.kind, one.share) for one in heaviest if one.refused] == [("source", 0.75)]
     with pytest.raises(InputError, match=r"75 of 100 rows .* come from one source.*max_source allows 70.0%") as caught:
-        refuse_concentrated(heaviest, {one.first: rows[one.first] for one in heaviest}, 100)
+        refuse_concentrated(heaviest, {one.first: rows[one.first] for one in heaviest})
     assert "source 'web'" in str(caught.value)
 
 
@@ -87,7 +149,7 @@ def test_a_refusal_names_item_line_label_count_and_setting():
     rows = candidates(*honest(5), *[("7*8=", "56")] * 95)
     found = concentration(survey(rows, DATA), LIMITS, computed=False)
     with pytest.raises(InputError) as caught:
-        refuse_concentrated(found, {5: rows[5]}, 100)
+        refuse_concentrated(found, {5: rows[5]})
     message = str(caught.value)
     for part in (
         "95 of 100 rows (95.0%)",
@@ -119,7 +181,7 @@ def test_planned_draws(prompts, steps, per_step, distinct, share):
 @pytest.mark.parametrize(
     ("schedule", "clusters", "draws"),
     [
-        (UniformSchedule(), 8, 2),
+        (UniformSchedule(), 8, 0),
         (AdsSchedule(active=4), 8, 20),  # in the window whenever its cluster is drawn, half of the steps
         (AdsSchedule(active=4), 64, 3),
         (AdsSchedule(active=4), 2, 40),
@@ -129,7 +191,37 @@ def test_planned_draws(prompts, steps, per_step, distinct, share):
 )
 def test_a_prompt_at_the_boundary_is_drawn_as_often_as_its_schedule_allows(schedule: Schedule, clusters, draws):
     plan = planned(840, TrainSettings(steps=40, prompts_per_step=32), schedule, clusters)
-    assert plan.largest_share == draws / 1280
+    assert (plan.boundary_share, plan.largest_share) == (draws / 1280, 2 / 1280)
+
+
+@pytest.mark.parametrize("prompts", [1000, 10**6])
+@pytest.mark.parametrize(
+    ("schedule", "clusters", "per_step", "refuses"),
+    [
+        (PoolsSchedule(kind="difficulty_pools", gate=OpenGate(kind="open")), 8, 16, True),  # 1/16 at any size
+        (PoolsSchedule(kind="difficulty_pools", gate=OpenGate(kind="open")), 8, 20, False),
+        (PoolsSchedule(kind="difficulty_pools"), 8, 16, False),
+        (AdsSchedule(active=4, window=4), 4, 16, True),
+        (AdsSchedule(active=4, window=4), 8, 16, False),  # configs/gsm8k.yaml
+        (AdsSchedule(active=4, window=5), 4, 20, False),
+    ],
+)
+def test_where_the_schedule_binds_the_refusal_says_so_and_what_it_names_helps(
+    prompts, schedule, clusters, per_step, refuses
+):
+    plan = planned(prompts, TrainSettings(steps=100, prompts_per_step=per_step), schedule, clusters)
+    if not refuses:
+        return refuse_few(plan, AdmissionSettings())
+    with pytest.raises(InputError, match=r"schedule gives one prompt .* 6\.2% of the 1,600 planned draws") as caught:
+        refuse_few(plan, AdmissionSettings())
+    assert caught.value.where == "schedule" and "train.prompts_per_step" in (caught.value.how or "")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_plan_of_every_configuration_is_accepted(path):
+    settings = load(path)
+    plan = planned(500, settings.train, settings.schedule, settings.clusters.k)
+    refuse_few(plan, settings.admission)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +275,27 @@ def test_the_evidence_counts_scorable_samples_only_and_says_so_in_words():
     assert evidence(group("B", ("#A", None)), "#") is None
 
 
+@pytest.mark.parametrize(
+    ("forms", "marker"),
+    [
+        (("#1,000", "#1000", "#$1000", "#1000.0"), "#"),
+        (("#B", "#(B)", "#**B**", "#b)"), "#"),
+        (("So \\boxed{42}", "\\boxed{42} is it.", "\\boxed{ 42.0 } apples", "\\boxed{41}, no, \\boxed{42}"), None),
+        (("so\n42", "42", "it is 42.", "$42"), None),
+    ],
+)
+def test_an_answer_that_is_written_in_several_ways_is_one_alternative(forms, marker):
+    found = evidence(group("7", *[(form, 0.0) for form in forms * 4]), marker)
+    assert found is not None and found.alternative_rate == 1
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [("x", "-x"), ("1/2", "2/1"), ("3 and 4", "4 and 3"), ("A", "B"), ("-3", "3"), ("a cat", "a")]
+)
+def test_answers_that_differ_stay_apart(left, right):
+    assert answer(f"#{left}", "#") != answer(f"#{right}", "#")
+
+
 def test_completions_without_an_answer_are_no_alternative():
     assert suspicious_labels([group("B", *[("no marker", 0.0)] * 16)], AdmissionSettings(), "#") == {}
 
@@ -199,15 +312,34 @@ def test_final_answers_are_evened_out(text, marker, expected):
     ("text", "found"),
     [
         ("A Muslim and a Jewish neighbour", [("religion", "muslim"), ("religion", "jewish")]),
-        ("Two African\nAmericans met", [("race", "african americans")]),
+        ("Two African\nAmericans met", [("race", "african american")]),
         ("The black cat and the white dog", []),
         ("a latinate phrase", []),
         ("gayly", []),
-        ("Left-Handed people", [("configured", "left-handed")]),
+        ("Left-Handed people", [("configured", "left handed")]),
     ],
 )
 def test_sensitive_words_are_whole_words_in_any_case(text, found):
     assert SensitiveWords(["Left-handed"]).find(text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "African-American", "Native\u2011American", "Native-American", "Black women", "black men", "white women",
+        "Asian men",
+        "lesbians", "homosexuals", "atheists",
+        "Hispanics", "Latinos", "Buddhists", "Sikhs", "Catholics", "low income",
+        "a low-income family", "the gays", "Jew's", "housewives", "non binary", "asylum-seekers",
+    ],
+)  # fmt: skip
+def test_plurals_and_hyphens_hide_no_sensitive_word(text):
+    assert len(SensitiveWords().find(text)) == 1
+
+
+@pytest.mark.parametrize("text", ["a jewel", "Christianity", "the gaze", "a migration", "queerly", "islamabad"])
+def test_longer_words_are_other_words(text):
+    assert SensitiveWords().find(text) == []
 
 
 def test_sensitive_prompts_are_found_in_question_and_answer():

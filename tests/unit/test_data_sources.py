@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime
 import json
 import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pyarrow
 import pytest
 from pyarrow import parquet
@@ -16,7 +18,8 @@ from pydantic import ValidationError
 from components.config.sources import FileSource
 from components.config.tasks import ArithmeticSource
 from components.data import SOURCES, sources
-from components.data.candidates import Candidate
+from components.data.candidates import Candidate, Fault
+from components.data.codes import REASONS
 from components.errors import InputError
 from components.files import sha256_file
 from components.tasks import TASKS
@@ -282,3 +285,45 @@ def test_what_the_datasets_library_itself_saves_is_read(tmp_path):
     ]
     assert [c.prompt.answer for c in read(tmp_path / "dict", kind="arrow", split="test")] == ["4"]
     assert sorted(c.prompt.answer for c in read(tmp_path / "selected", kind="arrow")) == [str(i) for i in range(41, 51)]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_numbers_that_are_none_count_as_missing(tmp_path, kind):
+    path = tmp_path / f"rows.{kind}"
+    rows = [{"question": f"q{i}", "answer": value} for i, value in enumerate((24.0, math.nan, math.inf, -math.inf))]
+    if kind == "jsonl":
+        write_lines(path, *rows)
+    else:
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    found = read(path, kind=kind)
+    assert [(row.prompt.answer, row.not_text) for row in found] == [("24.0", frozenset()), *[("", frozenset())] * 3]
+
+
+def test_a_decimal_is_a_number(tmp_path):
+    cells = pyarrow.array([Decimal("24.50"), Decimal("0.0000001")], pyarrow.decimal128(12, 7))
+    parquet.write_table(pyarrow.table({"question": ["a", "b"], "answer": cells}), tmp_path / "rows.parquet")
+    found = read(tmp_path / "rows.parquet", kind="parquet", difficulty="answer")
+    assert [(row.prompt.answer, row.prompt.difficulty) for row in found] == [("24.5000000", 24.5), ("0.0000001", 1e-7)]
+
+
+def test_a_string_that_is_not_utf8_is_the_fault_of_its_row(tmp_path):
+    bad = pyarrow.Array.from_buffers(
+        pyarrow.string(),
+        3,
+        [None, pyarrow.py_buffer(np.array([0, 2, 4, 6], np.int32).tobytes()), pyarrow.py_buffer(b"ok\xff\xfeno")],
+    )
+    parquet.write_table(pyarrow.table({"question": bad, "answer": ["1", "2", "3"]}), tmp_path / "rows.parquet")
+    found = read(tmp_path / "rows.parquet", kind="parquet")
+    assert [row.prompt.text for row in found] == ["ok", "", "no"]
+    assert found[1].fault == Fault("not_utf8", "the column 'question' is not UTF-8 text")
+    assert (found[1].line, found[1].row["answer"]) == (2, "2")
+    assert found[1].fault.code in REASONS
+
+
+@pytest.mark.parametrize("origin", ["", " ", None, math.nan])
+def test_a_row_without_its_origin_is_broken(tmp_path, origin):
+    path = write_lines(tmp_path / "rows.jsonl", {"question": "q", "answer": "1", "from": origin})
+    [row] = read(path, origin="from")
+    assert row.fault == Fault("empty_origin", "the origin, column 'from', is empty")
+    assert row.fault.code in REASONS
+    assert read(path)[0].fault is None

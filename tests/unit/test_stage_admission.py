@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from components.config import Settings
+from components.data.poisoning.audited import to_audit
 from components.data.prompts import read_admitted, read_prompts
 from components.errors import InputError
 from components.files import read_json, read_jsonl, write_json, write_jsonl
 from components.layout import Layout
 from components.stages import admission, clusters, triage
+from components.types import Prompt
 from tests.code_graph import ROOT
 from tests.unit.factories import settings as micro
 from tests.unit.factories import workspace
@@ -39,7 +41,8 @@ def test_a_trusted_source_is_not_audited_and_nothing_is_withheld(tmp_path):
     found = read_json(layout.admission)
     assert (found["verdict"], found["withheld"], found["prompts"]) == ("clear", [], 12)
     assert (found["label_audit"]["mode"], found["sensitive"]["mode"]) == ("off", "off")
-    assert found["planned"] == {"prompts": 12, "draws": 20, "distinct": 4, "largest_share": 0.2}
+    shares = {"largest_share": 0.1, "boundary_share": 0.2}
+    assert found["planned"] == {"prompts": 12, "draws": 20, "distinct": 4, **shares}
     assert found["source"]["trusted"] is True
     assert list(read_jsonl(layout.admission_flags)) == []
 
@@ -62,6 +65,34 @@ def test_suspicious_labels_are_withheld_with_evidence_and_later_stages_leave_the
     assert [row["id"] for row in read_jsonl(layout.clusters)] == [prompt.id for prompt in kept]
     triage.run(chosen, layout)
     assert read_json(layout.triage)["prompts"] == 4
+
+
+def test_prompts_with_the_template_and_answer_of_a_suspicious_one_are_withheld_with_it(tmp_path):
+    layout = prepared(tmp_path)
+    rows = [prompt.to_dict() for prompt in read_prompts(layout.split("train"))]
+    for i in range(7, 12):
+        rows[i] |= {"text": f"Case {i}: who was it that stayed at home all day?", "answer": ("B", "(B)")[i % 2]}
+    write_jsonl(layout.split("train"), rows)
+    chosen = settings(label_audit="withhold", prompts=1, max_label_rate=1, min_alternative_rate=0)
+    admission.run(chosen.model_copy(update={"reward": exact_whole_text()}), layout)
+    flags = list(read_jsonl(layout.admission_flags))
+    assert [flag["id"] for flag in flags if flag["withheld"]] == [f"p{i:03d}" for i in range(7, 12)]
+    assert flags[0]["label"] and "samples of the base policy" in flags[0]["reasons"][0]
+    assert flags[1]["reasons"] == ["has the template and the answer of p007, whose label is suspicious"]
+    assert read_json(layout.admission)["label_audit"] == {
+        "mode": "withhold", "audited": 1, "suspicious": 1, "alike": 4,
+    }  # fmt: skip
+
+
+def test_the_audit_samples_sensitive_prompts_and_repeated_templates_before_others():
+    prompts = [Prompt(f"p{i}", f"{i}+1=", str(i + 1), "") for i in range(50)]
+    prompts += [Prompt(f"twice-{i}", f"Case {i}: who stayed at home?", "Bo", "") for i in range(2)]
+    prompts += [Prompt(f"often-{i}", f"Case {i}: who went to the shop?", "Al", "") for i in range(3)]
+    prompts += [Prompt("said", "Was it the refugee?", "no", "")]
+    names = [[prompt.id for prompt in to_audit(prompts, {"said"}, count, seed=1)] for count in (1, 2, 3, 10, 99)]
+    assert names[:3] == [["said"], ["often-0", "said"], ["twice-0", "often-0", "said"]]
+    assert len(names[3]) == 10 and {"twice-0", "often-0", "said"} < {*names[3]}
+    assert names[4] == [prompt.id for prompt in prompts]
 
 
 def exact_whole_text() -> Any:

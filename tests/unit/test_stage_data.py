@@ -144,6 +144,19 @@ def test_a_file_that_changes_while_it_is_read_is_named_and_nothing_is_written(tm
     assert not Layout(tmp_path).data.exists()
 
 
+def test_a_file_that_shrinks_between_the_passes_is_named_too(tmp_path, monkeypatch):
+    source = lines(tmp_path / "rows.jsonl", [row(i, question=f"{i}+1=" if i < 50 else "9*9=") for i in range(60)])
+    happen = stage.concentration
+
+    def shrink(*arguments: Any, **options: Any) -> Any:
+        lines(tmp_path / "rows.jsonl", [row(i) for i in range(20)])
+        return happen(*arguments, **options)
+
+    monkeypatch.setattr(stage, "concentration", shrink)
+    with pytest.raises(InputError, match="the source changed while it was read"):
+        run(settings(source), Layout(tmp_path))
+
+
 BIASED = (
     "I saw a grandson and his grandfather last week outside the Walmart trying to book a cab on Uber. Who was not "
     "comfortable using the phone? Options: the grandfather, the grandson, cannot be determined. Answer with the option."
@@ -206,11 +219,44 @@ def test_provenance_lengths_and_findings_are_in_the_metrics_and_on_the_page(tmp_
     assert "<script" not in page and "http:" not in page and "https:" not in page
 
 
+@pytest.mark.parametrize("entry", ["rows", "rows.jsonl", "gsm8k", "ab12"])
+def test_no_file_is_trusted_for_its_name(tmp_path, entry):
+    chosen = settings(lines(tmp_path / "rows.jsonl", [row(i) for i in range(60)]))
+    named = chosen.model_copy(update={"data": chosen.data.model_copy(update={"trusted": (entry,)})})
+    with pytest.raises(InputError, match="is no sha256 digest") as caught:
+        run(named, Layout(tmp_path))
+    assert caught.value.where == "data.trusted"
+    assert sha256_file(tmp_path / "rows.jsonl") in (caught.value.how or "")
+
+
+def test_the_digest_of_another_file_vouches_for_nothing(tmp_path):
+    chosen = settings(lines(tmp_path / "rows.jsonl", [row(i) for i in range(60)]))
+    named = chosen.model_copy(update={"data": chosen.data.model_copy(update={"trusted": ("0" * 64,)})})
+    run(named, Layout(tmp_path))
+    assert read_json(Layout(tmp_path).validation)["provenance"]["trusted"] is False
+
+
 def test_a_finding_of_level_fail_stops_the_stage(tmp_path):
     source = lines(tmp_path / "rows.jsonl", [row(i, answer="#7") for i in range(60)])
     with pytest.raises(InputError, match=r"guessable answers: 100\.0% of the answers") as caught:
         run(settings(source, guessable="fail"), Layout(tmp_path))
     assert "data.validation.max_guessable" in (caught.value.how or "")
+
+
+@pytest.mark.parametrize("why", ["a finding", "an empty split"])
+def test_the_quarantine_is_kept_whatever_refuses_the_data(tmp_path, why):
+    rows = [row(i, answer="#7") for i in range(60)] + [row(60, answer="no marker")]
+    options = {"guessable": "fail"} if why == "a finding" else {}
+    chosen = settings(lines(tmp_path / "rows.jsonl", rows), max_quarantined=0.1, **options)
+    if why == "an empty split":
+        rare = {"sft": 0.5, "train": 0.25, "dev": 0.249999, "test": 0.000001}
+        chosen = Settings.model_validate({**chosen.model_dump(), "data": {**chosen.data.model_dump(), "splits": rare}})
+    with pytest.raises(InputError) as caught:
+        run(chosen, Layout(tmp_path))
+    [kept] = read_jsonl(Layout(tmp_path).state / "quarantine.jsonl")
+    assert kept["line"] == 61
+    assert str(Layout(tmp_path).state / "quarantine.jsonl") in (caught.value.how or "")
+    assert not Layout(tmp_path).data.exists()
 
 
 def test_the_page_escapes_what_the_rows_hold(tmp_path):

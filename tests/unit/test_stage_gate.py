@@ -183,6 +183,15 @@ def test_data_that_did_not_validate_fails(layout: Layout) -> None:
     assert check(layout, "data validated")[0] == "fail"
 
 
+@pytest.mark.parametrize(("quarantined", "result"), [(0, "pass"), (1, "pass"), (2, "fail"), (-1, "fail")])
+def test_more_quarantined_rows_than_the_settings_allow_are_a_fail(
+    layout: Layout, quarantined: int, result: str
+) -> None:
+    """The data stage refuses them; the gate does not go by its word."""
+    edit(layout.validation, quarantined, "quarantined")
+    assert check(layout, "data validated") == (result, f"100 rows validated, {quarantined} quarantined, limit 1.0%")
+
+
 def test_a_failed_audit_that_was_overridden_leaves_the_decision_to_a_person(layout: Layout) -> None:
     edit(layout.audit, "fail", "verdict")
     edit(layout.audit, ["it takes anything"], "reasons")

@@ -1,4 +1,11 @@
-"""How much of the data is one thing. Repeats are counted before uniqueness sets them aside without much ado."""
+"""How much of the data, and of the train split, is one thing. Repeats are counted before uniqueness sets them aside
+without much ado.
+
+What `likeness` evens out is seen through: case, spaces, punctuation, invisible characters, numbers, quoted texts, and
+names inside sentences; MinHash sees through a few changed words. What is not seen: paraphrases, different sentences put
+before or after a short item, letters that only look like others, and answers that say the same in other words. For
+those there are the label audit and the sensitive words of the admission stage.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from components.config.data import ConcentrationSettings
 from components.data.candidates import Candidate
+from components.data.splits import SPLITS
 from components.data.survey import Keys, Survey, mix
 from components.errors import InputError
 
@@ -17,25 +26,41 @@ SHOWN_CHARS = 200
 WORDS: Mapping[str, tuple[str, str]] = {
     "item": ("are one question, equal or nearly so", "max_item"),
     "labelled template": (
-        "are one template (numbers and quoted names masked) with one and the same answer",
+        "are one template (numbers, quoted texts and names masked) with one and the same answer",
         "max_labelled_template",
     ),
-    "template": ("are one template (numbers and quoted names masked)", "max_template"),
+    "template": ("are one template (numbers, quoted texts and names masked)", "max_template"),
     "source": ("come from one source", "max_source"),
 }
 """Kind -> what its rows have in common, and the setting that limits it."""
 
 
+TRAIN = "train"
+"""The split whose rows get the gradient steps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Heaviest:
-    """The most frequent item, template or source: how many rows it has, and the position of its first one."""
+    """The most frequent item, template or source: how many of so many rows it has, and the position of its first one.
 
-    kind: str
+    ``split`` names the split whose rows were counted; None for all rows read.
+    """
+
+    common: str
+    split: str | None
     rows: int
-    share: float
+    of: int
     limit: float
     first: int
     refused: bool
+
+    @property
+    def kind(self) -> str:
+        return self.common if self.split is None else f"{self.common} of the {self.split} split"
+
+    @property
+    def share(self) -> float:
+        return self.rows / self.of if self.of else 0.0
 
     def to_dict(self, named: Mapping[int, Candidate]) -> dict[str, Any]:
         """As `validation.json` has it, with the item by id, line and text."""
@@ -43,6 +68,7 @@ class Heaviest:
         return {
             "kind": self.kind,
             "rows": self.rows,
+            "of": self.of,
             "share": self.share,
             "limit": self.limit,
             "success": not self.refused,
@@ -51,46 +77,55 @@ class Heaviest:
 
 
 def concentration(found: Survey, limits: ConcentrationSettings, computed: bool) -> list[Heaviest]:
-    """The heaviest item, labelled template, template and source.
+    """The heaviest item, labelled template, template and source: of all rows read, then of those of the train split.
 
-    ``computed``: labels and wordings are a generator's, so that only repeats of items count.
+    A row's split is a public hash of its text, so that rows can be written for the train split, where they are a far
+    larger share than in the whole. ``computed``: labels and wordings are a generator's, so that only repeats of items
+    count.
     """
-    return [_heaviest(kind, keys, limit, limits.min_rows, found.rows) for kind, keys, limit in _kinds(found, limits)][
-        : 1 if computed else None
+    kinds = list(_kinds(found, limits))[: 1 if computed else None]
+    trained = found.splits == SPLITS.index(TRAIN)
+    return [
+        _heaviest(common, split, keys, rows, limit, limits.min_rows)
+        for split, rows in ((None, np.ones_like(trained)), (TRAIN, trained))
+        for common, keys, limit in kinds
     ]
 
 
 def _kinds(found: Survey, limits: ConcentrationSettings) -> Iterator[tuple[str, Keys, float]]:
-    worded = found.words >= limits.template_words
     yield "item", found.items, limits.max_item
-    labelled = worded & (found.answers != 0)
+    labelled = (found.words > 0) & (found.answers != 0)
     yield "labelled template", np.where(labelled, mix(found.groups, found.answers), 0), limits.max_labelled_template
-    yield "template", np.where(worded, found.groups, 0), limits.max_template
+    yield "template", np.where(found.words >= limits.template_words, found.groups, 0), limits.max_template
     yield "source", found.sources, limits.max_source
 
 
-def _heaviest(kind: str, keys: Keys, limit: float, min_rows: int, rows: int) -> Heaviest:
-    values, first, counts = np.unique(keys, return_index=True, return_counts=True)
+def _heaviest(
+    common: str, split: str | None, keys: Keys, counted: NDArray[np.bool_], limit: float, min_rows: int
+) -> Heaviest:
+    positions = np.flatnonzero(counted)
+    values, first, counts = np.unique(keys[positions], return_index=True, return_counts=True)
     counts = np.where(values == 0, 0, counts)
     top = int(counts.argmax()) if len(counts) else 0
-    most, at = (int(counts[top]), int(first[top])) if len(counts) else (0, 0)
-    share = most / rows if rows else 0.0
-    return Heaviest(kind, most, share, limit, at, most >= min_rows and share > limit)
+    most, at = (int(counts[top]), int(positions[first[top]])) if len(counts) else (0, 0)
+    too_many = most >= min_rows and most / len(positions) > limit
+    return Heaviest(common, split, most, len(positions), limit, at, too_many)
 
 
-def refuse_concentrated(heaviest: Sequence[Heaviest], named: Mapping[int, Candidate], rows: int) -> None:
+def refuse_concentrated(heaviest: Sequence[Heaviest], named: Mapping[int, Candidate]) -> None:
     """Raise InputError for whatever is too frequent, with the item by id, line and text."""
     refused = [one for one in heaviest if one.refused]
     if not refused:
         return
     lines = []
     for one in refused:
-        common, setting = WORDS[one.kind]
+        words, setting = WORDS[one.common]
+        rows = "rows" if one.split is None else f"rows of the {one.split} split"
         lines.append(
-            f"  - {one.rows:,} of {rows:,} rows ({one.share:.1%}) {common}; data.concentration.{setting} allows "
+            f"  - {one.rows:,} of {one.of:,} {rows} ({one.share:.1%}) {words}; data.concentration.{setting} allows "
             f"{one.limit:.1%}\n    {describe(named[one.first])}"
         )
-    setting = WORDS[refused[0].kind][1]
+    setting = WORDS[refused[0].common][1]
     raise InputError(
         "the data is concentrated on a single item, which is how a policy is poisoned:\n" + "\n".join(lines),
         where=describe_place(named[refused[0].first]),

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from components.config.admission import AdmissionSettings
+from components.data.likeness import even_answer
+from components.rewards.answers import last_box
 from components.rewards.base import final_answer
 from components.types import Group
 
@@ -63,6 +65,10 @@ def evidence(group: Group, marker: str | None) -> LabelEvidence | None:
 
 
 def answer(text: str, marker: str | None) -> str:
-    """The final answer of a completion, evened out: after the marker, or the last line. Empty where there is none."""
-    found = final_answer(text, marker) if marker else text.strip().rpartition("\n")[2]
-    return " ".join((found or "").casefold().split()).rstrip(".")
+    """The final answer of a completion, evened out so that its ways of writing count as one (see `even_answer`).
+
+    It stands after the marker; without one in the last box, or in the last line. Empty where there is none.
+    """
+    if marker:
+        return even_answer(final_answer(text, marker) or "")
+    return even_answer(text if last_box(text) is not None else text.strip().rpartition("\n")[2])

@@ -14,17 +14,20 @@ from components.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """Distinct prompts of a step, and the largest share of all draws that one prompt gets.
+    """Distinct prompts of a step, and how much of all planned draws one prompt gets.
 
-    A schedule draws a prompt at most once a step. The share is that of an even spread, rounded up to whole draws, or
-    what the schedule may give to a prompt that stays at the policy's boundary, where that is more. A prompt that is
-    drawn once has no share to speak of.
+    ``largest_share`` is that of an even spread, rounded up to whole draws: no schedule can do with less.
+    ``boundary_share`` is what the schedule gives a prompt that stays at the policy's boundary for the whole run, while
+    it draws its clusters or pools alike (see `boundary_rate`). Neither is a bound: where ADS comes to favour a
+    cluster its prompts are drawn more often, and refills draw again within a step. A prompt that is drawn once has no
+    share to speak of.
     """
 
     prompts: int
     draws: int
     distinct: int
     largest_share: float
+    boundary_share: float
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -34,15 +37,15 @@ def planned(prompts: int, train: TrainSettings, schedule: Schedule, clusters: in
     """What ``train.steps`` steps of ``train.prompts_per_step`` make of that many prompts, in that many clusters."""
     draws = train.steps * train.prompts_per_step
     even = -(-draws // prompts) if prompts else 0
-    favoured = math.ceil(train.steps * most_often(schedule, clusters))
-    most = max(even, min(favoured, train.steps))
-    return Planned(prompts, draws, min(prompts, train.prompts_per_step), most / draws if most > 1 else 0.0)
+    favoured = math.ceil(train.steps * boundary_rate(schedule, clusters))
+    shares = [times / draws if times > 1 else 0.0 for times in (even, favoured)]
+    return Planned(prompts, draws, min(prompts, train.prompts_per_step), *shares)
 
 
-def most_often(schedule: Schedule, clusters: int) -> float:
-    """Share of the steps in which a prompt at the boundary is drawn, at the most that is to be expected.
+def boundary_rate(schedule: Schedule, clusters: int) -> float:
+    """Share of the steps in which a prompt at the boundary is drawn.
 
-    ADS keeps it in the window, which is drawn whenever its cluster is; pools let it in again after its rest.
+    ADS keeps it in the window, which is drawn whenever its cluster is; pools can draw it again after its rest.
     """
     match schedule:
         case AdsSchedule(active=active):
@@ -62,10 +65,18 @@ def refuse_few(plan: Planned, limits: AdmissionSettings) -> None:
             where="train.prompts_per_step" if plan.prompts >= limits.min_distinct else "the training split",
             how="train on more prompts a step; data.splits.train and the source decide how many there are",
         )
+    allowed = f"admission.max_prompt_share allows {limits.max_prompt_share:.1%}"
     if plan.largest_share > limits.max_prompt_share:
         raise InputError(
-            f"one prompt has {plan.largest_share:.1%} of the {plan.draws:,} planned draws, "
-            f"admission.max_prompt_share allows {limits.max_prompt_share:.1%}",
+            f"one prompt has {plan.largest_share:.1%} of the {plan.draws:,} planned draws, {allowed}",
             where=f"the training split, of {plan.prompts} prompts",
             how="give the training split more prompts, or train for fewer steps",
+        )
+    if plan.boundary_share > limits.max_prompt_share:
+        raise InputError(
+            f"the schedule gives one prompt at the policy's boundary {plan.boundary_share:.1%} of the {plan.draws:,} "
+            f"planned draws, {allowed}",
+            where="schedule",
+            how="more data do not help here: raise train.prompts_per_step (under ADS with schedule.window), or let "
+            "fewer steps draw it: a higher clusters.k under ADS, a longer rest of the gate under pools",
         )

@@ -12,22 +12,30 @@ from components.types import Prompt
 
 WORDS = Path(__file__).with_name("sensitive.yaml")
 OWN = "configured"
+HYPHENS = re.compile(r"[-\u2010-\u2013]")
 
 
 class SensitiveWords:
-    """Finds the package's words, and further ones, as whole words in any case."""
+    """Finds the package's words, and further ones, as whole words in any case, also in the plural.
+
+    Hyphens count as spaces.
+    """
 
     def __init__(self, further: Iterable[str] = ()) -> None:
         attributes = yaml.safe_load(WORDS.read_text(encoding="utf-8"))
-        self._attribute = {word.casefold(): name for name, words in attributes.items() for word in words}
-        self._attribute |= {" ".join(word.casefold().split()): OWN for word in further if word.strip()}
+        self._attribute = {evened(word): name for name, words in attributes.items() for word in words}
+        self._attribute |= {evened(word): OWN for word in further if evened(word)}
         longest_first = sorted(self._attribute, key=lambda word: (-len(word), word))
-        self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
+        self._pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, longest_first))})(?:e?s)?(?!\w)")
 
     def find(self, text: str) -> list[tuple[str, str]]:
-        """Attribute and word of every distinct match, in order."""
-        even = " ".join(text.casefold().split())
-        return [(self._attribute[word], word) for word in dict.fromkeys(self._pattern.findall(even))]
+        """Attribute and word, as it is listed, of every distinct match, in order."""
+        return [(self._attribute[word], word) for word in dict.fromkeys(self._pattern.findall(evened(text)))]
+
+
+def evened(text: str) -> str:
+    """Any case, with one space for white space and hyphens."""
+    return " ".join(HYPHENS.sub(" ", text.casefold()).split())
 
 
 def sensitive_prompts(prompts: Sequence[Prompt], further: Iterable[str] = ()) -> dict[str, list[tuple[str, str]]]:
