@@ -185,11 +185,13 @@ def test_prefect_is_private_and_what_the_caller_chose_wins(monkeypatch: pytest.M
     assert not {"PREFECT_HOME", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"} & set(chosen)
 
 
-def test_deployments_point_to_the_flow_and_to_configurations_that_exist() -> None:
+def test_deployments_point_to_a_flow_and_to_configurations_that_exist() -> None:
+    from flows.audit_verifier import audit_verifier
     from flows.post_training import post_training
 
+    flows = {f"flows/{flow.fn.__name__}.py:{flow.fn.__name__}": flow for flow in (post_training, audit_verifier)}
     declared = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
     for deployment in declared:
-        assert deployment["entrypoint"] == f"flows/post_training.py:{post_training.fn.__name__}"
-        post_training.validate_parameters(deployment["parameters"])
+        flows[deployment["entrypoint"]].validate_parameters(deployment["parameters"])
         assert (ROOT / deployment["parameters"]["config"]).is_file()
+    assert {deployment["entrypoint"] for deployment in declared} == set(flows)
