@@ -69,6 +69,7 @@ class CodeVerifier(Verifier):
         try:
             lines = self._template.run(source, [secret, reference.setup, *expressions])
         except (OSError, RuntimeError):
+            self._template.close()
             self._template = None  # the next item starts another
             raise
         values = dict(read for line in lines if (read := _value(line, secret)) is not None)
