@@ -22,7 +22,7 @@ READ_FILE, READ_DIR = 1 << 2, 1 << 3
 FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
 """Version of Landlock -> how many rights to files it knows; all are taken away."""
 NETWORK_RIGHTS, SCOPES = 0b11, 0b11
-"""Of version 4: to bind and to connect TCP. Of version 6: no signal to processes outside, nor their abstract sockets."""
+"""Of version 4: bind and connect TCP. Of version 6: signals to processes outside, and their abstract sockets."""
 
 
 def version() -> int:
