@@ -13,7 +13,7 @@ from components.config.sandbox import SandboxSettings
 
 
 class CodeVerifier(Section):
-    """The assertions of the reference answer hold of the Python code in the last fenced block."""
+    """The assertions of the reference answer hold of the code in the last fenced block of Python."""
 
     kind: Literal["code"]
     marker: str | None = Field(None, min_length=1, description="The code follows the last marker; null: anywhere.")

@@ -1,6 +1,7 @@
 """Python code, judged by tests. The only verifier that runs what a policy wrote.
 
 - `tests` — the reference answer: assertions, each split into an expression and the value that it must have
+- `blocks` — which part of a completion is the code
 - `template` — a process that has seen no prompt; it forks a child for each item
 - `child` — runs the code, then the expressions, and reports the values
 - `verifier` — the `Verifier` that compares them
