@@ -107,7 +107,7 @@ def _confine() -> None:
     """Give up, for itself and all of its children, what neither needs."""
     folder = tempfile.mkdtemp()
     os.chdir(folder)
-    readable = [os.open(path, os.O_RDONLY) for path in (Path(), *installation())]
+    readable = [os.open(path, os.O_PATH) for path in (Path(), *installation())]
     os.rmdir(folder)  # an empty place that nothing can be put into, and nobody has to tidy up
     os.environ.clear()
     for name in ONE_THREAD:
