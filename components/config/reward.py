@@ -63,11 +63,8 @@ class RewardSettings(Section):
 
     @model_validator(mode="after")
     def _code_ends_before_its_fence(self) -> RewardSettings:
-        if isinstance(self.verifier, CodeVerifier) and self.verifier.seconds >= self.sandbox.timeout:
-            raise ValueError(
-                f"verifier.seconds ({self.verifier.seconds:g}) must be less than sandbox.timeout "
-                f"({self.sandbox.timeout:g}): otherwise code that does not end is unscorable instead of wrong"
-            )
+        if isinstance(self.verifier, CodeVerifier) and (found := [*self.verifier.beyond(self.sandbox, "verifier")]):
+            raise ValueError("; ".join(found))
         return self
 
     @model_validator(mode="after")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from components.config.base import Section
+from components.config.sandbox import SandboxSettings
 
 
 class CodeVerifier(Section):
-    """The assertions of the reference answer hold of the Python code in the last fenced block."""
+    """The assertions of the reference answer hold of the code in the last fenced block of Python."""
 
     kind: Literal["code"]
     marker: str | None = Field(None, min_length=1, description="The code follows the last marker; null: anywhere.")
@@ -24,6 +26,19 @@ class CodeVerifier(Section):
     def parts(self) -> tuple[str, ...]:
         """Reward parts beside the accuracy."""
         return ()
+
+    def beyond(self, sandbox: SandboxSettings, name: str) -> Iterator[str]:
+        """The limits that those of the sandbox would cut off; ``name`` is that of these settings."""
+        if self.seconds >= sandbox.timeout:
+            yield (
+                f"{name}.seconds ({self.seconds:g}) must be less than sandbox.timeout ({sandbox.timeout:g}): "
+                "otherwise code that does not end is unscorable instead of wrong"
+            )
+        if self.memory_mb > sandbox.memory_mb:
+            yield (
+                f"{name}.memory_mb ({self.memory_mb}) cannot exceed sandbox.memory_mb ({sandbox.memory_mb}): the "
+                "code's process is a child of the worker and cannot raise its limit"
+            )
 
 
 class ClassifierVerifier(Section):

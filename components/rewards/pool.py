@@ -13,6 +13,7 @@ from components.rewards.process import STARTUP_SECONDS, WorkerProcess, wait
 Reply = dict[str, Any]
 AHEAD = 32
 """Requests that a worker holds at most. It answers one before it looks at the next."""
+NO_VERDICT = "crash: the verifier's process wrote what is no verdict"
 
 
 class Lane:
@@ -86,9 +87,8 @@ class _Round:
             for lane in busy:
                 if lane.worker in writable:
                     lane.worker.flush()
-                if lane.worker in readable:
-                    self._read(lane)
-                elif now > lane.deadline:
+                moved = lane.worker in readable and self._read(lane)
+                if not moved and now > lane.deadline:
                     self._late(lane)
         return [self._replies[index] for index in range(len(self._requests))]
 
@@ -108,27 +108,32 @@ class _Round:
             raise lane.worker.failure()
         self._failed(lane, f"timeout: no verdict within {self._timeout:g} s")
 
-    def _read(self, lane: Lane) -> None:
+    def _read(self, lane: Lane) -> bool:
+        """Take what has arrived; False for a part of a line, which is no sign of life."""
         waiting = not lane.worker.started
         lines = lane.worker.receive()
         if waiting and lane.worker.started:
             lane.deadline = time.monotonic() + self._timeout
         if lines is None:
             self._failed(lane, lane.worker.death())
-            return
+            return True
+        if lane.worker.endless:
+            self._failed(lane, NO_VERDICT)
+            return True
         for line in lines:
             reply = parse(line)
             if not lane.held:  # an answer that nobody asked for
                 lane.restart()
-                return
+                return True
             if reply is None:
-                self._failed(lane, "crash: the verifier's process wrote what is no verdict")
-                return
+                self._failed(lane, NO_VERDICT)
+                return True
             if reply.get("unscorable", "").startswith("memory:") and not lane.fresh:
                 self._failed(lane, reply["unscorable"])
-                return
+                return True
             self._replies[lane.held.popleft()] = reply
             lane.fresh, lane.deadline = False, time.monotonic() + self._timeout
+        return bool(lines) or (waiting and lane.worker.started)
 
     def _failed(self, lane: Lane, reason: str) -> None:
         """Replace the worker; the oldest request that it held is to blame, the others go back to the queue."""

@@ -20,6 +20,8 @@ STARTUP_SECONDS = 300.0
 GRACE_SECONDS = 2.0
 """How long a process that has closed its end may take to be gone."""
 BLOCK = 1 << 16
+LINE_BYTES = 1 << 20
+"""A verdict is shorter by far."""
 MEANING = {signal.SIGPROF: "cpu: no verdict within the processor time of one item"}
 """Deaths that the fence itself brings about."""
 
@@ -55,6 +57,11 @@ class WorkerProcess:
         """There is something left to write."""
         return bool(self._unsent)
 
+    @property
+    def endless(self) -> bool:
+        """It writes a line that is longer than any verdict."""
+        return len(self._unread) > LINE_BYTES
+
     def failure(self) -> EvenkeelError:
         """Why it has not started; ends it."""
         self._errors.seek(0)
@@ -83,7 +90,7 @@ class WorkerProcess:
         """The replies that have arrived, or None at the end of the stream.
 
         Raises:
-            EvenkeelError: that came before the first line, which says that it has started.
+            EvenkeelError: that, or an endless line, came before the first line, which says that it has started.
         """
         data = os.read(self.output, BLOCK)
         if not data and not self.started:
@@ -94,6 +101,8 @@ class WorkerProcess:
         if lines and not self.started:
             self.started = True
             return lines[1:]
+        if self.endless and not self.started:
+            raise self.failure()
         return lines
 
     def death(self) -> str:

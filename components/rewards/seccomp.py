@@ -1,8 +1,11 @@
-"""No network for this process and its children, for good: a seccomp filter that answers EPERM (Linux).
+"""Which system calls this process and its children can make, for good: seccomp filters that answer EPERM (Linux).
 
-Needs no privilege: the kernel asks only that the process gives up gaining any (PR_SET_NO_NEW_PRIVS). Besides sockets it
-refuses io_uring, which can open sockets without the calls that are looked at, and the calls that reach into other
-processes. A call by another ABI of the same machine (32 bit, x32) is refused whatever it is.
+They need no privilege: the kernel asks only that the process gives up gaining any (PR_SET_NO_NEW_PRIVS). There are two:
+one refuses sockets and what reaches into other processes, the other allows nothing but a list of calls. A call by
+another ABI of the same machine (32 bit, x32) is refused whatever it is.
+
+A filter sees numbers and flags, not what a pointer points to: it cannot tell one path from another. That is what
+`components.rewards.landlock` is for.
 """
 
 from __future__ import annotations
@@ -12,10 +15,11 @@ import errno
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from struct import pack
-from types import MappingProxyType
+
+from components.rewards.syscalls import ALLOWED_FOR_CODE, CHECKED, REFUSED_WITH_THE_NETWORK
 
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
@@ -25,61 +29,47 @@ NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16
 """Offsets in `struct seccomp_data`."""
 X32 = 0x40000000
 """x86_64 calls of the x32 ABI have this bit."""
+MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+"""Column of an architecture in `components.rewards.syscalls`, and its AUDIT_ARCH."""
+
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+FCNTL = (0, 1, 2, 3, 1030)
+"""F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC. Not F_SETOWN, F_SETSIG and F_SETFL with O_ASYNC, which send a
+signal of one's choice to any process of this user; nor locks."""
+IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+"""TCGETS (isatty), TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX. Not FIOSETOWN, SIOCSPGRP, FIOASYNC."""
+
+Line = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """AUDIT_ARCH of an architecture and its numbers of system calls, from the kernel's tables.
+class Word:
+    """A test of 32 bits of an argument: it is one of ``among``, where given, and has none of the bits ``without``."""
 
-    ``open`` maps the calls that open a file to the place of their flags among the arguments.
-    """
+    argument: int
+    among: Sequence[int] = ()
+    without: int = 0
+    upper: bool = False  # the high half, on little-endian machines
 
-    audit: int
-    network: tuple[int, ...]
-    untrusted: tuple[int, ...]
-    open: Mapping[int, int]
+    def lines(self) -> Iterator[Line]:
+        """Instructions that return REFUSE, or fall through."""
+        yield LOAD, 0, 0, ARGUMENTS + 8 * self.argument + 4 * self.upper
+        for left, value in zip(range(len(self.among), 0, -1), self.among, strict=True):
+            yield EQUAL, left, 0, value
+        if self.among:
+            yield RETURN, 0, 0, REFUSE
+        if self.without:
+            yield ANY_BIT, 0, 1, self.without
+            yield RETURN, 0, 0, REFUSE
 
 
-# Network: socket, connect, accept, sendto, sendmsg, bind, listen, accept4, sendmmsg; and ptrace, process_vm_readv,
-# process_vm_writev, io_uring_setup, pidfd_getfd.
-# Untrusted, a line each: clone, fork, vfork, execve, execveat, clone3; kill, tkill, tgkill, rt_sigqueueinfo,
-# pidfd_send_signal; setpgid, setsid, setrlimit, prlimit64; creat, openat2, truncate, ftruncate, mknod, mknodat;
-# rename, renameat, renameat2, mkdir, mkdirat, rmdir; link, linkat, unlink, unlinkat, symlink, symlinkat; chmod, fchmod,
-# fchmodat, fchmodat2, chown, fchown, lchown, fchownat, utimensat; mount, umount2, unshare, setns, chroot, bpf, reboot,
-# init_module, finit_module, delete_module. The newer architecture has no call without its "at".
-MACHINES = {
-    "x86_64": Machine(
-        0xC000003E,
-        (41, 42, 43, 44, 46, 49, 50, 288, 307, 101, 310, 311, 425, 438),
-        (
-            *(56, 57, 58, 59, 322, 435),
-            *(62, 200, 234, 129, 424),
-            *(109, 112, 160, 302),
-            *(85, 437, 76, 77, 133, 259),
-            *(82, 264, 316, 83, 258, 84),
-            *(86, 265, 87, 263, 88, 266),
-            *(90, 91, 268, 452, 92, 93, 94, 260, 280),
-            *(165, 166, 272, 308, 161, 321, 169, 175, 313, 176),
-        ),
-        {2: 1, 257: 2},
-    ),
-    "aarch64": Machine(
-        0xC00000B7,
-        (198, 203, 202, 206, 211, 200, 201, 242, 269, 117, 270, 271, 425, 438),
-        (
-            *(220, 221, 281, 435),
-            *(129, 130, 131, 138, 424),
-            *(154, 157, 164, 261),
-            *(437, 45, 46, 33),
-            *(38, 276, 34),
-            *(37, 35, 36),
-            *(52, 53, 452, 54, 55, 88),
-            *(40, 39, 97, 268, 51, 280, 142, 105, 273, 106),
-        ),
-        {56: 2},
-    ),
+CONDITIONS = {
+    "open": (Word(1, without=WRITES),),
+    "openat": (Word(2, without=WRITES),),
+    "fcntl": (Word(1, FCNTL),),
+    "ioctl": (Word(1, IOCTL),),
+    "prlimit64": (Word(0, (0,)), Word(2, (0,)), Word(2, (0,), upper=True)),  # of itself, and no new limit
 }
-WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class _Program(ctypes.Structure):
@@ -92,31 +82,28 @@ def refuse_network() -> None:
     Raises:
         RuntimeError: this machine cannot do it.
     """
-    machine = this_machine()
-    _install(program(machine.audit, machine.network))
+    _install(network_filter(this_machine()))
 
 
 def refuse_all_but_thinking() -> None:
-    """The filter for code that a policy wrote: also no processes, threads or signals, and no file opened for writing,
-    made, moved or removed. It can read what this user can read.
+    """The filter for code that a policy wrote: compute, and read files; see `ALLOWED_FOR_CODE`.
 
     Raises:
         RuntimeError: this machine cannot do it.
     """
-    machine = this_machine()
-    _install(program(machine.audit, machine.network + machine.untrusted, machine.open))
+    _install(code_filter(this_machine()))
 
 
-def this_machine() -> Machine:
-    """The tables of this architecture.
+def this_machine() -> str:
+    """The key of this architecture in `MACHINES`.
 
     Raises:
-        RuntimeError: there are none.
+        RuntimeError: there is none.
     """
-    machine = MACHINES.get(platform.machine())
-    if sys.platform != "linux" or machine is None:
+    machine = platform.machine()
+    if sys.platform != "linux" or machine not in MACHINES:
         raise RuntimeError(
-            f"no network fence on {sys.platform} {platform.machine()}: use Linux on x86_64 or aarch64, or say "
+            f"no network fence on {sys.platform} {machine}: use Linux on x86_64 or aarch64, or say "
             "network: open in the sandbox settings to do without (verifiers that run code cannot)"
         )
     return machine
@@ -137,22 +124,39 @@ def _install(code: bytes) -> None:
             )
 
 
-def program(audit: int, calls: Sequence[int], opens: Mapping[int, int] = MappingProxyType({})) -> bytes:
-    """The filter in classic BPF, 8 bytes an instruction: refuses ``calls``, and ``opens`` with a flag of `WRITES`.
+def network_filter(machine: str) -> bytes:
+    """The filter in classic BPF that refuses `REFUSED_WITH_THE_NETWORK` and allows the rest."""
+    column, _ = MACHINES[machine]
+    refused = [numbers[column] for numbers in REFUSED_WITH_THE_NETWORK.values()]
+    return _packed([*_beginning(machine), *_answers(refused, REFUSE), (RETURN, 0, 0, ALLOW)])
 
-    Every test jumps over exactly one instruction, so no distance depends on how many there are.
-    """
+
+def code_filter(machine: str) -> bytes:
+    """The filter in classic BPF that allows `ALLOWED_FOR_CODE`, and `CHECKED` under `CONDITIONS`, and no more."""
+    column, _ = MACHINES[machine]
+    allowed = [number for numbers in ALLOWED_FOR_CODE.values() if (number := numbers[column]) is not None]
+    lines = [*_beginning(machine), *_answers(allowed, ALLOW)]
+    for name, numbers in CHECKED.items():
+        if (number := numbers[column]) is not None:
+            tests = [line for word in CONDITIONS[name] for line in word.lines()]
+            lines += [(EQUAL, 0, len(tests) + 1, number), *tests, (RETURN, 0, 0, ALLOW)]
+    return _packed([*lines, (RETURN, 0, 0, REFUSE)])
+
+
+def _beginning(machine: str) -> list[Line]:
+    """Refuse other ABIs and load the number of the call."""
+    _, audit = MACHINES[machine]
     lines = [(LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, audit), (RETURN, 0, 0, REFUSE), (LOAD, 0, 0, NUMBER)]
-    if audit == MACHINES["x86_64"].audit:
-        lines += [(AT_LEAST, 0, 1, X32), (RETURN, 0, 0, REFUSE)]
+    return [*lines, (AT_LEAST, 0, 1, X32), (RETURN, 0, 0, REFUSE)]
+
+
+def _answers(calls: Sequence[int], answer: int) -> Iterator[Line]:
+    """Every test jumps over exactly one instruction, so no distance depends on how many there are."""
     for call in calls:
-        lines += [(EQUAL, 0, 1, call), (RETURN, 0, 0, REFUSE)]
-    for call, place in opens.items():
-        lines += [
-            (EQUAL, 0, 4, call),
-            (LOAD, 0, 0, ARGUMENTS + 8 * place),  # the low half, on little-endian machines
-            (ANY_BIT, 0, 1, WRITES),
-            (RETURN, 0, 0, REFUSE),
-            (RETURN, 0, 0, ALLOW),
-        ]
-    return b"".join(pack("HBBI", *line) for line in [*lines, (RETURN, 0, 0, ALLOW)])
+        yield EQUAL, 0, 1, call
+        yield RETURN, 0, 0, answer
+
+
+def _packed(lines: Sequence[Line]) -> bytes:
+    """8 bytes an instruction."""
+    return b"".join(pack("HBBI", *line) for line in lines)

@@ -26,6 +26,8 @@ _NOT_READ = re.compile(
     r"|!.*!.*!"
 )
 MAX_DEPTH, MAX_POWERS = 12, 12
+HEADROOM = 32 << 20
+"""Bytes that must be left after a no: math-verify takes an expression that there was no memory for as a no."""
 
 
 class MathVerifier(Verifier):
@@ -116,9 +118,14 @@ class MathVerifier(Verifier):
             self.prepare()
         assert self._parse and self._equal
         reference = self._parse(wanted)
+        if reference and self._equal(
+            reference, self._parse(found), float_rounding=self._decimals, timeout_seconds=None
+        ):
+            return True
+        bytearray(HEADROOM)  # or MemoryError: it is judged again by a worker that no earlier answer has filled
         if not reference:
             raise Refused(f"the reference answer {wanted[:80]!r} is no mathematical expression")
-        return bool(self._equal(reference, self._parse(found), float_rounding=self._decimals, timeout_seconds=None))
+        return False
 
 
 def _value(number: str) -> Fraction:

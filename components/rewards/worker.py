@@ -29,6 +29,8 @@ REASON_CHARS = 300
 def serve(build: Callable[[Message], Verifier]) -> None:
     """Answer requests until the parent closes the pipe. ``build`` makes the verifier from its settings."""
     replies = os.dup(sys.stdout.fileno())
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())  # before anything of the verifier's runs; why it does not start is still said
     hello = json.loads(sys.stdin.buffer.readline())
     limits = SandboxSettings(**hello["limits"])
     fence.close_network(limits)
@@ -36,8 +38,6 @@ def serve(build: Callable[[Message], Verifier]) -> None:
     verifier.prepare()
     fence.close(limits)
     _send(replies, {"ready": True})
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
     os.dup2(null, sys.stderr.fileno())
     for line in sys.stdin.buffer:
         with fence.item(limits):

@@ -342,6 +342,12 @@ LOOP = [
         objective(advantage={"fallback": "batch"}),
         id="a fallback on a group of one",
     ),
+    pytest.param(
+        {"audit": {"second": {"kind": "code", "seconds": 60}}},
+        ["audit.second.seconds (60)", "sandbox.timeout (10)"],
+        {"audit": {"second": {"kind": "code", "seconds": 9}}},
+        id="a second verifier whose code outlives the worker",
+    ),
 ]
 
 FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP]

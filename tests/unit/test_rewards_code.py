@@ -9,7 +9,6 @@ import pytest
 
 from components.config.runners import CodeVerifier
 from components.config.sandbox import SandboxSettings
-from components.rewards import build_verifier
 from components.rewards.code.tests import read_tests
 from components.rewards.sandbox import Sandbox
 from components.types import Prompt
@@ -180,14 +179,31 @@ def test_memory_is_capped_below_what_the_machine_has(sandbox):
     assert score(sandbox, code, "assert f() == -1") == 1.0
 
 
-def test_a_template_that_died_costs_one_item_and_is_replaced():
-    verifier, prompt = build_verifier(CodeVerifier(kind="code")), Prompt("p", "?", TESTS, "")
-    text = verifier.wrap(RIGHT)
-    assert verifier.accuracy(prompt, text) == 1.0
-    verifier._template.close()
-    with pytest.raises(OSError):
-        verifier.accuracy(prompt, text)
-    assert verifier.accuracy(prompt, text) == 1.0
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from __future__ import annotations\n" + RIGHT,
+        "def f(a: int): pass\ndef square(x): return x * x * (f.__annotations__['a'] is int)",
+        "import dataclasses\n@dataclasses.dataclass\nclass A:\n    x: float\ndef square(x): return A(x).x ** 2",
+        "from typing import NamedTuple\nclass A(NamedTuple):\n    x: int\ndef square(x): return A(x).x ** 2",
+        "import pickle\nclass A: pass\ndef square(x): return x * x * isinstance(pickle.loads(pickle.dumps(A())), A)",
+        "import numpy as np\ndef square(x): return int(np.int64(x) ** 2) if x != 0.5 else 0.25",
+        "import numpy as np\ndef square(x): return np.float64(x) ** 2",
+        "import numpy as np\ndef square(x): return (np.arange(3) @ np.eye(3))[1] * np.int64(4 * x) * x / 4",
+        "import random, heapq, json, decimal, datetime, statistics, asyncio, threading, time\n" + RIGHT,
+        "import zoneinfo, sqlite3, ctypes, hashlib\nzoneinfo.ZoneInfo('UTC')\n" + RIGHT,
+    ],
+)
+def test_ordinary_code_runs(sandbox, code):
+    assert score(sandbox, code) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [("np.int64(4)", "4"), ("np.bool_(True)", "True"), ("np.float32(0.5)", "0.5"), ("[np.int8(1)]", "[1]")],
+)
+def test_scalars_of_numpy_equal_plain_ones(sandbox, value, literal):
+    assert score(sandbox, f"import numpy as np\ndef f(): return {value}", f"assert f() == {literal}") == 1.0
 
 
 def test_a_child_is_cheap():

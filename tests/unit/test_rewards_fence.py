@@ -16,7 +16,20 @@ from components.config.verifiers import ExactVerifier
 from components.errors import EvenkeelError
 from components.rewards.fence import CODES
 from components.rewards.sandbox import Sandbox
-from components.rewards.seccomp import ALLOW, ANY_BIT, EQUAL, LOAD, MACHINES, REFUSE, RETURN, WRITES, X32, program
+from components.rewards.seccomp import (
+    ALLOW,
+    ANY_BIT,
+    EQUAL,
+    LOAD,
+    MACHINES,
+    REFUSE,
+    RETURN,
+    WRITES,
+    X32,
+    code_filter,
+    network_filter,
+)
+from components.rewards.syscalls import ALLOWED_FOR_CODE, CHECKED, REFUSED_WITH_THE_NETWORK
 from components.types import Prompt, Score
 
 HOSTILE = (sys.executable, str(Path(__file__).with_name("hostile_worker.py")))
@@ -81,8 +94,8 @@ def test_where_there_can_be_no_fence_the_worker_does_not_start_and_says_which_se
         assert judge(sandbox, "42") == [RIGHT]
 
 
-def interpret(code: bytes, call: int, audit: int, flags: int = 0) -> int:
-    """What the kernel's interpreter returns for one system call."""
+def interpret(code: bytes, call: int, audit: int, arguments: dict[int, int] | None = None) -> int:
+    """What the kernel's interpreter returns for one system call; ``arguments`` by their offset, 0 unless given."""
     lines, at, word = list(struct.iter_unpack("HBBI", code)), 0, 0
     while True:
         kind, yes, no, value = lines[at]
@@ -90,7 +103,7 @@ def interpret(code: bytes, call: int, audit: int, flags: int = 0) -> int:
         if kind == RETURN:
             return value
         if kind == LOAD:
-            word = {0: call, 4: audit}.get(value, flags)
+            word = {0: call, 4: audit, **(arguments or {})}.get(value, 0)
         else:
             true = {EQUAL: word == value, ANY_BIT: bool(word & value)}.get(kind, word >= value)
             at += yes if true else no
@@ -98,25 +111,55 @@ def interpret(code: bytes, call: int, audit: int, flags: int = 0) -> int:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_filter_refuses_exactly_the_listed_calls_and_every_other_abi(name):
-    machine = MACHINES[name]
-    code = program(machine.audit, machine.network)
-    refused = {call for call in range(512) if interpret(code, call, machine.audit) == REFUSE}
-    assert refused == set(machine.network)
-    assert interpret(code, 0, machine.audit) == ALLOW
+    column, audit = MACHINES[name]
+    code = network_filter(name)
+    refused = {call for call in range(512) if interpret(code, call, audit) == REFUSE}
+    assert refused == {numbers[column] for numbers in REFUSED_WITH_THE_NETWORK.values()}
+    assert interpret(code, 0, audit) == ALLOW
     assert interpret(code, 0, 0x40000003) == REFUSE  # 32 bit
-    assert interpret(code, X32 | 1, machine.audit) == (REFUSE if name == "x86_64" else ALLOW)
+    assert interpret(code, X32 | 1, audit) == REFUSE
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_filter_for_code_allows_exactly_the_listed_calls(name):
+    column, audit = MACHINES[name]
+    code = code_filter(name)
+    listed = {numbers[column] for numbers in (*ALLOWED_FOR_CODE.values(), *CHECKED.values())} - {None}
+    with_a_fitting_command = {16 + 8: 0x5401} | {16 + 16: 0}
+    allowed = {call for call in range(1024) if interpret(code, call, audit) == ALLOW}
+    assert allowed == listed - {CHECKED["ioctl"][column]}
+    assert interpret(code, CHECKED["ioctl"][column], audit, with_a_fitting_command) == ALLOW
+    assert interpret(code, 0, 0x40000003) == REFUSE
+    assert interpret(code, X32 | 1, audit) == REFUSE
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_filter_for_code_lets_files_be_opened_for_reading_only(name):
-    machine = MACHINES[name]
-    code = program(machine.audit, machine.network + machine.untrusted, machine.open)
-    for call in machine.open:
-        assert interpret(code, call, machine.audit) == ALLOW
-        for flag in (1 << bit for bit in range(16)):
-            assert (interpret(code, call, machine.audit, flag) == REFUSE) == bool(flag & WRITES)
-    refused = {call for call in range(512) if interpret(code, call, machine.audit) == REFUSE}
-    assert refused == {*machine.network, *machine.untrusted}
+    column, audit = MACHINES[name]
+    for call, place in (("open", 1), ("openat", 2)):
+        number = CHECKED[call][column]
+        for flag in (1 << bit for bit in range(16) if number is not None):
+            found = interpret(code_filter(name), number, audit, {16 + 8 * place: flag})
+            assert (found == REFUSE) == bool(flag & WRITES)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize(
+    ("call", "arguments", "answer"),
+    [
+        *[("fcntl", {24: command}, ALLOW) for command in (0, 1, 2, 3, 1030)],
+        *[("fcntl", {24: command}, REFUSE) for command in (4, 5, 6, 7, 8, 10, 15, 37, 38, 1024, 1026, 1031, 1033)],
+        *[("ioctl", {24: command}, ALLOW) for command in (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)],
+        *[("ioctl", {24: command}, REFUSE) for command in (0, 0x5412, 0x5452, 0x8901, 0x8902, 0x8904)],
+        ("prlimit64", {24: 7}, ALLOW),
+        ("prlimit64", {16: 1}, REFUSE),
+        ("prlimit64", {32: 4096}, REFUSE),
+        ("prlimit64", {36: 1}, REFUSE),  # a pointer whose low half is zero
+    ],
+)
+def test_the_filter_for_code_looks_at_arguments(name, call, arguments, answer):
+    column, audit = MACHINES[name]
+    assert interpret(code_filter(name), CHECKED[call][column], audit, arguments) == answer
 
 
 def test_a_large_file_cannot_be_written(tmp_path):

@@ -55,11 +55,29 @@ def test_a_part_is_worth_one_unless_a_weight_is_given():
         ({"consistency": {"kind": "embedded", "marker": ""}, "verifier": STRUCTURE}, "at least 1 character"),
         ({"consistency": {"kind": "nli"}}, "path"),
         ({"verifier": {"kind": "code", "seconds": 10}}, r"verifier.seconds \(10\) must be less than sandbox.timeout"),
+        (
+            {"verifier": {"kind": "code", "memory_mb": 513}},
+            r"verifier.memory_mb \(513\) cannot exceed sandbox.memory_mb",
+        ),
     ],
 )
 def test_what_would_reward_nothing_or_something_else_is_refused(sections, problem):
     with pytest.raises(ValidationError, match=problem):
         reward(**sections)
+
+
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [
+        ({"kind": "code", "seconds": 10}, r"audit.second.seconds \(10\) must be less than sandbox.timeout \(10\)"),
+        ({"kind": "code", "memory_mb": 513}, r"audit.second.memory_mb \(513\) cannot exceed sandbox.memory_mb \(512\)"),
+    ],
+)
+def test_a_second_verifier_that_runs_code_fits_the_sandbox_too(second, problem):
+    with pytest.raises(ValidationError, match=problem):
+        Settings.model_validate({"audit": {"second": second}})
+    sandbox = {"timeout": 11, "memory_mb": 513}
+    assert Settings.model_validate({"audit": {"second": second}, "reward": {"sandbox": sandbox}}).audit.second
 
 
 def test_a_classifier_folder_is_an_input_that_gets_a_digest():

@@ -2,6 +2,7 @@
 
 - `ratio` — ratio families, corrections, selections
 - `advantage` — advantages, aggregation, rewards
+- `judges` — verifiers and their sandbox
 - `loop` — schedule, sizes, models
 - `tools` — what goes with a tool, and with a critic
 
@@ -30,6 +31,7 @@ from components.config.combinations.advantage import (
     overlong,
     scales_that_cancel,
 )
+from components.config.combinations.judges import second_code
 from components.config.combinations.loop import ads, models, sizes
 from components.config.combinations.ratio import (
     nothing_has_moved,
@@ -59,6 +61,7 @@ RULES: tuple[Callable[[Settings], Iterator[str]], ...] = (
     models,
     tools,
     critic_schedule,
+    second_code,
 )
 
 

@@ -7,7 +7,8 @@ import contextlib
 import math
 import os
 import resource
-import tempfile
+import sys
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from components.rewards.seccomp import refuse_all_but_thinking
@@ -15,6 +16,8 @@ from components.rewards.seccomp import refuse_all_but_thinking
 RESULTS, TESTS = 3, 4
 """Handles: where values go, and where the tests come from once the code has been read."""
 MAX_TESTS_BYTES = 1 << 20
+READY, FAILED = b"+", b"!"
+"""The first byte of what a child reports: it is confined and begins to run the code; or it is not, for this reason."""
 
 
 class Limits(NamedTuple):
@@ -32,24 +35,28 @@ def run(source: str, limits: Limits, results: int, tests: int) -> NoReturn:
         tests: handle to read from; it becomes `TESTS`.
     """
     try:
-        _confine(limits, results, tests)
-        _work(source)
+        _only(results, tests)
+        try:
+            _confine(limits)
+        except Exception as error:
+            os.write(RESULTS, FAILED + f"{type(error).__name__}: {error}".encode("ascii", "backslashreplace"))
+        else:
+            os.write(RESULTS, READY)
+            _work(source)
     finally:  # whatever the code did to reach this line, and without running what it left behind
         os._exit(0)
 
 
-def _confine(limits: Limits, results: int, tests: int) -> None:
-    folder = tempfile.mkdtemp()
-    os.chdir(folder)
-    os.rmdir(folder)  # an empty place that nothing can be put into, and nobody has to tidy up
-    os.environ.clear()
+def _only(results: int, tests: int) -> None:
+    """Nothing else is open, but for the null device that the template has as its standard streams."""
     moved = os.dup(results), os.dup(tests)  # out of each other's way
     os.dup2(moved[0], RESULTS)
     os.dup2(moved[1], TESTS)
-    null = os.open(os.devnull, os.O_RDWR)
-    for handle in range(3):
-        os.dup2(null, handle)
     os.closerange(TESTS + 1, 256)
+
+
+def _confine(limits: Limits) -> None:
+    """What the template has not given up for all of its children."""
     for limit, value in (
         (resource.RLIMIT_CPU, math.ceil(limits.seconds)),
         (resource.RLIMIT_AS, limits.memory_mb * 2**20),
@@ -63,16 +70,24 @@ def _confine(limits: Limits, results: int, tests: int) -> None:
 
 
 def _work(source: str) -> None:
-    namespace: dict[str, Any] = {"__name__": "answer", "__builtins__": __builtins__}
+    module = ModuleType("answer")
+    sys.modules[module.__name__] = module  # dataclasses and pickle look it up there
+    namespace = module.__dict__
     with contextlib.suppress(BaseException):  # what was defined before it raised can still be tested
-        exec(compile(source, "<answer>", "exec"), namespace)
+        exec(_compiled(source, "<answer>", "exec"), namespace)
     secret, setup, *expressions = ast.literal_eval(_read_all())
     with contextlib.suppress(BaseException):
-        exec(compile(setup, "<tests>", "exec"), namespace)
+        exec(_compiled(setup, "<tests>", "exec"), namespace)
     for number, expression in enumerate(expressions):
         with contextlib.suppress(BaseException):
-            value = eval(compile(expression, "<test>", "eval"), namespace)
+            value = eval(_compiled(expression, "<test>", "eval"), namespace)
             os.write(RESULTS, f"{secret} {number} {plain(value)!r}\n".encode("ascii", "backslashreplace"))
+
+
+def _compiled(source: str, name: str, mode: str) -> CodeType:
+    """Without the ``__future__`` imports of this file."""
+    found: CodeType = compile(source, name, mode, dont_inherit=True)
+    return found
 
 
 def _read_all() -> str:
@@ -84,6 +99,8 @@ def _read_all() -> str:
 
 def plain(value: Any) -> Any:
     """The same value of built-in types, whose text is a literal. What has none raises TypeError."""
+    if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        value = value.item()  # a scalar; an array equals no list
     if value is None or isinstance(value, bool):
         return value
     kind: Any

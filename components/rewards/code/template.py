@@ -7,12 +7,19 @@ import os
 import select
 import signal
 import struct
+import tempfile
 import time
+from io import FileIO
+from pathlib import Path
 from typing import NoReturn
 
-from components.rewards.code.child import Limits, run
+from components.rewards.code.child import FAILED, READY, Limits, run
+from components.rewards.landlock import installation, read_only_beneath
+from components.rewards.privileges import drop_capabilities, hide
 from components.rewards.seccomp import this_machine
 
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Numpy starts its threads when it is imported, and there can be none."""
 MAX_RESULT_BYTES = 1 << 20
 _LENGTH = struct.Struct("<I")
 
@@ -21,32 +28,52 @@ class Template:
     """The verifier's end of it.
 
     Raises:
-        RuntimeError: this machine has no fence for untrusted code.
+        RuntimeError: this machine has no fence for untrusted code, or the template could not be confined.
+        OSError: no process, pipe or temporary folder could be made.
     """
 
     def __init__(self, limits: Limits) -> None:
         this_machine()
         requests, replies = os.pipe(), os.pipe()
-        if os.fork() == 0:
-            _keep_only(requests[0], replies[1])
+        self._requests, self._replies = requests[1], replies[0]
+        try:
+            self.pid = os.fork()
+        except OSError:
+            for handle in (*requests, *replies):
+                os.close(handle)
+            raise
+        if self.pid == 0:
             _serve(requests[0], replies[1], limits)
         os.close(requests[0])
         os.close(replies[1])
-        self._requests, self._replies = requests[1], replies[0]
+        problem = _receive(self._replies)
+        if problem != b"":
+            self.close()
+            raise RuntimeError(f"the template process was not confined: {(problem or b'it has ended').decode()}")
 
     def run(self, source: str, tests: list[str]) -> list[str]:
-        """The lines that a child reported in the time it had."""
+        """The lines that a child reported in the time it had.
+
+        Raises:
+            RuntimeError: the template has ended, or the child could not be confined and ran nothing.
+        """
         _send(self._requests, source.encode("utf-8", "replace"))
         _send(self._requests, ascii(tests).encode())
         reply = _receive(self._replies)
         if reply is None:
             raise RuntimeError("the template process has ended")
-        return reply.decode("ascii", "replace").splitlines()
+        if not reply.startswith(READY):
+            reason = reply.removeprefix(FAILED).decode("ascii", "replace")
+            raise RuntimeError(f"the code was not run: {reason or 'its process was not confined'}")
+        return reply.removeprefix(READY).decode("ascii", "replace").splitlines()
 
     def close(self) -> None:
-        """End it: it stops at the end of its requests."""
+        """End it, whether it still lives or not."""
         os.close(self._requests)
         os.close(self._replies)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
 
 
 def _keep_only(*handles: int) -> None:
@@ -63,10 +90,33 @@ def _keep_only(*handles: int) -> None:
 
 def _serve(requests: int, replies: int, limits: Limits) -> NoReturn:
     try:
-        while (source := _receive(requests)) is not None:
-            _send(replies, _one(source, requests, limits))
+        try:
+            _keep_only(requests, replies)
+            _confine()
+        except Exception as error:
+            _send(replies, f"{type(error).__name__}: {error}".encode("ascii", "backslashreplace"))
+        else:
+            _send(replies, b"")
+            while (source := _receive(requests)) is not None:
+                _send(replies, _one(source, requests, limits))
     finally:
         os._exit(0)
+
+
+def _confine() -> None:
+    """Give up, for itself and all of its children, what neither needs."""
+    folder = tempfile.mkdtemp()
+    os.chdir(folder)
+    readable = [os.open(path, os.O_PATH) for path in (Path(), *installation())]
+    os.rmdir(folder)  # an empty place that nothing can be put into, and nobody has to tidy up
+    os.environ.clear()
+    for name in ONE_THREAD:
+        os.putenv(name, "1")  # for the C libraries; `os.environ` stays empty
+    hide()
+    read_only_beneath(readable)
+    for handle in readable:
+        os.close(handle)
+    drop_capabilities()
 
 
 def _one(source: bytes, requests: int, limits: Limits) -> bytes:
@@ -80,16 +130,17 @@ def _one(source: bytes, requests: int, limits: Limits) -> bytes:
     os.close(results[1])
     os.close(tests[0])
     try:
-        return _watch(results[0], tests[1], _receive(requests) or b"", time.monotonic() + limits.seconds)
+        with open(tests[1], "wb", buffering=0) as unread:
+            return _watch(results[0], unread, _receive(requests) or b"", time.monotonic() + limits.seconds)
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(results[0])
 
 
-def _watch(results: int, tests: int, unsent: bytes, deadline: float) -> bytes:
+def _watch(results: int, tests: FileIO, unsent: bytes, deadline: float) -> bytes:
     """Hand over the tests and collect results until the child is done or the time is up."""
-    os.set_blocking(tests, False)
+    os.set_blocking(tests.fileno(), False)
     found, poll = b"", select.poll()
     poll.register(results, select.POLLIN)
     poll.register(tests, select.POLLOUT)
@@ -101,14 +152,13 @@ def _watch(results: int, tests: int, unsent: bytes, deadline: float) -> bytes:
                     return found
                 found += block
                 continue
-            with contextlib.suppress(BlockingIOError):
-                try:
-                    unsent = unsent[os.write(tests, unsent) :]
-                except BrokenPipeError:
-                    unsent = b""
+            try:
+                unsent = unsent[tests.write(unsent) or 0 :]
+            except BrokenPipeError:
+                unsent = b""
             if not unsent:
                 poll.unregister(tests)
-                os.close(tests)
+                tests.close()
     return found
 
 

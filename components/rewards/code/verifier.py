@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 import secrets
 from typing import Any
 
 from components.rewards.base import Judgement, Refused, Verifier
+from components.rewards.code.blocks import code_block
 from components.rewards.code.child import Limits
 from components.rewards.code.template import Template
 from components.rewards.code.tests import Tests, read_tests
 from components.types import Prompt
 
-_BLOCK = re.compile(r"```(?:[Pp]ython3?|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 VALUE_CHARS = 100_000
 """A longer value equals nothing."""
 
@@ -21,7 +20,8 @@ VALUE_CHARS = 100_000
 class CodeVerifier(Verifier):
     """The accuracy is 1 where every test holds; with ``score`` share it is the share of those that do.
 
-    The code is the last fenced block, of what follows the last ``marker`` where there is a marker. Code that runs out
+    The code is the last fenced block that says it is Python, or else the last that does not say what it is; of what
+    follows the last ``marker``, where there is a marker, and all of that where it has no such block. Code that runs out
     of time or memory, or ends its process, fails the tests that come after: it is wrong, not unscorable.
 
     Metrics: ``tests_passed``, a share.
@@ -56,8 +56,9 @@ class CodeVerifier(Verifier):
             _, found, text = text.rpartition(self.marker)
             if not found:
                 return None
-        blocks = _BLOCK.findall(text)
-        source = blocks[-1] if blocks else text if self.marker else None
+        source = code_block(text)
+        if source is None and self.marker:
+            source = text
         return None if source is None or len(source) > self._max_chars or not source.strip() else source
 
     def _passed(self, source: str, reference: Tests) -> int:
@@ -69,6 +70,7 @@ class CodeVerifier(Verifier):
         try:
             lines = self._template.run(source, [secret, reference.setup, *expressions])
         except (OSError, RuntimeError):
+            self._template.close()
             self._template = None  # the next item starts another
             raise
         values = dict(read for line in lines if (read := _value(line, secret)) is not None)
