@@ -44,6 +44,8 @@ class MultipleChoiceVerifier(Verifier):
 
     def equivalents(self, prompt: Prompt) -> dict[str, str]:
         letter = self.choice(prompt.answer)
+        if letter is None:
+            return {}
         forms = {"brackets": f"({letter})", "full stop": f"{letter}.", "bracket": f"{letter})", "bold": f"**{letter}**"}
         return {name: self.wrap(form) for name, form in forms.items()}
 

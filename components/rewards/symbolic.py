@@ -89,10 +89,12 @@ class MathVerifier(Verifier):
 
     def equivalents(self, prompt: Prompt) -> dict[str, str]:
         answer = prompt.answer.strip()
+        if self._plain(answer) is None:
+            return {}
         forms = {"white space": f" {answer} ", "math": f"${answer}$"}
         if self.marker:
             forms["box"] = f"\\boxed{{{answer}}}"
-        if re.fullmatch(r"-?[0-9]+", answer):
+        if re.fullmatch(r"-?[0-9]{1,200}", answer):
             forms |= {"decimal point": f"{answer}.0", "fraction": f"\\frac{{{2 * int(answer)}}}{{2}}"}
         return {name: self.wrap(form) for name, form in forms.items()}
 

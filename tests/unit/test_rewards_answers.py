@@ -13,7 +13,7 @@ from components.config.runners import ClassifierVerifier
 from components.config.sandbox import SandboxSettings
 from components.errors import InputError
 from components.rewards import build_verifier
-from components.rewards.answers import deceptive, last_box, stated
+from components.rewards.answers import deceptive, depth, last_box, stated
 from components.rewards.base import Refused, Verifier
 from components.rewards.sandbox import Sandbox
 from components.rewards.symbolic import MathVerifier as Math
@@ -235,6 +235,28 @@ def test_the_same_value_is_right_however_it_is_written(answer):
 )
 def test_another_value_and_what_is_no_json_is_wrong(answer):
     assert not agrees(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '["' + "]" * 3000 + '",' + "[" * 3000 + "]" * 3000 + "]",
+        '["\\"' + "]" * 3000 + '",' + "[" * 3000 + "]" * 3000 + "]",
+        "]" * 3000 + "[" * 3000,
+        "[" * 10_000,
+    ],
+)
+def test_nesting_is_counted_outside_strings_only_and_too_much_of_it_is_wrong_not_unscorable(answer):
+    assert not agrees(answer)
+
+
+def test_brackets_in_a_string_are_not_nesting():
+    assert agrees('["' + "[" * 300 + '"]', reference='["' + "[" * 300 + '"]')
+
+
+@pytest.mark.parametrize(("brackets", "deep"), [("(())", 2), ("", 0), ("))((", 2), (")" * 9 + "(" * 9, 9)])
+def test_a_bracket_that_closes_nothing_makes_no_room_for_another(brackets, deep):
+    assert depth(brackets) == deep
 
 
 SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}
