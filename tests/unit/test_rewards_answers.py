@@ -53,6 +53,12 @@ EQUAL = [
     ("50", [r"50\%", "50%"]),
     ("-3", ["\u22123", "-3.0"]),
     ("yes", ["Yes", r"\text{yes}"]),
+    (r"\text{yes}", ["Yes"]),
+    ("no solution", ["No  solution", r"\text{no solution}"]),
+    ("x-y", ["x - y", "-y+x", "-(y-x)"]),
+    ("a-b", ["a - b"]),
+    ("ab", ["ba", "a*b", r"a \cdot b"]),
+    ("x - y", ["-y + x"]),
     (r"\begin{pmatrix}1\\2\end{pmatrix}", [r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{bmatrix}1\\2\end{bmatrix}"]),
 ]
 DIFFERENT = [
@@ -63,7 +69,9 @@ DIFFERENT = [
     ("[0,1)", ["(0,1)", "[0,1]", "(0,1]", "[0,2)"]),
     ("1/3", ["0.33", "0.3333"]),
     ("72", ["73", "7 72", "72, 73", "72 or 73", "", "72=73", r"72\text{ or 73}", "seventy-two"]),
-    ("yes", ["no", "esy", "yesyes"]),
+    ("yes", ["no", "esy", "yesyes", "y*e*s"]),
+    ("x-y", ["y-x", "x+y"]),
+    ("ab", ["a+b", "a"]),
 ]  # fmt: skip
 
 
@@ -155,7 +163,9 @@ def chosen(text: str, reference: str = "B", **options: Any) -> bool:
 @pytest.mark.parametrize(
     "answer",
     ["B", "(B)", "B.", "B)", "b", "[B]", "**B**", "$B$", r"\text{B}", "B: blue", "(B) A blue bird", "B. I am",
-     "Answer: B", "The answer is B", "option B", "The correct answer is (B)."],
+     "Answer: B", "The answer is B", "option B", "The correct answer is (B).", "B) a cat and a dog",
+     "(B) Paris, a city", "B. 5 m/s", "B. 10 N", "B is correct", "B because the cat is red", "B. x, y",
+     "(B) 5 and x", "The answer is B because it is", "B, a city", "B is the right answer", "B) A cat"],
 )  # fmt: skip
 def test_every_usual_form_of_one_choice_is_read(answer):
     assert chosen(f"#### {answer}", marker="####")
@@ -164,7 +174,15 @@ def test_every_usual_form_of_one_choice_is_read(answer):
 
 
 @pytest.mark.parametrize(
-    "text", ["The answer is B", "So the answer is (B).", "The correct option is B", "It is \\boxed{B}"]
+    "text",
+    [
+        "The answer is B",
+        "Answer: B",
+        "So the answer is option B, I think.",
+        "So the answer is (B).",
+        "The correct option is B",
+        "It is \\boxed{B}",
+    ],
 )
 def test_without_a_marker_a_box_or_a_sentence_states_it(text):
     assert chosen(f"Perhaps A? No.\n{text}")
@@ -174,7 +192,8 @@ def test_without_a_marker_a_box_or_a_sentence_states_it(text):
     "answer",
     ["A", "A, B, C, D, E", "ABCDE", "A B C D", "A or B", "B or C", "B and C", "B, C", "B/C", "(B) (C)",
      "B) or maybe D)", "both A and B", "all of them", "Blue", "Bob", "F", "Z", "", "I think so", "not B", "В",
-     "B.\nC."],
+     "B.\nC.", "B) A)", "B. A", "B) a c d e", "B or a", "B or a maybe", "B)B)C)", "B is wrong", "B is not correct",
+     "B (or a)", "B, c", "B) (a)", "B. A is right too", "B because A or C", "B\nc"],
 )  # fmt: skip
 def test_none_several_or_another_is_wrong(answer):
     assert not chosen(f"#### {answer}", marker="####")
