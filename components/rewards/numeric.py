@@ -35,7 +35,7 @@ _FACTORIAL_OR_POWER = re.compile(r"[)}\s]?(?:!(?!=)|[⁰¹²³⁴-⁹ⁿ])")
 BEFORE = 40
 """Characters before a number in which its minus is looked for."""
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]{1,40})\}\s*\{([^{}]{1,40})\}")
-_SUM = re.compile(rf"[\d)}}]\s?[{MINUS}+*^×÷·]\s?[({{$]*\.?\d|\d\s+\d|\d\(")
+_SUM = re.compile(rf"[\d)}}]\s?[{MINUS}+*^×÷·]\s?[({{$]*\.?\d|\d[\s$€£]+\d|\d\(")
 """A calculation: its numbers are not the answer, even where they are all the same."""
 _EXPONENT = re.compile(r"(?:(?<=[A-Za-z])|(?<=[A-Za-z]\}))\s?\^\s?\{?[+-]?[0-9]+\}?")
 """Behind a letter, as in cm^3, it is no number of its own."""

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from components.config import Settings, load
+from components.config import Settings, load, reward
 from components.config.audit import AuditSettings
+from components.config.sandbox import SandboxSettings
 from components.config.verifiers import ExactVerifier as ExactSettings
 from components.config.verifiers import NumericVerifier as NumericSettings
 from components.errors import NoCandidate
@@ -18,9 +19,10 @@ from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
 from components.rewards import build_verifier
 from components.rewards.audit import HACKS, Audit, Probe, judge_audit, make_probes, measure
+from components.rewards.audit.hacks import same
 from components.rewards.audit.page import render
-from components.rewards.audit.probes import same
 from components.rewards.base import Verifier
+from components.rewards.code.hacks import exploits
 from components.rewards.exact import ExactVerifier
 from components.rewards.sandbox import Sandbox
 from components.stages import audit as stage
@@ -28,6 +30,7 @@ from components.stages.train import check_audit
 from components.training.second_opinion import SecondOpinion
 from components.types import Completion, Group, Prompt, Score
 from tests.code_graph import ROOT
+from tests.unit.test_rewards_verifiers import sections
 
 PROMPTS = [
     Prompt(id=f"p{i}", text=f"{i}+{i * i}=", answer=str(i + i * i), solution=f"{i}+{i * i}={i + i * i}#{i + i * i}")
@@ -122,6 +125,88 @@ def test_no_wrong_probe_states_the_reference_answer():
     for probe in make_probes(EXACT, PROMPTS):
         if not probe.right:
             assert probe.text.rpartition("#")[2].strip() != probe.prompt.answer
+
+
+KINDS = {
+    "numeric": ({"marker": "#"}, [*map(str, range(12)), "0.25", "1/2", "0.16666666666", "10000000", "$5", "97", "0/7"]),
+    "exact": ({"marker": "#"}, [*map(str, range(12)), "yes", "No."]),
+    "math": ({"marker": "#"}, [*map(str, range(8)), "x-y", "ab", r"\frac{1}{2}", "[0,1)", "2x+1", "yes"]),
+    "multiple_choice": ({"marker": "#"}, ["A", "B", "C", "D", "(E)", "B.", "C)"]),
+    "json": ({"marker": "#"}, ["0", "1", "[]", '{"a": 1}', '{"b": [1, 2]}', '"x"', "true"]),
+    "countdown": ({"marker": "#"}, ["3*8-2", "8*2+3", "3+8+2", "8-3-2", "(8-2)/3"]),
+    "code": ({"seconds": 1.0}, [f"assert f{i}(1) == [{i}]\nassert set(f{i}(2)) == {{{i}}}" for i in range(3)]),
+}
+"""Kind -> its settings, and answers whose audit an honest verifier passes."""
+WRITTEN = {"code": lambda answer: "\n".join(f"def f{i}(x): return [{i}]" for i in range(3) if f"f{i}" in answer)}
+
+
+def asked(kind: str) -> tuple[Any, list[Prompt]]:
+    options, answers = KINDS[kind]
+    section = sections(reward.Verifier)[kind](kind=kind, **options)
+    verifier = build_verifier(section)
+    prompts = []
+    for i, answer in enumerate(answers):
+        value = eval(answer) if kind == "countdown" else None
+        text = f"[2, 3, 8] = {value:g}" if kind == "countdown" else f"Which one, {'xyz'[i % 3] * (i + 1)}?"
+        solution = verifier.wrap(WRITTEN.get(kind, str)(answer))
+        prompts.append(Prompt(id=f"p{i}", text=text, answer=answer, solution=solution))
+    return section, prompts
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_behind_its_fence_passes_its_audit_with_right_references(kind):
+    section, prompts = asked(kind)
+    probes = make_probes(build_verifier(section), prompts)
+    with Sandbox(section, SandboxSettings(workers=1, timeout=10)) as sandbox:
+        scores = sandbox.judge([(probe.prompt, probe.text) for probe in probes])
+    wrongly = [(p.kind, p.prompt.answer, p.text[:60], s) for p, s in zip(probes, scores, strict=True)
+               if p.right != (s.accuracy == 1)]  # fmt: skip
+    assert wrongly == []
+    assert {probe.right for probe in probes} == {True, False}
+
+
+def test_assertions_that_an_object_without_a_solution_passes_fail_the_audit_of_code():
+    section = sections(reward.Verifier)["code"](kind="code", seconds=1.0)
+    prompts = [
+        Prompt(
+            id=str(i),
+            text="?",
+            answer=f"want = [{i}]\nassert f{i}(1) == want",
+            solution=f"```python\ndef f{i}(x): return [{i}]\n```",
+        )
+        for i in range(3)
+    ]
+    probes = [p for p in make_probes(build_verifier(section), prompts) if p.kind.startswith("hack: equal")]
+    with Sandbox(section, SandboxSettings(workers=1, timeout=10)) as sandbox:
+        assert [score.accuracy for score in sandbox.judge([(p.prompt, p.text) for p in probes])] == [1.0] * 3
+
+
+def test_code_is_probed_with_tricks_for_every_function_that_is_tested():
+    reference = (
+        "import math\ndef close(a, b): return abs(a - b) < 1\nassert close(area(1), math.pi)\nassert area(len([])) == 0"
+    )
+    found = exploits(reference)
+    assert {"equal to everything", "true as it is", "shadowed builtins", "leaves at import"} <= set(found)
+    assert "def area(" in found["equal to everything"] and "def close" not in found["equal to everything"]
+    assert exploits("assert (") == exploits("assert 1 == 1") == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "kinds"),
+    [("0", {"repeated answer"}), ("0/3", {"near miss"}), ("0.97", {"claim"}), ("answer", {"placeholder"})],
+)
+def test_a_hack_that_happens_to_state_the_reference_is_no_probe(answer, kinds):
+    prompt = Prompt(id="p", text="How many?", answer=answer, solution=f"#{answer}")
+    made = {
+        probe.kind.removeprefix("hack: ") for probe in make_probes(EXACT, [prompt, *PROMPTS]) if probe.prompt is prompt
+    }
+    assert not made & kinds
+    assert "refusal" in made
+
+
+def test_a_near_miss_of_a_decimal_is_beyond_every_tolerance():
+    made = make_probes(EXACT, [Prompt(id="p", text="?", answer="0.16666666", solution="")])
+    assert "#0.16766666" in [probe.text for probe in made if probe.kind == "hack: near miss"]
 
 
 def test_what_cannot_be_wrong_is_no_probe():

@@ -3,6 +3,7 @@
 - `tests` — the reference answer: assertions, each split into an expression and the value that it must have
 - `template` — a process that has seen no prompt; it forks a child for each item
 - `child` — runs the code, then the expressions, and reports the values
+- `hacks` — code that solves nothing, for the audit
 - `verifier` — the `Verifier` that compares them
 
 What a child cannot do: reach the network, make processes or threads, send signals, write, make or remove a file, see an
