@@ -20,5 +20,5 @@ class AuditSettings(Section):
     second: Verifier | None = Field(
         None, description="Another verifier of the same answers, made differently; it never rewards."
     )
-    live_share: Fraction = Field(0.05, description="Share of the sampled completions that it judges while training.")
+    live_share: Fraction = Field(0.05, description="Share of the sampled completions that it judges while training; 0: none.")
     override: str = Field("", description="A reason to train although the audit failed. It is shown to the approver.")

@@ -387,6 +387,21 @@ def test_the_sample_depends_on_seed_and_step_only():
     assert sample(0, 0) != sample(1, 0)
 
 
+def test_a_share_of_zero_compares_nothing_and_starts_no_worker():
+    chosen = AuditSettings(second=NumericSettings(kind="numeric", marker="#"), live_share=0.0)
+    with SecondOpinion(chosen, settings().reward.sandbox, seed=0) as second:
+        assert second._sandbox is None
+        assert second.compare([group("6", "7")], step=0) == ({}, [])
+
+
+def test_a_second_verifier_that_can_judge_nothing_says_that_it_compared_nothing():
+    prompt = Prompt(id="p", text="?", answer="hello", solution="")
+    said = Group(prompt, (1,), (Completion((1,), (0.0,), "stop", "#hello"),), (Score(1.0),))
+    chosen = AuditSettings(second=NumericSettings(kind="numeric", marker="#"), live_share=1.0)
+    with SecondOpinion(chosen, settings().reward.sandbox, seed=0) as second:
+        assert second.compare([said], step=0) == ({"second_compared": 0.0}, [])
+
+
 def test_without_a_second_verifier_nothing_is_compared():
     with SecondOpinion(AuditSettings(), settings().reward.sandbox, seed=0) as second:
         assert second.compare([group("6")], step=0) == ({}, [])
