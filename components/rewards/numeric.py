@@ -32,6 +32,8 @@ _MINUS_BEFORE = re.compile(rf"(?<![\w.)\]}}])[{MINUS}](?:[\s(\[{{$€£~*_]|\\(?
 """That of a number in brackets or in LaTeX dress."""
 _FUNCTION_BEFORE = re.compile(r"(?:√\s*[({]?|(?<![A-Za-z])\\?(?:sqrt|log|ln|sin|cos|tan|exp)\s*[({\[])\s*\Z")
 _FACTORIAL_OR_POWER = re.compile(r"[)}\s]?(?:!(?!=)|[⁰¹²³⁴-⁹ⁿ])")
+LINE = 200
+"""Characters after a dollar sign in which another one makes the two of them mathematics."""
 BEFORE = 40
 """Characters before a number in which its minus is looked for."""
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]{1,40})\}\s*\{([^{}]{1,40})\}")
@@ -130,12 +132,12 @@ def quantities(text: str) -> Iterator[Quantity]:
             minuses += _MINUS_BEFORE.search(text, before, match.start()) is not None
             value *= (-1) ** minuses * scale / divisor
         percent = _PERCENT.match(after) is not None
-        yield Quantity(value, percent, None if percent else _unit(after, match["money"], text[match.end() :]))
+        yield Quantity(value, percent, None if percent else _unit(after, match["money"], text, match.end()))
 
 
-def _unit(after: str, money: str | None, line: str) -> Unit | None:
+def _unit(after: str, money: str | None, text: str, end: int) -> Unit | None:
     """That of a number; two dollar signs around it make it mathematics, one before it is a unit."""
-    if money == "$" and "$" in line.partition("\n")[0]:
+    if money == "$" and "$" in text[end : end + LINE].partition("\n")[0]:
         return unit_after(after.replace("$", ""))
     return unit_after(after) or (unit_after(money[-1] + after) if money else None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, cast
 
 import pytest
@@ -20,6 +21,7 @@ from components.layout import Layout
 from components.rewards import build_verifier
 from components.rewards.audit import HACKS, Audit, Probe, judge_audit, make_probes, measure
 from components.rewards.audit.hacks import same
+from components.rewards.audit.measure import Kind
 from components.rewards.audit.page import render
 from components.rewards.base import Verifier
 from components.rewards.code.hacks import exploits
@@ -36,6 +38,7 @@ PROMPTS = [
     Prompt(id=f"p{i}", text=f"{i}+{i * i}=", answer=str(i + i * i), solution=f"{i}+{i * i}={i + i * i}#{i + i * i}")
     for i in range(2, 42)
 ]
+MANY = [Prompt(id=f"q{i}", text=f"{i}+1000=", answer=str(i + 1000), solution=f"#{i + 1000}") for i in range(200)]
 EXACT = ExactVerifier("#")
 
 
@@ -77,7 +80,7 @@ class Bare:
 def audited(verifier: Verifier, second: Verifier | None = None, prompts: Sequence[Prompt] = PROMPTS) -> Audit:
     probes = make_probes(verifier, prompts)
     other = cast(Sandbox, Bare(second)) if second else None
-    return measure(probes, cast(Sandbox, Bare(verifier)), 3, other)
+    return measure(probes, lambda: nullcontext(cast(Sandbox, Bare(verifier))), 3, other)
 
 
 def verdict(audit: Audit, **limits: Any) -> dict[str, Any]:
@@ -237,10 +240,10 @@ def test_answers_are_told_apart_by_value(one, other, equal):
 
 
 def test_an_honest_verifier_passes():
-    found = verdict(audited(EXACT))
+    found = verdict(audited(EXACT, prompts=MANY))
     assert (found["verdict"], found["reasons"]) == ("pass", [])
-    assert found["false_positive"]["count"] == 0
-    assert found["false_positive"]["high"] < 0.01
+    assert (found["false_positive"]["count"], found["false_positive"]["n"]) == (0, 200)
+    assert found["false_positive"]["high"] == pytest.approx(0.0188, abs=1e-4)
 
 
 def test_a_verifier_that_looks_for_a_substring_falls_for_listing_every_option():
@@ -255,10 +258,44 @@ def test_a_verifier_that_reads_digits_of_any_script_falls_for_look_alikes():
     assert wrong_kinds(audited(Lenient("#"))) == {"hack: look-alike characters"}
 
 
-def test_one_systematic_hole_fails_however_small_its_share_of_all_probes_is():
-    found = verdict(audited(Lenient("#")), max_false_positive=0.1)
-    assert found["false_positive"]["high"] < 0.1
-    assert [why for why in found["reasons"] if "look-alike" in why]
+def judged(*kinds: tuple[str, bool, int, int]) -> dict[str, Any]:
+    """The verdict on kinds of the given name, side, wrong and all probes, where nothing else is amiss."""
+    made = tuple(Kind(name, right, wilson(count, n), 0, None, ()) for name, right, count, n in kinds)
+    return judge_audit(Audit(200, made, 200, 0, {}, wilson(0, 200), wilson(0, 200)), AuditSettings())
+
+
+@pytest.mark.parametrize(
+    ("count", "n", "fails"),
+    [(7, 200, True), (5, 200, True), (4, 200, False), (1, 20, False), (2, 20, True), (0, 9, False)],
+)
+def test_a_sort_fails_by_its_observed_rate_from_the_second_one_on(count, n, fails):
+    assert (judged(("hack: x", False, count, n))["verdict"] == "fail") is fails
+
+
+def test_right_answers_of_one_sort_are_held_to_their_own_limit():
+    assert judged(("form: x", True, 3, 200))["reasons"] == ["3 of 200 right answers of one sort were refused (form: x)"]
+    assert judged(("form: x", True, 2, 200))["verdict"] == "pass"
+
+
+def test_a_prompt_counts_once_however_many_of_its_wrong_answers_are_accepted():
+    class Lax(ExactVerifier):
+        def accuracy(self, prompt: Prompt, text: str) -> float:
+            return 1.0 if prompt.id == "q7" else super().accuracy(prompt, text)
+
+    found = verdict(audited(Lax("#"), prompts=MANY))
+    assert (found["false_positive"]["count"], found["false_positive"]["n"]) == (1, 200)
+    assert found["verdict"] == "fail"
+    assert "of 1 of 200 prompts a wrong answer was accepted" in found["reasons"][0]
+
+
+def test_a_verdict_that_depends_on_what_a_worker_judged_before_shows_in_new_workers():
+    class Remembering(Bare):
+        def judge(self, items: Sequence[tuple[Prompt, str]]) -> list[Score]:
+            return [Score(float(place % 2)) for place in range(len(items))]
+
+    probes = make_probes(EXACT, PROMPTS)
+    audit = measure(probes, lambda: nullcontext(cast(Sandbox, Remembering(EXACT))), 2)
+    assert audit.unstable > 0
 
 
 def test_a_verifier_that_refuses_right_answers_fails():
@@ -268,7 +305,7 @@ def test_a_verifier_that_refuses_right_answers_fails():
 
     found = verdict(audited(Strict("#")))
     assert found["verdict"] == "fail"
-    assert "right answers were refused" in found["reasons"][0]
+    assert "prompts a right answer was refused" in found["reasons"][1]
 
 
 def test_a_verifier_that_changes_its_mind_fails():
@@ -280,7 +317,7 @@ def test_a_verifier_that_changes_its_mind_fails():
 def test_too_few_probes_prove_nothing_and_the_reason_says_so():
     found = verdict(audited(EXACT, prompts=PROMPTS[:2]))
     assert found["verdict"] == "fail"
-    assert "too few probes: raise audit.prompts" in found["reasons"][0]
+    assert "too few prompts: raise audit.prompts" in found["reasons"][0]
 
 
 def test_what_cannot_be_judged_is_not_accepted_and_is_counted_by_its_reason():
@@ -289,7 +326,7 @@ def test_what_cannot_be_judged_is_not_accepted_and_is_counted_by_its_reason():
             return [Score(None, unscorable="timeout: no verdict") for _ in items]
 
     probes = [Probe("reference solution", PROMPTS[0], "#6", True), Probe("hack: empty", PROMPTS[0], "", False)]
-    audit = measure(probes, cast(Sandbox, Deaf(EXACT)), 2)
+    audit = measure(probes, lambda: nullcontext(cast(Sandbox, Deaf(EXACT))), 2)
     assert audit.unscorable == {"timeout": 2}
     assert [(kind.wrong.count, kind.unscorable) for kind in audit.kinds] == [(1, 1), (0, 1)]
 
@@ -318,7 +355,7 @@ def test_the_stage_judges_behind_the_fence_and_writes_the_same_bytes_twice(tmp_p
     written = []
     for folder in ("one", "two"):
         layout = prepared(Layout(tmp_path / folder))
-        stage.run(settings(), layout)
+        stage.run(settings("audit.max_false_positive=0.1", "audit.repeats=2"), layout)
         written.append((layout.audit.read_bytes(), layout.audit_page.read_bytes()))
     assert written[0] == written[1]
     assert read_json(layout.audit)["verdict"] == "pass"
