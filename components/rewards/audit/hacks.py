@@ -8,6 +8,8 @@ import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
 from components.rewards.base import Verifier
 from components.rewards.numeric import numbers
@@ -119,9 +121,15 @@ def same(one: str, other: str) -> bool:
     """Equal as texts, but for case, white space and brackets around, or as lists of numbers. In doubt, equal."""
     if _bare(one) == _bare(other):
         return True
-    values = numbers(one)
-    return bool(values) and values == numbers(other)
+    values = _values(one)
+    return bool(values) and values == _values(other)
 
 
+@lru_cache(maxsize=4096)
+def _values(answer: str) -> tuple[Fraction, ...]:
+    return tuple(numbers(answer))
+
+
+@lru_cache(maxsize=4096)
 def _bare(answer: str) -> str:
     return normalise(answer).strip("()[]{}.$ ")
