@@ -145,7 +145,7 @@ def timing(probes: Sequence[Probe], sandbox: Sandbox) -> dict[str, float]:
     """
     chosen = [probes[i] for i in np.linspace(0, len(probes) - 1, min(TIMED, len(probes))).astype(int)]
     items = [(probe.prompt, probe.text) for probe in chosen]
-    sandbox.judge(items[:1])
+    sandbox.judge(items)  # every worker has started
     alone = []
     for item in items:
         began = time.perf_counter()
