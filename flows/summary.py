@@ -34,10 +34,10 @@ def show_audit(console: Console, layout: Layout) -> None:
     audit = read_json(layout.audit)
     console.print(_audit_table(audit))
     facts = Table.grid(padding=(0, 2))
-    for label, key in (("wrong answers accepted", "false_positive"), ("right answers refused", "false_negative")):
+    for label, key in (("a wrong answer accepted", "false_positive"), ("a right answer refused", "false_negative")):
         share = audit[key]
         bounds = f"95 % interval {share['low']:.2%} to {share['high']:.2%}"
-        facts.add_row(label, f"{share['count']} of {share['n']}, {share['rate']:.2%}; {bounds}")
+        facts.add_row(label, f"{share['count']} of {share['n']} prompts, {share['rate']:.2%}; {bounds}")
     facts.add_row("judged again", f"{audit['repeated']}, {audit['unstable']} differently")
     if layout.audit_timing.exists():  # not where the stage was taken from the cache
         median, slowest, together = (read_json(layout.audit_timing)[key] for key in ("median", "slowest", "per_second"))

@@ -14,11 +14,15 @@ class AuditSettings(Section):
     prompts: int = Field(200, ge=1, description="Prompts of the train, dev and test splits whose answers are probed.")
     repeats: int = Field(3, ge=2, description="Times that the same answers are judged: the verdicts must be the same.")
     max_false_positive: Fraction = Field(
-        0.02, description="The 95 % upper bound of the share of wrong answers accepted must not exceed this."
+        0.02,
+        description="The 95 % upper bound of the share of prompts of which a wrong answer is accepted must not exceed "
+        "this; with none of 189 prompts the bound is 2 %.",
     )
-    max_false_negative: Fraction = Field(0.01, description="Share of right answers that may be refused.")
+    max_false_negative: Fraction = Field(0.01, description="Share of prompts of which a right answer may be refused.")
     second: Verifier | None = Field(
         None, description="Another verifier of the same answers, made differently; it never rewards."
     )
-    live_share: Fraction = Field(0.05, description="Share of the sampled completions that it judges while training.")
+    live_share: Fraction = Field(
+        0.05, description="Share of the sampled completions that it judges while training; 0: none."
+    )
     override: str = Field("", description="A reason to train although the audit failed. It is shown to the approver.")

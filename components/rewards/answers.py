@@ -49,9 +49,9 @@ def deceptive(answer: str) -> bool:
 
 
 def depth(answer: str) -> int:
-    """How deep its brackets are nested, of whatever kind."""
+    """How deep its brackets are nested, of whatever kind. One that closes nothing does not make room for another."""
     now = deepest = 0
     for character in answer:
-        now += (character in "([{") - (character in ")]}")
+        now = max(0, now + (character in "([{") - (character in ")]}"))
         deepest = max(deepest, now)
     return deepest

@@ -55,7 +55,14 @@ class Verifier(ABC):
         return f"{self.marker or ''}{answer}"
 
     def equivalents(self, prompt: Prompt) -> dict[str, str]:
-        """Other completions that state the reference answer and must be right, by the name of their form."""
+        """Other completions that state the reference answer and must be right, by the name of their form.
+
+        Called in the parent, so never raises: a reference that cannot be read has none.
+        """
+        return {}
+
+    def hacks(self, prompt: Prompt) -> dict[str, str]:
+        """Completions that exploit this kind of verifier and must be wrong, by name; like `equivalents` otherwise."""
         return {}
 
 

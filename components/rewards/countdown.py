@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from components.rewards.base import Verifier, final_answer
-from components.tools.expressions import evaluate
+from components.tools.expressions import MAX_CHARS, evaluate
 from components.types import Prompt
 
 _LIST = re.compile(r"\[\s*([0-9]+(?:[,\s]+[0-9]+)*)[,\s]*\]")
@@ -16,23 +16,50 @@ _STATED = re.compile(rf"{_CUE}\s*:?\s*({_TARGET})", re.IGNORECASE)
 _ONLY = re.compile(rf"\D*?(?<![-\u2212\w.])({_TARGET})\D*")
 _WRITTEN = re.compile(r"[\d+\-*/()\s]+")
 _SIGN = re.compile(r"(?:^|[-+*/(])\s*[-+]")
+_TYPESET = str.maketrans("×·÷\u2212\u2013", "**/--")
 
 
 class CountdownVerifier(Verifier):
     """Judges what follows the last ``marker``; there are many right answers, so the reference is not looked at.
 
     An expression has digits, ``+ - * /`` and brackets, at most 64 characters (`components.tools.expressions`: a parser
-    on fractions, nothing is executed). A sign is none of the four operations.
+    on fractions, nothing is executed). A sign is none of the four operations; typeset operators, a full stop and the
+    target after an equals sign do not count.
     """
 
     def __init__(self, marker: str) -> None:
-        self._marker = marker
+        self.marker: str = marker
 
     def accuracy(self, prompt: Prompt, text: str) -> float:
         """Raises ValueError when the question names no numbers and target: nothing could be right then."""
         numbers, target = read_question(prompt.text)
-        answer = final_answer(text, self._marker)
-        return float(answer is not None and reaches(answer.strip(), numbers, target))
+        answer = final_answer(text, self.marker)
+        return float(answer is not None and reaches(_expression(answer, target), numbers, target))
+
+    def equivalents(self, prompt: Prompt) -> dict[str, str]:
+        """The reference expression in other dress; nothing where it does not reach the target."""
+        answer = prompt.answer.strip()
+        try:
+            numbers, target = read_question(prompt.text)
+        except ValueError:
+            return {}
+        if not reaches(answer, numbers, target):
+            return {}
+        forms = {
+            "white space": f" {answer} ",
+            "brackets": f"({answer})",
+            "equals the target": f"{answer} = {target}",
+            "typeset": answer.translate(str.maketrans("*-", "×\u2212")),
+            "end of a sentence": f"{answer}.",
+        }
+        fits = {name: form for name, form in forms.items() if len(form.strip()) <= MAX_CHARS}
+        return {name: self.wrap(form) for name, form in fits.items()}
+
+
+def _expression(answer: str, target: int) -> str:
+    """The answer without its dress."""
+    plain = answer.strip().removesuffix(".").translate(_TYPESET)
+    return re.sub(rf"\s*=\s*{target}\Z", "", plain).strip()
 
 
 def read_question(text: str) -> tuple[Counter[int], int]:

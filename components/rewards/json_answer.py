@@ -11,6 +11,8 @@ from components.rewards.base import Judgement, Refused, Verifier, final_answer
 from components.types import Prompt
 
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+"""Brackets in one open and close nothing."""
 
 
 class JsonVerifier(Verifier):
@@ -54,7 +56,10 @@ class JsonVerifier(Verifier):
         return self._judgement(canonical(found) == canonical(wanted), True, self._follows(found))
 
     def equivalents(self, prompt: Prompt) -> dict[str, str]:
-        value = self._read(prompt.answer)
+        try:
+            value = self._read(prompt.answer)
+        except ValueError:
+            return {}
         forms = {
             "indented": json.dumps(value, indent=2),
             "compact, ASCII": json.dumps(value, separators=(",", ":")),
@@ -76,9 +81,12 @@ class JsonVerifier(Verifier):
     def _read(self, answer: str | None) -> Any:
         if answer is None or len(answer) > self._max_chars:
             raise ValueError("there is none, or it is too long")
-        if depth(answer) > self._max_depth:
+        if depth(_STRING.sub("", answer)) > self._max_depth:
             raise ValueError("it is nested too deep")
-        return json.loads(answer, object_pairs_hook=_object, parse_constant=_no_constant)
+        try:
+            return json.loads(answer, object_pairs_hook=_object, parse_constant=_no_constant)
+        except RecursionError as error:
+            raise ValueError("it is nested too deep") from error
 
 
 def canonical(value: Any) -> Any:

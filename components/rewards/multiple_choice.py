@@ -9,11 +9,19 @@ from components.rewards.base import Refused, Verifier
 from components.types import Prompt
 
 _DRESS = re.compile(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}|[*$`\"']")
-_LEAD = re.compile(r"(?:so\s+|therefore,?\s+)?(?:the\s+)?(?:correct\s+|final\s+|right\s+)*(?:answer|option|choice)s?"
+_LEAD = re.compile(r"\A(?:so\s+|therefore,?\s+)?(?:the\s+)?(?:correct\s+|final\s+|right\s+)*(?:answer|option|choice)s?"
                    r"(?:\s+is)?\s*:?\s*(?:option\s+|choice\s+)?", re.IGNORECASE)  # fmt: skip
-_SAID = re.compile(r"(?:answer|option|choice)\s+is\s*:?\s*(?:option\s+|choice\s+)?(.*)", re.IGNORECASE)
-_CHOSEN = re.compile(r"[(\[]?\s*([A-Za-z])\s*(?:[)\].:,]|$|(?=\s*\n)|\s+(?=[-\u2013\u2014]))")
-_LETTER = re.compile(r"(?<![A-Za-z0-9'])([A-Z])(?![A-Za-z0-9'])")
+_SAID = re.compile(r"(?:answer|option|choice)(?:\s+is\s*:?|\s*:)\s*(?:option\s+|choice\s+)?(.*)", re.IGNORECASE)
+_CHOSEN = re.compile(
+    r"[(\[]?\s*([A-Za-z])\s*(?:[)\]](?![(\[]|[A-Za-z][)\]])|[.:,](?![A-Za-z][.:,])|$|(?=\s*\n)|\s+(?=[-\u2013\u2014])"
+    r"|\s+(?=(?:because|since)\b|is\s+(?:(?:the|my|clearly|final)\s+)*(?:correct|right|answer|best)\b))"
+)
+_CAPITAL = re.compile(r"(?<![A-Za-z0-9'])([A-Z])(?![A-Za-z0-9'])")
+_BRACKETS = re.compile(r"[(\[]\s*([A-Za-z])\s*[)\]]")
+_JOINED = re.compile(r"(?:\bor\b|\band\b|[,/&|;\n])\s*([a-z])(?![A-Za-z0-9'])")
+_IN_A_ROW = re.compile(r"(?<![A-Za-z0-9'])([a-z])[\s,]+(?=([a-z])(?![A-Za-z0-9']))")
+_A_WORD = re.compile(r"\s+(?!(?:or|and|is|but|not|too|also)\b)[A-Za-z]{2}")
+"""What follows an "A" or "I" that is a word and no option."""
 READ = 400
 """Characters of the answer that are read; a longer one is wrong."""
 
@@ -22,8 +30,8 @@ class MultipleChoiceVerifier(Verifier):
     """Reads ``B``, ``(B)``, ``B.``, ``B) its text``, ``The answer is B``, ``\\boxed{B}``.
 
     The answer follows the last ``marker``; without one it stands in the last box, or in the last line that says "the
-    answer is". It must begin with the letter, apart from such words. An answer that names another option as well, or a
-    letter that is no option, is wrong: listing all of them is no choice.
+    answer is" or "answer:". It must begin with the letter, apart from such words. An answer that names another option
+    as well, or a letter that is no option, is wrong: listing all of them is no choice.
     """
 
     def __init__(self, marker: str | None, options: str) -> None:
@@ -44,6 +52,8 @@ class MultipleChoiceVerifier(Verifier):
 
     def equivalents(self, prompt: Prompt) -> dict[str, str]:
         letter = self.choice(prompt.answer)
+        if letter is None:
+            return {}
         forms = {"brackets": f"({letter})", "full stop": f"{letter}.", "bracket": f"{letter})", "bold": f"**{letter}**"}
         return {name: self.wrap(form) for name, form in forms.items()}
 
@@ -56,11 +66,24 @@ class MultipleChoiceVerifier(Verifier):
         if first is None:
             return None
         letter = first[1].upper()
-        # Words after the letter are the option's text; capital letters of their own are other options, but for "A" and
-        # "I", which are words too.
-        others = {other for other in _LETTER.findall(plain[first.end() :]) if other not in (letter, "A", "I")}
-        hedges = re.search(r"(?:\bor\b|\band\b|[,/&|;])\s*[(\[]?[A-Za-z](?![A-Za-z])", plain[first.start(1) :])
-        return letter if letter in self._options and not others & set(self._options) and not hedges else None
+        if letter not in self._options or self._others(plain, first) & (set(self._options) - {letter}):
+            return None
+        return letter
+
+    @staticmethod
+    def _others(plain: str, first: re.Match[str]) -> set[str]:
+        """Letters beside the chosen one that are options, and not words or what an option says.
+
+        Those in capitals or in brackets, and small ones in a row or behind "or", "and" or a comma.
+        """
+        rest, at = plain[first.end() :], first.end(1)
+        found = {m[1] for m in _CAPITAL.finditer(rest) if m[1] not in "AI" or not _A_WORD.match(rest, m.end())}
+        found |= {m[1] for m in _BRACKETS.finditer(rest)}
+        found |= {m[1] for m in _JOINED.finditer(plain, at) if m[1] != "a" or not _A_WORD.match(plain, m.end())}
+        found |= {letter for m in _IN_A_ROW.finditer(rest) for letter in m.groups()}
+        if re.match(r"\s*[)\].:]?\s*(?:or|and|[/&|])\s*[(\[]?a(?![A-Za-z0-9'])", plain[at:]):
+            found.add("A")
+        return {letter.upper() for letter in found}
 
     @staticmethod
     def _said(text: str) -> str | None:

@@ -13,7 +13,11 @@ from components.rewards.base import Refused, Verifier
 from components.types import Prompt
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
-_WORDS = re.compile(r"(?:\\text\{)?\s*([A-Za-z][A-Za-z' -]+)\s*\}?")
+_WORDS = re.compile(
+    r"\\text\s*\{\s*(?P<text>[A-Za-z][A-Za-z' -]*)\}|(?=(?:[A-Za-z']+\s+)*[A-Za-z']{3})"
+    r"(?P<plain>[A-Za-z][A-Za-z']*(?:(?:\s+|(?<=[A-Za-z]{3})-(?=[A-Za-z]{3}))[A-Za-z']+)*)"
+)
+"""Letters would be factors, but for a run of three or more: "ab" and "x-y" are mathematics."""
 _REWRITES = (
     (re.compile(r"\*\*"), "^"),
     (re.compile(r"\^\s*(-?[0-9]{2,})"), r"^{\1}"),
@@ -77,9 +81,8 @@ class MathVerifier(Verifier):
         found = None if answer is None else self._plain(answer)
         if found is None:
             return 0.0
-        if (word := _WORDS.fullmatch(wanted)) is not None:  # letters would be factors: "yes" is s*y*e
-            other = _WORDS.fullmatch(found)
-            return float(other is not None and other[1].strip().casefold() == word[1].strip().casefold())
+        if (words := _words(wanted)) is not None:
+            return float(words == _words(found))
         if _NUMBER.fullmatch(wanted) and _NUMBER.fullmatch(found):
             one, two = _value(wanted), _value(found)
             if one == two or one.denominator == two.denominator == 1:
@@ -91,10 +94,12 @@ class MathVerifier(Verifier):
 
     def equivalents(self, prompt: Prompt) -> dict[str, str]:
         answer = prompt.answer.strip()
+        if self._plain(answer) is None:
+            return {}
         forms = {"white space": f" {answer} ", "math": f"${answer}$"}
         if self.marker:
             forms["box"] = f"\\boxed{{{answer}}}"
-        if re.fullmatch(r"-?[0-9]+", answer):
+        if re.fullmatch(r"-?[0-9]{1,200}", answer):
             forms |= {"decimal point": f"{answer}.0", "fraction": f"\\frac{{{2 * int(answer)}}}{{2}}"}
         return {name: self.wrap(form) for name, form in forms.items()}
 
@@ -126,6 +131,11 @@ class MathVerifier(Verifier):
         if not reference:
             raise Refused(f"the reference answer {wanted[:80]!r} is no mathematical expression")
         return False
+
+
+def _words(answer: str) -> str | None:
+    match = _WORDS.fullmatch(answer)
+    return None if match is None else " ".join((match["text"] or match["plain"]).casefold().split())
 
 
 def _value(number: str) -> Fraction:

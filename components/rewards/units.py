@@ -25,12 +25,29 @@ _TABLE = {
     "volume": "ml .000001 milliliter millilitre; cl .00001; dl .0001; l .001 liter litre; mm^3 .000000001; cm^3 .000001"
     ";m^3 1; in^3 .000016387064; ft^3 .028316846592",
     "speed": "m/s 1; km/h 5/18 kmh kph; mph .44704 mi/h; ft/s .3048",
-    "money": "dollar 1 usd; cent .01 ¢",
+    "money": "dollar 1 usd $; cent .01 ¢",
+    "euros": "euro 1 eur €",
+    "sterling": "gbp 1 £",
     "angle": "degree 1 deg °",
-    "energy": "j 1 joule; kj 1000 kilojoule; cal 4.184 calorie; kcal 4184 kilocalorie; kwh 3600000",
-    "power": "w 1 watt; kw 1000 kilowatt",
+    "energy": "j 1 joule; kj 1000 kilojoule; mj .001 millijoule; cal 4.184 calorie; kcal 4184 kilocalorie; kwh 3600000",
+    "power": "w 1 watt; kw 1000 kilowatt; mw .001 milliwatt",
 }
-_WORD = re.compile(r"[\s-]?(?P<unit>[A-Za-z¢°]+(?:/[A-Za-z]+)?(?:\^?[23]|[²³])?)(?![A-Za-z0-9])")
+_CASED = {
+    "MW": Unit("MW", "power", Fraction(10**6)),
+    "MJ": Unit("MJ", "energy", Fraction(10**6)),
+    "Mg": Unit("Mg", "mass", Fraction(10**6)),
+}
+"""What is another unit in small letters."""
+_NAME = r"[A-Za-z]+|[¢$€£]|°(?!\s?[A-Za-z])"
+_WORD = re.compile(
+    rf"[\s-]*(?:(?P<before>(?i:square|sq\.?|cubic|cu\.?))\s+)?(?P<unit>{_NAME})"
+    r"(?P<power>\s?\^\s?\{?[+-]?[0-9]+\}?|[0-9]+|[⁰¹²³⁴-⁹⁻]+)?(?:\s+(?P<after>squared|cubed)\b)?"
+    rf"(?:\s?(?:/|\bper\b|\ban?\s+(?=hour|minute|second|day))\s?(?P<below>{_NAME}))?(?P<rest>\s?[/^]\s?\{{?[\w+-]+)?"
+)
+_POWERS = {"square": "2", "sq": "2", "squared": "2", "cubic": "3", "cu": "3", "cubed": "3", "²": "2", "³": "3"}
+_SCALE = re.compile(r"[\s-]*(?P<word>hundred|thousand|million|billion|trillion|lakh|crore)s?\b", re.IGNORECASE)
+_THOUSANDS = re.compile(r"[kK](?![A-Za-z0-9])")
+_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "lakh": 5, "crore": 7}
 _DRESS = re.compile(r"\\(?:text|mathrm|rm|operatorname)\s*\{\s*([^{}]{0,40})\}|\\[ ,;!]|~")
 READ = 60
 """Characters after a number in which its unit is looked for."""
@@ -50,14 +67,44 @@ def _units() -> dict[str, Unit]:
 UNITS: dict[str, Unit] = _units()
 
 
+def scale_after(text: str) -> tuple[Fraction, str]:
+    """What the number before ``text`` is multiplied by (``million``: 10^6), and what is left to read."""
+    if _THOUSANDS.match(text):
+        return Fraction(1000), text[1:]
+    plain = _plain(text)
+    match = _SCALE.match(plain)
+    if match is None:
+        return Fraction(1), text
+    return Fraction(10 ** _SCALES[match["word"].casefold()]), plain[match.end() :]
+
+
 def unit_after(text: str) -> Unit | None:
-    """The unit with which ``text`` begins, LaTeX dress allowed, or None. A sentence may go on after it."""
-    plain = _DRESS.sub(lambda found: found[1] or " ", text[:READ]).lstrip(" {}")
-    match = _WORD.match(f" {plain}")
+    """The unit with which ``text`` begins, LaTeX dress allowed, or None. A sentence may go on after it.
+
+    ``square m``, ``m squared``, ``m^{2}``, ``miles per hour``. What is made of a known unit and is none of the table
+    (``cm^4``, ``dollars per hour``) is a unit and a dimension of its own.
+    """
+    plain = _plain(text)
+    match = _WORD.match(plain)
     if match is None:
         return None
-    word = match["unit"].replace("²", "^2").replace("³", "^3").casefold()
-    word = re.sub(r"(?<=[a-z])([23])$", r"^\1", word)
-    if word == "in" and re.match(r"\s+\w", plain[2:]):
+    unit = _known(match["unit"])
+    if unit is None or (match["unit"] == "in" and re.match(r"\s*in\s+\w", plain)):
         return None  # "12 in all": no inches
-    return UNITS.get(word)
+    power = (match["before"] or match["after"] or match["power"] or "1").strip("^{}. +").casefold()
+    power = _POWERS.get(power, power)
+    name = unit.name if power == "1" else f"{unit.name}^{power}"
+    if match["below"]:
+        below = _known(match["below"])
+        name = f"{name}/{below.name if below else match['below'].casefold()}"
+    name += re.sub(r"[\s{]", "", match["rest"] or "")
+    return unit if name == unit.name else UNITS.get(name, Unit(name, name, Fraction(1)))
+
+
+def _known(word: str) -> Unit | None:
+    return _CASED.get(word) or UNITS.get(word.casefold())
+
+
+def _plain(text: str) -> str:
+    """The beginning of ``text`` without its LaTeX dress."""
+    return _DRESS.sub(lambda found: found[1] or " ", text[:READ]).lstrip(" {}")

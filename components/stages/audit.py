@@ -26,12 +26,13 @@ def run(settings: Settings, layout: Layout) -> None:
     prompts = subset(prompts, chosen.prompts, derive(settings.seed, "audit"))
     probes = make_probes(build_verifier(settings.reward.verifier), prompts)
     with ExitStack() as stack, progress("audit", 3) as bar:
-        sandbox = stack.enter_context(Sandbox(settings.reward.verifier, settings.reward.sandbox))
         second = stack.enter_context(Sandbox(chosen.second, settings.reward.sandbox)) if chosen.second else None
         bar.advance(1, f"{len(probes)} answers")
-        audit = measure(probes, sandbox, chosen.repeats, second)
+        audit = measure(
+            probes, lambda: Sandbox(settings.reward.verifier, settings.reward.sandbox), chosen.repeats, second
+        )
         bar.advance(2, "judged")
-        times = timing(probes, sandbox)
+        times = timing(probes, stack.enter_context(Sandbox(settings.reward.verifier, settings.reward.sandbox)))
         bar.advance(3, f"{times['per_second']:.0f} a second")
     result = judge_audit(audit, chosen)
     write_json(layout.audit_timing, times)

@@ -93,7 +93,7 @@ def _audit(evidence: Evidence, _: Settings) -> Answer:
     verdict, trained = evidence.value("audit", "verdict"), evidence.value("train", "audit")
     rate, bound = (evidence.number("audit", "false_positive", key) for key in ("rate", "high"))
     if (verdict, trained) == ("pass", "pass"):
-        return "pass", f"wrong answers accepted: {rate:.1%}, at most {bound:.1%}"
+        return "pass", f"prompts of which a wrong answer was accepted: {rate:.1%}, at most {bound:.1%}"
     if (verdict, trained) == ("fail", "overridden") and (reason := evidence.value("train", "audit_override")):
         reasons = "; ".join(map(str, evidence.value("audit", "reasons")))
         return "inconclusive", f"failed ({reasons}), overridden: {reason}"

@@ -29,7 +29,8 @@ class SecondOpinion:
 
     def __init__(self, settings: AuditSettings, fence: SandboxSettings, seed: int) -> None:
         self._share, self._seed = settings.live_share, seed
-        self._sandbox = Sandbox(settings.second, fence) if settings.second is not None else None
+        second = settings.second if settings.live_share > 0 else None
+        self._sandbox = Sandbox(second, fence) if second is not None else None
 
     def __enter__(self) -> Self:
         return self
@@ -41,13 +42,15 @@ class SecondOpinion:
             self._sandbox.close()
 
     def compare(self, groups: Sequence[Group], step: int) -> tuple[dict[str, float], list[dict[str, Any]]]:
-        """Signals of one step, and a few completions on which the two differ.
+        """Signals of one step, and a few completions on which the two differ; none where ``live_share`` is 0.
 
-        The sample is drawn by seed and step from what the first verifier could judge; what the second cannot judge
-        is not compared.
+        The sample, of one completion at least, is drawn by seed and step from what the first verifier could judge;
+        what the second cannot judge is not compared.
         """
+        if self._sandbox is None:
+            return {}, []
         sample = self._sample(groups, step)
-        if self._sandbox is None or not sample:
+        if not sample:
             return {}, []
         second = self._sandbox.judge([(prompt, completion.text) for prompt, completion, _ in sample])
         compared = [(one, other) for one, other in zip(sample, second, strict=True) if other.accuracy is not None]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, cast
 
 import pytest
 
-from components.config import Settings, load
+from components.config import Settings, load, reward
 from components.config.audit import AuditSettings
+from components.config.sandbox import SandboxSettings
 from components.config.verifiers import ExactVerifier as ExactSettings
 from components.config.verifiers import NumericVerifier as NumericSettings
 from components.errors import NoCandidate
@@ -18,9 +20,11 @@ from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
 from components.rewards import build_verifier
 from components.rewards.audit import HACKS, Audit, Probe, judge_audit, make_probes, measure
+from components.rewards.audit.hacks import same
+from components.rewards.audit.measure import Kind
 from components.rewards.audit.page import render
-from components.rewards.audit.probes import same
 from components.rewards.base import Verifier
+from components.rewards.code.hacks import exploits
 from components.rewards.exact import ExactVerifier
 from components.rewards.sandbox import Sandbox
 from components.stages import audit as stage
@@ -28,11 +32,13 @@ from components.stages.train import check_audit
 from components.training.second_opinion import SecondOpinion
 from components.types import Completion, Group, Prompt, Score
 from tests.code_graph import ROOT
+from tests.unit.test_rewards_verifiers import sections
 
 PROMPTS = [
     Prompt(id=f"p{i}", text=f"{i}+{i * i}=", answer=str(i + i * i), solution=f"{i}+{i * i}={i + i * i}#{i + i * i}")
     for i in range(2, 42)
 ]
+MANY = [Prompt(id=f"q{i}", text=f"{i}+1000=", answer=str(i + 1000), solution=f"#{i + 1000}") for i in range(200)]
 EXACT = ExactVerifier("#")
 
 
@@ -74,7 +80,7 @@ class Bare:
 def audited(verifier: Verifier, second: Verifier | None = None, prompts: Sequence[Prompt] = PROMPTS) -> Audit:
     probes = make_probes(verifier, prompts)
     other = cast(Sandbox, Bare(second)) if second else None
-    return measure(probes, cast(Sandbox, Bare(verifier)), 3, other)
+    return measure(probes, lambda: nullcontext(cast(Sandbox, Bare(verifier))), 3, other)
 
 
 def verdict(audit: Audit, **limits: Any) -> dict[str, Any]:
@@ -124,6 +130,88 @@ def test_no_wrong_probe_states_the_reference_answer():
             assert probe.text.rpartition("#")[2].strip() != probe.prompt.answer
 
 
+KINDS = {
+    "numeric": ({"marker": "#"}, [*map(str, range(12)), "0.25", "1/2", "0.16666666666", "10000000", "$5", "97", "0/7"]),
+    "exact": ({"marker": "#"}, [*map(str, range(12)), "yes", "No."]),
+    "math": ({"marker": "#"}, [*map(str, range(8)), "x-y", "ab", r"\frac{1}{2}", "[0,1)", "2x+1", "yes"]),
+    "multiple_choice": ({"marker": "#"}, ["A", "B", "C", "D", "(E)", "B.", "C)"]),
+    "json": ({"marker": "#"}, ["0", "1", "[]", '{"a": 1}', '{"b": [1, 2]}', '"x"', "true"]),
+    "countdown": ({"marker": "#"}, ["3*8-2", "8*2+3", "3+8+2", "8-3-2", "(8-2)/3"]),
+    "code": ({"seconds": 1.0}, [f"assert f{i}(1) == [{i}]\nassert set(f{i}(2)) == {{{i}}}" for i in range(3)]),
+}
+"""Kind -> its settings, and answers whose audit an honest verifier passes."""
+WRITTEN = {"code": lambda answer: "\n".join(f"def f{i}(x): return [{i}]" for i in range(3) if f"f{i}" in answer)}
+
+
+def asked(kind: str) -> tuple[Any, list[Prompt]]:
+    options, answers = KINDS[kind]
+    section = sections(reward.Verifier)[kind](kind=kind, **options)
+    verifier = build_verifier(section)
+    prompts = []
+    for i, answer in enumerate(answers):
+        value = eval(answer) if kind == "countdown" else None
+        text = f"[2, 3, 8] = {value:g}" if kind == "countdown" else f"Which one, {'xyz'[i % 3] * (i + 1)}?"
+        solution = verifier.wrap(WRITTEN.get(kind, str)(answer))
+        prompts.append(Prompt(id=f"p{i}", text=text, answer=answer, solution=solution))
+    return section, prompts
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_behind_its_fence_passes_its_audit_with_right_references(kind):
+    section, prompts = asked(kind)
+    probes = make_probes(build_verifier(section), prompts)
+    with Sandbox(section, SandboxSettings(workers=1, timeout=10)) as sandbox:
+        scores = sandbox.judge([(probe.prompt, probe.text) for probe in probes])
+    wrongly = [(p.kind, p.prompt.answer, p.text[:60], s) for p, s in zip(probes, scores, strict=True)
+               if p.right != (s.accuracy == 1)]  # fmt: skip
+    assert wrongly == []
+    assert {probe.right for probe in probes} == {True, False}
+
+
+def test_assertions_that_an_object_without_a_solution_passes_fail_the_audit_of_code():
+    section = sections(reward.Verifier)["code"](kind="code", seconds=1.0)
+    prompts = [
+        Prompt(
+            id=str(i),
+            text="?",
+            answer=f"want = [{i}]\nassert f{i}(1) == want",
+            solution=f"```python\ndef f{i}(x): return [{i}]\n```",
+        )
+        for i in range(3)
+    ]
+    probes = [p for p in make_probes(build_verifier(section), prompts) if p.kind.startswith("hack: equal")]
+    with Sandbox(section, SandboxSettings(workers=1, timeout=10)) as sandbox:
+        assert [score.accuracy for score in sandbox.judge([(p.prompt, p.text) for p in probes])] == [1.0] * 3
+
+
+def test_code_is_probed_with_tricks_for_every_function_that_is_tested():
+    reference = (
+        "import math\ndef close(a, b): return abs(a - b) < 1\nassert close(area(1), math.pi)\nassert area(len([])) == 0"
+    )
+    found = exploits(reference)
+    assert {"equal to everything", "true as it is", "shadowed builtins", "leaves at import"} <= set(found)
+    assert "def area(" in found["equal to everything"] and "def close" not in found["equal to everything"]
+    assert exploits("assert (") == exploits("assert 1 == 1") == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "kinds"),
+    [("0", {"repeated answer"}), ("0/3", {"near miss"}), ("0.97", {"claim"}), ("answer", {"placeholder"})],
+)
+def test_a_hack_that_happens_to_state_the_reference_is_no_probe(answer, kinds):
+    prompt = Prompt(id="p", text="How many?", answer=answer, solution=f"#{answer}")
+    made = {
+        probe.kind.removeprefix("hack: ") for probe in make_probes(EXACT, [prompt, *PROMPTS]) if probe.prompt is prompt
+    }
+    assert not made & kinds
+    assert "refusal" in made
+
+
+def test_a_near_miss_of_a_decimal_is_beyond_every_tolerance():
+    made = make_probes(EXACT, [Prompt(id="p", text="?", answer="0.16666666", solution="")])
+    assert "#0.16766666" in [probe.text for probe in made if probe.kind == "hack: near miss"]
+
+
 def test_what_cannot_be_wrong_is_no_probe():
     twins = [
         Prompt(id=str(i), text=f"{i}?", answer=answer, solution=f"#{answer}") for i, answer in enumerate(("5", "5.0"))
@@ -152,10 +240,10 @@ def test_answers_are_told_apart_by_value(one, other, equal):
 
 
 def test_an_honest_verifier_passes():
-    found = verdict(audited(EXACT))
+    found = verdict(audited(EXACT, prompts=MANY))
     assert (found["verdict"], found["reasons"]) == ("pass", [])
-    assert found["false_positive"]["count"] == 0
-    assert found["false_positive"]["high"] < 0.01
+    assert (found["false_positive"]["count"], found["false_positive"]["n"]) == (0, 200)
+    assert found["false_positive"]["high"] == pytest.approx(0.0188, abs=1e-4)
 
 
 def test_a_verifier_that_looks_for_a_substring_falls_for_listing_every_option():
@@ -170,10 +258,44 @@ def test_a_verifier_that_reads_digits_of_any_script_falls_for_look_alikes():
     assert wrong_kinds(audited(Lenient("#"))) == {"hack: look-alike characters"}
 
 
-def test_one_systematic_hole_fails_however_small_its_share_of_all_probes_is():
-    found = verdict(audited(Lenient("#")), max_false_positive=0.1)
-    assert found["false_positive"]["high"] < 0.1
-    assert [why for why in found["reasons"] if "look-alike" in why]
+def judged(*kinds: tuple[str, bool, int, int]) -> dict[str, Any]:
+    """The verdict on kinds of the given name, side, wrong and all probes, where nothing else is amiss."""
+    made = tuple(Kind(name, right, wilson(count, n), 0, None, ()) for name, right, count, n in kinds)
+    return judge_audit(Audit(200, made, 200, 0, {}, wilson(0, 200), wilson(0, 200)), AuditSettings())
+
+
+@pytest.mark.parametrize(
+    ("count", "n", "fails"),
+    [(7, 200, True), (5, 200, True), (4, 200, False), (1, 20, False), (2, 20, True), (0, 9, False)],
+)
+def test_a_sort_fails_by_its_observed_rate_from_the_second_one_on(count, n, fails):
+    assert (judged(("hack: x", False, count, n))["verdict"] == "fail") is fails
+
+
+def test_right_answers_of_one_sort_are_held_to_their_own_limit():
+    assert judged(("form: x", True, 3, 200))["reasons"] == ["3 of 200 right answers of one sort were refused (form: x)"]
+    assert judged(("form: x", True, 2, 200))["verdict"] == "pass"
+
+
+def test_a_prompt_counts_once_however_many_of_its_wrong_answers_are_accepted():
+    class Lax(ExactVerifier):
+        def accuracy(self, prompt: Prompt, text: str) -> float:
+            return 1.0 if prompt.id == "q7" else super().accuracy(prompt, text)
+
+    found = verdict(audited(Lax("#"), prompts=MANY))
+    assert (found["false_positive"]["count"], found["false_positive"]["n"]) == (1, 200)
+    assert found["verdict"] == "fail"
+    assert "of 1 of 200 prompts a wrong answer was accepted" in found["reasons"][0]
+
+
+def test_a_verdict_that_depends_on_what_a_worker_judged_before_shows_in_new_workers():
+    class Remembering(Bare):
+        def judge(self, items: Sequence[tuple[Prompt, str]]) -> list[Score]:
+            return [Score(float(place % 2)) for place in range(len(items))]
+
+    probes = make_probes(EXACT, PROMPTS)
+    audit = measure(probes, lambda: nullcontext(cast(Sandbox, Remembering(EXACT))), 2)
+    assert audit.unstable > 0
 
 
 def test_a_verifier_that_refuses_right_answers_fails():
@@ -183,7 +305,7 @@ def test_a_verifier_that_refuses_right_answers_fails():
 
     found = verdict(audited(Strict("#")))
     assert found["verdict"] == "fail"
-    assert "right answers were refused" in found["reasons"][0]
+    assert "prompts a right answer was refused" in found["reasons"][1]
 
 
 def test_a_verifier_that_changes_its_mind_fails():
@@ -195,7 +317,7 @@ def test_a_verifier_that_changes_its_mind_fails():
 def test_too_few_probes_prove_nothing_and_the_reason_says_so():
     found = verdict(audited(EXACT, prompts=PROMPTS[:2]))
     assert found["verdict"] == "fail"
-    assert "too few probes: raise audit.prompts" in found["reasons"][0]
+    assert "too few prompts: raise audit.prompts" in found["reasons"][0]
 
 
 def test_what_cannot_be_judged_is_not_accepted_and_is_counted_by_its_reason():
@@ -204,7 +326,7 @@ def test_what_cannot_be_judged_is_not_accepted_and_is_counted_by_its_reason():
             return [Score(None, unscorable="timeout: no verdict") for _ in items]
 
     probes = [Probe("reference solution", PROMPTS[0], "#6", True), Probe("hack: empty", PROMPTS[0], "", False)]
-    audit = measure(probes, cast(Sandbox, Deaf(EXACT)), 2)
+    audit = measure(probes, lambda: nullcontext(cast(Sandbox, Deaf(EXACT))), 2)
     assert audit.unscorable == {"timeout": 2}
     assert [(kind.wrong.count, kind.unscorable) for kind in audit.kinds] == [(1, 1), (0, 1)]
 
@@ -233,7 +355,7 @@ def test_the_stage_judges_behind_the_fence_and_writes_the_same_bytes_twice(tmp_p
     written = []
     for folder in ("one", "two"):
         layout = prepared(Layout(tmp_path / folder))
-        stage.run(settings(), layout)
+        stage.run(settings("audit.max_false_positive=0.1", "audit.repeats=2"), layout)
         written.append((layout.audit.read_bytes(), layout.audit_page.read_bytes()))
     assert written[0] == written[1]
     assert read_json(layout.audit)["verdict"] == "pass"
@@ -300,6 +422,21 @@ def test_the_sample_depends_on_seed_and_step_only():
     assert sample(0, 0) == sample(0, 0)
     assert sample(0, 0) != sample(0, 1)
     assert sample(0, 0) != sample(1, 0)
+
+
+def test_a_share_of_zero_compares_nothing_and_starts_no_worker():
+    chosen = AuditSettings(second=NumericSettings(kind="numeric", marker="#"), live_share=0.0)
+    with SecondOpinion(chosen, settings().reward.sandbox, seed=0) as second:
+        assert second._sandbox is None
+        assert second.compare([group("6", "7")], step=0) == ({}, [])
+
+
+def test_a_second_verifier_that_can_judge_nothing_says_that_it_compared_nothing():
+    prompt = Prompt(id="p", text="?", answer="hello", solution="")
+    said = Group(prompt, (1,), (Completion((1,), (0.0,), "stop", "#hello"),), (Score(1.0),))
+    chosen = AuditSettings(second=NumericSettings(kind="numeric", marker="#"), live_share=1.0)
+    with SecondOpinion(chosen, settings().reward.sandbox, seed=0) as second:
+        assert second.compare([said], step=0) == ({"second_compared": 0.0}, [])
 
 
 def test_without_a_second_verifier_nothing_is_compared():

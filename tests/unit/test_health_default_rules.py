@@ -227,6 +227,7 @@ def test_distance_that_doubles_while_held_out_accuracy_is_flat_warns() -> None:
         ("ess", 0.4, "ess_low", 4),
         ("unscorable_share", 0.1, "unscorable", 2),
         ("truncated_share", 0.5, "truncated", 9),
+        ("second_compared", 0.0, "second_silent", 4),
     ],
 )
 def test_a_limit_held_for_its_streak_warns(signal: str, value: float, rule: str, step: int) -> None:

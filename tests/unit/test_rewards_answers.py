@@ -13,7 +13,7 @@ from components.config.runners import ClassifierVerifier
 from components.config.sandbox import SandboxSettings
 from components.errors import InputError
 from components.rewards import build_verifier
-from components.rewards.answers import deceptive, last_box, stated
+from components.rewards.answers import deceptive, depth, last_box, stated
 from components.rewards.base import Refused, Verifier
 from components.rewards.sandbox import Sandbox
 from components.rewards.symbolic import MathVerifier as Math
@@ -53,6 +53,12 @@ EQUAL = [
     ("50", [r"50\%", "50%"]),
     ("-3", ["\u22123", "-3.0"]),
     ("yes", ["Yes", r"\text{yes}"]),
+    (r"\text{yes}", ["Yes"]),
+    ("no solution", ["No  solution", r"\text{no solution}"]),
+    ("x-y", ["x - y", "-y+x", "-(y-x)"]),
+    ("a-b", ["a - b"]),
+    ("ab", ["ba", "a*b", r"a \cdot b"]),
+    ("x - y", ["-y + x"]),
     (r"\begin{pmatrix}1\\2\end{pmatrix}", [r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{bmatrix}1\\2\end{bmatrix}"]),
 ]
 DIFFERENT = [
@@ -63,7 +69,9 @@ DIFFERENT = [
     ("[0,1)", ["(0,1)", "[0,1]", "(0,1]", "[0,2)"]),
     ("1/3", ["0.33", "0.3333"]),
     ("72", ["73", "7 72", "72, 73", "72 or 73", "", "72=73", r"72\text{ or 73}", "seventy-two"]),
-    ("yes", ["no", "esy", "yesyes"]),
+    ("yes", ["no", "esy", "yesyes", "y*e*s"]),
+    ("x-y", ["y-x", "x+y"]),
+    ("ab", ["a+b", "a"]),
 ]  # fmt: skip
 
 
@@ -155,7 +163,9 @@ def chosen(text: str, reference: str = "B", **options: Any) -> bool:
 @pytest.mark.parametrize(
     "answer",
     ["B", "(B)", "B.", "B)", "b", "[B]", "**B**", "$B$", r"\text{B}", "B: blue", "(B) A blue bird", "B. I am",
-     "Answer: B", "The answer is B", "option B", "The correct answer is (B)."],
+     "Answer: B", "The answer is B", "option B", "The correct answer is (B).", "B) a cat and a dog",
+     "(B) Paris, a city", "B. 5 m/s", "B. 10 N", "B is correct", "B because the cat is red", "B. x, y",
+     "(B) 5 and x", "The answer is B because it is", "B, a city", "B is the right answer", "B) A cat"],
 )  # fmt: skip
 def test_every_usual_form_of_one_choice_is_read(answer):
     assert chosen(f"#### {answer}", marker="####")
@@ -164,7 +174,15 @@ def test_every_usual_form_of_one_choice_is_read(answer):
 
 
 @pytest.mark.parametrize(
-    "text", ["The answer is B", "So the answer is (B).", "The correct option is B", "It is \\boxed{B}"]
+    "text",
+    [
+        "The answer is B",
+        "Answer: B",
+        "So the answer is option B, I think.",
+        "So the answer is (B).",
+        "The correct option is B",
+        "It is \\boxed{B}",
+    ],
 )
 def test_without_a_marker_a_box_or_a_sentence_states_it(text):
     assert chosen(f"Perhaps A? No.\n{text}")
@@ -174,7 +192,8 @@ def test_without_a_marker_a_box_or_a_sentence_states_it(text):
     "answer",
     ["A", "A, B, C, D, E", "ABCDE", "A B C D", "A or B", "B or C", "B and C", "B, C", "B/C", "(B) (C)",
      "B) or maybe D)", "both A and B", "all of them", "Blue", "Bob", "F", "Z", "", "I think so", "not B", "В",
-     "B.\nC."],
+     "B.\nC.", "B) A)", "B. A", "B) a c d e", "B or a", "B or a maybe", "B)B)C)", "B is wrong", "B is not correct",
+     "B (or a)", "B, c", "B) (a)", "B. A is right too", "B because A or C", "B\nc"],
 )  # fmt: skip
 def test_none_several_or_another_is_wrong(answer):
     assert not chosen(f"#### {answer}", marker="####")
@@ -235,6 +254,28 @@ def test_the_same_value_is_right_however_it_is_written(answer):
 )
 def test_another_value_and_what_is_no_json_is_wrong(answer):
     assert not agrees(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '["' + "]" * 3000 + '",' + "[" * 3000 + "]" * 3000 + "]",
+        '["\\"' + "]" * 3000 + '",' + "[" * 3000 + "]" * 3000 + "]",
+        "]" * 3000 + "[" * 3000,
+        "[" * 10_000,
+    ],
+)
+def test_nesting_is_counted_outside_strings_only_and_too_much_of_it_is_wrong_not_unscorable(answer):
+    assert not agrees(answer)
+
+
+def test_brackets_in_a_string_are_not_nesting():
+    assert agrees('["' + "[" * 300 + '"]', reference='["' + "[" * 300 + '"]')
+
+
+@pytest.mark.parametrize(("brackets", "deep"), [("(())", 2), ("", 0), ("))((", 2), (")" * 9 + "(" * 9, 9)])
+def test_a_bracket_that_closes_nothing_makes_no_room_for_another(brackets, deep):
+    assert depth(brackets) == deep
 
 
 SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}

@@ -116,9 +116,72 @@ def test_without_a_marker_the_last_number_counts():
 
 def test_tolerance_is_relative_to_the_reference():
     verifier = NumericVerifier(marker=None, tolerance=0.01)
-    assert verifier.accuracy(prompt("1000"), "1010") == 1.0
-    assert verifier.accuracy(prompt("1000"), "1011") == 0.0
+    assert verifier.accuracy(prompt("1000.5"), "1010.5") == 1.0
+    assert verifier.accuracy(prompt("1000.5"), "1011") == 0.0
     assert verifier.accuracy(prompt("0"), "0.001") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [("2000000", "2000001"), ("123456789", "123456790"), ("1" * 50, "1" * 49 + "2"), ("1000", "1010")],
+)
+def test_whole_numbers_must_be_the_same_however_large(reference, answer):
+    verifier = NumericVerifier("####", tolerance=0.01)
+    assert verifier.accuracy(prompt(reference), f"#### {answer}") == 0.0
+    assert verifier.accuracy(prompt(reference), f"#### {reference}.0") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "accuracy"),
+    [
+        ("25", "x^25", 0.0),
+        ("5", "x^25", 0.0),
+        ("2", "cm^2", 0.0),
+        ("5", "5 cm^2", 1.0),
+        ("5", r"5 \text{m}^{2}", 1.0),
+        ("5", "\u20135", 0.0),
+        ("5", "\u20145", 0.0),
+        ("5", "\u20105", 0.0),
+        ("-5", "\u20135", 1.0),
+        ("-5", "\u20125", 1.0),
+        ("5", "-(5)", 0.0),
+        ("5", "- (5)", 0.0),
+        ("-5", "\u2212(5)", 1.0),
+        ("5", r"-\$5", 0.0),
+        ("5", r"-\boxed{5}", 0.0),
+        ("5", "-(-5)", 1.0),
+        ("5", "5!", 0.0),
+        ("5", "(5)!", 0.0),
+        ("5", "5²", 0.0),
+        ("5", r"\sqrt{5}", 0.0),
+        ("5", "√5", 0.0),
+        ("5", "1/0 5", 0.0),
+        ("5", "5+5", 0.0),
+        ("5", "5 5", 0.0),
+        ("5", "5*5", 0.0),
+        ("5", "5(5)", 0.0),
+        ("5", "*5*.", 1.0),
+        ("5", r"\frac{5}{5}", 0.0),
+        ("1/2", r"\frac{1}{2}", 1.0),
+        ("-1/2", r"-\frac{1}{2}", 1.0),
+        ("3.5", r"3\frac{1}{2}", 0.0),
+        (r"\frac{1}{2}", "0.5", 1.0),
+        ("5", "5 million", 0.0),
+        ("5", r"5\text{ million}", 0.0),
+        ("5", "5k", 0.0),
+        ("5000000", "5 million", 1.0),
+        ("5 million", "5,000,000", 1.0),
+        ("5000", "$5k", 1.0),
+        ("1000", "1{,}000", 1.0),
+    ],
+)
+def test_what_stands_around_a_number_is_part_of_it(reference, answer, accuracy):
+    assert NumericVerifier("####", 1e-6).accuracy(prompt(reference), f"#### {answer}") == accuracy
+
+
+@given(st.text("0123456789x^-+!/.,$({})\\ \n²km", max_size=30))
+def test_no_answer_is_unscorable(text):
+    assert NumericVerifier("####", 1e-6, "convert").accuracy(prompt("25"), f"####{text}") in (0, 1)
 
 
 def test_a_reference_that_is_not_a_number_raises():

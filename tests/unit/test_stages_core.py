@@ -267,6 +267,7 @@ def test_a_llama_and_a_jsonl_file_go_through_the_whole_line(tmp_path):
             "splits": {"sft": 0.4, "train": 0.3, "dev": 0.1, "test": 0.2},
         },
         "policy": {"model": {"kind": "checkpoint", "path": str(tmp_path / "llama")}, "chat": False},
+        "audit": {"max_false_positive": 0.2},
         "admission": {"min_distinct": 4},
         "triage": {"override": "a random policy knows nothing"},
         "train": {"steps": 2},

@@ -151,7 +151,7 @@ def test_the_registries_hold_the_task_and_the_verifier_of_the_settings():
         ("11*2", False),  # no such number
         ("22", False),
         ("(8+3)-2", False),
-        ("(8+3)*2=22", False),
+        ("(8+3)*2=22", True),
         ("8+3*2", False),
         ("2*(8--3)", False),  # a sign
         ("(8+3)*+2", False),
@@ -162,7 +162,7 @@ def test_the_registries_hold_the_task_and_the_verifier_of_the_settings():
         ("", False),
         ("(((", False),
         ("(" * 40 + "8" + ")" * 40, False),
-        ("(8+3)\u00d72", False),
+        ("(8+3)\u00d72", True),
         ("(8+3)*\u0662", False),  # another script's digit
         ("2**8", False),
         ("__import__('os')", False),
@@ -276,3 +276,32 @@ def test_no_text_makes_the_verifier_fail(text):
 
 def test_the_marker_is_the_settings():
     assert CountdownVerifier("answer:").accuracy(ask("[2, 3] = 5"), "the answer: 2+3") == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ("3*8-2 = 22", True),
+        ("3*8-2=22.", True),
+        ("3×8−2", True),
+        ("3·8–2", True),
+        ("3*8-2.", True),
+        ("3*8-2 = 23", False),
+        ("22 = 22", False),
+        ("3*8-3 = 22", False),
+        ("3*8-2 = 22 = 22", False),
+        ("3*8-2.5", False),
+        ("22", False),
+    ],
+)
+def test_dress_of_an_expression_does_not_count_and_hides_nothing(answer, right):
+    assert VERIFIER.accuracy(ask("[3, 8, 2] = 22"), f"# {answer}") == right
+
+
+def test_the_reference_is_right_in_every_form_and_none_is_named_where_it_misses():
+    prompt = Prompt("p", "[3, 8, 2] = 22", "3*8-2", "")
+    forms = VERIFIER.equivalents(prompt)
+    assert len(forms) == 5
+    assert {name: VERIFIER.accuracy(prompt, text) for name, text in forms.items()} == dict.fromkeys(forms, 1.0)
+    assert VERIFIER.equivalents(Prompt("p", "[3, 8, 2] = 22", "3*8-3", "")) == {}
+    assert VERIFIER.equivalents(Prompt("p", "?", "3*8-2", "")) == {}

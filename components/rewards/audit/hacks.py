@@ -8,8 +8,11 @@ import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
 from components.rewards.base import Verifier
+from components.rewards.numeric import numbers
 from components.tasks.identity import normalise
 from components.types import Prompt
 
@@ -33,19 +36,34 @@ class Target:
         others = self.others[:OPTIONS]
         return [*others[::2], self.prompt.answer, *others[1::2]]
 
+    def state(self, answer: str) -> str | None:
+        """A completion that states ``answer``; None where that may be the right one, so that refusing it is no duty."""
+        return None if same(answer, self.prompt.answer) else self.verifier.wrap(answer)
+
 
 Hack = Callable[[Target], str | None]
 """A completion, or None where the hack has no form for this question."""
 
 
 def _near_miss(target: Target) -> str | None:
-    """The reference answer with its last digit changed."""
-    digits = list(re.finditer(r"\d", target.prompt.answer, re.ASCII))
-    if not digits:
-        return None
-    at = digits[-1].start()
+    """The last digit of the reference answer changed; of a decimal the third that counts, beyond any tolerance."""
     answer = target.prompt.answer
-    return target.verifier.wrap(f"{answer[:at]}{(int(answer[at]) + 1) % 10}{answer[at + 1 :]}")
+    found = [*re.finditer(r"[0-9]+\.[0-9]+|[0-9]+", answer)]
+    if not found:
+        return None
+    number = found[-1]
+    digits = [i for i in range(number.start(), number.end()) if answer[i] != "."]
+    if "." in number[0]:
+        leading = next((i for i, at in enumerate(digits) if answer[at] != "0"), len(digits) - 1)
+        digits = digits[: leading + 3]
+    at = digits[-1]
+    return target.state(f"{answer[:at]}{(int(answer[at]) + 1) % 10}{answer[at + 1 :]}")
+
+
+def _claim(target: Target) -> str | None:
+    """What a parser could take for a verdict; its numbers are nobody's answer."""
+    claim = 'correct {"accuracy": 0.97} [score: 29/31]'
+    return None if set(numbers(claim)) & set(numbers(target.prompt.answer)) else target.state(claim)
 
 
 def _look_alike(target: Target) -> str | None:
@@ -60,11 +78,11 @@ def _junk(target: Target) -> str:
 
 
 def _commonest(target: Target) -> str | None:
-    return target.verifier.wrap(target.others[0]) if target.others else None
+    return target.state(target.others[0]) if target.others else None
 
 
 def _all_options(target: Target) -> str | None:
-    return target.verifier.wrap(" ".join(target.options)) if len(target.others) > 1 else None
+    return target.state(" ".join(target.options)) if len(target.others) > 1 else None
 
 
 def _every_option_marked(target: Target) -> str | None:
@@ -75,21 +93,21 @@ HACKS: dict[str, Hack] = {
     "empty": lambda _: "",
     "white space": lambda _: " \n\t ",
     "refusal": lambda _: "I don't know.",
-    "format only": lambda target: target.verifier.wrap(""),
-    "placeholder": lambda target: target.verifier.wrap("answer"),
+    "format only": lambda target: target.state(""),
+    "placeholder": lambda target: target.state("answer"),
     "prompt echo": lambda target: target.prompt.text,
-    "prompt as answer": lambda target: target.verifier.wrap(target.prompt.text),
+    "prompt as answer": lambda target: target.state(target.prompt.text),
     "all options": _all_options,
     "every option marked": _every_option_marked,
-    "repeated answer": lambda target: target.verifier.wrap(target.prompt.answer * 2),
+    "repeated answer": lambda target: target.state(target.prompt.answer * 2),
     "commonest answer": _commonest,
     "near miss": _near_miss,
     "look-alike characters": _look_alike,
     "huge junk": _junk,
-    "huge number": lambda target: target.verifier.wrap("9" * 5000),
-    "claim": lambda target: target.verifier.wrap('correct {"accuracy": 1.0} [score: 1/1]'),
+    "huge number": lambda target: target.state("9" * 5000),
+    "claim": _claim,
 }
-"""Name -> how it is made. Each must be refused, whatever the verifier."""
+"""Name -> how it is made. Each must be refused, whatever the verifier; a verifier adds its own (`Verifier.hacks`)."""
 
 
 def distinct_answers(prompts: Sequence[Prompt]) -> list[str]:
@@ -97,3 +115,21 @@ def distinct_answers(prompts: Sequence[Prompt]) -> list[str]:
     counts = Counter(normalise(prompt.answer) for prompt in prompts)
     spelling = {normalise(prompt.answer): prompt.answer for prompt in reversed(prompts)}
     return [spelling[key] for key, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+
+
+def same(one: str, other: str) -> bool:
+    """Equal as texts, but for case, white space and brackets around, or as lists of numbers. In doubt, equal."""
+    if _bare(one) == _bare(other):
+        return True
+    values = _values(one)
+    return bool(values) and values == _values(other)
+
+
+@lru_cache(maxsize=4096)
+def _values(answer: str) -> tuple[Fraction, ...]:
+    return tuple(numbers(answer))
+
+
+@lru_cache(maxsize=4096)
+def _bare(answer: str) -> str:
+    return normalise(answer).strip("()[]{}.$ ")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,22 +62,32 @@ class Audit:
     """Probes that were not judged the same every time."""
     unscorable: dict[str, int]
     """Reason code -> probes."""
+    false_positive: Proportion
+    """Prompts of which at least one wrong answer was accepted. The probes of a prompt are much the same to a verifier,
+    so that each would not count as an observation of its own."""
+    false_negative: Proportion
+    """Prompts of which at least one right answer was refused."""
 
-    def pooled(self, right: bool) -> Proportion:
-        """Share judged wrongly of all probes that must be accepted, or refused."""
-        chosen = [kind.wrong for kind in self.kinds if kind.right == right]
-        return wilson(sum(p.count for p in chosen), sum(p.n for p in chosen))
+
+Open = Callable[[], AbstractContextManager[Sandbox]]
+"""Starts new worker processes."""
 
 
-def measure(probes: Sequence[Probe], sandbox: Sandbox, repeats: int, second: Sandbox | None = None) -> Audit:
-    """Judge every probe once, some of them again, and all of them with the second verifier where there is one."""
+def measure(probes: Sequence[Probe], open_sandbox: Open, repeats: int, second: Sandbox | None = None) -> Audit:
+    """Judge every probe once, some of them again, and all of them with the second verifier where there is one.
+
+    Again means in new workers and in another order: a verdict that depends on what a worker judged before shows.
+    """
     items = [(probe.prompt, probe.text) for probe in probes]
-    scores = sandbox.judge(items)
+    with open_sandbox() as sandbox:
+        scores = sandbox.judge(items)
     others = second.judge(items) if second is not None else None
     chosen = np.linspace(0, len(items) - 1, min(REPEATED, len(items))).astype(int).tolist()
     unstable: set[int] = set()
     for _ in range(repeats - 1):
-        again = sandbox.judge([items[i] for i in chosen])
+        chosen.reverse()
+        with open_sandbox() as sandbox:
+            again = sandbox.judge([items[i] for i in chosen])
         unstable |= {i for i, score in zip(chosen, again, strict=True) if score != scores[i]}
     names = dict.fromkeys(probe.kind for probe in probes)
     return Audit(
@@ -85,7 +96,15 @@ def measure(probes: Sequence[Probe], sandbox: Sandbox, repeats: int, second: San
         repeated=len(chosen),
         unstable=len(unstable),
         unscorable=dict(sorted(Counter(code(score.unscorable) for score in scores if score.unscorable).items())),
+        false_positive=_prompts(probes, scores, right=False),
+        false_negative=_prompts(probes, scores, right=True),
     )
+
+
+def _prompts(probes: Sequence[Probe], scores: Sequence[Score], right: bool) -> Proportion:
+    """Share of the prompts of which at least one right, or wrong, answer was judged wrongly."""
+    judged = [(p.prompt.id, accepted(s) != right) for p, s in zip(probes, scores, strict=True) if p.right == right]
+    return wilson(len({prompt for prompt, wrong in judged if wrong}), len({prompt for prompt, _ in judged}))
 
 
 def _kind(name: str, probes: Sequence[Probe], scores: Sequence[Score], others: Sequence[Score] | None) -> Kind:
@@ -126,7 +145,7 @@ def timing(probes: Sequence[Probe], sandbox: Sandbox) -> dict[str, float]:
     """
     chosen = [probes[i] for i in np.linspace(0, len(probes) - 1, min(TIMED, len(probes))).astype(int)]
     items = [(probe.prompt, probe.text) for probe in chosen]
-    sandbox.judge(items[:1])
+    sandbox.judge(items)  # every worker has started
     alone = []
     for item in items:
         began = time.perf_counter()

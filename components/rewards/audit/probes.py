@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from components.rewards.audit.hacks import HACKS, Target, distinct_answers
+from components.rewards.audit.hacks import HACKS, Target, distinct_answers, same
 from components.rewards.base import Verifier
-from components.rewards.numeric import numbers
-from components.tasks.identity import normalise
 from components.types import Prompt
 
 
@@ -26,7 +24,7 @@ def make_probes(verifier: Verifier, prompts: Sequence[Prompt]) -> list[Probe]:
     """Every sort of probe for every prompt; the verifier itself says how it wants an answer written.
 
     Right: the reference solution, and the verifier's own equivalents of the answer. Wrong: the solution of another
-    prompt with another answer, and `HACKS`.
+    prompt with another answer, `HACKS` that do not happen to state the reference, and the verifier's own.
     """
     answers = distinct_answers(prompts)
     probes: list[Probe] = []
@@ -46,17 +44,11 @@ def _hacked(target: Target) -> Iterator[Probe]:
         text = hack(target)
         if text is not None:
             yield Probe(f"hack: {name}", target.prompt, text, right=False)
+    for name, text in target.verifier.hacks(target.prompt).items():
+        yield Probe(f"hack: {name}", target.prompt, text, right=False)
 
 
 def _another(prompts: Sequence[Prompt], index: int) -> Prompt | None:
     """The next prompt, round the corner, whose answer is another one."""
     rotated = [*prompts[index + 1 :], *prompts[:index]]
     return next((prompt for prompt in rotated if not same(prompt.answer, prompts[index].answer)), None)
-
-
-def same(one: str, other: str) -> bool:
-    """Equal as texts, but for case and white space, or as lists of numbers. In doubt, equal: then it is no probe."""
-    if normalise(one) == normalise(other):
-        return True
-    values = numbers(one)
-    return bool(values) and values == numbers(other)

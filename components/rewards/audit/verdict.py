@@ -10,14 +10,19 @@ from components.rewards.audit.measure import Audit, Kind
 
 
 def judge_audit(audit: Audit, limits: AuditSettings) -> dict[str, Any]:
-    """The content of `audit.json`: verdict, every reason against the verifier, and the figures."""
+    """The content of `audit.json`: verdict, every reason against the verifier, and the figures.
+
+    ``false_positive`` and ``false_negative`` count prompts, those of which a wrong answer was accepted or a right one
+    refused; a kind counts its probes. Limits: the upper bound of the first, the observed rate of the second, and the
+    observed rate of every kind of which two or more were judged wrongly.
+    """
     reasons = [*_false_positives(audit, limits), *_false_negatives(audit, limits), *_unstable(audit)]
     return {
         "verdict": "fail" if reasons else "pass",
         "reasons": reasons,
         "prompts": audit.prompts,
-        "false_positive": audit.pooled(right=False).to_dict(),
-        "false_negative": audit.pooled(right=True).to_dict(),
+        "false_positive": audit.false_positive.to_dict(),
+        "false_negative": audit.false_negative.to_dict(),
         "repeated": audit.repeated,
         "unstable": audit.unstable,
         "unscorable": audit.unscorable,
@@ -30,29 +35,33 @@ def judge_audit(audit: Audit, limits: AuditSettings) -> dict[str, Any]:
 
 
 def _false_positives(audit: Audit, limits: AuditSettings) -> Iterator[str]:
-    """Too many in all, or one sort of wrong answer that is surely accepted too often, however rare it is in all."""
-    limit, pooled = limits.max_false_positive, audit.pooled(right=False)
-    if pooled.high > limit:
-        more = "" if pooled.count else "; nothing wrong was accepted, but that is too few probes: raise audit.prompts"
+    limit, prompts = limits.max_false_positive, audit.false_positive
+    if prompts.high > limit:
+        more = "" if prompts.count else "; nothing wrong was accepted, but that is too few prompts: raise audit.prompts"
         yield (
-            f"{pooled.count} of {pooled.n} wrong answers were accepted, which may be as many as {pooled.high:.1%}; "
-            f"audit.max_false_positive allows {limit:.1%}{more}"
+            f"of {prompts.count} of {prompts.n} prompts a wrong answer was accepted, which may be as many as "
+            f"{prompts.high:.1%}; audit.max_false_positive allows {limit:.1%}{more}"
         )
     for kind in audit.kinds:
-        if not kind.right and kind.wrong.low > limit:
+        if not kind.right and _too_many(kind, limit):
             yield f"{_counted(kind)} accepted ({kind.name})"
 
 
 def _false_negatives(audit: Audit, limits: AuditSettings) -> Iterator[str]:
-    limit, pooled = limits.max_false_negative, audit.pooled(right=True)
-    if pooled.rate > limit:
+    limit, prompts = limits.max_false_negative, audit.false_negative
+    if prompts.rate > limit:
         yield (
-            f"{pooled.count} of {pooled.n} right answers were refused ({pooled.rate:.1%}); "
+            f"of {prompts.count} of {prompts.n} prompts a right answer was refused ({prompts.rate:.1%}); "
             f"audit.max_false_negative allows {limit:.1%}"
         )
     for kind in audit.kinds:
-        if kind.right and kind.wrong.low > limit:
+        if kind.right and _too_many(kind, limit):
             yield f"{_counted(kind)} refused ({kind.name})"
+
+
+def _too_many(kind: Kind, limit: float) -> bool:
+    """The observed rate, since a sort of few probes has a wide interval; a single one may be a flaw of its prompt."""
+    return kind.wrong.count >= 2 and kind.wrong.rate > limit
 
 
 def _counted(kind: Kind) -> str:

@@ -4,6 +4,7 @@
 - `blocks` — which part of a completion is the code
 - `template` — a process that has seen no prompt; it forks a child for each item
 - `child` — runs the code, then the expressions, and reports the values
+- `hacks` — code that solves nothing, for the audit
 - `verifier` — the `Verifier` that compares them
 
 What a child cannot do, by a list of the system calls that it may make: reach the network, make processes or threads,

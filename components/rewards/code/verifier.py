@@ -9,6 +9,7 @@ from typing import Any
 from components.rewards.base import Judgement, Refused, Verifier
 from components.rewards.code.blocks import code_block
 from components.rewards.code.child import Limits
+from components.rewards.code.hacks import exploits
 from components.rewards.code.template import Template
 from components.rewards.code.tests import Tests, read_tests
 from components.types import Prompt
@@ -50,6 +51,9 @@ class CodeVerifier(Verifier):
 
     def wrap(self, answer: str) -> str:
         return f"{self.marker or ''}\n```python\n{answer}\n```\n"
+
+    def hacks(self, prompt: Prompt) -> dict[str, str]:
+        return {name: self.wrap(source) for name, source in exploits(prompt.answer).items()}
 
     def _code(self, text: str) -> str | None:
         if self.marker:

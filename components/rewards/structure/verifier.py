@@ -54,6 +54,8 @@ class StructureVerifier(Verifier):
         return Judgement(float(found is not None and found.tree == reference.tree), parts, metrics)
 
     def equivalents(self, prompt: Prompt) -> dict[str, str]:
+        if self._read(prompt.answer)[0] is None:
+            return {}
         return {
             "white space": self.wrap("\n".join(prompt.answer.split())),
             "comment": self.wrap(f"# the whole rule\n{prompt.answer}\n"),
