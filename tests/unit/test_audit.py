@@ -317,7 +317,7 @@ def test_a_verifier_that_changes_its_mind_fails():
 def test_too_few_probes_prove_nothing_and_the_reason_says_so():
     found = verdict(audited(EXACT, prompts=PROMPTS[:2]))
     assert found["verdict"] == "fail"
-    assert "too few prompts: raise audit.prompts" in found["reasons"][0]
+    assert "on too few prompts to know: raise audit.prompts" in found["reasons"][0]
 
 
 def test_what_cannot_be_judged_is_not_accepted_and_is_counted_by_its_reason():

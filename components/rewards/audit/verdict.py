@@ -37,7 +37,8 @@ def judge_audit(audit: Audit, limits: AuditSettings) -> dict[str, Any]:
 def _false_positives(audit: Audit, limits: AuditSettings) -> Iterator[str]:
     limit, prompts = limits.max_false_positive, audit.false_positive
     if prompts.high > limit:
-        more = "" if prompts.count else "; nothing wrong was accepted, but that is too few prompts: raise audit.prompts"
+        few = "; nothing wrong was accepted, but on too few prompts to know: raise audit.prompts, or give the data more"
+        more = "" if prompts.count else few
         yield (
             f"of {prompts.count} of {prompts.n} prompts a wrong answer was accepted, which may be as many as "
             f"{prompts.high:.1%}; audit.max_false_positive allows {limit:.1%}{more}"
