@@ -76,7 +76,8 @@ class ConcentrationSettings(Section):
         0.01, description="Share of one question: equal, equal but for case and space, or a near-duplicate."
     )
     max_labelled_template: Fraction = Field(
-        0.02, description="Share of one template (numbers, quoted texts and names masked) with one and the same answer."
+        0.02,
+        description="Share of one template (numbers, quoted texts and names masked) whose answers are nearly all the same.",
     )
     max_template: Fraction = Field(0.5, description="Share of one template, whatever its answers.")
     max_source: Fraction = Field(

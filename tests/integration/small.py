@@ -11,6 +11,7 @@ SMALL = (
     "sft.batch_size=16",
     "sft.warmup=5",
     "sft.checkpoint_every=5",
+    "admission.max_prompt_share=0.1",
     "triage.prompts=16",
     "triage.samples=8",
     "clusters.k=4",

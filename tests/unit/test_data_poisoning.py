@@ -61,6 +61,8 @@ def sums(count: int) -> list[tuple[str, str]]:
         ([*honest(300), *[(f'Who is "N{"x" * i}" in the book that we read?', "Bo") for i in range(30)]],
          ["labelled template"]),
         ([(f"{a}+{b}=", str(a + b)) for a in range(40) for b in range(40)], []),  # a formula is no template
+        # Sums in words: the commonest answer has four per cent of the rows, but the template has many answers.
+        ([*honest(577), *[(f"What is {a} plus {b}?", str(a + b)) for a in range(24) for b in range(24)]], []),
     ],
 )  # fmt: skip
 def test_what_is_too_frequent(rows, kinds):

@@ -51,7 +51,7 @@ def test_an_answer_is_the_only_number_that_the_numeric_verifier_reads(last):
         assert numbers(answer) == numbers(solution.rpartition("####")[2])
 
 
-@given(st.integers(-(10**9), 10**9), st.sampled_from(["{}", "{:,}", "{}.", "**{}**", "{} dollars", "{}%", "is {}.50"]))
+@given(st.integers(-(10**9), 10**9), st.sampled_from(["{}", "{:,}", "{}.", "**{}**", "{} dollars", "{}%", "{}.50"]))
 def test_a_whole_number_is_read_however_it_is_written(value, form):
     assert numbers(read(f"#### {form.format(value)}")[0]) == numbers(form.format(value))
 

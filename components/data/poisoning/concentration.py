@@ -35,6 +35,8 @@ WORDS: Mapping[str, tuple[str, str]] = {
 """Kind -> what its rows have in common, and the setting that limits it."""
 
 
+ONE_ANSWER = 0.8
+"""Share of a template's rows with one answer from which on its numbers are decoration: sums have many answers."""
 TRAIN = "train"
 """The split whose rows get the gradient steps."""
 
@@ -95,9 +97,17 @@ def concentration(found: Survey, limits: ConcentrationSettings, computed: bool) 
 def _kinds(found: Survey, limits: ConcentrationSettings) -> Iterator[tuple[str, Keys, float]]:
     yield "item", found.items, limits.max_item
     labelled = (found.words > 0) & (found.answers != 0)
-    yield "labelled template", np.where(labelled, mix(found.groups, found.answers), 0), limits.max_labelled_template
+    pairs = mix(found.groups, found.answers)
+    one_answer = _rows_with(pairs) >= ONE_ANSWER * _rows_with(found.groups)
+    yield "labelled template", np.where(labelled & one_answer, pairs, 0), limits.max_labelled_template
     yield "template", np.where(found.words >= limits.template_words, found.groups, 0), limits.max_template
     yield "source", found.sources, limits.max_source
+
+
+def _rows_with(keys: Keys) -> NDArray[np.int64]:
+    """For every row the number of rows with its key."""
+    _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return counts[inverse]
 
 
 def _heaviest(

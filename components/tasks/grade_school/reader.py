@@ -6,12 +6,12 @@ import re
 
 MARKER = "####"
 ANNOTATION = re.compile(r"<<[^<>\n]*>>")
-# No digit but those of the number. Not read by `components.rewards.numeric`, with which a test compares it: stages that
-# judge nothing would depend on all verifiers. What touches a number is plain, since it may be invisible otherwise.
+# The published form and the usual dress around it, nothing else. Not read by `components.rewards.numeric`, with which a
+# test compares it: stages that judge nothing would depend on all verifiers.
 ANSWER = re.compile(
-    r"\D*?(?P<sign>(?<![\w.)])[-+\u2212])?\s?[$€£]?\s?(?P<inner>(?<=[$€£])[-+\u2212])?"
-    r"(?<![^\x00-\x7f$€£\u2212])(?P<value>(?<!\.)(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
-    r"(?![^\x00-\x7f€£])\D*"
+    r"\s*\**(?P<sign>[-+\u2212])?[$€£]?(?P<inner>(?<=[$€£])[-+\u2212])?"
+    r"(?P<value>(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
+    r"%?\**(?:\s(?!(?i:k|thousand|million|billion|trillion|hundred|dozen|percent|per cent)\b)[A-Za-z]+)*\.?\**\s*"
 )
 
 
