@@ -77,7 +77,7 @@ class ConcentrationSettings(Section):
     )
     max_labelled_template: Fraction = Field(
         0.02,
-        description="Share of one template (numbers, quoted texts and names masked) whose answers are nearly all the same.",
+        description="Share of one template (numbers and names masked) whose answers are nearly all one.",
     )
     max_template: Fraction = Field(0.5, description="Share of one template, whatever its answers.")
     max_source: Fraction = Field(
