@@ -112,7 +112,7 @@ PANELS: dict[str, Panel] = {
         "Second verifier", "%",
         (
             Series("second_disagreement", "differs", "orange"),
-            Series("second_doubted", "accepted by the first only", "purple"),
+            Series("second_doubted", "first alone accepts", "purple"),
         ),
         "A sample of the completions, judged again by an independent verifier. A rise means that the reward is gamed.",
     ),
