@@ -25,7 +25,7 @@ from components.config import dump, load, pin_inputs
 from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError
 from components.stages import wanted
 from flows import doctor as examination
-from flows import processes, summary
+from flows import summary
 from flows.console import Display
 from flows.environment import prefect_environment, start_server
 from flows.git import project_root
@@ -109,9 +109,7 @@ def prepare(workspace: Workspace, *, fresh: bool, debug: bool) -> None:
     """Make the workspace and Prefect's environment: what can be refused is refused before Prefect is started."""
     if debug:
         os.environ["EVENKEEL_DEBUG"] = "1"
-    with workspace.lock():
-        processes.take_over(workspace.project)
-        workspace.ensure(fresh=fresh)
+    with workspace.held(fresh=fresh):
         workspace.progress.unlink(missing_ok=True)
     os.environ.update(prefect_environment(workspace.project, quiet=not debug))
 

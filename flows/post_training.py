@@ -17,7 +17,6 @@ from components.files import read_json
 from components.registry import propose
 from components.stages import wanted
 from flows.git import project_root
-from flows.processes import take_over
 from flows.registry import project_store
 from flows.stages import StageResult, execute, reproduce
 from flows.workspace import Workspace, locate
@@ -70,9 +69,7 @@ def post_training(
         fresh: begin anew and execute every stage, whatever is already known.
     """
     workspace = locate(project_root(Path.cwd()), Path(config), overrides or (), commit)
-    with workspace.lock():
-        take_over(workspace.project)
-        workspace.ensure(fresh=fresh)
+    with workspace.held(fresh=fresh):
         outcome = run_line(workspace, force=fresh)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome

@@ -21,6 +21,7 @@ from components.files import os_errors, read_text, sha256_bytes, write_directory
 from components.health import check_rules
 from components.layout import Layout
 from flows.git import Snapshot, at_commit, check_out, git, snapshot, succeeds
+from flows.processes import take_over
 
 WRITTEN_BY_RUNS = ("--", ".", ":!params.yaml", ":!dvc.lock")
 
@@ -79,6 +80,18 @@ class Workspace:
             yield
         finally:
             os.close(handle)
+
+    @contextmanager
+    def held(self, *, fresh: bool = False) -> Iterator[None]:
+        """Hold the workspace, with nothing left running of a run that was killed, and the folder made or checked.
+
+        Raises:
+            InputError: as `lock` and `ensure` do.
+        """
+        with self.lock():
+            take_over(self.project)
+            self.ensure(fresh=fresh)
+            yield
 
     def ensure(self, *, fresh: bool = False) -> None:
         """Make the folder, whole or not at all, or check that the one there is this run's. Call with the lock held.

@@ -6,28 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from components.config.sources import FileSource
 from components.config.tasks import Generated, GeneratedSource
 from components.data.codes import REASONS
 from components.data.summary import Tally
+from components.pages import render_page
 
+TEMPLATE = Path(__file__).with_name("page.jinja")
 LEVELS_SHOWN = 10
 EXAMPLES_SHOWN = 12
 
 
 def render(figures: Mapping[str, Any], tally: Tally, source: Generated | FileSource) -> str:
     """HTML text of the page. ``figures`` is the content of `validation.json`."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     families, levels = sorted(tally.families), sorted(tally.levels)
-    return environment.get_template("page.jinja").render(
+    return render_page(
+        TEMPLATE,
         source=describe(source),
         summary=figures,
         quarantine=tally.quarantine,

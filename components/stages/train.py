@@ -87,16 +87,12 @@ def check_triage(settings: Settings, layout: Layout) -> str:
         NoCandidate: triage refused and the settings give no reason to go on.
     """
     triage = read_json(layout.triage, how="run the triage stage first")
-    if triage["verdict"] == "accept":
-        return ""
-    if settings.triage.override.strip():
-        return settings.triage.override
-    raise NoCandidate(
-        "triage refused the checkpoint:\n" + "\n".join(f"  - {reason}" for reason in triage["reasons"]),
-        where=layout.triage,
-        how="train the SFT checkpoint further or choose easier prompts; "
-        "to go on in spite of it, give a reason: --set triage.override='...'",
+    refusal = (
+        "triage refused the checkpoint",
+        layout.triage,
+        "train the SFT checkpoint further or choose easier prompts",
     )
+    return "" if triage["verdict"] == "accept" else overridden("triage", settings.triage.override, triage, *refusal)
 
 
 def check_audit(settings: Settings, layout: Layout) -> str:
@@ -106,16 +102,21 @@ def check_audit(settings: Settings, layout: Layout) -> str:
         NoCandidate: the audit failed and the settings give no reason to go on.
     """
     audit = read_json(layout.audit, how="run the audit stage first")
-    if audit["verdict"] == "pass":
-        return ""
-    if settings.audit.override.strip():
-        return settings.audit.override
-    raise NoCandidate(
-        "the verifier failed its audit:\n" + "\n".join(f"  - {reason}" for reason in audit["reasons"]),
-        where=layout.audit_page,
-        how="choose another verifier, or mend reward.verifier; to go on in spite of it, give a reason: "
-        "--set audit.override='...'",
-    )
+    refusal = "the verifier failed its audit", layout.audit_page, "choose another verifier, or mend reward.verifier"
+    return "" if audit["verdict"] == "pass" else overridden("audit", settings.audit.override, audit, *refusal)
+
+
+def overridden(stage: str, override: str, result: Mapping[str, Any], said: str, where: Path, how: str) -> str:
+    """The reason that the settings give for going on in spite of a stage's refusal.
+
+    Raises:
+        NoCandidate: they give none; names the stage's own reasons.
+    """
+    if override.strip():
+        return override
+    reasons = "\n".join(f"  - {reason}" for reason in result["reasons"])
+    how = f"{how}; to go on in spite of it, give a reason: --set {stage}.override='...'"
+    raise NoCandidate(f"{said}:\n{reasons}", where=where, how=how)
 
 
 def health_line(record: StepRecord) -> str:

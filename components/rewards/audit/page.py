@@ -7,32 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from components.config import Settings
+from components.pages import render_page
+
+TEMPLATE = Path(__file__).with_name("page.jinja")
 
 
 def render(audit: Mapping[str, Any], settings: Settings) -> str:
     """HTML text of the page."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["visible"] = visible
-    return environment.get_template("page.jinja").render(
+    return render_page(
+        TEMPLATE,
         audit=audit,
         verifier=_as_yaml(settings.reward.verifier.model_dump(mode="json")),
         second=_as_yaml(settings.audit.second.model_dump(mode="json")) if settings.audit.second else None,
     )
-
-
-def visible(text: str) -> str:
-    """The text with characters that cannot be seen written out: what fooled a verifier must not fool a reader."""
-    shown = (c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
-    return "".join(shown) or "(empty)"
 
 
 def _as_yaml(settings: Mapping[str, Any]) -> str:
