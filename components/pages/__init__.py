@@ -6,6 +6,7 @@ its own templates (`components.report`).
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,19 @@ def render_page(template: Path, **values: Any) -> str:
     return environment.get_template(template.name).render(**values)
 
 
-def visible(text: str) -> str:
-    """The text with characters that cannot be seen written out: what fooled a verifier must not fool a reader."""
-    shown = (c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
-    return "".join(shown) or "(empty)"
+def visible(text: object, limit: int = 900) -> str:
+    """Text written by a model or found in data, so that nothing in it hides or reorders what a reader sees.
+
+    Control and format characters (bidirectional overrides, zero-width marks) are spelled out, line breaks stay, and
+    what is beyond ``limit`` characters is counted instead of shown. HTML is escaped later, by the template.
+    """
+    raw = str(text)
+    shown = "".join(_spell(character) for character in raw[:limit])
+    rest = len(raw) - limit
+    return shown if rest <= 0 else f"{shown} … [{rest:,} more characters]"
+
+
+def _spell(character: str) -> str:
+    if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"):
+        return character
+    return f"\\u{ord(character):04x}"

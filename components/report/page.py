@@ -5,6 +5,7 @@ from __future__ import annotations
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from components.config import dump
+from components.pages import visible
 from components.report import palette, words
 from components.report.attention import attention
 from components.report.changes import differences
@@ -30,7 +31,7 @@ def environment() -> Environment:
         "percent": words.percent,
         "points": words.points,
         "number": words.number,
-        "visible": words.visible,
+        "visible": visible,
         "plural": words.plural,
     }
     templates.globals |= {"dig": dig, "figures": figures}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 ABSENT = "–"
 NBSP = "\u00a0"
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -42,21 +40,3 @@ def number(value: float | None) -> str:
 def plural(amount: int, noun: str) -> str:
     """``1 rule``, ``2 rules``."""
     return f"{number(amount)} {noun}{'' if amount == 1 else 's'}"
-
-
-def visible(text: object, limit: int = 900) -> str:
-    """Text written by a model or found in data, so that nothing in it hides or reorders what a reader sees.
-
-    Control and format characters (bidirectional overrides, zero-width marks) are spelled out, line breaks stay, and
-    what is beyond ``limit`` characters is counted instead of shown. HTML is escaped later, by the template.
-    """
-    raw = str(text)
-    shown = "".join(_spell(character) for character in raw[:limit])
-    rest = len(raw) - limit
-    return shown if rest <= 0 else f"{shown} … [{rest:,} more characters]"
-
-
-def _spell(character: str) -> str:
-    if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"):
-        return character
-    return f"\\u{ord(character):04x}"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from components.config import Settings
 from components.files import read_json, write_json
 from components.health import SIGNALS
+from components.pages import visible
 from components.report import palette
 from components.report.attention import attention
 from components.report.changes import differences
@@ -23,7 +24,7 @@ from components.report.plots import LABEL_GAP, Label, spread
 from components.report.samples import choose, outcome, tally
 from components.report.tables import Measured, changes_by_slice, measured, triage_limits
 from components.report.verdict import gain_sentence
-from components.report.words import number, percent, points, visible
+from components.report.words import number, percent, points
 from components.types import Verdict
 
 
