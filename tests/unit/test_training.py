@@ -20,6 +20,7 @@ from components.learner import build_batch
 from components.policy import load_policy
 from components.rollout import Collector, build_engine
 from components.stages import train as stage
+from components.training import assembly
 from components.training.heldout import HeldOut
 from components.training.reference import Reference
 from components.training.run import RunState
@@ -35,7 +36,7 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "Scorer", lambda *_: Judge(parity))
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
 
 
 def train(root: Path, chosen: Settings | None = None, **workspace_options: Any) -> Layout:
@@ -58,7 +59,7 @@ def outputs(layout: Layout) -> dict[str, str]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """An uninterrupted run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage, "Scorer", lambda *_: Judge(parity))
+        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
         return train(tmp_path_factory.mktemp("finished"))
 
 
@@ -258,7 +259,7 @@ def test_a_monitor_that_is_off_says_nothing(tmp_path):
 
 
 def test_steps_without_a_gradient_change_no_weight_and_are_recorded(tmp_path, monkeypatch):
-    monkeypatch.setattr(stage, "Scorer", lambda *_: Judge(lambda _: 0.0))
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(lambda _: 0.0))
     layout = train(tmp_path)
     assert [row["signals"]["groups_trained"] for row in records(layout)] == [0.0] * 5
     assert all("loss" not in row["signals"] for row in records(layout))
@@ -267,7 +268,7 @@ def test_steps_without_a_gradient_change_no_weight_and_are_recorded(tmp_path, mo
 
 
 def test_a_verifier_that_judges_nothing_trains_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(stage, "Scorer", lambda *_: Judge(lambda _: None))
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(lambda _: None))
     signals = records(train(tmp_path, settings(train=ONE_STEP)))[0]["signals"]
     assert (signals["unscorable_share"], signals["groups_trained"]) == (1.0, 0.0)
     assert not {"accuracy", "reward", "zero_variance_share", "dev_pass_at_1"} & signals.keys()
