@@ -7,7 +7,7 @@ from typing import Any
 
 from components.config.load import merge
 
-LR = 3e-4
+LR = 2e-4
 STEPS = 60
 EVAL_EVERY = 5
 BASE: dict[str, Any] = {
