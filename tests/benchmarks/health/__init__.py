@@ -10,7 +10,7 @@
 - `training` — one run, in this process
 - `store` — what is kept of a run, one small file each
 - `truth` — from which step a fault hurts, by the accuracy under the true verifier
-- `detectors` — `DETECTORS`: a file of rules, and three ways to do without
+- `detectors` — a file of rules, and three ways to do without
 - `scoring` — delays, detection, false alarms, rescue
 - `table` — the same as markdown
 """

@@ -22,6 +22,10 @@ class Arm:
     changes: dict[str, Any] = field(default_factory=dict)
 
 
+PLAIN_ARM = Arm()
+"""The monitor is off: nothing acts, and every rule can be replayed on what was stored."""
+
+
 def rules_of(path: Path) -> dict[str, RuleSettings]:
     """The rules of one health file."""
     return {name: RuleSettings.model_validate(rule) for name, rule in read_rules(path).items()}
@@ -30,7 +34,7 @@ def rules_of(path: Path) -> dict[str, RuleSettings]:
 def arms_of(which: str, rules: Path) -> list[Arm]:
     """The arms that ``plain``, ``respond`` or ``both`` stand for."""
     respond = responding(read_rules(rules))
-    return {"plain": [Arm()], "respond": [respond], "both": [Arm(), respond]}[which]
+    return {"plain": [PLAIN_ARM], "respond": [respond], "both": [PLAIN_ARM, respond]}[which]
 
 
 def responding(rules: Mapping[str, Any]) -> Arm:

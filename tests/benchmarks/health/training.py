@@ -11,7 +11,6 @@ import torch
 
 from components.config import Settings
 from components.data.prompts import read_prompts, subset
-from components.files import read_jsonl
 from components.layout import Layout
 from components.learner import Learner
 from components.policy import load_policy
@@ -154,4 +153,4 @@ class TrueAccuracy:
         sampling = self._collector.sampling(derive(0, "held-out"), n=TEST_SAMPLES)
         groups = self._collector.groups(self._prompts[:prompts], sampling)
         right = sum(accuracy == 1 for group in groups for accuracy in group.accuracies)
-        return right / (prompts * TEST_SAMPLES)
+        return right / (len(groups) * TEST_SAMPLES)

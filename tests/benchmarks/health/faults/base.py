@@ -79,9 +79,7 @@ class AroundScorer(Around):
     def score(self, prompt: Prompt, completions: Sequence[Completion]) -> tuple[Score, ...]:
         return self.score_groups([(prompt, completions)])[0]
 
-    def changed(
-        self, prompt: Prompt, completions: Sequence[Completion], scores: tuple[Score, ...]
-    ) -> Iterable[Score]:
+    def changed(self, prompt: Prompt, completions: Sequence[Completion], scores: tuple[Score, ...]) -> Iterable[Score]:
         raise NotImplementedError
 
 

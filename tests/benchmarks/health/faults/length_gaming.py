@@ -27,9 +27,7 @@ class LengthGaming(Fault):
 
 
 class _ByTheToken(AroundScorer):
-    def changed(
-        self, prompt: Prompt, completions: Sequence[Completion], scores: tuple[Score, ...]
-    ) -> Iterator[Score]:
+    def changed(self, prompt: Prompt, completions: Sequence[Completion], scores: tuple[Score, ...]) -> Iterator[Score]:
         for completion, score in zip(completions, scores, strict=True):
             paid = {**score.parts, "length": PER_TOKEN * len(completion.token_ids)}
             yield score if score.accuracy is None else replace(score, parts=paid)

@@ -1,7 +1,7 @@
 """A sampler that is behind.
 
-In the field: asynchronous rollouts, or a weight sync that fails without a word. The policy learns from what an older one
-wrote.
+In the field: asynchronous rollouts, or a weight sync that fails without a word. The policy learns from what an older
+one wrote.
 """
 
 from __future__ import annotations

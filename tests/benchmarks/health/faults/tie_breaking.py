@@ -1,7 +1,7 @@
 """A verifier that never sees a tie.
 
-In the field: a preference model or a judge that is asked for a ranking. Zero-variance groups vanish from the charts, and
-every group that used to carry no gradient carries noise.
+In the field: a preference model or a judge that is asked for a ranking. Zero-variance groups vanish from the charts,
+and every group that used to carry no gradient carries noise.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ class _Untied(AroundScorer):
         super().__init__(inner)
         self._stream = np.random.default_rng(derive(seed, "ties"))
 
-    def changed(
-        self, prompt: Prompt, completions: Sequence[Completion], scores: tuple[Score, ...]
-    ) -> Sequence[Score]:
+    def changed(self, prompt: Prompt, completions: Sequence[Completion], scores: tuple[Score, ...]) -> Sequence[Score]:
         chosen = int(self._stream.integers(len(scores)))
         if len({score.accuracy for score in scores}) > 1:
             return scores

@@ -33,9 +33,7 @@ class _Noisy(AroundScorer):
         super().__init__(inner)
         self._stream, self._rate = np.random.default_rng(derive(seed, "noise")), rate
 
-    def changed(
-        self, prompt: Prompt, completions: Sequence[Completion], scores: tuple[Score, ...]
-    ) -> Iterator[Score]:
+    def changed(self, prompt: Prompt, completions: Sequence[Completion], scores: tuple[Score, ...]) -> Iterator[Score]:
         for score, wrong in zip(scores, self._stream.random(len(scores)) < self._rate, strict=True):
             yield turned(score) if wrong else score
 
