@@ -92,7 +92,7 @@ def test_the_same_seed_plants_the_same_verdicts_and_another_seed_others():
 def test_length_is_paid_for_by_the_token():
     scorer = fault("length_gaming").scorer(Judge(lambda _: 1.0))
     [[short, long]] = scorer.score_groups([(prompt(0), [completion(tokens=4), completion(tokens=30)])])
-    assert (short.reward, long.reward) == pytest.approx((1.4, 4.0))
+    assert (short.reward, long.reward) == pytest.approx((3.0, 16.0))
 
 
 # The sampler
@@ -127,7 +127,7 @@ def test_a_perturbed_sampler_has_the_same_noise_every_time():
     weights = {"w": torch.ones(200, 200)}
     first, again, other = perturbed(weights, 0)["w"], perturbed(weights, 0)["w"], perturbed(weights, 1)["w"]
     assert torch.equal(first, again) and not torch.equal(first, other)
-    assert float((first - 1).std()) == pytest.approx(0.15, rel=0.02)
+    assert float((first - 1).std()) == pytest.approx(0.3, rel=0.02)
 
 
 def test_before_it_begins_a_perturbed_sampler_has_the_learners_weights():
@@ -140,7 +140,7 @@ def test_before_it_begins_a_perturbed_sampler_has_the_learners_weights():
 def test_a_burst_silences_the_sampler_for_three_steps_and_then_the_gradient_for_three():
     made = fault("nan_burst")
     engine, silent = made.engine(Sampler()), []
-    learner, broken = made.learner(SimpleNamespace(step=lambda batch, _: {"sum": float(batch.advantages.sum())})), []
+    learner, broken = made.learner(SimpleNamespace(step=lambda batch, *_: {"sum": float(batch.advantages.sum())})), []
     for step in range(40):
         made.clock.step = step
         [(one, _)] = engine.generate([(1,)], Sampling(2, 4, 1.0, 0))
@@ -236,8 +236,7 @@ def micro(tmp_path, monkeypatch):
     """Runs a fault, from its second step on, in a micro run; returns records and held-out accuracies."""
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
 
-    def run(name: str, place: str) -> training.Trial:
-        made = FAULTS[name](0)
+    def run(made: Fault, place: str) -> training.Trial:
         made.begins = 1
         train = {"steps": 3, "eval_every": 2}
         trial = training.Trial(settings(train=train), workspace(tmp_path / place), made)
@@ -249,16 +248,33 @@ def micro(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["verifier_noise_10", "mismatch_perturbed"])
 def test_the_same_fault_and_seed_give_the_same_run(micro, name):
-    first, second = micro(name, "first"), micro(name, "second")
+    first, second = (micro(FAULTS[name](0), place) for place in ("first", "second"))
     assert first.records == second.records
     assert len(first.records) == first.progress == 3
     assert (first.held_out, first.final) == (second.held_out, second.final)
 
 
+def test_weights_that_are_no_numbers_count_as_nothing_right(micro):
+    ended = micro(FAULTS["nan_weights"](0), "ended")
+    assert (len(ended.records), ended.crashed, ended.final) == (3, "", 0.0)
+    assert [record.signals["nonfinite_weights"] > 0 for record in ended.records] == [False, True, True]
+
+
+class Broken(Fault):
+    """The scorer raises in the second step."""
+
+    def scorer(self, scorer):
+        def score_groups(items):
+            if self.active:
+                raise RuntimeError("no verdict\nat all")
+            return scorer.score_groups(items)
+
+        return SimpleNamespace(score_groups=score_groups)
+
+
 def test_a_run_that_breaks_keeps_what_it_had_and_says_why(micro):
-    broken = micro("nan_weights", "broken")
-    assert "nan" in broken.crashed
-    assert (len(broken.records), broken.final) == (2, 0.0)
+    broken = micro(Broken(0), "broken")
+    assert (len(broken.records), broken.progress, broken.crashed) == (1, 1, "RuntimeError: no verdict")
 
 
 # What is stored

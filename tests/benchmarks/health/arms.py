@@ -40,4 +40,4 @@ def arms_of(which: str, rules: Path) -> list[Arm]:
 def responding(rules: Mapping[str, Any]) -> Arm:
     """The arm in which these rules act; its name holds their digest, so that other rules have runs of their own."""
     digest = sha256_bytes(dump_json(dict(rules)).encode())[:8]
-    return Arm(f"respond-{digest}", {"health": {"enabled": True, "rules": dict(rules)}})
+    return Arm(f"respond-{digest}", {"health": {"enabled": True, "rules": dict(rules), "responses": {"enabled": True}}})

@@ -23,7 +23,7 @@ BASE: dict[str, Any] = {
         "checkpoint_every": 10,
         "keep_pairs": 0,
     },
-    "health": {"enabled": False},
+    "health": {"enabled": False, "responses": {"enabled": False}},
 }
 """Over the demo's settings, for every run; small enough for twenty seconds of one core."""
 

@@ -11,6 +11,7 @@ import torch
 
 from components.config import Settings
 from components.data.prompts import read_prompts, subset
+from components.files import read_jsonl
 from components.layout import Layout
 from components.learner import Learner
 from components.policy import load_policy
@@ -115,11 +116,13 @@ class Trial:
                     self.held_out.append((fault.clock.step, truth.of(learner)))
 
             try:
-                train(parts, self._settings, on_step)
+                train(parts, on_step)
             except BREAKS as error:
                 self.crashed = f"{type(error).__name__}: {error}".splitlines()[0][:200]
             self.final = truth.of(learner, FINAL_PROMPTS)
-            self.progress, self.stopped_by = parts.state.step, parts.state.stopped_by or ""
+            self.progress, self.stopped_by = parts.state.progress, parts.state.stopped_by or ""
+            if parts.state.ledger.exists():
+                self.responses = list(read_jsonl(parts.state.ledger))
 
     def _clusters(self) -> Clusters:
         """The clusters of the training prompts, with what the fault makes of these."""

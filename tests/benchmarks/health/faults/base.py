@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar
 
 from components.learner import Batch, Learner
@@ -96,8 +97,8 @@ class AroundEngine(Around):
 class AroundLearner(Around):
     """A learner; `step` is what a fault replaces."""
 
-    def step(self, batch: Batch, seed: int) -> dict[str, float]:
-        return dict(self.inner.step(batch, seed))
+    def step(self, batch: Batch, seed: int, norm_limit: float = inf) -> dict[str, float]:
+        return dict(self.inner.step(batch, seed, norm_limit))
 
 
 class AroundSchedule(Around):

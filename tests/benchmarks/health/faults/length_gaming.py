@@ -14,11 +14,11 @@ from components.rewards import Scorer
 from components.types import Completion, Prompt, Score
 from tests.benchmarks.health.faults.base import AroundScorer, Fault
 
-PER_TOKEN = 0.1
+PER_TOKEN = 0.5
 
 
 class LengthGaming(Fault):
-    """A reward part of a tenth per token without bound, no overlong penalty, and half as much room again."""
+    """A reward part of a half per token without bound, no overlong penalty, and half as much room again."""
 
     changes: ClassVar[dict[str, Any]] = {"reward": {"soft_overlong": None}, "rollout": {"max_new_tokens": 60}}
 

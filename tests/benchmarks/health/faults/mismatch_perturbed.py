@@ -15,7 +15,7 @@ from components.rollout import Engine
 from components.seeds import derive
 from tests.benchmarks.health.faults.base import AroundEngine, Fault
 
-NOISE = 0.15
+NOISE = 0.3
 """Standard deviation of the noise, in root mean squares of the tensor that it is added to."""
 
 

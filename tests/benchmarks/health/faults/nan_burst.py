@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from typing import ClassVar
 
 import torch
@@ -52,7 +53,7 @@ class _Overflowing(AroundLearner):
         super().__init__(inner)
         self._fault = fault
 
-    def step(self, batch: Batch, seed: int) -> dict[str, float]:
+    def step(self, batch: Batch, seed: int, norm_limit: float = inf) -> dict[str, float]:
         if self._fault.within(STEPS) and batch.advantages is not None:
             batch = replace(batch, advantages=torch.full_like(batch.advantages, float("nan")))
-        return super().step(batch, seed)
+        return super().step(batch, seed, norm_limit)

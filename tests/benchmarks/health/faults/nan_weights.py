@@ -5,6 +5,7 @@ In the field: a bit flip, a torn checkpoint, an optimizer that divided by nought
 
 from __future__ import annotations
 
+from math import inf
 from typing import ClassVar
 
 import torch
@@ -27,8 +28,8 @@ class _Struck(AroundLearner):
         super().__init__(inner)
         self._fault = fault
 
-    def step(self, batch: Batch, seed: int) -> dict[str, float]:
+    def step(self, batch: Batch, seed: int, norm_limit: float = inf) -> dict[str, float]:
         if self._fault.clock.step == self._fault.begins:
             with torch.no_grad():
                 next(w for w in self.inner.weights().values() if w.dim() == 2)[0, 0] = float("nan")
-        return super().step(batch, seed)
+        return super().step(batch, seed, norm_limit)
