@@ -44,9 +44,14 @@ def _prepared(work: Path, sft_seed: int) -> Path:
 
 
 def _one(work: Path, results: Path, arm: Arm, condition: str, seed: int) -> str:
-    """Train and store one run; a failure of the trial itself is said and does not end the others."""
+    """Train and store one run; a failure of the trial itself is said and does not end the others.
+
+    Another process may have stored it in the meantime.
+    """
     from tests.benchmarks.health.training import measure
 
+    if file_of(results / arm.name, condition, seed).exists():
+        return f"{arm.name} {condition}-{seed:02d} is there"
     try:
         done = measure(work, condition, seed, arm)
     except Exception:
