@@ -20,7 +20,7 @@ from components.scheduling import Uniform
 from components.training import assembly
 from components.types import Completion, StepRecord
 from tests.benchmarks.health import scoring, store, table, training
-from tests.benchmarks.health.arms import DEFAULT_RULES, Arm, arms_of
+from tests.benchmarks.health.arms import DEFAULT_RULES, Arm, arms_of, responding, would_act
 from tests.benchmarks.health.detectors import Alarm, cusum, thresholds
 from tests.benchmarks.health.detectors.rules import PLAIN, Rules
 from tests.benchmarks.health.faults import FAULTS, Fault
@@ -28,7 +28,7 @@ from tests.benchmarks.health.faults.base import LATE
 from tests.benchmarks.health.faults.mismatch_perturbed import perturbed
 from tests.benchmarks.health.faults.mismatch_stale import BEHIND
 from tests.benchmarks.health.plan import in_half, runs, sft_seed_of
-from tests.benchmarks.health.running import missing
+from tests.benchmarks.health.running import _one, missing
 from tests.benchmarks.health.store import Run
 from tests.benchmarks.health.truth import Norm, hurt, norm_of, rescued
 
@@ -328,6 +328,31 @@ def test_other_rules_have_respond_runs_of_their_own(tmp_path):
     assert names[1] != names[3]
 
 
+@pytest.mark.parametrize(
+    ("signals", "acts"),
+    [
+        ([{"accuracy": 0.5}] * 30, False),
+        ([{"accuracy": 0.5}] * 29 + [{"accuracy": 0.0}], True),
+        ([{"grad_norm": 1.0}] * 30 + [{"grad_norm": 49.0}], False),
+        ([{"grad_norm": 1.0}] * 30 + [{"grad_norm": 51.0}], True),  # the guard refuses it
+        ([{"grad_norm": 1.0}] * 5 + [{"grad_norm": 51.0}], False),  # and needs twenty to go by
+    ],
+)
+def test_the_arms_part_where_a_rule_or_the_guard_acts(signals, acts):
+    arm = responding({"r": {"when": "accuracy < 0.1", "level": "stop", "why": "a test"}})
+    assert would_act(arm, [StepRecord(step, row) for step, row in enumerate(signals)]) is acts
+
+
+def test_a_run_in_which_nothing_acts_is_not_trained_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "measure", None)
+    store.save(tmp_path / "plain", stored("one_biased", 4))
+    arm = responding({"r": {"when": "accuracy < 0.1", "level": "stop", "why": "a test"}})
+    assert "nothing acts" in _one(tmp_path / "no such folder", tmp_path, arm, "one_biased", 4)
+    [copy] = store.read_all(tmp_path / arm.name)
+    assert copy == stored("one_biased", 4, arm=arm.name)
+    assert "is there" in _one(tmp_path / "no such folder", tmp_path, arm, "one_biased", 4)
+
+
 def test_every_half_has_runs_of_every_condition_and_of_every_checkpoint():
     for condition in {condition for condition, _ in runs()}:
         for half in ("tune", "report"):
@@ -488,6 +513,14 @@ def test_the_page_says_what_is_seen_and_what_is_not(tmp_path):
     assert "| nan_burst | 3 | 3 | 3 | 3 | +1 (+1 to +1) | +1 (+1 to +1) | nonfinite | 0 of 3 | - | - |" in said
     assert "- Hurts fewer than half of its runs: too_easy" in said
     assert "- Acted on by nothing in more than half of its runs: too_easy, tie_breaking" in said
+
+
+def test_what_responses_cost_healthy_runs_is_a_comparison_of_the_same_seeds():
+    off = [stored("grpo", 0, final=0.6), stored("grpo", 1, final=0.6)]
+    on = [replace(off[0], final=0.5, progress=15, responses=[{"kind": "response"}], stopped_by="r"), off[1]]
+    found = table.Scored(off, {}, {}, on, NORM, {})
+    assert table.response_cost(found).splitlines()[-1] == "| 2 | 1 | 1 | 5 | -5.0 points on average |"
+    assert table.response_cost(replace(found, responding_healthy=[])) == ""
 
 
 def test_a_page_without_healthy_runs_is_an_error(tmp_path):

@@ -29,6 +29,7 @@ class Scored:
     healthy: Sequence[Run]
     faulty: Mapping[str, Sequence[Run]]
     responding: Mapping[str, Sequence[Run]]
+    responding_healthy: Sequence[Run]
     norm: Norm
     alarms: Mapping[str, Alarms]
 
@@ -50,6 +51,7 @@ def scored(results: Path, rules: Path, half: Half) -> Scored:
         [run for run in chosen if run.condition in HEALTHY],
         by_fault(chosen),
         by_fault(run for run in acting if in_half(run.seed, half)),
+        [run for run in acting if in_half(run.seed, half) and run.condition in HEALTHY],
         norm_of([run for run in healthy if run.condition == BASE]),
         {name: alarms_of(detector, chosen) for name, detector in detectors.items()},
     )
@@ -79,6 +81,7 @@ def page(results: Path, rules: Path, half: Half) -> str:
         "with faults.",
         false_alarm_table(found),
         alarm_list(found),
+        response_cost(found),
         fault_table(found, detections["rules"]),
         comparison_table(detections),
         "\n".join(f"- {line}" for line in conclusions(detections)),
@@ -118,6 +121,21 @@ def alarm_list(found: Scored) -> str:
         acted = sum(count for (name, _), count in acting.items() if name == rule)
         said = ", ".join(f"{condition} {count}" for condition, count in where.items())
         lines.append(row(rule, acted, sum(where.values()), said))
+    return "\n".join(lines)
+
+
+def response_cost(found: Scored) -> str:
+    """What responses do to runs that need none: the same seeds with and without."""
+    plain = {run.name: run for run in found.healthy}
+    pairs = [(plain[run.name], run) for run in found.responding_healthy if run.name in plain]
+    if not pairs:
+        return ""
+    touched = [(off, on) for off, on in pairs if on.responses]
+    gains = [on.final - off.final for off, on in pairs]
+    lines = header("healthy runs with responses", "touched", "stopped", "steps lost", "held-out with, less without")
+    lost = sum(len(on.records) - on.progress for _, on in pairs)
+    stopped = sum(bool(on.stopped_by) for _, on in pairs)
+    lines.append(row(len(pairs), len(touched), stopped, lost, f"{100 * fmean(gains):+.1f} points on average"))
     return "\n".join(lines)
 
 

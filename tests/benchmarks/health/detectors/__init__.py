@@ -26,4 +26,4 @@ def detectors_of(rules: Mapping[str, RuleSettings], healthy: Sequence[Sequence[S
     }
 
 
-__all__ = ["Alarm", "Detector", "detectors_of"]
+__all__ = ["Alarm", "Detector", "Rules", "detectors_of"]
