@@ -27,7 +27,7 @@ class Controller:
         self._entropy = math.inf  # nats per token, the latest that was observed
 
     def configure(self, settings: ObjectiveSettings) -> None:
-        """Other settings from now on. A coefficient that is static is what they say; one that follows a measurement goes
+        """Other settings from now on. A static coefficient is what they say; one that follows a measurement goes
         on from where it is, unless its section has changed."""
         start = Coefficients.initial(settings)
         if adaptive_kl(settings) is None or settings.kl != self._settings.kl:
