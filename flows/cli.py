@@ -23,9 +23,11 @@ from rich.text import Text
 
 from components.config import dump, load, pin_inputs
 from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError
+from components.files import dump_json
+from components.health.rulebook import DEFAULT_RULES
 from components.stages import wanted
+from flows import audit_log, summary
 from flows import doctor as examination
-from flows import summary
 from flows.console import Display
 from flows.environment import prefect_environment, start_server
 from flows.git import project_root
@@ -138,6 +140,23 @@ def stoppable() -> Iterator[None]:
         raise typer.Exit(code if isinstance(code, int) else EXIT_TERMINATED) from stopped
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@app.command()
+def audit(
+    log: Annotated[Path, typer.Argument(help="trainer_state.json, a console's output, or JSON lines.")],
+    format: Annotated[str, typer.Option("--format", help="auto, trl, verl, prime-rl or jsonl.")] = "auto",
+    names: Annotated[Path | None, typer.Option("--names", help="Mapping of their metrics to our signals.")] = None,
+    rules: Annotated[Path, typer.Option("--rules", help="Health rules.")] = DEFAULT_RULES,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Replay the health rules over the log of any trainer. Exit code 3: a rule of level rollback or stop spoke."""
+    found = audit_log.audit_log(log, format, names, rules)
+    if as_json:
+        print(dump_json(found.to_dict()), end="")
+    else:
+        audit_log.show(console, found)
+    raise typer.Exit(found.exit_code)
 
 
 @app.command()
