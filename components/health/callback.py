@@ -36,9 +36,9 @@ GRAVE = ("rollback", "stop")
 class EvenkeelCallback(TrainerCallback):  # type: ignore[misc]  # mypy does not read transformers
     """Judges every logged step, prints what the rules say, and stops the training on request.
 
-    It writes ``records.jsonl`` and ``verdicts.jsonl`` into ``folder``, one JSON object a line; `evenkeel audit` reads the
-    former, with null for what was NaN or infinite. A training that continues from a checkpoint is judged with the history
-    that the checkpoint holds.
+    It writes ``records.jsonl`` and ``verdicts.jsonl`` into ``folder``, one JSON object a line; `evenkeel audit` reads
+    the former, in which numbers that are not finite stand as text. A training that continues from a checkpoint is
+    judged with the history that the checkpoint holds.
 
     Every process judges, by the same numbers (the trainers gather them), so that all stop together; the main one alone
     prints and writes. A fault of the monitor or of the disk never ends a training: it is said once and the part that
@@ -120,7 +120,8 @@ class EvenkeelCallback(TrainerCallback):  # type: ignore[misc]  # mypy does not 
         if not values:
             return
         if step <= self._last:
-            self._complain(f"metrics of step {step} came after it was judged and were left out")
+            if state.is_world_process_zero:
+                self._complain(f"metrics of step {step} came after it was judged and were left out")
             return
         before = {} if self._waiting is None else self._waiting.values
         self._waiting = Row(step, {**before, **values})
