@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from components.config import Settings
 from components.dpo.pairs import pairs_of
-from components.health import step_signals, worst
+from components.health import dev_signals, like_gap, step_signals, worst
 from components.learner import build_batch
 from components.rollout import Rollout
 from components.seeds import derive
@@ -31,14 +31,15 @@ def train(parts: Parts, settings: Settings, on_step: OnStep) -> None:
         if state.stopped_by:
             break
         seed = derive(settings.seed, "train", step)
-        measured = parts.held_out.measure(seed) if step % settings.train.eval_every == 0 else {}
+        dev = parts.held_out.sample(seed) if step % settings.train.eval_every == 0 else []
         rollout = parts.collector.step(state.schedule, settings.train.prompts_per_step, seed)
-        update = _update(state, rollout, parts.reference, settings, seed, with_kl=bool(measured))
+        update = _update(state, rollout, parts.reference, settings, seed, with_kl=bool(dev))
         state.engine.load_weights(state.learner.weights())
 
         schedule = {f"schedule_{name}": value for name, value in state.schedule.metrics().items()}
         opinion, disagreements = parts.second.compare(rollout.sampled, step)
-        measured |= update | schedule | opinion
+        measured = update | schedule | opinion | state.jumps.observe(rollout.sampled)
+        measured |= dev_signals(dev, parts.held_out.samples) | like_gap(rollout.sampled, dev)
         signals = step_signals(rollout.sampled, rollout.trained, measured, rollout.attempts)
         record = StepRecord(step, signals)
         verdicts = state.monitor.observe(record)
