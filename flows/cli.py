@@ -24,9 +24,9 @@ from rich.text import Text
 from components.config import dump, load, pin_inputs
 from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError
 from components.files import dump_json
-from components.health.rulebook import DEFAULT_RULES
+from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.stages import wanted
-from flows import audit_log, summary
+from flows import audit_log, judge_again, show_rules, summary
 from flows import doctor as examination
 from flows.console import Display
 from flows.environment import prefect_environment, start_server
@@ -157,6 +157,25 @@ def audit(
     else:
         audit_log.show(console, found)
     raise typer.Exit(found.exit_code)
+
+
+@app.command()
+def gate(
+    run: Annotated[Path | None, typer.Option("--run", help="Folder of a run; that of --config when empty.")] = None,
+    config: Config = DEMO,
+    overrides: Overrides = None,
+    rules: Annotated[Path | None, typer.Option("--rules", help="Health rules instead of the run's own.")] = None,
+) -> None:
+    """Judge a finished run again. Exit code 0: pass; 3: fail or inconclusive, as the table says."""
+    found = judge_again.judge_again(judge_again.find_run(run, config, overrides or ()), rules)
+    judge_again.show(console, found)
+    raise typer.Exit(found.exit_code)
+
+
+@app.command()
+def rules(file: Annotated[Path, typer.Argument(help="Health rules.")] = DEFAULT_RULES) -> None:
+    """Compile a file of health rules and print it. Exit code 2: it is malformed."""
+    show_rules.show(console, load_rules(file))
 
 
 @app.command()

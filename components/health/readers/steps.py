@@ -50,9 +50,9 @@ class Steps:
         self._steps.setdefault(row.step, {}).update(values)
 
     def records(self) -> list[StepRecord]:
-        """The steps in order."""
+        """The steps in order. The policy has as many steps behind it as their number says."""
         translated = ((step, self._names.translate(values)) for step, values in sorted(self._steps.items()))
-        return [StepRecord(step, signals) for step, signals in translated]
+        return [StepRecord(step, {"progress": float(step), **signals}) for step, signals in translated]
 
     def remarks(self) -> Iterable[str]:
         """What a reader of the verdicts should know about these rows."""

@@ -1,0 +1,28 @@
+"""`evenkeel rules`: a file of health rules, compiled and laid out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from components.config.judgement import RuleSettings
+from flows.audit_log import LEVEL_STYLES
+
+
+def show(console: Console, rules: Mapping[str, RuleSettings]) -> None:
+    """One row a rule, and how many there are of each level."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in ("rule", "level", "condition", "streak", "why"):
+        table.add_column(name, no_wrap=name in ("rule", "level"), justify="right" if name == "streak" else "left")
+    for name, rule in rules.items():
+        level = Text(rule.level, LEVEL_STYLES.get(rule.level, ""))
+        table.add_row(Text(name), level, Text(rule.when), str(rule.streak), Text(rule.why))
+    console.print(table)
+    levels = Counter(str(rule.level) for rule in rules.values())
+    counts = ", ".join(f"{levels[level]} {level}" for level in LEVEL_STYLES if levels[level])
+    console.print(f"{len(rules)} rules, all compile: {counts}", highlight=False)
