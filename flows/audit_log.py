@@ -111,8 +111,11 @@ def show(console: Console, audit: Audit) -> None:
     for remark in audit.log.remarks:
         console.print(Text(f"  - {remark}", "yellow"), soft_wrap=True)
     console.print(_verdicts(audit.verdicts) if audit.verdicts else Text("no rule spoke", "green"))
-    _rules(console, "could judge", audit.judged)
-    _rules(console, "too few steps", [f"{name} (needs {count})" for name, count in audit.too_short.items()])
+    console.print(
+        Text(f"could judge {len(audit.judged)} rules: ", "bold") + Text(", ".join(audit.judged) or "none", "not bold"),
+        soft_wrap=True,
+    )
+    _rules(console, "too few steps for", [f"{name} (needs {count})" for name, count in audit.too_short.items()])
     _rules(console, "cannot judge", [f"{name} (no {', '.join(missing)})" for name, missing in audit.unjudged.items()])
 
 
@@ -135,6 +138,6 @@ def _values(values: list[float | None]) -> str:
 
 def _rules(console: Console, label: str, names: list[str]) -> None:
     if names:
-        console.print(Text(f"{label}: {len(names)} rules", "bold"))
+        console.print(Text(f"{label} {len(names)} rules:", "bold"))
         for name in names:
             console.print(Text(f"  {name}"), soft_wrap=True)

@@ -61,7 +61,7 @@ def read_log(path: Path, format: str = "auto", names: Path | None = None) -> Log
             steps.add(row)
     records = steps.records()
     if not records:
-        raise _nothing(path, head, chosen, seen, names)
+        raise _nothing(path, head, chosen, seen)
     if unread:
         remarks.append(f"lines passed over, which are no metrics of {chosen}: {unread}")
     return Log(chosen, mapping.trainer or chosen, records, [*steps.remarks(), *remarks])
@@ -113,14 +113,17 @@ def _recognised(path: Path) -> Iterator[tuple[str, Row]]:
                 break
 
 
-def _nothing(path: Path, head: str, format: str, seen: int, names: Path | None) -> InputError:
-    if seen:
-        what = f"{seen} steps read as {format}, and no metric in them that a rule could read"
-        return InputError(what, where=path, how=f"{_NAME_IT}, or map the names: --names mapping.yaml")
+def _nothing(path: Path, head: str, format: str, seen: int) -> InputError:
+    """Why there is nothing to judge: another format, no step, or no metric that is known."""
     try:
         other = detect(path, head)
     except InputError as error:
         return InputError(f"no step in it as {format}", where=path, how=error.how)
-    if other == format:
-        return InputError("no step in it", where=path, how="wait until the trainer has logged a step")
-    return InputError(f"no step in it as {format}; it looks like {other}", where=path, how=f"--format {other}")
+    if seen:
+        what = f"{seen} rows read as {format}, and in them no metric that a rule could read"
+        how = "map their names to ours: --names mapping.yaml; configs/health/names has examples"
+    else:
+        what, how = f"no step in it as {format}", "wait until the trainer has logged a step"
+    if other != format:
+        what, how = f"{what}; it looks like {other}", f"--format {other}"
+    return InputError(what, where=path, how=how)
