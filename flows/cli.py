@@ -1,7 +1,8 @@
 """``evenkeel``: run, audit, look, approve.
 
 Exit codes: 0 a candidate awaits approval, or the command did what it says; 2 the input or the machine is not as it must
-be; 3 everything worked and the answer is no: no candidate, a grave verdict, a gate that does not pass; 130 and 143 stopped by a signal.
+be; 3 everything worked and the answer is no: no candidate, a grave verdict, a gate that does not pass; 130 and 143
+stopped by a signal.
 """
 
 from __future__ import annotations

@@ -160,6 +160,11 @@ def test_prime_rl_is_read_from_its_consoles(tmp_path, line, expected):
     assert signals(path) == {13: pytest.approx(expected)}
 
 
+def test_colours_are_no_part_of_a_number(tmp_path):
+    path = log(tmp_path, "16:43:42 \x1b[32m\x1b[1mSUCCESS\x1b[0m \x1b[32mStep 3 | 7.5s | Reward 0.5\x1b[0m")
+    assert signals(path) == {3: {"reward": 0.5}}
+
+
 @pytest.mark.parametrize(
     "row", [{"entropy": 0.5}, {"signals": {"entropy": 0.5}, "notes": {}}, {"data": {"entropy": 0.5}}]
 )
