@@ -14,10 +14,10 @@ from rich.text import Text
 
 from components.config.judgement import RuleSettings
 from components.errors import EXIT_NO_CANDIDATE
-from components.health import replay, worst
+from components.health import replay, unjudged, worst
 from components.health.readers import Log, read_log
 from components.health.rulebook import load_rules
-from components.health.rules import compile_rule
+from components.health.rules import compile_rule, readings_of
 from components.types import Verdict
 
 LEVEL_STYLES = {"warn": "yellow", "intervene": "yellow", "rollback": "red", "stop": "red"}
@@ -77,20 +77,19 @@ def audit_log(path: Path, format: str, names: Path | None, rules: Path) -> Audit
 
 def judge(path: Path, log: Log, rules: Mapping[str, RuleSettings]) -> Audit:
     """Replay the rules over what was read."""
-    known = set(seen(log))
     verdicts = replay(rules, log.records)
-    unjudged, too_short = {}, {}
     spoke = {verdict.rule for verdict in verdicts}
-    for name in (name for name in rules if name not in spoke):
-        rule = compile_rule(name, rules[name])
-        missing = [signal for signal in rule.signals if signal not in known]
-        needed = max(rules[name].streak, *(reading.count or 1 for reading in rule.readings.values()))
-        if missing:
-            unjudged[name] = missing
-        elif needed > len(log.records):
-            too_short[name] = needed
-    judged = [name for name in rules if name not in unjudged and name not in too_short]
-    return Audit(path, log, verdicts, judged, unjudged, too_short)
+    blind = {name: signals for name, signals in unjudged(rules, log.records).items() if name not in spoke}
+    needed = {name: shortest(name, settings) for name, settings in rules.items() if name not in spoke | blind.keys()}
+    too_short = {name: count for name, count in needed.items() if count > len(log.records)}
+    judged = [name for name in rules if name not in blind and name not in too_short]
+    return Audit(path, log, verdicts, judged, blind, too_short)
+
+
+def shortest(name: str, settings: RuleSettings) -> int:
+    """How many steps a log must have at least for the rule to speak."""
+    windows = [reading.count or 1 for reading in readings_of(compile_rule(name, settings).when)]
+    return max(settings.streak, *windows)
 
 
 def seen(log: Log) -> list[str]:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from components.config import Settings, load
+from components.config import load
+from components.config.judgement import RuleSettings
 from components.errors import EXIT_NO_CANDIDATE, InputError
 from components.files import read_json
-from components.health import replay
+from components.health import replay, unjudged
 from components.health.rulebook import load_rules
 from components.layout import Layout
 from components.stages.gate import Evidence, collect, conclude, judge
-from components.types import GateCheck, GateResult
+from components.types import GateCheck, GateResult, StepRecord
 from flows.git import project_root
 from flows.summary import RESULT_STYLES, gate_table
 from flows.workspace import locate
+
+HEALTH = "training health"
+"""The check that other rules answer anew."""
 
 
 @dataclass(frozen=True)
@@ -59,28 +63,40 @@ def find_run(run: Path | None, config: Path, overrides: Sequence[str] = ()) -> P
 
 
 def judge_again(root: Path, rules: Path | None = None) -> Judgement:
-    """Judge a run by its own settings, or by these and other health rules.
+    """Judge a run by its own settings, or its health by these rules.
 
     Raises:
         InputError: settings or rules are malformed. Evidence that is missing is no error: it fails its check.
     """
     settings, layout = load(root / "params.yaml"), Layout(root)
     evidence = collect(layout)
+    checks = judge(evidence, settings)
     if rules is not None:
-        settings, evidence = under(settings, evidence, rules)
+        health = health_under(load_rules(rules), evidence)
+        checks = [health if check.name == HEALTH else check for check in checks]
     before = str(read_json(layout.gate)["result"]) if layout.gate.exists() else None
-    return Judgement(root, "its own rules" if rules is None else str(rules), judge(evidence, settings), before)
+    return Judgement(root, "its own rules" if rules is None else str(rules), checks, before)
 
 
-def under(settings: Settings, evidence: Evidence, rules: Path) -> tuple[Settings, Evidence]:
-    """The same run under other rules: what the monitor said while training was said by other rules and cannot agree."""
-    book = load_rules(rules)
-    records = evidence.parts["records"]
-    verdicts = records if isinstance(records, InputError) else replay(book, records)
-    health = settings.health.model_copy(update={"rules": book})
-    return settings.model_copy(update={"health": health}), replace(
-        evidence, parts={**evidence.parts, "verdicts": verdicts}
-    )
+def health_under(rules: Mapping[str, RuleSettings], evidence: Evidence) -> GateCheck:
+    """What rules that nobody watched by say of a training: nothing grave that was not undone, and no rule blind."""
+    try:
+        records: Sequence[StepRecord] = evidence.read("records")
+    except InputError as error:
+        return GateCheck(HEALTH, "fail", error.what)
+    undone = {record.step for record in records if "rolled_back_to" in record.notes}
+    spoke = replay(rules, records)
+    for verdict in spoke:
+        if verdict.level == "stop" or (verdict.level == "rollback" and verdict.step not in undone):
+            return GateCheck(
+                HEALTH, "fail", f"{verdict.rule} says {verdict.level} at step {verdict.step}: {verdict.reason}"
+            )
+    blind = {n: s for n, s in unjudged(rules, records).items() if rules[n].level != "warn" and not rules[n].optional}
+    if blind:
+        missing = "; ".join(f"{name} ({', '.join(signals)})" for name, signals in blind.items())
+        return GateCheck(HEALTH, "fail", f"could not be judged for want of signals: {missing}")
+    said = ", ".join(f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in spoke)
+    return GateCheck(HEALTH, "pass", f"rules that spoke: {said}" if said else "no rule spoke")
 
 
 def show(console: Console, judgement: Judgement) -> None:

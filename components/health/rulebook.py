@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from components.config.judgement import HealthSettings, RuleSettings
 from components.config.load import PROJECT_CONFIGS, read_rules
 from components.errors import InputError
-from components.health.monitor import check_rules
+from components.health.check import check_rules
 
 DEFAULT_RULES = PROJECT_CONFIGS / "health" / "default.yaml"
 

@@ -201,7 +201,7 @@ def test_a_run_is_judged_by_other_rules_on_request(finished, tmp_path):
 
 def test_warnings_of_other_rules_are_no_contradiction_to_the_log(finished, tmp_path):
     result, evidence = health(finished, rules(tmp_path, {"low": RULES["low"]}))
-    assert (result, evidence) == ("pass", "warnings: low (step 1)")
+    assert (result, evidence) == ("pass", "rules that spoke: low (warn, step 1)")
 
 
 def test_missing_evidence_fails_with_3_and_the_earlier_answer_stands_beside_it(finished):

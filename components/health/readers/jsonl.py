@@ -23,4 +23,7 @@ def row_of(found: dict[str, Any]) -> Row | None:
     if step is None:
         return None
     inner = next((found[name] for name in NESTED if isinstance(found.get(name), dict)), None)
-    return Row(step, {name: value for name, value in found.items() if name != key} if inner is None else inner)
+    if inner is None:
+        return Row(step, {name: value for name, value in found.items() if name != key})
+    notes = found.get("notes")
+    return Row(step, inner, as_step(notes.get("rolled_back_to")) if isinstance(notes, dict) else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,6 +17,8 @@ class Row(NamedTuple):
 
     step: int
     values: dict[str, Any]
+    rolled_back_to: int | None = None
+    """Of our own records: the step to which the monitor goes back with the run."""
 
 
 class Steps:
@@ -32,6 +34,7 @@ class Steps:
         self._steps: dict[int, dict[str, Any]] = {}
         self._resumed: list[tuple[int, int]] = []
         self._again: list[int] = []
+        self._back: dict[int, int] = {}
         self._texts: list[tuple[int, str, Any]] = []
 
     def add(self, row: Row) -> None:
@@ -47,12 +50,18 @@ class Steps:
             else:
                 self._again.append(row.step)
             self._steps = {step: known for step, known in self._steps.items() if step < row.step}
+            self._back = {step: back for step, back in self._back.items() if step < row.step}
         self._steps.setdefault(row.step, {}).update(values)
+        if row.rolled_back_to is not None:
+            self._back[row.step] = row.rolled_back_to
 
     def records(self) -> list[StepRecord]:
         """The steps in order. The policy has as many steps behind it as their number says."""
-        translated = ((step, self._names.translate(values)) for step, values in sorted(self._steps.items()))
-        return [StepRecord(step, {"progress": float(step), **signals}) for step, signals in translated]
+        return [self._record(step, values) for step, values in sorted(self._steps.items())]
+
+    def _record(self, step: int, values: Mapping[str, Any]) -> StepRecord:
+        notes = {"rolled_back_to": self._back[step]} if step in self._back else {}
+        return StepRecord(step, {"progress": float(step), **self._names.translate(values)}, notes)
 
     def remarks(self) -> Iterable[str]:
         """What a reader of the verdicts should know about these rows."""
