@@ -34,7 +34,8 @@ GRAVE = ("rollback", "stop")
 
 
 class EvenkeelCallback(TrainerCallback):  # type: ignore[misc]  # mypy does not read transformers
-    """Judges every logged step, prints what the rules say, and stops the training on request.
+    """Judges every logged step, prints what the rules say, and stops the training on request. It changes no setting:
+    what a rule of level intervene or rollback would have done is left to the reader of its verdict.
 
     It writes ``records.jsonl`` and ``verdicts.jsonl`` into ``folder``, one JSON object a line; `evenkeel audit` reads
     the former, in which numbers that are not finite stand as text. A training that continues from a checkpoint is

@@ -111,6 +111,18 @@ def test_an_audit_of_our_own_records_repeats_the_live_verdicts(tmp_path):
     assert found.verdicts == replay(book, records) != []
 
 
+def test_an_audit_of_our_own_records_goes_back_where_the_run_was_rolled_back(tmp_path):
+    spike = {3: {"rolled_back_to": 2}}
+    records = [StepRecord(step, {"entropy": 0.1 if step == 3 else 1.0}, spike.get(step, {})) for step in range(6)]
+    write_jsonl(tmp_path / "records.jsonl", [record.to_dict() for record in records])
+    falls = {"falls": {"when": "entropy < 0.5 * max(entropy)", "level": "warn", "why": "falls", "cooldown": 1},
+             "least": {"when": "min(entropy) < 0.5", "level": "warn", "why": "least", "cooldown": 1}}  # fmt: skip
+    book = load_rules(rules(tmp_path, falls))
+    found = audit_log(tmp_path / "records.jsonl", "auto", None, rules(tmp_path, falls))
+    assert [(verdict.rule, verdict.step) for verdict in found.verdicts] == [("falls", 3), ("least", 3)]
+    assert found.verdicts == replay(book, records)
+
+
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     """The exit code of the console script, errors included."""
     monkeypatch.setattr(sys, "argv", ["evenkeel", *map(str, arguments)])
@@ -144,9 +156,25 @@ def test_a_rule_is_printed_with_level_condition_streak_and_reason(tmp_path):
     assert "4 rules, all compile: 1 warn, 3 stop" in output
 
 
+def test_what_a_rule_changes_and_when_it_does_not_is_printed_too(tmp_path):
+    acting = {**RULES["low"], "level": "intervene", "unless": "reward > 0.9", "cooldown": 7, "optional": True,
+              "action": [{"knob": "learner.lr", "times": 0.5}, {"knob": "learner.lr", "to": 0.001}]}  # fmt: skip
+    code, output = run("rules", rules(tmp_path, {"acting": acting}))
+    assert code == 0
+    for line in (
+        "unless reward > 0.9",
+        "again after 7 steps",
+        "-> learner.lr times 0.5",
+        "-> learner.lr to 0.001",
+        "optional",
+    ):
+        assert line in output
+
+
 @pytest.mark.parametrize(
     ("tree", "said"),
     [
+        ({"low": {**RULES["low"], "level": "intervene", "action": [{"knob": "lr"}]}}, "lr"),
         ({"low": {**RULES["low"], "when": "entrpy < 0.5"}}, "did you mean entropy"),
         ({"low": {**RULES["low"], "when": "entropy <"}}, "cannot be read"),
         ({"low": {**RULES["low"], "levl": "warn"}}, "low.levl: unknown key; did you mean level?"),
@@ -178,6 +206,7 @@ def finished(tmp_path: Path) -> Path:
     records = [StepRecord(step, {"entropy": 0.25, "nonfinite": 0.0}) for step in range(3)]
     write_jsonl(layout.records, [record.to_dict() for record in records])
     write_jsonl(layout.train / "verdicts.jsonl", [])
+    write_jsonl(layout.ledger, [])
     write_json(layout.gate, {"result": "pass", "checks": []})
     (layout.root / "params.yaml").write_text(dump(Settings(health=HealthSettings(rules=BOOK))))
     return layout.root
@@ -202,6 +231,28 @@ def test_a_run_is_judged_by_other_rules_on_request(finished, tmp_path):
 def test_warnings_of_other_rules_are_no_contradiction_to_the_log(finished, tmp_path):
     result, evidence = health(finished, rules(tmp_path, {"low": RULES["low"]}))
     assert (result, evidence) == ("pass", "rules that spoke: low (warn, step 1)")
+
+
+@pytest.mark.parametrize(
+    ("level", "undone", "result"),
+    [("rollback", True, "pass"), ("rollback", False, "fail"), ("stop", True, "fail"), ("warn", False, "pass")],
+)
+def test_what_other_rules_would_have_undone_fails_unless_the_run_undid_it(finished, tmp_path, level, undone, result):
+    notes = {1: {"rolled_back_to": 0}} if undone else {}
+    records = [StepRecord(step, {"entropy": 0.25 if step == 1 else 1.0}, notes.get(step, {})) for step in range(3)]
+    write_jsonl(Layout(finished).records, [record.to_dict() for record in records])
+    spike = {"spike": {"when": "entropy < 0.5", "level": level, "why": "a spike"}}
+    assert health(finished, rules(tmp_path, spike))[0] == result
+
+
+def test_an_acting_rule_of_which_nothing_was_recorded_fails_unless_it_is_optional(finished, tmp_path):
+    blind = {"when": "accuracy < 0.1", "level": "stop", "why": "no accuracy"}
+    assert health(finished, rules(tmp_path, {"blind": blind})) == (
+        "fail",
+        "could not be judged for want of signals: blind (accuracy)",
+    )
+    assert health(finished, rules(tmp_path, {"blind": {**blind, "optional": True}}))[0] == "pass"
+    assert health(finished, rules(tmp_path, {"blind": {**blind, "level": "warn"}}))[0] == "pass"
 
 
 def test_missing_evidence_fails_with_3_and_the_earlier_answer_stands_beside_it(finished):
