@@ -160,6 +160,14 @@ def test_prime_rl_is_read_from_its_consoles(tmp_path, line, expected):
     assert signals(path) == {13: pytest.approx(expected)}
 
 
+def test_a_message_inside_json_is_no_console(tmp_path):
+    path = log(tmp_path, {"step": 1, "entropy": 0.5, "message": "Step 7 | Entropy 9.0 | step:8 - actor/entropy:9.0"})
+    assert signals(path) == {1: {"entropy": 0.5}}
+    assert signals(path, format="prime-rl", names=mapped(tmp_path, {"signals": {"entropy": "entropy"}})) == {
+        1: {"entropy": 0.5}
+    }
+
+
 def test_colours_are_no_part_of_a_number(tmp_path):
     path = log(tmp_path, "16:43:42 \x1b[32m\x1b[1mSUCCESS\x1b[0m \x1b[32mStep 3 | 7.5s | Reward 0.5\x1b[0m")
     assert signals(path) == {3: {"reward": 0.5}}

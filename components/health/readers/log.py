@@ -127,7 +127,7 @@ def detect(path: Path, head: str) -> str:
 def _recognised(path: Path) -> Iterator[tuple[str, Row]]:
     """The lines that are a step, each with the format that its form tells; JSON is ``jsonl``."""
     for line, _ in lines(path):
-        for name, reader in (("verl", verl.console_row), ("prime-rl", prime_rl.console_row), ("jsonl", jsonl.row)):
+        for name, reader in (("jsonl", jsonl.row), ("verl", verl.console_row), ("prime-rl", prime_rl.console_row)):
             if row := reader(line):
                 yield name, row
                 break

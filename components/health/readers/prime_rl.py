@@ -22,7 +22,7 @@ _METRIC = re.compile(
 
 def row(line: str) -> Row | None:
     """The row that a line is, or None."""
-    return console_row(line) or jsonl.row(line)
+    return jsonl.row(line) or console_row(line)
 
 
 def console_row(line: str) -> Row | None:

@@ -15,7 +15,7 @@ _WRAPPED = re.compile(r"(?:np\.|numpy\.)?\w+\((.*)\)")
 
 def row(line: str) -> Row | None:
     """The row that a line is, or None. What is no number in it is left out: it may be another process's."""
-    return console_row(line) or jsonl.row(line)
+    return jsonl.row(line) or console_row(line)
 
 
 def console_row(line: str) -> Row | None:
