@@ -91,8 +91,10 @@ def test_json_holds_the_same_for_a_machine(tmp_path):
 
 def test_json_has_null_for_what_was_not_finite(tmp_path):
     code, output = run("audit", log(tmp_path, *BROKEN), "--rules", rules(tmp_path), "--json")
-    assert code == json.loads(output)["exit_code"] == 3
-    assert "NaN" not in output
+    found = json.loads(output, parse_constant=pytest.fail)
+    assert code == found["exit_code"] == 3
+    assert found["verdicts"][0]["evidence"]["nonfinite"] == [0.0, 1.0]
+    assert found["remarks"] == ["entropy is NaN or infinite, first in step 2, in 1 in all"]
 
 
 def test_a_rule_that_spoke_of_a_broken_number_is_not_among_those_that_could_not_judge(tmp_path):

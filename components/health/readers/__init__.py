@@ -5,6 +5,7 @@
 - `names` — which signal of ours is which metric of theirs: a mapping file in `configs/health/names`
 - `lines` — the text of a log, the last line of which may be torn
 - `numbers` — what counts as a number in JSON
+- `doubts` — remarks on values that no healthy log has
 - `steps` — the rows of one step brought together, resumed runs included
 
 A new trainer is a reader in a file of its own, an entry here, and a mapping file of its name.

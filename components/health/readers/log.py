@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from components.errors import InputError
 from components.health.readers import jsonl, prime_rl, trl, verl
+from components.health.readers.doubts import doubts
 from components.health.readers.lines import lines, read_head
 from components.health.readers.names import NAMES_FOLDER, Names, load_names, own_names
 from components.health.readers.steps import Row, Steps
-from components.health.signals import find_signal
 from components.types import StepRecord
 
 READERS: dict[str, Callable[[str], Row | None]] = {
@@ -26,9 +25,6 @@ READERS: dict[str, Callable[[str], Row | None]] = {
 
 SAMPLE = 200
 """Rows by whose names a format is told from the others."""
-
-ROUNDING = 1e-3
-"""How far beyond its bounds a value may be without a remark; logs are rounded, and estimates are noisy."""
 
 _NAME_IT = f"name the format: --format {'|'.join(READERS)}"
 
@@ -69,22 +65,7 @@ def read_log(path: Path, format: str = "auto", names: Path | None = None) -> Log
         raise _nothing(path, head, chosen, seen)
     if unread:
         remarks.append(f"lines passed over, which are no metrics of {chosen}: {unread}")
-    return Log(chosen, mapping.trainer or chosen, records, [*steps.remarks(), *out_of_range(records), *remarks])
-
-
-def out_of_range(records: Iterable[StepRecord]) -> Iterator[str]:
-    """Signals with values that cannot occur: most likely another unit than the mapping says."""
-    found: dict[str, list[tuple[int, float]]] = {}
-    for record in records:
-        for name, value in record.signals.items():
-            signal = find_signal(name)
-            if signal is not None and (
-                -math.inf < value < signal.low - ROUNDING or math.inf > value > signal.high + ROUNDING
-            ):
-                found.setdefault(name, []).append((record.step, value))
-    for name, values in found.items():
-        step, value = values[0]
-        yield f"{name} cannot be {value:.4g}, as in step {step} and {len(values)} in all; check the unit in the mapping"
+    return Log(chosen, mapping.trainer or chosen, records, [*steps.remarks(), *doubts(records), *remarks])
 
 
 def _rows(path: Path, head: str, format: str, remarks: list[str]) -> Iterator[Row | None]:
