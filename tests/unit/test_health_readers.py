@@ -220,6 +220,14 @@ def test_a_mapping_names_and_converts(tmp_path, theirs, expected):
     assert entropies(log(tmp_path, {"step": 1, **values}), names=names) == {1: expected}
 
 
+def test_a_mapping_of_ones_own_extends_a_shipped_one(tmp_path):
+    shipped = str(NAMES_FOLDER / "verl.yaml")
+    accuracy = {"name": "critic/score/mean", "scale": 0.5, "offset": 0.5}
+    names = mapped(tmp_path, {"extends": shipped, "signals": {"accuracy": accuracy}})
+    path = log(tmp_path, VERL.format(step=34).strip())
+    assert signals(path, names=names) == {34: {**VERL_SIGNALS, "accuracy": 0.25}}
+
+
 @pytest.mark.parametrize(
     ("tree", "said"),
     [
