@@ -7,6 +7,8 @@
 - `monitor` — applies rules step by step; the same code replays a saved run
 - `responses` — from verdicts to bounded actions, and the ledger of both
 - `records` — reads a saved run back
+- `readers` — reads the logs of TRL, verl, prime-rl and others; `rulebook` a file of rules
+- `callback` — the monitor inside a training of TRL; imported by those who need it, for it needs transformers
 
 A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new knob one in `KNOBS`, a new rule one in
 `configs/health/`.
