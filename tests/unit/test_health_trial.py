@@ -297,7 +297,7 @@ def test_a_run_reads_back_as_it_was_stored_and_equal_runs_have_equal_bytes(tmp_p
     store.save(tmp_path, run)
     first = (tmp_path / "too_hard-00.json.gz").read_bytes()
     [found] = store.read_all(tmp_path)
-    assert found.records == [StepRecord(0, {"a": 0.333333}), run.records[1]]
+    assert found.records == [StepRecord(0, {"a": 0.3333}), run.records[1]]
     assert replace(found, records=run.records) == run
     store.save(tmp_path, run)
     assert (tmp_path / "too_hard-00.json.gz").read_bytes() == first
