@@ -40,6 +40,7 @@ class RunState:
     saved: list[Saved] = field(default_factory=list)
     dev: tuple[float | None, float] = (None, 0.0)  # the latest dev pass@1 and its standard error
     entries: int = 0  # of the ledger
+    blind: str = ""  # why nobody watches any more
 
     def __post_init__(self) -> None:
         self.guard = Guard(self.responder.started.health.responses)
@@ -100,6 +101,7 @@ class RunState:
             "dev": list(self.dev),
             "saved": [one.to_dict() for one in self.saved],
             "entries": self.entries,
+            "blind": self.blind,
         }
 
     def restore(self) -> None:
@@ -112,7 +114,7 @@ class RunState:
         self.step, directory = latest
         state = self._go_back(directory)
         self.responder.load_state_dict(state["responder"])
-        self.stopped_by, self.entries = state["stopped_by"], int(state["entries"])
+        self.stopped_by, self.entries, self.blind = state["stopped_by"], int(state["entries"]), state["blind"]
         self.saved = [Saved(**one) for one in state["saved"]]
         keep_rows(self.log, self.step)
         keep_rows(self.ledger, self.entries)

@@ -8,7 +8,7 @@ from typing import Any
 from components.config.load import merge
 
 LR = 2e-4
-STEPS = 60
+STEPS = 40
 EVAL_EVERY = 5
 BASE: dict[str, Any] = {
     "audit": {"live_share": 0.1},

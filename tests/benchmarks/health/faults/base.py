@@ -14,7 +14,7 @@ from components.scheduling import Schedule
 from components.seeds import derive
 from components.types import Completion, Group, Prompt, Score
 
-LATE = range(15, 26)
+LATE = range(10, 16)
 """Steps in which a fault that is not there from the start may begin."""
 
 
