@@ -500,6 +500,8 @@ def test_tuning_leaves_no_more_than_one_false_alarm_in_a_thousand_steps(tune):
 
 
 def test_the_page_says_what_is_seen_and_what_is_not(tmp_path):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("rules: {nonfinite: {when: nonfinite > 0, level: stop, why: a test}}")
     collapsed = [StepRecord(step, {"entropy": 0.1, "accuracy": 0.0, "nonfinite": 1.0}) for step in range(20)]
     for seed in range(6):
         store.save(tmp_path / "plain", stored("dapo_uniform", seed))
@@ -507,10 +509,11 @@ def test_the_page_says_what_is_seen_and_what_is_not(tmp_path):
         store.save(tmp_path / "plain", stored("nan_burst", seed, records=collapsed, held_out=low, final=0.1))
         store.save(tmp_path / "plain", stored("tie_breaking", seed, held_out=low, final=0.1))
         store.save(tmp_path / "plain", stored("too_easy", seed))
-    said = table.page(tmp_path, DEFAULT_RULES, "report")
+    said = table.page(tmp_path, rules, "report")
     assert "3 healthy runs of 60 steps, 9 with faults" in said
     assert "| rules | 0 | 0.00 | 0.00 to 61.48 | 0 of 3 | 0% to 56% |" in said
     assert "| nan_burst | 3 | 3 | 3 | 3 | +1 (+1 to +1) | +1 (+1 to +1) | nonfinite | 0 of 3 | - | - |" in said
+    assert "entropy < 0.5 has had no run long enough to speak" in said
     assert "- Hurts fewer than half of its runs: too_easy" in said
     assert "- Acted on by nothing in more than half of its runs: too_easy, tie_breaking" in said
 

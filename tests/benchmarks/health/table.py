@@ -11,6 +11,7 @@ from components.config.load import read_rules
 from components.errors import InputError
 from tests.benchmarks.health.arms import PLAIN_ARM, responding, rules_of
 from tests.benchmarks.health.detectors import Detector, detectors_of
+from tests.benchmarks.health.detectors.rules import PLAIN_STREAK
 from tests.benchmarks.health.faults import FAULTS
 from tests.benchmarks.health.healthy import HEALTHY
 from tests.benchmarks.health.plan import Half, in_half
@@ -84,7 +85,7 @@ def page(results: Path, rules: Path, half: Half) -> str:
         response_cost(found),
         fault_table(found, detections["rules"]),
         comparison_table(detections),
-        "\n".join(f"- {line}" for line in conclusions(detections)),
+        "\n".join(f"- {line}" for line in [*cautions(found), *conclusions(detections)]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -182,6 +183,15 @@ def comparison_table(detections: Mapping[str, Mapping[str, Detection]]) -> str:
         cells = [brief(of[fault]) for of in detections.values()]
         lines.append(row(f"{fault} ({first.runs})", *cells))
     return "\n".join(lines)
+
+
+def cautions(found: Scored) -> list[str]:
+    """What the figures above must be read with."""
+    often = false_alarms(found.healthy, found.alarms["rules"]).runs
+    said = [f"Of anything, the rules would seem to see {often.rate:.0%}: that many healthy runs hold an acting alarm"]
+    if all(len(run.records) < PLAIN_STREAK for runs in found.faulty.values() for run in runs):
+        said.append(f"entropy < 0.5 has had no run long enough to speak: it needs {PLAIN_STREAK} steps")
+    return said
 
 
 def conclusions(detections: Mapping[str, Mapping[str, Detection]]) -> list[str]:
