@@ -20,7 +20,7 @@ from components.scheduling import Uniform
 from components.training import assembly
 from components.types import Completion, StepRecord
 from tests.benchmarks.health import scoring, store, table, training
-from tests.benchmarks.health.arms import DEFAULT_RULES, Arm, arms_of, responding, would_act
+from tests.benchmarks.health.arms import DEFAULT_RULES, PLAIN_ARM, Arm, arms_of, responding, would_act
 from tests.benchmarks.health.detectors import Alarm, cusum, thresholds
 from tests.benchmarks.health.detectors.rules import PLAIN, Rules
 from tests.benchmarks.health.faults import FAULTS, Fault
@@ -236,10 +236,10 @@ def micro(tmp_path, monkeypatch):
     """Runs a fault, from its second step on, in a micro run; returns records and held-out accuracies."""
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
 
-    def run(made: Fault, place: str) -> training.Trial:
+    def run(made: Fault, place: str, arm: Arm = PLAIN_ARM) -> training.Trial:
         made.begins = 1
         train = {"steps": 3, "eval_every": 2}
-        trial = training.Trial(settings(train=train), workspace(tmp_path / place), made)
+        trial = training.Trial(settings(train=train, **arm.changes), workspace(tmp_path / place), made)
         trial.run()
         return trial
 
@@ -258,6 +258,18 @@ def test_weights_that_are_no_numbers_count_as_nothing_right(micro):
     ended = micro(FAULTS["nan_weights"](0), "ended")
     assert (len(ended.records), ended.crashed, ended.final) == (3, "", 0.0)
     assert [record.signals["nonfinite_weights"] > 0 for record in ended.records] == [False, True, True]
+
+
+def test_in_the_other_arm_the_rules_act_and_the_ledger_is_kept(micro):
+    ill = {"when": "nonfinite_weights > 0", "level": "rollback", "why": "a test"}
+    healed = micro(FAULTS["nan_weights"](0), "healed", responding({"ill": ill}))
+    assert [(entry["kind"], entry.get("level")) for entry in healed.responses] == [
+        ("response", "rollback"),
+        ("outcome", None),
+    ]
+    assert (len(healed.records), healed.progress, healed.stopped_by) == (5, 3, "")
+    broken = [record.signals["nonfinite_weights"] > 0 for record in healed.records]
+    assert broken == [False, True, False, False, False]
 
 
 class Broken(Fault):
