@@ -546,3 +546,10 @@ def test_a_page_without_healthy_runs_is_an_error(tmp_path):
 def test_a_score_of_the_unscorable_stays_none():
     assert judged(fault("length_gaming"), [[None]]) == [[None]]
     assert score(None).accuracy is None
+
+
+def test_a_fault_whose_checkpoint_has_no_healthy_run_is_an_error(tmp_path):
+    store.save(tmp_path / "plain", stored("dapo_uniform", 0))
+    store.save(tmp_path / "plain", stored("too_easy", 1))
+    with pytest.raises(InputError, match=r"no healthy runs from the SFT checkpoints \[2\]"):
+        table.page(tmp_path, DEFAULT_RULES, "all")

@@ -47,13 +47,17 @@ def scored(results: Path, rules: Path, half: Half) -> Scored:
         raise InputError(f"no runs of {BASE}", where=results, how="python -m tests.benchmarks.health run ...")
     healthy = [run for run in plain if run.condition in HEALTHY]
     detectors = detectors_of(rules_of(rules), [run.records for run in healthy if in_half(run.seed, "tune")])
+    norm = norm_of([run for run in healthy if run.condition == BASE])
     chosen = [run for run in plain if in_half(run.seed, half)]
+    if odd := sorted({run.sft_seed for run in chosen if run.condition in FAULTS} - norm.finals.keys()):
+        how = f"run {BASE} with seeds of theirs first"
+        raise InputError(f"no healthy runs from the SFT checkpoints {odd}", where=results, how=how)
     return Scored(
         [run for run in chosen if run.condition in HEALTHY],
         by_fault(chosen),
         by_fault(run for run in acting if in_half(run.seed, half)),
         [run for run in acting if in_half(run.seed, half) and run.condition in HEALTHY],
-        norm_of([run for run in healthy if run.condition == BASE]),
+        norm,
         {name: alarms_of(detector, chosen) for name, detector in detectors.items()},
     )
 
@@ -226,7 +230,8 @@ def norm_table(results: Path) -> str:
     for name, runs in healthy.items():
         if runs:
             before, after = (fmean(value) for value in zip(*((r.held_out[0][1], r.final) for r in runs), strict=True))
-            low = sum(hurt(run, norm) is not None for run in runs)
+            known = all(run.sft_seed in norm.finals for run in runs)
+            low = str(sum(hurt(run, norm) is not None for run in runs)) if known else "-"
             seconds = fmean(run.seconds for run in runs)
             lines.append(row(name, len(runs), f"{before:.0%}", f"{after:.0%}", low, f"{seconds:.0f}"))
     return "\n".join(lines)
