@@ -548,6 +548,11 @@ def test_a_score_of_the_unscorable_stays_none():
     assert score(None).accuracy is None
 
 
+def test_a_half_without_runs_says_so(tmp_path):
+    store.save(tmp_path / "plain", stored("dapo_uniform", 0))
+    assert table.page(tmp_path, DEFAULT_RULES, "report") == "Half: report. No healthy runs yet.\n"
+
+
 def test_a_fault_whose_checkpoint_has_no_healthy_run_is_an_error(tmp_path):
     store.save(tmp_path / "plain", stored("dapo_uniform", 0))
     store.save(tmp_path / "plain", stored("too_easy", 1))

@@ -76,6 +76,8 @@ def alarms_of(detector: Detector, runs: Sequence[Run]) -> Alarms:
 def page(results: Path, rules: Path, half: Half) -> str:
     """Every figure of one half."""
     found = scored(results, rules, half)
+    if not found.healthy:
+        return f"Half: {half}. No healthy runs yet.\n"
     detections = {
         name: {fault: detection(runs, alarms, found.norm) for fault, runs in found.faulty.items()}
         for name, alarms in found.alarms.items()
