@@ -11,6 +11,7 @@ LR = 2e-4
 STEPS = 40
 EVAL_EVERY = 5
 BASE: dict[str, Any] = {
+    "audit": {"live_share": 0.1},
     "schedule": {"kind": "uniform"},
     "rollout": {"dynamic_sampling": None},
     "learner": {"lr": LR, "warmup": 10},
@@ -25,7 +26,7 @@ BASE: dict[str, Any] = {
     },
     "health": {"enabled": False, "responses": {"enabled": False}},
 }
-"""Over the demo's settings, for every run; small enough for twenty seconds of one core."""
+"""Over the demo's settings, for every run; small enough for forty seconds of a core."""
 
 
 @dataclass(frozen=True)
