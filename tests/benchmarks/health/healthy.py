@@ -11,7 +11,6 @@ LR = 2e-4
 STEPS = 40
 EVAL_EVERY = 5
 BASE: dict[str, Any] = {
-    "audit": {"live_share": 0.1},
     "schedule": {"kind": "uniform"},
     "rollout": {"dynamic_sampling": None},
     "learner": {"lr": LR, "warmup": 10},
