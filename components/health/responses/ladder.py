@@ -64,7 +64,7 @@ class Responder:
 
         Args:
             saved: the checkpoints that there are.
-            batch: ids of the prompts of an update that was skipped in this step; empty where none was.
+            batch: ids of the prompts that poisoned this step's update; empty where none did.
             prompts: how many training prompts there are.
         """
         if not verdicts:
@@ -111,7 +111,7 @@ class Responder:
         if len(self.quarantined) + len(new) > self._limits.quarantine * prompts:
             return None
         self.quarantined |= set(new)
-        did = f"skipped the update; {len(new)} prompts in quarantine"
+        did = f"{len(new)} prompts into quarantine"
         return Plan((self._entry(verdict, "intervene", quarantined=tuple(new), did=did),))
 
     def _roll_back(self, verdict: Verdict, back: Saved) -> Plan:
