@@ -64,8 +64,8 @@ def respond(verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record:
 
 
 def poisonous(groups: Sequence[Group], record: StepRecord) -> list[str]:
-    """Ids of the prompts whose sampler log-probabilities are no numbers. Where there are none, and an update was skipped
-    all the same: those of its whole batch."""
+    """Ids of the prompts whose sampler log-probabilities are no numbers; where there are none and an update was skipped
+    all the same, those of its batch."""
     broken = [g.prompt.id for g in groups if not all(math.isfinite(p) for c in g.completions for p in c.logprobs)]
     return broken or [group.prompt.id for group in groups if record.signals.get("updates_skipped")]
 
