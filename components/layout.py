@@ -99,6 +99,11 @@ class Layout:
         return self.train / "records.jsonl"
 
     @property
+    def ledger(self) -> Path:
+        """What was done about verdicts and whether it helped, one JSON object a line."""
+        return self.train / "ledger.jsonl"
+
+    @property
     def pairs(self) -> Path:
         """Preference pairs of the run's own groups, one JSON object a line."""
         return self.train / "pairs.jsonl"
@@ -139,6 +144,11 @@ class Layout:
     @property
     def report(self) -> Path:
         return self.out / "report.html"
+
+    @property
+    def verdict(self) -> Path:
+        """The run's health in plain words, a section of the report too."""
+        return self.out / "verdict.md"
 
     @property
     def state(self) -> Path:

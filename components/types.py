@@ -167,6 +167,42 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """What a response set from one value to another."""
+
+    knob: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What was done about a verdict."""
+
+    number: int
+    step: int
+    rule: str
+    asked: Level
+    level: Level
+    reason: str
+    saw: Mapping[str, list[float | None]]
+    changes: tuple[Change, ...] = ()
+    back_to: int | None = None
+    quarantined: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Whether a response helped."""
+
+    of: int
+    step: int
+    recovered: bool
+    signals: Mapping[str, list[float | None]]
+    cost_steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class GateCheck:
     """One line of the promotion gate: a result and the evidence for it."""
 

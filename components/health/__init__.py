@@ -5,10 +5,13 @@
 - `rules` — from the text of a rule to a checked condition
 - `monitor` — applies rules step by step; the same code replays a saved run
 - `records` — reads a saved run back
+- `limits` — the constants that rules compare signals with; `lineage` — the steps that roll-backs threw away
+- `telling` — a run's health in words
 
 A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new rule one in `configs/health/`.
 """
 
+from components.health.ledger import Ledger, read_ledger
 from components.health.monitor import Monitor, check_rules, replay, worst
 from components.health.records import read_records, read_verdicts
 from components.health.signals import SIGNALS, Signal, step_signals
@@ -17,9 +20,11 @@ from components.health.windows import WINDOWS
 __all__ = [
     "SIGNALS",
     "WINDOWS",
+    "Ledger",
     "Monitor",
     "Signal",
     "check_rules",
+    "read_ledger",
     "read_records",
     "read_verdicts",
     "replay",

@@ -6,7 +6,6 @@
 - `tables` — triage against its limits, before and after by slice
 - `samples` — which completions are shown side by side
 - `changes` — settings that differ from their defaults
-- `words` — numbers and untrusted text as a reader sees them
 - `panels` — the plots over steps as data; `plots` draws one, `svg` and `palette` fit it into the page
 - `page` — all of it put into `templates/report.jinja`
 """

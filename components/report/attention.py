@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from components.report.run import Run, dig
 from components.report.tables import changes_by_slice
-from components.report.words import number, percent, plural
+from components.words import number, percent, plural
 
 MOST_NAMED = 4
 """Verdicts that are named before the rest is only counted; the health table has them all."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from components import words
 from components.config import dump
 from components.pages import visible
-from components.report import palette, words
+from components.report import palette
 from components.report.attention import attention
 from components.report.changes import differences
 from components.report.health import figures, watches

@@ -15,8 +15,8 @@ from components.config import Settings
 from components.report.palette import LIGHT
 from components.report.panels import PANELS, Panel, Series
 from components.report.svg import STYLE, inline
-from components.report.words import number, percent
 from components.types import StepRecord, Verdict
+from components.words import number, percent
 
 SIZE = (5.2, 2.05)
 """Inches. The page scales plots to its column; text in them is 8.5 points at this size."""

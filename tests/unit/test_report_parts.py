@@ -24,8 +24,8 @@ from components.report.plots import LABEL_GAP, Label, spread
 from components.report.samples import choose, outcome, tally
 from components.report.tables import Measured, changes_by_slice, measured, triage_limits
 from components.report.verdict import gain_sentence
-from components.report.words import number, percent, points
 from components.types import Verdict
+from components.words import number, percent, points
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""The ledger as a table: a response a row, with its outcome beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from components.health.ledger import Ledger
+from components.health.telling.phrases import changes, helped, saw, then_now
+from components.types import Level, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One response. ``cost`` are steps lost; None where no outcome says it."""
+
+    number: int
+    step: int
+    rule: str
+    asked: Level
+    level: Level
+    reason: str
+    saw: list[str]
+    changed: list[str]
+    outcome: str
+    signals: list[str]
+    recovered: bool | None
+    cost: int | None
+
+
+def outcomes_by_response(ledger: Ledger) -> dict[int, Outcome]:
+    """Number of a response -> its latest outcome."""
+    return {outcome.of: outcome for outcome in ledger.outcomes}
+
+
+def ledger_rows(ledger: Ledger) -> list[Row]:
+    """Every response in order."""
+    outcomes = outcomes_by_response(ledger)
+    rows = []
+    for response in ledger.responses:
+        outcome = outcomes.get(response.number)
+        back = [] if response.back_to is None else [f"back to step {response.back_to}"]
+        rows.append(
+            Row(
+                number=response.number,
+                step=response.step,
+                rule=response.rule,
+                asked=response.asked,
+                level=response.level,
+                reason=response.reason,
+                saw=saw(response),
+                changed=[*back, *changes(response)],
+                outcome=helped(response, outcome),
+                signals=[] if outcome is None else then_now(outcome.signals),
+                recovered=None if outcome is None else outcome.recovered,
+                cost=None if outcome is None else outcome.cost_steps,
+            )
+        )
+    return rows
