@@ -12,12 +12,13 @@ A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new r
 """
 
 from components.health.ledger import Ledger, read_ledger
-from components.health.monitor import Monitor, check_rules, replay, worst
+from components.health.monitor import LEVELS, Monitor, check_rules, replay, worst
 from components.health.records import read_records, read_verdicts
 from components.health.signals import SIGNALS, Signal, step_signals
 from components.health.windows import WINDOWS
 
 __all__ = [
+    "LEVELS",
     "SIGNALS",
     "WINDOWS",
     "Ledger",

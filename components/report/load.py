@@ -10,7 +10,7 @@ from typing import Any
 from components.config import Settings
 from components.errors import InputError
 from components.files import read_json, read_jsonl
-from components.health import read_records, read_verdicts
+from components.health import read_ledger, read_records, read_verdicts
 from components.layout import Layout
 from components.report.run import Missing, Part, Run, dig
 
@@ -64,6 +64,7 @@ SOURCES: dict[str, Source] = {
     "clusters": Source("clusters", "clusters", lambda at: at.clusters_metrics, json_with("silhouette", "clusters")),
     "records": Source("train", "training record", lambda at: at.records, read_records),
     "verdicts": Source("train", "health verdicts", lambda at: at.train / "verdicts.jsonl", read_verdicts),
+    "ledger": Source("train", "ledger of responses", lambda at: at.ledger, read_ledger),
     "train": Source("train", "training summary", lambda at: at.train_metrics, TRAIN),
     "evaluation": Source("evaluate", "evaluation", lambda at: at.evaluation, EVALUATION),
     "samples": Source(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from components.config import Settings
+from components.words import number, percent
 
 Style = Literal["line", "marks", "area"]
 Unit = Literal["%", "nats", "nats per token", "tokens", "groups", "before clipping", ""]
@@ -43,6 +44,28 @@ class Panel:
     log: bool = False
     signed: bool = False
     reference: Reference | None = None
+    total: str = ""
+    """The signal that stacked areas add up to, where there is one."""
+    prefix: str = ""
+    """Signals of this prefix, whose names the settings give, are drawn too."""
+
+
+MEMBERS = ("blue", "orange", "green", "purple", "red")
+"""Colours of a prefix's signals; those beyond are not drawn."""
+
+
+def expand(panel: Panel, recorded: Sequence[str]) -> Panel:
+    """The panel with the signals of its prefix that were recorded."""
+    names = [name for name in recorded if panel.prefix and name.startswith(panel.prefix)]
+    found = (
+        Series(name, name.removeprefix(panel.prefix)[:16], colour) for name, colour in zip(names, MEMBERS, strict=False)
+    )
+    return replace(panel, series=(*panel.series, *found))
+
+
+def say(panel: Panel, value: float) -> str:
+    """A value with the precision that its panel needs."""
+    return percent(value) if panel.unit == "%" else number(value)
 
 
 PANELS: dict[str, Panel] = {
@@ -71,7 +94,7 @@ PANELS: dict[str, Panel] = {
             Series("all_wrong_share", "all wrong", "orange", "area"),
             Series("all_right_share", "all right", "blue", "area"),
         ),
-        "Share of sampled groups whose completions all have the same verdict.", full=True,
+        "Share of sampled groups whose completions all have the same verdict.", full=True, total="zero_variance_share",
     ),
     "groups": Panel(
         "Groups sampled and trained", "groups",

@@ -1,4 +1,4 @@
-"""Fabricated run folders for the tests of the report: one that passed, one that was stopped, one that was refused."""
+"""Fabricated run folders for the tests of the report: passed, rescued by responses, stopped, refused."""
 
 from __future__ import annotations
 
@@ -124,11 +124,43 @@ def verdict(rule: str, level: str, step: int) -> dict[str, Any]:
     return {"rule": rule, "level": level, "step": step, "reason": f"{rule} held for 20 steps", "evidence": evidence}
 
 
-def train(layout: Layout, steps: int, verdicts: list[dict[str, Any]], override: str = "") -> None:
+def rescued(root: Path) -> Layout:
+    """Like `healthy`, but entropy collapsed once: an intervention did not help, a roll-back did."""
+    layout = healthy(root)
+    spoke = [verdict("entropy_collapse", level, step) for level, step in (("intervene", 20), ("rollback", 31))]
+    train(layout, steps=60, verdicts=[*spoke, verdict("zero_variance", "warn", 52)], ledger=ledger())
+    return layout
+
+
+def ledger() -> list[dict[str, Any]]:
+    """The ledger of `rescued`."""
+    common = {"kind": "response", "rule": "entropy_collapse", "reason": "entropy is low and held-out pass@k falls"}
+    saw = {"entropy": [0.31, 0.26, 0.22], "dev_pass_at_k": [0.8, None, 0.6]}
+    halved = [{"knob": "learner.lr", "before": 0.0002, "after": 0.0001}]
+    return [
+        {**common, "number": 1, "step": 20, "asked": "intervene", "level": "intervene", "saw": saw,
+         "changes": halved, "back_to": None, "quarantined": []},
+        {"kind": "outcome", "of": 1, "step": 30, "recovered": False, "signals": {"entropy": [0.22, 0.2]},
+         "cost_steps": 0},
+        {**common, "number": 2, "step": 31, "asked": "intervene", "level": "rollback", "saw": saw,
+         "changes": halved, "back_to": 16, "quarantined": ["p012"]},
+        {"kind": "outcome", "of": 2, "step": 41, "recovered": True, "signals": {"entropy": [0.2, 0.35]},
+         "cost_steps": 15},
+    ]  # fmt: skip
+
+
+def train(
+    layout: Layout,
+    steps: int,
+    verdicts: list[dict[str, Any]],
+    override: str = "",
+    ledger: list[dict[str, Any]] | None = None,
+) -> None:
     records = [{"step": step, "signals": signals(step, learns=not override), "notes": {}} for step in range(steps)]
     stop = next((row for row in verdicts if row["level"] == "stop"), None)
     write_jsonl(layout.records, records)
     write_jsonl(layout.train / "verdicts.jsonl", verdicts)
+    write_jsonl(layout.ledger, ledger or [])
     write_json(layout.train_metrics, {
         "outcome": "stopped" if stop else "completed", "steps": steps, "stopped_by": stop and stop["rule"],
         "reason": stop["reason"] if stop else "", "triage": "overridden" if override else "accept",

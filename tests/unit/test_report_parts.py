@@ -18,9 +18,9 @@ from components.report import palette
 from components.report.attention import attention
 from components.report.changes import differences
 from components.report.health import figures, watches
+from components.report.labels import LABEL_GAP, Label, spread
 from components.report.load import load_run
 from components.report.panels import PANELS
-from components.report.plots import LABEL_GAP, Label, spread
 from components.report.samples import choose, outcome, tally
 from components.report.tables import Measured, changes_by_slice, measured, triage_limits
 from components.report.verdict import gain_sentence
