@@ -90,7 +90,7 @@ def draw_lines(axes: Axes, panel: Panel, drawn: Sequence[Line]) -> list[Label]:
     labels = []
     for line in drawn:
         colour = COLOURS[line.level]
-        text = f"{line.level} {line.side} {say(panel, line.value)}"
+        text = f"{line.level}{'' if line.alone else '*'} {line.side} {say(panel, line.value)}"
         if not low <= line.value <= high:
             labels.append(Label(float(line.value > high), f"{text} {'↑' if line.value > high else '↓'}", colour))
             continue
