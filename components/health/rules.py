@@ -17,7 +17,7 @@ from simpleeval import SimpleEval
 
 from components.config.judgement import RuleSettings
 from components.errors import InputError
-from components.health.signals import SIGNALS, find_signal
+from components.health.signals.catalogue import SIGNALS, find_signal
 from components.health.windows import COUNTED, WINDOWS
 
 OPERATORS: dict[type[ast.AST], Any] = {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from pathlib import Path
 
 from torch import Tensor
 
+from components.config.objective import ObjectiveSettings
+from components.config.training import LearnerSettings
 from components.learner.batch import Batch
 from components.objectives import Coefficients
 
@@ -24,8 +27,13 @@ class Learner(ABC):
         """Log-probabilities of the response tokens under the current weights, ``[B, R]`` fp32, without gradient."""
 
     @abstractmethod
-    def step(self, batch: Batch, seed: int) -> dict[str, float]:
-        """Update on a batch and return the update's signals.
+    def configure(self, settings: LearnerSettings, objective: ObjectiveSettings) -> None:
+        """Go on with other settings: learning rate, clip bounds, weights of KL and entropy, sampler correction."""
+
+    @abstractmethod
+    def step(self, batch: Batch, seed: int, norm_limit: float = math.inf) -> dict[str, float]:
+        """Update on a batch and return the update's signals. An update whose gradient norm is above the limit is
+        skipped, as one that is not finite always is.
 
         The batch has its advantages. ``old_logp`` is the learner's own: computed with the weights from before the first
         update.

@@ -26,6 +26,15 @@ class Controller:
         self.coefficients = Coefficients.initial(settings)
         self._entropy = math.inf  # nats per token, the latest that was observed
 
+    def configure(self, settings: ObjectiveSettings) -> None:
+        """Other settings from now on; a coefficient whose section has changed starts where that section says."""
+        start = Coefficients.initial(settings)
+        if settings.kl != self._settings.kl:
+            self.coefficients = self.coefficients._replace(kl=start.kl)
+        if settings.entropy != self._settings.entropy:
+            self.coefficients = self.coefficients._replace(entropy=start.entropy)
+        self._settings = settings
+
     @property
     def needs_entropy(self) -> bool:
         """Whether the entropy has to be known before the update."""

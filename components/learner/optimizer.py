@@ -26,13 +26,13 @@ class ClippedAdamW:
         """Forget the gradients of the update before."""
         self._adamw.zero_grad(set_to_none=True)
 
-    def step(self, lr: float) -> float:
+    def step(self, lr: float, limit: float = math.inf) -> float:
         """One update at this learning rate; returns the gradient's norm before clipping.
 
-        Where the norm is not finite, neither weights nor moments have changed.
+        Where the norm is not finite, or above ``limit``, neither weights nor moments have changed.
         """
         norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._grad_clip).item()
-        if math.isfinite(norm):
+        if accepted(norm, limit):
             for group in self._adamw.param_groups:
                 group["lr"] = lr
             self._adamw.step()
@@ -45,6 +45,11 @@ class ClippedAdamW:
     def load(self, path: Path) -> None:
         """Read what `save` wrote. Raises ValueError for another model's file."""
         load_state(path, self._parameters, self._adamw)
+
+
+def accepted(norm: float, limit: float) -> bool:
+    """Whether a gradient of this norm may change anything."""
+    return math.isfinite(norm) and norm <= limit
 
 
 def warmup_then_constant(update: int, warmup: int) -> float:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,6 +14,10 @@ from components.objectives.corrections import importance
 from components.objectives.kl import estimate_k3
 from components.objectives.objective import Terms
 from components.objectives.tokens import usable
+
+SUMMED = ("entropy", "clip_low", "clip_high", "rejected_share", "nonfinite_tokens", "ratio_mean", "kl_old")
+LOW_QUANTILE = 0.1
+"""The tokens at which the policy is surest: where they lose their entropy first there is no choice left to reward."""
 
 
 def mismatch_signals(batch: Batch, correction: Correction | None) -> dict[str, float]:
@@ -51,15 +58,19 @@ class TokenTotals:
     """Sums over micro-batches, so that the means do not depend on the split."""
 
     def __init__(self) -> None:
-        self._tokens, self._ratio_max, self._routed, self._agreement = 0, 0.0, 0, 0.0
-        self._sums = dict.fromkeys(("entropy", "clip_low", "clip_high", "rejected_share", "nonfinite_tokens"), 0.0)
+        self._tokens, self._routed, self._agreement = 0, 0, 0.0
+        self._ratio_min, self._ratio_max = math.inf, 0.0
+        self._entropies: list[Tensor] = []
+        self._sums = dict.fromkeys(SUMMED, 0.0)
 
     def add(self, mask: Tensor, entropy: Tensor, terms: Terms) -> None:
         """Count one micro-batch; ``mask`` and ``entropy`` are ``[B, R]``."""
         if not mask.any():
             return
         self._tokens += int(mask.sum())
-        self._sums["entropy"] += entropy.detach()[mask].double().sum().item()
+        entropies = entropy.detach()[mask].double()
+        self._entropies.append(entropies.float().cpu())
+        self._sums["entropy"] += entropies.sum().item()
         for name, chosen in (
             ("clip_low", terms.tokens.clipped_low),
             ("clip_high", terms.tokens.clipped_high),
@@ -67,8 +78,12 @@ class TokenTotals:
             ("nonfinite_tokens", terms.nonfinite),
         ):
             self._sums[name] += int((chosen & mask).sum())
-        ratios = torch.where(mask, terms.tokens.ratio.detach(), 0.0)
-        self._ratio_max = max(self._ratio_max, ratios.max().item())
+        ratios = terms.tokens.ratio.detach().expand_as(mask)[mask & ~terms.nonfinite].double()
+        if ratios.numel():
+            self._sums["ratio_mean"] += ratios.sum().item()
+            self._sums["kl_old"] += (ratios - 1 - ratios.log()).sum().item()
+            self._ratio_min = min(self._ratio_min, ratios.min().item())
+            self._ratio_max = max(self._ratio_max, ratios.max().item())
 
     def add_routing(self, mask: Tensor, agreement: Tensor | None) -> None:
         """Count the routing agreement ``[B, R]`` of one micro-batch, where it is known."""
@@ -81,5 +96,9 @@ class TokenTotals:
         """Means per token; empty when nothing was counted."""
         if not self._tokens:
             return {}
-        found = {**{k: v / self._tokens for k, v in self._sums.items()}, "ratio_max": self._ratio_max}
+        found = {k: v / self._tokens for k, v in self._sums.items()}
+        if math.isfinite(self._ratio_min):
+            found |= {"ratio_min": self._ratio_min, "ratio_max": self._ratio_max}
+        # Not torch.quantile, which refuses more than 16 million elements.
+        found["entropy_p10"] = float(np.quantile(torch.cat(self._entropies).numpy(), LOW_QUANTILE))
         return {**found, "routing_agreement": self._agreement / self._routed} if self._routed else found

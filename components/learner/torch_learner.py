@@ -16,7 +16,7 @@ from components.files import read_json, write_json
 from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.coefficients import Controller
-from components.learner.optimizer import ClippedAdamW, warmup_then_constant
+from components.learner.optimizer import ClippedAdamW, accepted, warmup_then_constant
 from components.learner.scoring import join, score, score_all
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, TokenInputs, objective
@@ -49,6 +49,10 @@ class TorchLearner(Learner):
     def coefficients(self) -> Coefficients:
         return self._controller.coefficients
 
+    def configure(self, settings: LearnerSettings, objective: ObjectiveSettings) -> None:
+        self._settings, self._objective = settings, objective
+        self._controller.configure(objective)
+
     def logprobs(self, batch: Batch) -> Tensor:
         return self._score_all(batch).logp
 
@@ -74,10 +78,10 @@ class TorchLearner(Learner):
             replay=how.routing_replay,
         )
 
-    def step(self, batch: Batch, seed: int) -> dict[str, float]:
+    def step(self, batch: Batch, seed: int, norm_limit: float = math.inf) -> dict[str, float]:
         totals = TokenTotals()
         batch = self._prepared(batch, seed)
-        updates = [self._update(batch.rows(rows), totals) for rows in self._mini_batches(len(batch), seed)]
+        updates = [self._update(batch.rows(rows), totals, norm_limit) for rows in self._mini_batches(len(batch), seed)]
         if batch.old_logp is None:
             # The forward pass of the only update saw the old weights: a pass of its own would give the same numbers.
             batch = replace(batch, old_logp=updates[0].logp)
@@ -90,6 +94,8 @@ class TorchLearner(Learner):
             "loss": sum(update.loss for update in updates) / len(updates),
             "grad_norm": max(update.norm for update in updates),
             "nonfinite": float(sum(not math.isfinite(update.norm) for update in updates)),
+            "updates_skipped": float(sum(not accepted(update.norm, norm_limit) for update in updates)),
+            "staleness": (len(updates) - 1) / 2,
             "lr": self._lr(self._updates),
         }
         self._controller.observe_kl(reference.get("kl_ref"), len(batch))
@@ -117,10 +123,10 @@ class TorchLearner(Learner):
         parts = order.tensor_split(min(rows, self._settings.updates_per_step))
         return [part.sort().values for part in parts]
 
-    def _update(self, batch: Batch, totals: TokenTotals) -> Update:
+    def _update(self, batch: Batch, totals: TokenTotals, norm_limit: float) -> Update:
         """One optimizer step. ``old_logp`` that is not set is that of the present weights.
 
-        A gradient that is not finite changes nothing.
+        A gradient that is not finite, or whose norm is above the limit, changes nothing.
         """
         aggregation = self._objective.aggregation
         weights = AGGREGATIONS[aggregation.kind](batch.response_mask, batch.group, aggregation)
@@ -137,8 +143,8 @@ class TorchLearner(Learner):
             loss += terms.loss.item()
             totals.add(part.response_mask, stats.entropy, terms)
             totals.add_routing(part.response_mask, stats.routing)
-        norm = self._optimizer.step(self._lr(self._updates + 1))
-        self._updates += math.isfinite(norm)
+        norm = self._optimizer.step(self._lr(self._updates + 1), norm_limit)
+        self._updates += accepted(norm, norm_limit)
         return Update(loss, norm, join(logps, batch.responses))
 
     def _lr(self, update: int) -> float:

@@ -109,5 +109,5 @@ def ranked_clusters(prompts: Sequence[Prompt], layout: Layout) -> Clusters:
     rows = sorted(read_jsonl(layout.clusters), key=lambda row: (row["cluster"], row["rank"]))
     clusters: dict[int, list[Prompt]] = {}
     for row in rows:
-        clusters.setdefault(row["cluster"], []).append(by_id[row["id"]])
+        clusters.setdefault(row["cluster"], []).append(replace(by_id[row["id"]], cluster=row["cluster"]))
     return clusters

@@ -3,81 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from components.config import Settings
-from components.config.consistency import EmbeddedConsistency
-from components.config.ppo import GaeAdvantage
-from components.data.prompts import read_prompts, subset
+from components.data.prompts import read_prompts
 from components.errors import NoCandidate
 from components.files import read_json, read_jsonl, sha256_tree, write_directory, write_json, write_jsonl, write_text
-from components.health import Monitor
 from components.layout import Layout
-from components.learner import build_learner
-from components.learner.critic import Critic
-from components.policy import load_policy
 from components.progress import progress
-from components.resume import ResumeState, identity
-from components.rewards import Scorer
-from components.rollout import Collector, build_engine
-from components.scheduling import build_schedule
-from components.seeds import derive
 from components.stages.clusters import ranked_clusters
-from components.training.heldout import HeldOut
+from components.training.assembly import assembled
 from components.training.loop import train
-from components.training.reference import Reference
 from components.training.run import RunState
-from components.training.second_opinion import SecondOpinion
 from components.types import StepRecord
-
-DEPENDS_ON = {
-    "seed", "threads", "policy", "schedule", "rollout", "reward", "objective", "learner", "train", "health",
-}  # fmt: skip
 
 
 def run(settings: Settings, layout: Layout) -> None:
     """Train, or continue where a killed run stopped; write `out/train` and its metrics."""
     overrides = {"audit": check_audit(settings, layout), "triage": check_triage(settings, layout)}
-    prompts = read_prompts(layout.split("train"))
-    dev = subset(read_prompts(layout.split("dev")), settings.train.eval_prompts, derive(settings.seed, "dev"))
-    policy = load_policy(layout.sft_checkpoint, settings.policy)
-    reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
-    engine = build_engine(policy, settings.rollout)
-    inputs = {"train": layout.split("train"), "dev": layout.split("dev"), "sft": layout.sft_checkpoint}
-    if isinstance(settings.reward.consistency, EmbeddedConsistency):
-        inputs["consistency"] = layout.consistency
-    depends_on = settings.model_dump(mode="json", include=DEPENDS_ON)
-    depends_on["audit"] = settings.audit.model_dump(mode="json", include={"second", "live_share"})
-    critic = (
-        Critic(policy, settings.learner.critic, settings.learner.micro_batch_tokens)
-        if isinstance(settings.objective.advantage, GaeAdvantage)
-        else None
-    )
-    state = RunState(
-        critic=critic,
-        learner=build_learner(policy, settings),
-        engine=engine,
-        schedule=build_schedule(ranked_clusters(prompts, layout), settings),
-        monitor=Monitor(settings.health.rules if settings.health.enabled else {}),
-        resume=ResumeState(layout.state / "train", identity(depends_on, {**inputs, "clusters": layout.clusters})),
-    )
-    state.restore()
-    with ExitStack() as stack:
-        scorer = stack.enter_context(Scorer(settings.reward, layout.consistency))
-        bar = stack.enter_context(progress("train", settings.train.steps))
-        collector = Collector(policy, engine, scorer, settings.rollout)
-        second = stack.enter_context(SecondOpinion(settings.audit, settings.reward.sandbox, settings.seed))
-        held_out = HeldOut(collector, dev, settings.train.eval_samples)
+    clusters = ranked_clusters(read_prompts(layout.split("train")), layout)
+    with assembled(settings, layout, clusters) as parts, progress("train", settings.train.steps) as bar:
 
         def on_step(record: StepRecord) -> None:
             bar.advance(record.step + 1, health_line(record))
 
-        train(state, collector, held_out, reference, second, settings, on_step)
-    write_outputs(state, settings, layout, overrides)
+        train(parts, settings, on_step)
+    write_outputs(parts.state, settings, layout, overrides)
 
 
 def check_triage(settings: Settings, layout: Layout) -> str:

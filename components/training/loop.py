@@ -7,46 +7,39 @@ from dataclasses import replace
 
 from components.config import Settings
 from components.dpo.pairs import pairs_of
-from components.health import step_signals, worst
+from components.health import dev_signals, like_gap, step_signals, worst
 from components.learner import build_batch
-from components.rollout import Collector, Rollout
+from components.rollout import Rollout
 from components.seeds import derive
+from components.training.assembly import Parts
 from components.training.credit import Credit
-from components.training.heldout import HeldOut
 from components.training.reference import Reference
 from components.training.run import RunState
-from components.training.second_opinion import SecondOpinion
 from components.types import StepRecord
 
 OnStep = Callable[[StepRecord], None]
 
 
-def train(
-    state: RunState,
-    collector: Collector,
-    held_out: HeldOut,
-    reference: Reference,
-    second: SecondOpinion,
-    settings: Settings,
-    on_step: OnStep,
-) -> None:
+def train(parts: Parts, settings: Settings, on_step: OnStep) -> None:
     """Train until the last step, or until a health rule says stop. Every signal of a step describes its first policy.
 
     The state is checkpointed every ``train.checkpoint_every`` steps and at the end, so that a killed run repeats at
     most that many steps, to the same bytes.
     """
+    state = parts.state
     for step in range(state.step, settings.train.steps):
         if state.stopped_by:
             break
         seed = derive(settings.seed, "train", step)
-        measured = held_out.measure(seed) if step % settings.train.eval_every == 0 else {}
-        rollout = collector.step(state.schedule, settings.train.prompts_per_step, seed)
-        update = _update(state, rollout, reference, settings, seed, with_kl=bool(measured))
+        dev = parts.held_out.sample(seed) if step % settings.train.eval_every == 0 else []
+        rollout = parts.collector.step(state.schedule, settings.train.prompts_per_step, seed)
+        update = _update(state, rollout, parts.reference, settings, seed, with_kl=bool(dev))
         state.engine.load_weights(state.learner.weights())
 
         schedule = {f"schedule_{name}": value for name, value in state.schedule.metrics().items()}
-        opinion, disagreements = second.compare(rollout.sampled, step)
-        measured |= update | schedule | opinion
+        opinion, disagreements = parts.second.compare(rollout.sampled, step)
+        measured = update | schedule | opinion | state.jumps.observe(rollout.sampled)
+        measured |= dev_signals(dev, parts.held_out.samples) | like_gap(rollout.sampled, dev)
         signals = step_signals(rollout.sampled, rollout.trained, measured, rollout.attempts)
         record = StepRecord(step, signals)
         verdicts = state.monitor.observe(record)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from components.files import append_line, keep_rows, read_json, write_json
-from components.health import Monitor
+from components.health import Jumps, Monitor
 from components.learner import Learner
 from components.learner.critic import Critic
 from components.resume import ResumeState
@@ -25,6 +25,7 @@ class RunState:
     monitor: Monitor
     resume: ResumeState
     critic: Critic | None = None
+    jumps: Jumps = field(default_factory=Jumps)
     step: int = 0
     stopped_by: str | None = None
 
@@ -49,6 +50,7 @@ class RunState:
         state = {
             "schedule": self.schedule.state_dict(),
             "monitor": self.monitor.state_dict(),
+            "jumps": self.jumps.state_dict(),
             "stopped_by": self.stopped_by,
         }
         write_json(directory / "state.json", state)
@@ -67,5 +69,6 @@ class RunState:
         state = read_json(directory / "state.json")
         self.schedule.load_state_dict(state["schedule"])
         self.monitor.load_state_dict(state["monitor"])
+        self.jumps.load_state_dict(state["jumps"])
         self.stopped_by = state["stopped_by"]
         keep_rows(self.log, self.step)

@@ -20,6 +20,7 @@ from components.policy import load_policy
 from components.resume import ResumeState
 from components.stages import dpo as stage
 from components.stages import train as train_stage
+from components.training import assembly
 
 DPO = {"steps": 5, "batch_size": 3, "lr": 1e-2, "warmup": 1, "checkpoint_every": 2, "held_out": 0.3}
 
@@ -125,7 +126,7 @@ def test_it_can_start_from_the_trained_policy(tmp_path):
 
 def trained(root: Path, monkeypatch: pytest.MonkeyPatch, keep_pairs: int) -> Layout:
     """The train stage's own outputs."""
-    monkeypatch.setattr(train_stage, "Scorer", lambda *_: Judge(parity))
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
     layout = workspace(root)
     train_stage.run(settings(train={"steps": 2, "keep_pairs": keep_pairs}), layout)
     return layout

@@ -22,13 +22,14 @@ from components.rollout import Sampling, build_engine
 from components.stages import clusters, evaluate, run_stage, sft, triage
 from components.stages import train as train_stage
 from components.stages.clusters import ranked_clusters
+from components.training import assembly
 
 PLAIN = merge(MICRO, {"schedule": {"kind": "uniform"}})
 
 
 @pytest.fixture
 def judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    for stage in (triage, evaluate, train_stage):
+    for stage in (triage, evaluate, assembly):
         monkeypatch.setattr(stage, "Scorer", lambda *_: Judge(parity))
 
 

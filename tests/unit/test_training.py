@@ -14,12 +14,13 @@ from factories import Judge, parity, policy, prompts, settings, workspace
 from components.config import Settings
 from components.errors import InputError, NoCandidate
 from components.files import append_line, manifest, read_json, read_jsonl, sha256_tree
-from components.health.signals import SIGNALS
+from components.health import dev_signals, find_signal
 from components.layout import Layout
 from components.learner import build_batch
 from components.policy import load_policy
 from components.rollout import Collector, build_engine
 from components.stages import train as stage
+from components.training import assembly
 from components.training.heldout import HeldOut
 from components.training.reference import Reference
 from components.training.run import RunState
@@ -35,7 +36,7 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "Scorer", lambda *_: Judge(parity))
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
 
 
 def train(root: Path, chosen: Settings | None = None, **workspace_options: Any) -> Layout:
@@ -58,7 +59,7 @@ def outputs(layout: Layout) -> dict[str, str]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """An uninterrupted run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage, "Scorer", lambda *_: Judge(parity))
+        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
         return train(tmp_path_factory.mktemp("finished"))
 
 
@@ -89,11 +90,11 @@ def test_the_trained_policy_loads_and_differs_from_the_one_it_started_from(finis
 def test_every_signal_is_documented_and_within_its_bounds(finished):
     for row in records(finished):
         for name, value in row["signals"].items():
-            assert SIGNALS[name].low <= value <= SIGNALS[name].high, (row["step"], name)
+            assert find_signal(name).low <= value <= find_signal(name).high, (row["step"], name)
 
 
 def test_dev_figures_and_the_distance_to_the_start_exist_on_evaluation_steps_only(finished):
-    sometimes = {"dev_pass_at_1", "dev_pass_at_k", "kl_ref"}
+    sometimes = {"dev_pass_at_1", "dev_pass_at_1_se", "dev_pass_at_k", "dev_pass_at_k_se", "kl_ref"}
     found = {row["step"]: sometimes & row["signals"].keys() for row in records(finished)}
     assert found == {step: sometimes if step % 3 == 0 else set() for step in range(5)}
 
@@ -258,7 +259,7 @@ def test_a_monitor_that_is_off_says_nothing(tmp_path):
 
 
 def test_steps_without_a_gradient_change_no_weight_and_are_recorded(tmp_path, monkeypatch):
-    monkeypatch.setattr(stage, "Scorer", lambda *_: Judge(lambda _: 0.0))
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(lambda _: 0.0))
     layout = train(tmp_path)
     assert [row["signals"]["groups_trained"] for row in records(layout)] == [0.0] * 5
     assert all("loss" not in row["signals"] for row in records(layout))
@@ -267,7 +268,7 @@ def test_steps_without_a_gradient_change_no_weight_and_are_recorded(tmp_path, mo
 
 
 def test_a_verifier_that_judges_nothing_trains_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(stage, "Scorer", lambda *_: Judge(lambda _: None))
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(lambda _: None))
     signals = records(train(tmp_path, settings(train=ONE_STEP)))[0]["signals"]
     assert (signals["unscorable_share"], signals["groups_trained"]) == (1.0, 0.0)
     assert not {"accuracy", "reward", "zero_variance_share", "dev_pass_at_1"} & signals.keys()
@@ -356,22 +357,28 @@ def held_out(accuracy: Any, count: int = 3, samples: int = 4) -> HeldOut:
     return HeldOut(collector, prompts(count), samples)
 
 
+def dev_figures(measured: HeldOut, seed: int) -> dict[str, float]:
+    return dev_signals(measured.sample(seed), measured.samples)
+
+
 def test_held_out_accuracy_repeats_with_its_seed():
     measured = held_out(parity)
-    assert measured.measure(1) == measured.measure(1)
-    assert len({measured.measure(seed)["dev_pass_at_1"] for seed in range(5)}) > 1
+    assert dev_figures(measured, 1) == dev_figures(measured, 1)
+    assert len({dev_figures(measured, seed)["dev_pass_at_1"] for seed in range(5)}) > 1
 
 
 def test_held_out_pass_at_k_counts_prompts_with_a_right_sample():
     outcomes = iter([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, None, None])
-    assert held_out(lambda _: next(outcomes)).measure(0) == {
+    assert dev_figures(held_out(lambda _: next(outcomes)), 0) == {
         "dev_pass_at_1": pytest.approx((0.25 + 0 + 1) / 3),
         "dev_pass_at_k": pytest.approx(2 / 3),
+        "dev_pass_at_1_se": pytest.approx(0.3004626),
+        "dev_pass_at_k_se": pytest.approx(1 / 3),
     }
 
 
 def test_held_out_figures_of_nothing_do_not_exist():
-    assert held_out(lambda _: None).measure(0) == {}
+    assert dev_figures(held_out(lambda _: None), 0) == {}
 
 
 def test_the_reference_stays_where_it_was_when_the_policy_moves():

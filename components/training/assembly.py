@@ -1,0 +1,103 @@
+"""Everything that one run is made of, from settings and the outputs of the stages before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from components.config import Settings
+from components.config.consistency import EmbeddedConsistency
+from components.config.ppo import GaeAdvantage
+from components.data.prompts import read_prompts, subset
+from components.health import Monitor
+from components.layout import Layout
+from components.learner import Learner, build_learner
+from components.learner.critic import Critic
+from components.policy import Policy, load_policy
+from components.resume import ResumeState, identity
+from components.rewards import Scorer
+from components.rollout import Collector, Engine, build_engine
+from components.scheduling import Clusters, Schedule, build_schedule
+from components.seeds import derive
+from components.training.heldout import HeldOut
+from components.training.reference import Reference
+from components.training.run import RunState
+from components.training.second_opinion import SecondOpinion
+from components.types import Prompt
+
+DEPENDS_ON = {
+    "seed", "threads", "policy", "schedule", "rollout", "reward", "objective", "learner", "train", "health",
+}  # fmt: skip
+T = TypeVar("T")
+Wrap = Callable[[T], T]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What `components.training.loop.train` takes."""
+
+    state: RunState
+    collector: Collector
+    held_out: HeldOut
+    reference: Reference
+    second: SecondOpinion
+
+
+def as_it_is(part: T) -> T:
+    """No wrapper."""
+    return part
+
+
+@contextmanager
+def assembled(
+    settings: Settings,
+    layout: Layout,
+    clusters: Clusters,
+    *,
+    dev: Sequence[Prompt] | None = None,
+    wrap_engine: Wrap[Engine] = as_it_is,
+    wrap_learner: Wrap[Learner] = as_it_is,
+    wrap_schedule: Wrap[Schedule] = as_it_is,
+    wrap_scorer: Wrap[Scorer] = as_it_is,
+) -> Iterator[Parts]:
+    """The parts of a run, continued from its newest checkpoint; worker processes end with the context.
+
+    The wrappers stand between the loop and the real part: that is how a fault is planted.
+    """
+    policy = load_policy(layout.sft_checkpoint, settings.policy)
+    if dev is None:
+        dev = subset(read_prompts(layout.split("dev")), settings.train.eval_prompts, derive(settings.seed, "dev"))
+    state = RunState(
+        critic=_critic(policy, settings),
+        learner=wrap_learner(build_learner(policy, settings)),
+        engine=wrap_engine(build_engine(policy, settings.rollout)),
+        schedule=wrap_schedule(build_schedule(clusters, settings)),
+        monitor=Monitor(settings.health.rules if settings.health.enabled else {}),
+        resume=ResumeState(layout.state / "train", _identity(settings, layout)),
+    )
+    reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
+    state.restore()
+    with ExitStack() as stack:
+        scorer = wrap_scorer(stack.enter_context(Scorer(settings.reward, layout.consistency)))
+        collector = Collector(policy, state.engine, scorer, settings.rollout)
+        second = stack.enter_context(SecondOpinion(settings.audit, settings.reward.sandbox, settings.seed))
+        held_out = HeldOut(collector, dev, settings.train.eval_samples)
+        yield Parts(state, collector, held_out, reference, second)
+
+
+def _critic(policy: Policy, settings: Settings) -> Critic | None:
+    if not isinstance(settings.objective.advantage, GaeAdvantage):
+        return None
+    return Critic(policy, settings.learner.critic, settings.learner.micro_batch_tokens)
+
+
+def _identity(settings: Settings, layout: Layout) -> dict[str, object]:
+    """What the run's bytes depend on; a state with another identity is another run's."""
+    inputs = {"train": layout.split("train"), "dev": layout.split("dev"), "sft": layout.sft_checkpoint}
+    if isinstance(settings.reward.consistency, EmbeddedConsistency):
+        inputs["consistency"] = layout.consistency
+    depends_on = settings.model_dump(mode="json", include=DEPENDS_ON)
+    depends_on["audit"] = settings.audit.model_dump(mode="json", include={"second", "live_share"})
+    return identity(depends_on, {**inputs, "clusters": layout.clusters})
