@@ -75,7 +75,7 @@ def lines(found: Sequence[Limit], panel: Panel) -> list[Line]:
             grouped.setdefault((limit.signal, limit.value, limit.above), []).append(limit)
     return [
         Line(*key, alone=tuple(one for one in group if one.alone), joint=tuple(one for one in group if not one.alone))
-        for key, group in grouped.items()
+        for key, group in sorted(grouped.items(), key=lambda item: item[0][1])
     ]
 
 

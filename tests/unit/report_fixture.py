@@ -185,7 +185,13 @@ def signals(step: int, learns: bool) -> dict[str, float]:
         "second_compared": 13.0, "second_disagreement": 0.02 * abs(wave), "second_doubted": 0.0,
         "schedule_coverage": min(1.0, 0.016 * (step + 1)), "schedule_in_band": 0.5 + 0.2 * math.sin(step / 5),
     }  # fmt: skip
+    found |= {
+        "ratio_max": 1.4 + abs(wave), "ratio_mean": 1.0 + wave / 50, "ratio_min": 0.7 - abs(wave), "kl_old": 2e-4,
+        "unique_share": 0.8 - 0.3 * level, "repetition_share": 0.1 + abs(wave), "top_completion_share": 0.02,
+        "top_prompt_share": 0.031, "accuracy_jump": 0.25 + wave, "zero_variance_cluster_max": min(1.0, wrong + 0.3),
+    }  # fmt: skip
     if step % 20 == 0:
+        found |= {"train_dev_gap": -0.04 + abs(wave), "canary_fairness": 0.9, "canary_medicine": 0.8 - 0.1 * level}
         found |= {"dev_pass_at_1": 0.33 + 0.55 * level, "dev_pass_at_k": 0.75 + 0.2 * level, "kl_ref": 0.001 * step}
     return found
 
