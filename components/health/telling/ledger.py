@@ -8,6 +8,8 @@ from components.health.ledger import Ledger
 from components.health.telling.phrases import changes, helped, saw, then_now
 from components.types import Level, Outcome
 
+HEADS = ("No.", "Step", "Rule", "Level", "Saw", "Changed", "Outcome", "Steps lost")
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -56,3 +58,19 @@ def ledger_rows(ledger: Ledger) -> list[Row]:
             )
         )
     return rows
+
+
+def cells(row: Row) -> list[str]:
+    """One response, in the order of `HEADS`; plain text."""
+    cost = "" if row.cost is None else str(row.cost)
+    outcome = "; ".join([row.outcome, *row.signals])
+    return [
+        str(row.number),
+        str(row.step),
+        row.rule,
+        row.level,
+        "; ".join(row.saw),
+        "; ".join(row.changed),
+        outcome,
+        cost,
+    ]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-from components.health.telling.ledger import Row
+from components.health.telling.ledger import HEADS, Row, cells
 from components.health.telling.verdict import RunVerdict
 from components.pages import visible
 from components.words import NBSP
 
 MARKUP = re.compile(r"([\\`*<>\[\]|~])|(?<![A-Za-z0-9])(_)|(_)(?![A-Za-z0-9])")
-HEADS = ("No.", "Step", "Rule", "Level", "Saw", "Changed", "Outcome", "Steps lost")
 
 
 def to_markdown(run: str, verdict: RunVerdict, rows: list[Row]) -> str:
@@ -21,22 +20,6 @@ def to_markdown(run: str, verdict: RunVerdict, rows: list[Row]) -> str:
     if rows:
         lines += ["", "## Ledger", "", _row(HEADS), _row(["---"] * len(HEADS)), *(_row(cells(row)) for row in rows)]
     return "\n".join(lines) + "\n"
-
-
-def cells(row: Row) -> list[str]:
-    """One response, in the order of `HEADS`; plain text."""
-    cost = "" if row.cost is None else str(row.cost)
-    outcome = "; ".join([row.outcome, *row.signals])
-    return [
-        str(row.number),
-        str(row.step),
-        row.rule,
-        row.level,
-        "; ".join(row.saw),
-        "; ".join(row.changed),
-        outcome,
-        cost,
-    ]
 
 
 def plain(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -134,8 +134,8 @@ def _headline(told: _Told, state: State) -> str:
         case "healthy":
             return f"Healthy: {steps}, no rule spoke."
         case "warned":
-            rules = list(dict.fromkeys(verdict.rule for verdict in told.verdicts))
-            return f"Warned: {steps}, nothing had to be done; {_named([readable(rule) for rule in rules])} spoke."
+            rules = [readable(rule) for rule in _rules(told.verdicts)]
+            return f"Warned: {steps}, nothing had to be done; {_named(rules)} spoke."
     return f"{state.capitalize()}: {_acts(told)}{_price(told)}."
 
 
@@ -155,7 +155,8 @@ def _acts(told: _Told) -> str:
     if len(told.acts) == 1:
         (only,) = told.acts
         return f"{readable(only.rule)} at step {only.step}; {done(only)}, and {helped(only, outcomes.get(only.number))}"
-    where = _named([f"{readable(response.rule)} at step {response.step}" for response in told.acts])
+    steps = {rule: [str(one.step) for one in told.acts if one.rule == rule] for rule in _rules(told.acts)}
+    where = _named([f"{readable(rule)} at step{'s' if len(at) > 1 else ''} {_named(at)}" for rule, at in steps.items()])
     judged = [outcomes[one.number] for one in told.acts if one.number in outcomes]
     recovered = sum(outcome.recovered for outcome in judged)
     open_ = len(told.acts) - len(judged)
@@ -179,7 +180,7 @@ def _seen(told: _Told) -> Iterator[str]:
     entropies = [record.signals["entropy"] for record in told.records if "entropy" in record.signals]
     if entropies:
         yield f"Entropy went from {number(entropies[0])} to {number(entropies[-1])} nats per token."
-    for rule in dict.fromkeys(verdict.rule for verdict in told.verdicts):
+    for rule in _rules(told.verdicts):
         spoken = [verdict for verdict in told.verdicts if verdict.rule == rule]
         steps = _named([str(verdict.step) for verdict in spoken])
         where = f"step {steps}" if len(spoken) == 1 else f"steps {steps}"
@@ -253,15 +254,20 @@ def _next(told: _Told, state: State) -> Iterator[str]:
             yield f"Before the next run: {advice(told.acts[-1].rule, rules)}"
         case "acted" | "recovered":
             yield "Read the evaluation before you approve: part of this run was thrown away or trained differently."
-            for rule in dict.fromkeys(response.rule for response in told.acts):
+            for rule in _rules(told.acts):
                 yield f"So that the next run needs no response to {rule}: {advice(rule, rules)}"
         case "warned":
-            for rule in list(dict.fromkeys(verdict.rule for verdict in told.verdicts))[:NAMED]:
+            for rule in _rules(told.verdicts)[:NAMED]:
                 yield f"{rule}: {advice(rule, rules)}"
         case "not watched":
             yield "Switch the monitor on (health.enabled) and train again; nobody can say whether this run was healthy."
         case _:
             yield "Nothing on account of health; decide by the evaluation and the completions."
+
+
+def _rules(events: Iterable[Verdict | Response]) -> list[str]:
+    """Their rules, in the order in which they came first."""
+    return list(dict.fromkeys(event.rule for event in events))
 
 
 def _named(names: Sequence[str]) -> str:
