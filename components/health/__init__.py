@@ -6,7 +6,7 @@
 - `monitor` — applies rules step by step; the same code replays a saved run
 - `records` — reads a saved run back
 - `limits` — the constants that rules compare signals with; `lineage` — the steps that roll-backs threw away
-- `telling` — a run's health in words
+- `telling` — a run's health in words; `prometheus` — its figures for Prometheus, `grafana` — their dashboard
 
 A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new rule one in `configs/health/`.
 """
