@@ -91,8 +91,14 @@ def load_run(settings: Settings, layout: Layout) -> Run:
         **parts,
     )
     absent = {source.stage for name, source in SOURCES.items() if parts[name] is None}
+    partly = {source.stage for name, source in SOURCES.items() if parts[name] is not None}
     missing = (
-        Missing(name, source.title, paths[name].relative_to(layout.root).as_posix(), _reason(source.stage, run, absent))
+        Missing(
+            name,
+            source.title,
+            paths[name].relative_to(layout.root).as_posix(),
+            _reason(source.stage, run, absent, rest=source.stage in partly),
+        )
         for name, source in SOURCES.items()
         if parts[name] is None
     )
@@ -104,8 +110,13 @@ def _link(page: Path, layout: Layout) -> str | None:
     return page.relative_to(layout.out).as_posix() if page.exists() else None
 
 
-def _reason(stage: str, run: Run, absent: set[str]) -> str:
-    """Why ``stage`` left nothing: the decision that ended the run, or the first stage that did not finish."""
+def _reason(stage: str, run: Run, absent: set[str], *, rest: bool) -> str:
+    """Why ``stage`` did not leave a file: the decision that ended the run, or the first stage that did not finish.
+
+    ``rest``: other files of the same stage are there.
+    """
+    if rest:
+        return f"the stage {stage} has left other files, but not this one; an older version did not write it"
     position = STAGES.index(stage)
     if run.untrusted and position > STAGES.index("clusters"):
         return "the verifier failed its audit, and that was not overridden (audit.override)"

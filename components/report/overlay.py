@@ -110,7 +110,8 @@ def draw_events(axes: Axes, overlay: Overlay, last_step: int) -> None:
     free = float("-inf")
     for index, verdict in enumerate(overlay.verdicts, start=1):
         colour = LIGHT[COLOURS.get(verdict.level, "amber")]
-        axes.axvline(verdict.step, color=colour, linewidth=0.8, linestyle=":")
+        grave = verdict.level in ("rollback", "stop")
+        axes.axvline(verdict.step, color=colour, linewidth=1.2 if grave else 0.8, linestyle="-" if grave else ":")
         if verdict.step >= free:
             axes.text(verdict.step, 1.04, str(index), color=colour, transform=axes.get_xaxis_transform(), ha="center")
             free = verdict.step + 0.04 * last_step

@@ -124,7 +124,7 @@ def _scale(
     values += [line.value for line in rules if near(line, largest)]
     axes.set_xlim(0, last_step)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.text(1.015, -0.095, "step", color=LIGHT["muted"], transform=axes.transAxes, va="center")
+    axes.text(1.035, -0.095, "step", color=LIGHT["muted"], transform=axes.transAxes, va="center")
     if panel.log:
         axes.set_yscale("symlog", linthresh=LOG_FLOOR)
         axes.set_ylim(0, max(1.0, *values))

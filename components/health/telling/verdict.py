@@ -24,7 +24,11 @@ TONES: dict[State, Tone] = {
 }  # fmt: skip
 NAMED = 3
 """Steps, rules or responses that a sentence names before it counts the rest."""
-MOVED = (("accuracy", "training accuracy"), ("dev_pass_at_1", "held-out pass@1"), ("dev_pass_at_k", "held-out pass@k"))
+MOVED = (
+    ("accuracy", "accuracy on the prompts that the schedule chose"),
+    ("dev_pass_at_1", "held-out pass@1"),
+    ("dev_pass_at_k", "held-out pass@k"),
+)
 
 
 @dataclass(frozen=True, slots=True)
