@@ -116,7 +116,7 @@ def _reason(stage: str, run: Run, absent: set[str], *, rest: bool) -> str:
     ``rest``: other files of the same stage are there.
     """
     if rest:
-        return f"the stage {stage} has left other files, but not this one; an older version did not write it"
+        return f"the stage {stage} left other files but not this one: an older version made them, or it was removed"
     position = STAGES.index(stage)
     if run.untrusted and position > STAGES.index("clusters"):
         return "the verifier failed its audit, and that was not overridden (audit.override)"

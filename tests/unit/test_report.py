@@ -225,7 +225,7 @@ def test_a_run_without_a_ledger_is_drawn_and_says_what_is_missing(tmp_path: Path
     layout = fixture.healthy(tmp_path)
     layout.ledger.unlink()
     text = page(layout)
-    missing = "No ledger of responses (<code>out/train/ledger.jsonl</code>): the stage train has left other files"
+    missing = "No ledger of responses (<code>out/train/ledger.jsonl</code>): the stage train left other files but"
     assert missing in text
     assert 'id="plot-entropy"' in text
 
