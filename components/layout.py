@@ -87,7 +87,8 @@ class Layout:
 
     @property
     def train(self) -> Path:
-        """`checkpoint/` (the policy as training left it), `records.jsonl`, `verdicts.jsonl` and `pairs.jsonl`."""
+        """`checkpoint/` (the policy as training left it), `records.jsonl`, `verdicts.jsonl`, `ledger.jsonl` and
+        `pairs.jsonl`."""
         return self.out / "train"
 
     @property
@@ -100,7 +101,7 @@ class Layout:
 
     @property
     def ledger(self) -> Path:
-        """What was done about verdicts and whether it helped, one JSON object a line."""
+        """What the monitor did about what it saw, and what came of it; one JSON object a line."""
         return self.train / "ledger.jsonl"
 
     @property

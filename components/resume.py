@@ -7,7 +7,7 @@ what the stage depends on; a state with another identity belongs to another run 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -46,11 +46,16 @@ class ResumeState:
         found = sorted(self.directory.glob("step-*"))
         return (int(found[-1].name.removeprefix("step-")), found[-1]) if found else None
 
-    def save(self, step: int, fill: Callable[[Path], None]) -> None:
-        """Write the checkpoint of ``step`` whole, then drop the oldest ones."""
-        write_directory(self.directory / f"step-{step:06d}", fill)
+    def save(self, step: int, fill: Callable[[Path], None], keep: Container[int] = ()) -> None:
+        """Write the checkpoint of ``step`` whole, then drop the oldest ones but those of the steps to ``keep``."""
+        write_directory(self.folder(step), fill)
         for path in sorted(self.directory.glob("step-*"))[:-KEEP]:
-            shutil.rmtree(path)
+            if int(path.name.removeprefix("step-")) not in keep:
+                shutil.rmtree(path)
+
+    def folder(self, step: int) -> Path:
+        """Where the checkpoint of a step is, or would be."""
+        return self.directory / f"step-{step:06d}"
 
 
 class Resumable(Protocol):

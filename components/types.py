@@ -154,13 +154,17 @@ GateResult = Literal["pass", "fail", "inconclusive"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one health rule says at one step, with the window of values that made it say so."""
+    """What one health rule says at one step, with the window of values that made it say so.
+
+    ``clean`` is the last step that is no part of that evidence: what was then is not known to be ill.
+    """
 
     rule: str
     level: Level
     step: int
     reason: str
     evidence: Mapping[str, list[float | None]] = field(default_factory=dict)
+    clean: int = -1
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -168,7 +172,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a response set from one value to another."""
+    """A setting that a response changed; ``knob`` is its path in the settings."""
 
     knob: str
     before: Any
@@ -177,7 +181,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What was done about a verdict."""
+    """An entry of a run's ledger: what was seen, and what was done about it.
+
+    ``asked`` is the rule's own level, ``level`` what was done: a budget that is used up makes the ladder go further,
+    and of several rules that speak at once only the gravest is acted upon. ``back_to`` is the step whose state the run
+    went back to.
+    """
 
     number: int
     step: int
@@ -185,21 +194,31 @@ class Response:
     asked: Level
     level: Level
     reason: str
-    saw: Mapping[str, list[float | None]]
+    saw: Mapping[str, list[float | None]] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     back_to: int | None = None
     quarantined: tuple[str, ...] = ()
+    did: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "response", **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Whether a response helped."""
+    """What became of a response: whether its rule holds no more, each signal then and now, and steps lost by it.
+
+    ``recovered`` is None where the run ended too early to tell.
+    """
 
     of: int
     step: int
-    recovered: bool
-    signals: Mapping[str, list[float | None]]
-    cost_steps: int
+    recovered: bool | None
+    signals: Mapping[str, list[float | None]] = field(default_factory=dict)
+    cost_steps: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "outcome", **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)

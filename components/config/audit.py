@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from components.config.base import Fraction, Section
 from components.config.verifiers import Verifier
@@ -25,4 +25,14 @@ class AuditSettings(Section):
     live_share: Fraction = Field(
         0.05, description="Share of the sampled completions that it judges while training; 0: none."
     )
+    agreement: bool = Field(
+        False,
+        description="While training, `second` judges everything, and what the two judge differently is unscorable.",
+    )
     override: str = Field("", description="A reason to train although the audit failed. It is shown to the approver.")
+
+    @model_validator(mode="after")
+    def _it_takes_two(self) -> AuditSettings:
+        if self.agreement and self.second is None:
+            raise ValueError("agreement needs audit.second: there is nobody to agree with")
+        return self

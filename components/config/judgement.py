@@ -5,19 +5,83 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from components.config.base import Section
+
+
+class ActionSettings(Section):
+    """One bounded change. Which knobs there are, and their bounds: `components.health.responses.knobs`."""
+
+    knob: str = Field(min_length=1, description="The setting that is changed, or `quarantine`.")
+    times: float | None = Field(None, gt=0, description="What its value is multiplied with.")
+    to: float | None = Field(None, description="Its new value.")
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> ActionSettings:
+        if self.times is not None and self.to is not None:
+            raise ValueError(f"{self.knob}: give `times` or `to`, not both")
+        return self
 
 
 class RuleSettings(Section):
     """One health rule. ``when`` is an expression over signals; see `configs/health/default.yaml`."""
 
     when: str = Field(min_length=1, description="Condition over the current step's signals and their history.")
+    unless: str = Field("", description="The exception: where this holds as well, the rule does not.")
     streak: int = Field(1, ge=1, description="Consecutive steps on which it must hold.")
-    level: Literal["warn", "stop"] = "warn"
+    cooldown: int = Field(
+        0, ge=0, description="Steps of silence after it has spoken; if it still holds then, it speaks again. 0: once."
+    )
+    level: Literal["warn", "intervene", "rollback", "stop"] = "warn"
+    action: tuple[ActionSettings, ...] = Field(
+        (), description="What to change: the first one the first time, then the next; the last one again after that."
+    )
+    optional: bool = Field(False, description="The gate does not mind when its signals were never recorded.")
     why: str = Field(min_length=1, description="What it means, for the person who reads the verdict.")
     source: str = Field("", description="Where the rule comes from.")
+
+    @model_validator(mode="after")
+    def _an_intervention_changes_something(self) -> RuleSettings:
+        if self.level == "intervene" and not self.action:
+            raise ValueError("level intervene needs an action")
+        if self.level in ("warn", "stop") and self.action:
+            raise ValueError(f"level {self.level} changes nothing, so it takes no action")
+        return self
+
+
+class ResponseSettings(Section):
+    """What the monitor may do by itself. Every budget is for the whole run, so the ladder ends: intervene, roll back,
+    stop."""
+
+    enabled: bool = Field(True, description="Without it every verdict is recorded, and only `stop` is acted upon.")
+    interventions: int = Field(6, ge=0, description="Changes of a knob without going back.")
+    per_rule: int = Field(2, ge=1, description="Of these, for one rule; after them it asks for a roll-back.")
+    rollbacks: int = Field(2, ge=0, description="Returns to an earlier checkpoint; after them the run stops.")
+    quarantine: float = Field(0.1, ge=0, le=1, description="Largest share of the training prompts taken out.")
+    judge_after: int = Field(10, ge=1, description="Steps after which a response is judged: did its rule recover?")
+    keep: int = Field(3, ge=1, description="Healthy checkpoints that are kept to go back to.")
+    norm_factor: float = Field(
+        50.0,
+        gt=1,
+        description="An update whose gradient norm is this many times the median of the last is skipped.",
+    )
+    norm_window: int = Field(20, ge=5, description="Updates that this median is taken over.")
+
+
+class PrometheusSettings(Section):
+    """Every step's signals for Prometheus."""
+
+    textfile: Path | None = Field(None, description="Written after every step, for the node exporter's collector.")
+    port: int | None = Field(None, ge=1024, le=65535, description="Of an HTTP endpoint on the loopback interface.")
+
+
+class CanarySettings(Section):
+    """A frozen probe set, answered greedily: what training must not change, and held-out accuracy does not show."""
+
+    path: Path = Field(description="JSON lines with `question` and `answer`.")
+    sha256: str | None = Field(None, description="Digest of the file; filled in when the configuration is resolved.")
+    every: int = Field(10, ge=1, description="Steps between two probes; a jump of a question's accuracy forces one.")
 
 
 class HealthSettings(Section):
@@ -26,6 +90,9 @@ class HealthSettings(Section):
     enabled: bool = True
     rules_file: str = Field("default", description="Name of a file in configs/health, without .yaml.")
     rules: dict[str, RuleSettings] = Field(default_factory=dict)
+    responses: ResponseSettings = ResponseSettings()
+    canaries: dict[str, CanarySettings] = Field(default_factory=dict)
+    prometheus: PrometheusSettings = PrometheusSettings()
 
 
 class EvaluationSettings(Section):

@@ -41,6 +41,10 @@ class RewardSettings(Section):
         "measured.",
     )
 
+    shaping: float = Field(
+        1.0, ge=0, le=1, description="What every part but accuracy is multiplied with, on top of its weight."
+    )
+
     @property
     def names(self) -> tuple[str, ...]:
         """Every part of the reward that these settings produce, ``accuracy`` first."""

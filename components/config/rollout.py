@@ -52,6 +52,9 @@ class RolloutSettings(Section):
     max_new_tokens: int = Field(40, ge=1)
     temperature: float = Field(1.0, gt=0, le=10)
     dynamic_sampling: DynamicSampling | None = None
+    max_repeats: int | None = Field(
+        None, ge=1, description="Groups of one question, by its text, that a step trains on; the rest are left out."
+    )
     mixing: Mixing | None = None
     tool: ToolSettings | None = Field(None, description="What the policy may call while it writes.")
 

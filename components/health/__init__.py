@@ -1,30 +1,39 @@
 """Is this run healthy? Signals in, verdicts out; no torch, no I/O besides `records`.
 
 - `signals` — `SIGNALS`, what every number of a step means, and how those of its groups are computed
+- `history` — what is remembered of a signal, in bounded memory
 - `windows` — `WINDOWS`, the functions over history that a rule may call
 - `rules` — from the text of a rule to a checked condition
 - `monitor` — applies rules step by step; the same code replays a saved run
+- `responses` — from verdicts to bounded actions, and the ledger of both
 - `records` — reads a saved run back
 - `limits` — the constants that rules compare signals with; `lineage` — the steps that roll-backs threw away
 - `telling` — a run's health in words; `prometheus` — its figures for Prometheus, `grafana` — their dashboard
 
-A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new rule one in `configs/health/`.
+A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new knob one in `KNOBS`, a new rule one in
+`configs/health/`.
 """
 
-from components.health.ledger import Ledger, read_ledger
-from components.health.monitor import LEVELS, Monitor, check_rules, replay, worst
+from components.health.check import check_rules
+from components.health.monitor import LEVELS, Monitor, replay, unjudged, worst
 from components.health.records import read_records, read_verdicts
+from components.health.responses import KNOBS, Guard, Ledger, Plan, Responder, Saved, read_ledger
 from components.health.signals import PREFIXES, SIGNALS, Jumps, Signal, dev_signals, find_signal, like_gap, step_signals
 from components.health.windows import WINDOWS
 
 __all__ = [
+    "KNOBS",
     "LEVELS",
     "PREFIXES",
     "SIGNALS",
     "WINDOWS",
+    "Guard",
     "Jumps",
     "Ledger",
     "Monitor",
+    "Plan",
+    "Responder",
+    "Saved",
     "Signal",
     "check_rules",
     "dev_signals",
@@ -35,5 +44,6 @@ __all__ = [
     "read_verdicts",
     "replay",
     "step_signals",
+    "unjudged",
     "worst",
 ]

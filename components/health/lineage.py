@@ -24,7 +24,7 @@ def discarded(steps: Sequence[int], responses: Iterable[Response]) -> list[Disca
 
     Args:
         steps: the record's steps, in order; they go on counting after a roll-back.
-        responses: those of the run; ``back_to`` is the number of steps done by then, the thrown away ones not counted.
+        responses: those of the run. One with ``back_to`` went back to the state before the step of that number.
     """
     found = []
     kept: list[int] = []
@@ -32,7 +32,8 @@ def discarded(steps: Sequence[int], responses: Iterable[Response]) -> list[Disca
     for response in sorted((one for one in responses if one.back_to is not None), key=lambda one: one.number):
         kept += [step for step in waiting if step <= response.step]
         waiting = [step for step in waiting if step > response.step]
-        gone, kept = kept[response.back_to :], kept[: response.back_to]
+        back = response.back_to or 0
+        gone, kept = [step for step in kept if step >= back], [step for step in kept if step < back]
         found += [Discarded(part[0], part[-1], response.number, len(part)) for part in _runs(gone, steps)]
     return found
 

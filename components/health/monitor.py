@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from components.config.judgement import RuleSettings
-from components.health.rules import Reading, Rule, compile_rule
-from components.health.windows import window
+from components.health.history import History
+from components.health.rules import Condition, Reading, Rule, compile_rule, evaluator, longest, readings_of
+from components.health.windows import BASELINES, measure
 from components.types import Level, StepRecord, Verdict
-
-EVIDENCE = 20
-"""Values of each signal that a verdict carries at the most."""
 
 LEVELS: tuple[Level, ...] = get_args(Level)
 """From harmless to grave."""
 
 
+@dataclass
+class Streak:
+    """How long a rule has held: ``length`` steps in a row; ``clean`` is the last step before its evidence, ``spoke``
+    the step at which it last spoke, and ``said`` whether that was of this streak."""
+
+    length: int = 0
+    clean: int = -1
+    spoke: int | None = None
+    said: bool = False
+
+
 class Monitor:
     """Watches a run.
 
-    A rule breaches in a step when its condition holds, or when a signal it reads is not finite in that step. A step
-    in which something it reads does not exist counts neither way. When the breaches of consecutive steps reach the
-    rule's streak the rule speaks once; it can speak again after a step on which it did not hold.
+    A rule breaches in a step when its condition holds and its exception does not, or when a signal of its condition is
+    not finite in that step. A step in which something it reads does not exist counts neither way. When the breaches of
+    consecutive steps reach the rule's streak the rule speaks once. It can speak again after a step on which it did not
+    hold, and, where it has a cool-down, whenever it still holds that many steps later; never within its cool-down.
 
     Raises:
         InputError: a rule is malformed; all rules are checked before the first step.
@@ -31,11 +42,18 @@ class Monitor:
 
     def __init__(self, rules: Mapping[str, RuleSettings]) -> None:
         self._rules = [compile_rule(name, settings) for name, settings in rules.items()]
-        self._steps: list[int] = []
-        self._series: dict[str, list[tuple[int, float | None]]] = {
-            signal: [] for signal in sorted({signal for rule in self._rules for signal in rule.signals})
+        self._evaluator = evaluator()
+        self._conditions: dict[str, Condition] = {
+            reading.signal: reading.inner
+            for rule in self._rules
+            for condition in rule.conditions
+            for reading in readings_of(condition)
+            if reading.inner
         }
-        self._streaks = {rule.name: 0 for rule in self._rules}
+        reach, opening = longest(self._rules)
+        self._histories = {name: History(reach[name], opening.get(name, 0)) for name in sorted(reach)}
+        self._step, self._seen, self._healthy = -1, 0, 0
+        self._streaks = {rule.name: Streak() for rule in self._rules}
 
     def observe(self, record: StepRecord) -> list[Verdict]:
         """Take one step in and return what the rules newly say about it.
@@ -43,47 +61,111 @@ class Monitor:
         Raises:
             ValueError: the record is not later than the one before.
         """
-        if self._steps and record.step <= self._steps[-1]:
-            raise ValueError(f"step {record.step} observed after step {self._steps[-1]}")
-        self._steps.append(record.step)
-        for signal, series in self._series.items():
-            if signal in record.signals:
-                value = record.signals[signal]
-                series.append((record.step, value if math.isfinite(value) else None))
-        return [verdict for rule in self._rules if (verdict := self._judge(rule)) is not None]
+        if self._seen and record.step <= self._step:
+            raise ValueError(f"step {record.step} observed after step {self._step}")
+        self._step, self._seen = record.step, self._seen + 1
+        for name, history in self._histories.items():
+            if name in record.signals:
+                value = record.signals[name]
+                history.add(self._seen - 1, record.step, value if math.isfinite(value) else None)
+        for text, condition in self._conditions.items():
+            if (holds := self._holds(condition)) is not None:
+                self._histories[text].add(self._seen - 1, record.step, float(holds))
+        verdicts = [verdict for rule in self._rules if (verdict := self._judge(rule)) is not None]
+        self._freeze_baselines()
+        return verdicts
 
     def _judge(self, rule: Rule) -> Verdict | None:
-        breached = self._breached(rule)
+        breached, streak = self._breached(rule), self._streaks[rule.name]
         if breached is None:
             return None
-        self._streaks[rule.name] = self._streaks[rule.name] + 1 if breached else 0
-        if self._streaks[rule.name] != rule.settings.streak:
+        if not breached:
+            streak.length, streak.said = 0, False
             return None
-        evidence = {signal: [value for _, value in self._series[signal][-EVIDENCE:]] for signal in rule.signals}
-        return Verdict(rule.name, rule.settings.level, self._steps[-1], _reason(rule), evidence)
+        if not streak.length:
+            streak.clean = self._clean(rule)
+        streak.length += 1
+        if streak.length < rule.settings.streak or not self._may_speak(rule, streak):
+            return None
+        streak.spoke, streak.said = self._step, True
+        evidence = {name: [value for _, value in self._histories[name].latest] for name in rule.signals}
+        return Verdict(rule.name, rule.settings.level, self._step, _reason(rule), evidence, streak.clean)
+
+    def _may_speak(self, rule: Rule, streak: Streak) -> bool:
+        cooldown = rule.settings.cooldown
+        rested = streak.spoke is None or self._step - streak.spoke >= cooldown
+        return rested and (not streak.said or cooldown > 0)
 
     def _breached(self, rule: Rule) -> bool | None:
-        step = self._steps[-1]
-        if any(self._series[signal][-1:] == [(step, None)] for signal in rule.signals):
+        if any(self._now(name) == (self._step, None) for name in rule.signals):
             return True
-        values = {name: self._value(reading) for name, reading in rule.readings.items()}
-        known = {name: value for name, value in values.items() if value is not None}
-        return rule.holds(step, known) if len(known) == len(values) else None
+        holds = self._holds(rule.when)
+        return holds and not (rule.unless is not None and self._holds(rule.unless)) if holds is not None else None
+
+    def _holds(self, condition: Condition) -> bool | None:
+        """None where something that it reads does not exist."""
+        known: dict[str, float] = {}
+        for name, reading in condition.readings.items():
+            if (value := self._value(reading)) is None:
+                return None
+            known[name] = value
+        return condition.holds(self._evaluator, self._step, known)
+
+    def _now(self, signal: str) -> tuple[int, float | None] | None:
+        latest = self._histories[signal].latest
+        return latest[-1] if latest else None
 
     def _value(self, reading: Reading) -> float | None:
-        series = self._series[reading.signal]
         if reading.function is not None:
-            return window(reading.function, reading.count, self._steps, series)
-        return series[-1][1] if series and series[-1][0] == self._steps[-1] else None
+            history = self._histories[reading.signal]
+            how = {"count": reading.count, "share": reading.share}
+            return measure(reading.function, history, seen=self._seen, healthy=self._healthy, **how)  # type: ignore[arg-type]
+        now = self._now(reading.signal)
+        return now[1] if now is not None and now[0] == self._step else None
+
+    def _clean(self, rule: Rule) -> int:
+        """The last step that is no part of the evidence of a breach that begins now."""
+        clean = self._step - 1
+        for reading in readings_of(rule.when):
+            latest = self._histories[reading.signal].latest
+            if reading.count is not None and reading.function not in BASELINES:
+                clean = min(clean, self._step - reading.count)
+            elif reading.function not in BASELINES and len(latest) > 1 and latest[-1][0] == self._step:
+                clean = min(clean, latest[-2][0])  # of a signal that is measured now and then
+        return clean
+
+    def _freeze_baselines(self) -> None:
+        """A step on which no acting rule holds is healthy; baselines are made of the first ones."""
+        if any(self._streaks[rule.name].length and rule.settings.level != "warn" for rule in self._rules):
+            return
+        for history in self._histories.values():
+            if history.latest and history.latest[-1][0] == self._step:
+                history.freeze(self._healthy)
+        self._healthy += 1
 
     def metrics(self) -> dict[str, float]:
         """Steps for which each rule has held, up to now; 0 is healthy."""
-        return {name: float(streak) for name, streak in self._streaks.items()}
+        return {name: float(streak.length) for name, streak in self._streaks.items()}
+
+    @property
+    def at_ease(self) -> bool:
+        """Whether no rule that acts holds at present, not even for less than its streak."""
+        return not any(self._streaks[rule.name].length and rule.settings.level != "warn" for rule in self._rules)
+
+    def latest(self, rule: str) -> dict[str, float | None]:
+        """The latest value of every signal of a rule."""
+        (found,) = [one for one in self._rules if one.name == rule]
+        return {name: now[1] for name in found.signals if (now := self._now(name)) is not None}
 
     def state_dict(self) -> dict[str, Any]:
         """Everything a resumed run needs, as JSON values."""
-        series = {signal: [list(point) for point in points] for signal, points in self._series.items()}
-        return {"steps": list(self._steps), "series": series, "streaks": dict(self._streaks)}
+        return {
+            "step": self._step,
+            "seen": self._seen,
+            "healthy": self._healthy,
+            "histories": {name: history.state_dict() for name, history in self._histories.items()},
+            "streaks": {name: dict(vars(streak)) for name, streak in self._streaks.items()},
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from `state_dict`.
@@ -92,29 +174,44 @@ class Monitor:
             ValueError: a field, a signal or a rule is missing or unknown: the state is of other rules.
         """
         own = self.state_dict()
-        for found, expected in ((state, own), *((state.get(key, {}), own[key]) for key in ("series", "streaks"))):
+        for found, expected in ((state, own), *((state.get(key, {}), own[key]) for key in ("histories", "streaks"))):
             if set(found) != set(expected):
                 raise ValueError(f"monitor state has {sorted(found)}, expected {sorted(expected)}")
-        self._steps = [int(step) for step in state["steps"]]
-        self._series = {signal: [(int(step), v) for step, v in state["series"][signal]] for signal in self._series}
-        self._streaks = {name: int(state["streaks"][name]) for name in self._streaks}
+        self._step, self._seen, self._healthy = (int(state[key]) for key in ("step", "seen", "healthy"))
+        for name, history in self._histories.items():
+            history.load_state_dict(state["histories"][name])
+        self._streaks = {name: Streak(**state["streaks"][name]) for name in self._streaks}
 
 
 def _reason(rule: Rule) -> str:
     """Why in words, with the condition and how long it held."""
     s = rule.settings
-    return f"{s.why} [{s.when}{f', {s.streak} steps in a row' if s.streak > 1 else ''}]"
-
-
-def check_rules(rules: Mapping[str, RuleSettings]) -> None:
-    """Raise an `InputError` for the first malformed rule, before anything runs."""
-    Monitor(rules)
+    unless = f", unless {s.unless}" if s.unless else ""
+    return f"{s.why} [{s.when}{unless}{f', {s.streak} steps in a row' if s.streak > 1 else ''}]"
 
 
 def replay(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> list[Verdict]:
-    """Every verdict that a live monitor with these rules would have given on these records."""
-    monitor = Monitor(rules)
-    return [verdict for record in records for verdict in monitor.observe(record)]
+    """Every verdict that a live monitor with these rules would have given on these records.
+
+    Where the run was rolled back, the monitor goes back with it.
+    """
+    monitor, kept, verdicts = Monitor(rules), [], []
+    for record in records:
+        verdicts += monitor.observe(record)
+        kept.append(record)
+        if (back := record.notes.get("rolled_back_to")) is not None:
+            kept = [one for one in kept if one.step < back]
+            monitor = Monitor(rules)
+            for one in kept:
+                monitor.observe(one)
+    return verdicts
+
+
+def unjudged(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> dict[str, list[str]]:
+    """Rules that these records cannot judge, with the signals that never occur in them."""
+    found = {name for record in records for name in record.signals}
+    missing = {name: sorted(set(compile_rule(name, rule).signals) - found) for name, rule in rules.items()}
+    return {name: signals for name, signals in missing.items() if signals}
 
 
 def worst(verdicts: Iterable[Verdict]) -> Level:

@@ -1,4 +1,4 @@
-"""A health rule, from text to a condition that can be read off a history.
+"""A health rule, from text to conditions that can be read off a history.
 
 The language is small on purpose: signals, `step`, numbers, the functions of `windows`, ``+ - *``, comparisons, ``and``,
 ``or``, ``not``. There is no division (write ``a > 2 * b``), so a rule that loads can never fail while a run goes on.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -18,7 +18,7 @@ from simpleeval import SimpleEval
 from components.config.judgement import RuleSettings
 from components.errors import InputError
 from components.health.signals.catalogue import SIGNALS, find_signal
-from components.health.windows import COUNTED, WINDOWS
+from components.health.windows import BASELINES, COUNTED, WINDOWS
 
 OPERATORS: dict[type[ast.AST], Any] = {
     ast.Add: operator.add,
@@ -36,36 +36,65 @@ _STRUCTURE = (ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.BinOp, ast.Compare, 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One thing a rule reads: a signal now (``function`` None), or a function over its history."""
+    """One thing a rule reads: a signal now (``function`` None), or a function over its history.
+
+    ``signal`` may be the text of a condition, whose history is 0 and 1; ``inner`` is that condition.
+    """
 
     signal: str
     function: str | None = None
     count: int | None = None
+    share: float | None = None
+    inner: Condition | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         if self.function is None:
             return self.signal
-        return f"{self.function}({self.signal}{'' if self.count is None else f', {self.count}'})"
+        return f"{self.function}({', '.join(str(v) for v in (self.signal, self.share, self.count) if v is not None)})"
 
 
 @dataclass(frozen=True)
-class Rule:
-    """A compiled rule: ``expression`` is ``settings.when`` with every reading replaced by a name of ``readings``."""
+class Condition:
+    """A compiled condition: ``expression`` is ``text`` with every reading replaced by a name of ``readings``."""
 
-    name: str
-    settings: RuleSettings
+    text: str
     expression: ast.expr
     readings: Mapping[str, Reading]
 
     @property
-    def signals(self) -> list[str]:
-        """The signals it reads, sorted."""
-        return sorted({reading.signal for reading in self.readings.values()})
+    def signals(self) -> set[str]:
+        """The signals it reads, those of inner conditions included."""
+        nested = [r.inner.signals if r.inner else {r.signal} for r in self.readings.values()]
+        return set().union(*nested)
 
-    def holds(self, step: int, values: Mapping[str, float]) -> bool:
-        """Evaluate the condition; ``values`` has one finite number for every key of ``readings``."""
-        evaluator = SimpleEval(operators=OPERATORS, functions={}, names={"step": step, **values})
-        return bool(evaluator.eval(self.settings.when, previously_parsed=self.expression))
+    def holds(self, evaluator: SimpleEval, step: int, values: Mapping[str, float]) -> bool:
+        """Evaluate it; ``values`` has one finite number for every key of ``readings``."""
+        evaluator.names = {"step": step, **values}
+        return bool(evaluator.eval(self.text, previously_parsed=self.expression))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A compiled rule. It breaches where ``when`` holds and ``unless`` does not."""
+
+    name: str
+    settings: RuleSettings
+    when: Condition
+    unless: Condition | None
+
+    @property
+    def signals(self) -> list[str]:
+        """The signals that it cannot be judged without, sorted."""
+        return sorted(self.when.signals)
+
+    @property
+    def conditions(self) -> list[Condition]:
+        return [self.when, *([self.unless] if self.unless else [])]
+
+
+def evaluator() -> SimpleEval:
+    """What evaluates conditions: a library's, with our operators and without any function."""
+    return SimpleEval(operators=OPERATORS, functions={}, names={})
 
 
 def compile_rule(name: str, settings: RuleSettings) -> Rule:
@@ -74,17 +103,28 @@ def compile_rule(name: str, settings: RuleSettings) -> Rule:
     Raises:
         InputError: a syntax error, an unknown signal or function, or something the language does not have.
     """
+    when = compile_condition(name, "when", settings.when)
+    unless = compile_condition(name, "unless", settings.unless) if settings.unless else None
+    return Rule(name, settings, when, unless)
+
+
+def compile_condition(rule: str, key: str, text: str) -> Condition:
+    """Parse and check one condition of a rule; raises as `compile_rule`."""
     try:
-        expression = ast.parse(settings.when.strip(), mode="eval").body
-    except (SyntaxError, ValueError) as error:
-        raise _refusal(name, settings.when, f"it cannot be read: {error}") from error
-    compiler = _Compiler(name, settings.when)
+        expression = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise _refusal(rule, f"{key}: {text}", f"it cannot be read: {error}") from error
+    return _compiled(rule, f"{key}: {text}", text, expression)
+
+
+def _compiled(rule: str, where: str, text: str, expression: ast.expr) -> Condition:
+    compiler = _Compiler(rule, where)
     if not _is_condition(expression):
         compiler.refuse("it is not a condition", "compare something, as in `entropy < 0.5`")
     compiled = compiler.visit(expression)
     if not compiler.readings:
         compiler.refuse("it reads no signal", f"use one of: {', '.join(SIGNALS)}")
-    return Rule(name, settings, compiled, compiler.readings)
+    return Condition(text, compiled, compiler.readings)
 
 
 def _is_condition(node: ast.AST) -> bool:
@@ -96,19 +136,19 @@ def _is_condition(node: ast.AST) -> bool:
     return isinstance(node, ast.Compare)
 
 
-def _refusal(rule: str, text: str, problem: str, how: str | None = None) -> InputError:
-    return InputError(f"health rule {rule!r}: {problem}", where=f"when: {text}", how=how or "correct the expression")
+def _refusal(rule: str, where: str, problem: str, how: str | None = None) -> InputError:
+    return InputError(f"health rule {rule!r}: {problem}", where=where, how=how or "correct the expression")
 
 
 class _Compiler(ast.NodeTransformer):
     """Replaces signals and function calls by names, and refuses everything outside the language."""
 
-    def __init__(self, rule: str, text: str) -> None:
-        self._rule, self._text = rule, text
+    def __init__(self, rule: str, where: str) -> None:
+        self._rule, self._where = rule, where
         self.readings: dict[str, Reading] = {}
 
     def refuse(self, problem: str, how: str | None = None) -> NoReturn:
-        raise _refusal(self._rule, self._text, problem, how)
+        raise _refusal(self._rule, self._where, problem, how)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         if not isinstance(node, (*_STRUCTURE, *OPERATORS)):
@@ -130,12 +170,29 @@ class _Compiler(ast.NodeTransformer):
         function = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
         if function not in WINDOWS:
             self.refuse(f"unknown function {function!r}", f"use one of: {', '.join(WINDOWS)}")
-        if node.keywords or not 1 <= len(node.args) <= 2:
+        most = 3 if function == "quantile" else 2
+        if node.keywords or not 1 <= len(node.args) <= most:
             self.refuse(f"{function} takes a signal and, after it, a number of steps")
-        count = self._count(node.args[1]) if len(node.args) == 2 else None
+        share = self._share(node) if function == "quantile" else None
+        count = self._count(node.args[-1]) if len(node.args) == most else None
         if count is None and function in COUNTED:
-            self.refuse(f"{function} needs a number of steps", f"write {function}(signal, 5)")
-        return self._read(Reading(self._signal(node.args[0]), function, count))
+            self.refuse(f"{function} needs a number of steps", f"write {function}(signal, {'0.1, ' * (most > 2)}5)")
+        if function == "share":
+            return self._read(self._condition(node.args[0], count))
+        return self._read(Reading(self._signal(node.args[0]), function, count, share))
+
+    def _condition(self, node: ast.expr, count: int | None) -> Reading:
+        """``share(entropy < 0.5, 20)``: over the history of a condition."""
+        text = ast.unparse(node)
+        if not _is_condition(node):
+            self.refuse("share needs a condition", "write share(entropy < 0.5, 20)")
+        return Reading(text, "share", count, inner=_compiled(self._rule, self._where, text, node))
+
+    def _share(self, node: ast.Call) -> float:
+        value = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) else None
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            self.refuse("quantile takes a signal, a share and a number of steps", "write quantile(entropy, 0.1, 20)")
+        return float(value)
 
     def _signal(self, node: ast.AST) -> str:
         name = node.id if isinstance(node, ast.Name) else ast.unparse(node)
@@ -154,3 +211,24 @@ class _Compiler(ast.NodeTransformer):
     def _read(self, reading: Reading) -> ast.Name:
         self.readings[str(reading)] = reading
         return ast.Name(id=str(reading), ctx=ast.Load())
+
+
+def longest(rules: list[Rule]) -> tuple[dict[str, int], dict[str, int]]:
+    """For every signal and inner condition that is read: the longest window, and the longest baseline, in steps."""
+    reach: dict[str, int] = {}
+    opening: dict[str, int] = {}
+    for condition in [c for rule in rules for c in rule.conditions]:
+        for reading in readings_of(condition):
+            kept = opening if reading.function in BASELINES else reach
+            kept[reading.signal] = max(kept.get(reading.signal, 1), reading.count or 1)
+            reach.setdefault(reading.signal, 1)
+    return reach, opening
+
+
+def readings_of(condition: Condition) -> list[Reading]:
+    """What a condition reads, inner conditions first."""
+    found: list[Reading] = []
+    for reading in condition.readings.values():
+        found += readings_of(reading.inner) if reading.inner else []
+        found.append(reading)
+    return found

@@ -1,84 +1,100 @@
 """Functions over a signal's history, as health rules may call them: ``mean(reward, 20)``.
 
-With a count ``n`` a function looks at the latest n steps (`baseline`: at the first n) and exists once n steps have
-been seen; without one it looks at the whole run. Steps in which the signal does not exist are passed over, so a
-signal measured every 20 steps works too. A result of None means: does not exist yet.
+With a count ``n`` a function looks at the latest n steps and exists once n steps have been seen; without one it looks
+at the whole run. ``baseline`` looks at the first n healthy steps (those on which no acting rule held) and never changes
+afterwards. Steps in which the signal does not exist are passed over, so a signal measured every 20 steps works too. A
+result of None means: does not exist yet.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
-from statistics import fmean
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+import numpy as np
+
+from components.health.history import History, Total
 
 Points = Sequence[tuple[int, float]]
-"""(step, value) of the finite values of one signal, in order of the steps."""
-
-Series = Sequence[tuple[int, float | None]]
-"""The same with None for a value that was not finite."""
-
-_step = itemgetter(0)
+"""(step, value) of the finite values in a window, in order of the steps; never empty."""
 
 
-def _last(points: Points) -> float:
-    return points[-1][1]
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One function: over a window, and over a whole run where ``total`` is given."""
+
+    of: Callable[[Points], float | None]
+    total: Callable[[Total], float | None] | None = None
 
 
-def _first(points: Points) -> float:
-    return points[0][1]
-
-
-def _mean(points: Points) -> float:
-    return fmean(value for _, value in points)
-
-
-def _min(points: Points) -> float:
-    return min(value for _, value in points)
-
-
-def _max(points: Points) -> float:
-    return max(value for _, value in points)
+def _values(points: Points) -> list[float]:
+    return [value for _, value in points]
 
 
 def _slope(points: Points) -> float | None:
     """Least-squares change per step."""
     if len(points) < 2:
         return None
-    middle, level = fmean(step for step, _ in points), _mean(points)
+    middle, level = fmean(step for step, _ in points), fmean(_values(points))
     spread = sum((step - middle) ** 2 for step, _ in points)
     return sum((step - middle) * (value - level) for step, value in points) / spread
 
 
-WINDOWS: Mapping[str, Callable[[Points], float | None]] = {
-    "last": _last,
-    "first": _first,
-    "baseline": _mean,
-    "mean": _mean,
-    "min": _min,
-    "max": _max,
-    "slope": _slope,
+def _total_slope(total: Total) -> float | None:
+    if total.count < 2:
+        return None
+    spread = total.count * total.sum_xx - total.sum_x**2
+    return (total.count * total.sum_xy - total.sum_x * total.sum_y) / spread
+
+
+def _std(points: Points) -> float | None:
+    """Sample standard deviation; of one value there is none."""
+    return stdev(_values(points)) if len(points) > 1 else None
+
+
+WINDOWS: Mapping[str, Window] = {
+    "last": Window(lambda points: points[-1][1], lambda total: total.last),
+    "first": Window(lambda points: points[0][1], lambda total: total.first),
+    "mean": Window(lambda points: fmean(_values(points)), lambda total: total.sum_y / total.count),
+    "min": Window(lambda points: min(_values(points)), lambda total: total.low),
+    "max": Window(lambda points: max(_values(points)), lambda total: total.high),
+    "slope": Window(_slope, _total_slope),
+    "std": Window(_std),
+    "quantile": Window(lambda points: None),  # takes a share too, see `measure`
+    "share": Window(lambda points: fmean(_values(points))),  # of a condition, which is 0 or 1
+    "baseline": Window(lambda points: fmean(_values(points))),
+    "baseline_std": Window(_std),
 }
 
-COUNTED = frozenset({"baseline"})
+BASELINES = frozenset({"baseline", "baseline_std"})
+"""Functions over the first healthy steps."""
+COUNTED = frozenset(name for name, window in WINDOWS.items() if window.total is None)
 """Functions that make no sense without a count."""
 
 
-def window(name: str, count: int | None, steps: Sequence[int], series: Series) -> float | None:
+def measure(
+    function: str, history: History, *, count: int | None, seen: int, healthy: int, share: float | None = None
+) -> float | None:
     """The value of one function call.
 
     Args:
-        name: a key of `WINDOWS`.
-        count: the call's second argument, in steps; None for the whole run.
-        steps: every step seen so far, in order.
-        series: what the signal was in the steps in which it existed.
+        count: the window in steps; None for the whole run.
+        seen: steps observed so far.
+        healthy: healthy ones among them.
+        share: which quantile, in [0, 1].
     """
-    if count is not None:
-        if len(steps) < count:
-            return None
-        if name == "baseline":
-            series = series[: bisect_right(series, steps[count - 1], key=_step)]
-        else:
-            series = series[bisect_left(series, steps[-count], key=_step) :]
-    points = [(step, value) for step, value in series if value is not None]
-    return WINDOWS[name](points) if points else None
+    window = WINDOWS[function]
+    if count is None:
+        return window.total(history.total) if window.total and history.total.count else None
+    if (healthy if function in BASELINES else seen) < count:
+        return None
+    if function in BASELINES:
+        points = [(step, value) for step, value in history.base if step < count]
+    else:
+        points = [(s, v) for position, s, v in history.recent if position >= seen - count and v is not None]
+    if not points:
+        return None
+    if share is not None:
+        return float(np.quantile(_values(points), share))
+    return window.of(points)

@@ -78,12 +78,11 @@ class TokenTotals:
             ("nonfinite_tokens", terms.nonfinite),
         ):
             self._sums[name] += int((chosen & mask).sum())
-        ratios = terms.tokens.ratio.detach().expand_as(mask)[mask & ~terms.nonfinite].double()
-        if ratios.numel():
-            self._sums["ratio_mean"] += ratios.sum().item()
-            self._sums["kl_old"] += (ratios - 1 - ratios.log()).sum().item()
-            self._ratio_min = min(self._ratio_min, ratios.min().item())
-            self._ratio_max = max(self._ratio_max, ratios.max().item())
+        ratios = terms.tokens.ratio.detach().expand_as(mask)[mask].double()
+        self._sums["ratio_mean"] += ratios.sum().item()
+        self._sums["kl_old"] += (ratios - 1 - ratios.log()).sum().item()
+        self._ratio_min = min(self._ratio_min, ratios.min().item())
+        self._ratio_max = max(self._ratio_max, ratios.max().item())
 
     def add_routing(self, mask: Tensor, agreement: Tensor | None) -> None:
         """Count the routing agreement ``[B, R]`` of one micro-batch, where it is known."""
@@ -97,8 +96,7 @@ class TokenTotals:
         if not self._tokens:
             return {}
         found = {k: v / self._tokens for k, v in self._sums.items()}
-        if math.isfinite(self._ratio_min):
-            found |= {"ratio_min": self._ratio_min, "ratio_max": self._ratio_max}
+        found |= {"ratio_min": self._ratio_min, "ratio_max": self._ratio_max}
         # Not torch.quantile, which refuses more than 16 million elements.
         found["entropy_p10"] = float(np.quantile(torch.cat(self._entropies).numpy(), LOW_QUANTILE))
         return {**found, "routing_agreement": self._agreement / self._routed} if self._routed else found

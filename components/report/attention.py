@@ -37,7 +37,8 @@ def _training(run: Run) -> Iterator[str]:
         yield f"{plural(len(acts), 'response')} changed how it was trained: {'; '.join(named + more)}."
     done, kept = dig(run.train, "steps"), dig(run.train, "checkpoint_step")
     if done is not None and kept is not None and kept < done:
-        yield f"The checkpoint is from step {kept}, not from the last step ({done})."
+        undone = f"{number(done - kept)} of {plural(done, 'step')} were undone"
+        yield f"The checkpoint has {plural(kept, 'step')} behind it; {undone}."
 
 
 def _evaluation(run: Run) -> Iterator[str]:

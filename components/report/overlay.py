@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 
 from components.config import Settings
 from components.health import LEVELS
-from components.health.ledger import Ledger
 from components.health.limits import Limit, limits
 from components.health.lineage import Discarded, discarded
+from components.health.responses.ledger import Ledger
 from components.report.labels import Label, height
 from components.report.palette import LIGHT
 from components.report.panels import Panel, say
@@ -117,7 +117,8 @@ def draw_events(axes: Axes, overlay: Overlay, last_step: int) -> None:
             free = verdict.step + 0.04 * last_step
     for response in overlay.responses:
         colour = LIGHT[COLOURS.get(response.level, "amber")]
-        axes.axvline(response.step, color=colour, linewidth=1.1)
+        if response.level != "warn":  # a warning has its verdict's line already
+            axes.axvline(response.step, color=colour, linewidth=1.1)
         axes.plot(
             [response.step], [1.0], marker=SHAPES.get(response.level, "o"), color=colour, markersize=4.5,
             transform=axes.get_xaxis_transform(), clip_on=False,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
 from components.config.rollout import RolloutSettings
@@ -13,6 +14,8 @@ from components.rollout.base import Engine, Sampling
 from components.scheduling import Schedule
 from components.seeds import derive
 from components.types import Group, Prompt
+
+Review = Callable[[Sequence[Group]], list[Group]]
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,13 @@ class Collector:
 
     def __init__(self, policy: Policy, engine: Engine, scorer: Scorer, settings: RolloutSettings) -> None:
         self._policy, self._engine, self._scorer, self._settings = policy, engine, scorer, settings
+        self._shaping = 1.0
+        self._review: Review = list
+
+    def configure(self, settings: RolloutSettings, *, shaping: float = 1.0, review: Review = list) -> None:
+        """Go on with other settings. ``shaping`` multiplies every part of the reward but accuracy; ``review`` may take
+        back scores before anything is filtered. Both are for training steps, not for held-out prompts."""
+        self._settings, self._shaping, self._review = settings, shaping, review
 
     def groups(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Group]:
         """One scored group per prompt, in order."""
@@ -47,8 +57,8 @@ class Collector:
             )
         return ids
 
-    def step(self, schedule: Schedule, count: int, seed: int) -> Rollout:
-        """The groups of one training step.
+    def step(self, schedule: Schedule, count: int, seed: int, barred: Container[str] = ()) -> Rollout:
+        """The groups of one training step. Prompts whose id is ``barred`` are sampled and not trained on.
 
         Without dynamic sampling: the scheduled ``count``. With it: groups whose *raw* accuracy is constant are
         dropped and more are drawn through the schedule, until ``count`` are informative or the attempts are used up;
@@ -60,10 +70,14 @@ class Collector:
         attempt = 0
         for attempt in range(1, (dynamic.max_attempts if dynamic else 1) + 1):
             sampling = replace(self.sampling(derive(seed, "rollout", attempt)), mixing=self._settings.mixing)
-            groups = self.groups(schedule.next(count), sampling)
+            groups = [
+                shaped(group, self._shaping) for group in self._review(self.groups(schedule.next(count), sampling))
+            ]
             schedule.observe(groups)
             sampled += groups
-            kept += [group for group in groups if group.informative] if dynamic else groups
+            allowed = [group for group in groups if group.prompt.id not in barred]
+            kept += [group for group in allowed if group.informative] if dynamic else allowed
+            kept = without_repeats(kept, self._settings.max_repeats)
             if len(kept) >= count:
                 break
         return Rollout(tuple(sampled), tuple(kept[:count]), attempt)
@@ -77,3 +91,24 @@ class Collector:
             temperature=s.temperature if temperature is None else temperature,
             seed=seed,
         )
+
+
+def shaped(group: Group, factor: float) -> Group:
+    """The group with every part of its rewards but accuracy times ``factor``."""
+    if factor == 1.0:
+        return group
+    scores = (replace(score, parts={k: factor * v for k, v in score.parts.items()}) for score in group.scores)
+    return replace(group, scores=tuple(scores))
+
+
+def without_repeats(groups: Sequence[Group], most: int | None) -> list[Group]:
+    """The groups in order, with at most that many of one question. A question is its text, whatever the id."""
+    if most is None:
+        return list(groups)
+    seen: Counter[str] = Counter()
+    kept = []
+    for group in groups:
+        seen[group.prompt.text] += 1
+        if seen[group.prompt.text] <= most:
+            kept.append(group)
+    return kept

@@ -15,10 +15,10 @@ from typing import Any
 from components.config import Settings
 from components.errors import InputError
 from components.files import dump_json, read_json, sha256_bytes, write_json
-from components.health import read_records, read_verdicts, replay
+from components.health import Ledger, read_ledger, read_records, read_verdicts, replay, unjudged
 from components.layout import Layout
 from components.registry import check_checkpoint
-from components.types import GateCheck, GateResult, StepRecord, Verdict
+from components.types import GateCheck, GateResult, Response, StepRecord, Verdict
 
 Answer = tuple[GateResult, str]
 
@@ -102,25 +102,70 @@ def _audit(evidence: Evidence, _: Settings) -> Answer:
 
 def _health(evidence: Evidence, settings: Settings) -> Answer:
     live: Sequence[Verdict] = evidence.read("verdicts")
+    ledger: Ledger = evidence.read("ledger")
     again = replay(settings.health.rules, evidence.read("records"))
-    stop = next((verdict for verdict in again if verdict.level == "stop"), None)
-    if stop is not None:
-        return "fail", f"{stop.rule} says stop at step {stop.step}: {stop.reason}"
     if not settings.health.enabled or not settings.health.rules:
-        return "inconclusive", "nobody watched: the monitor was off or had no rules"
+        return _unwatched(again)
     if [v.to_dict() for v in live] != [v.to_dict() for v in again]:
         return "fail", f"the log does not replay: {len(live)} verdicts while training, {len(again)} now"
-    warnings = ", ".join(f"{verdict.rule} (step {verdict.step})" for verdict in again)
+    if blind := _blind(evidence.read("records"), settings):
+        return "fail", f"could not be judged for want of signals: {blind}"
+    stop = next((response for response in ledger.responses if _ends(response, settings)), None)
+    if stop is not None:
+        return "fail", f"{stop.rule} says {stop.asked} at step {stop.step}: {stop.reason}"
+    return _responses(again, ledger)
+
+
+def _unwatched(verdicts: Sequence[Verdict]) -> Answer:
+    """Of a run without a monitor: what the rules would have said."""
+    grave = next((verdict for verdict in verdicts if verdict.level in ("rollback", "stop")), None)
+    if grave is not None:
+        return "fail", f"{grave.rule} says {grave.level} at step {grave.step}: {grave.reason}"
+    return "inconclusive", "nobody watched: the monitor was off or had no rules"
+
+
+def _ends(response: Response, settings: Settings) -> bool:
+    """Whether the run was stopped, or would have been taken back had the monitor been allowed to."""
+    ignored = not settings.health.responses.enabled and response.asked in ("rollback", "stop")
+    return response.level == "stop" or ignored
+
+
+def _blind(records: Sequence[StepRecord], settings: Settings) -> str:
+    """Acting rules that nobody could judge: a missing metric is a breach here, and merely unknown while training."""
+    blind = unjudged(settings.health.rules, records)
+    rules = settings.health.rules
+    acting = [name for name in blind if rules[name].level != "warn" and not rules[name].optional]
+    return "; ".join(f"{name} ({', '.join(blind[name])})" for name in acting)
+
+
+def _responses(verdicts: Sequence[Verdict], ledger: Ledger) -> Answer:
+    """A run that was acted upon passes where every action helped; otherwise a person has to look."""
+    acted = [one for one in ledger.responses if one.level in ("intervene", "rollback")]
+    open_ended = [f"{one.rule} (step {one.step})" for one in acted if not _helped(ledger, one)]
+    if open_ended:
+        return "inconclusive", f"acted upon, and not known to have recovered: {', '.join(open_ended)}"
+    if acted:
+        return "pass", f"acted upon and recovered: {', '.join(f'{one.rule} (step {one.step})' for one in acted)}"
+    warnings = ", ".join(f"{verdict.rule} (step {verdict.step})" for verdict in verdicts)
     return "pass", f"warnings: {warnings}" if warnings else "no rule spoke"
+
+
+def _helped(ledger: Ledger, response: Response) -> bool:
+    outcome = ledger.outcome(response)
+    return outcome is not None and outcome.recovered is True
 
 
 def _completed(evidence: Evidence, settings: Settings) -> Answer:
     records: Sequence[StepRecord] = evidence.read("records")
-    outcome, steps = evidence.value("train", "outcome"), evidence.number("train", "steps")
+    outcome, steps, progress = (
+        evidence.value("train", "outcome"),
+        *(evidence.number("train", name) for name in ("steps", "progress")),
+    )
     planned = settings.train.steps
-    unbroken = [record.step for record in records] == list(range(planned))
-    answer: GateResult = "pass" if outcome == "completed" and steps == planned and unbroken else "fail"
-    return answer, f"{outcome} after {steps:.0f} of {planned} steps, {len(records)} on record"
+    unbroken = [record.step for record in records] == list(range(int(steps)))
+    answer: GateResult = "pass" if outcome == "completed" and progress == planned <= steps and unbroken else "fail"
+    undone = f", {steps - progress:.0f} more were undone" if steps > progress else ""
+    return answer, f"{outcome} after {progress:.0f} of {planned} steps{undone}, {len(records)} on record"
 
 
 def _gain(evidence: Evidence, settings: Settings) -> Answer:
@@ -210,6 +255,7 @@ def collect(layout: Layout) -> Evidence:
         "evaluation": lambda: read_json(layout.evaluation),
         "records": lambda: read_records(layout.records),
         "verdicts": lambda: read_verdicts(layout.train / "verdicts.jsonl"),
+        "ledger": lambda: read_ledger(layout.ledger),
         "checkpoint": lambda: check_checkpoint(layout.train_checkpoint),
     }
     return Evidence({name: _attempt(reader) for name, reader in readers.items()})

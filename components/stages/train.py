@@ -28,9 +28,9 @@ def run(settings: Settings, layout: Layout) -> None:
     with assembled(settings, layout, clusters) as parts, progress("train", settings.train.steps) as bar:
 
         def on_step(record: StepRecord) -> None:
-            bar.advance(record.step + 1, health_line(record))
+            bar.advance(parts.state.progress, health_line(record))
 
-        train(parts, settings, on_step)
+        train(parts, on_step)
     write_outputs(parts.state, settings, layout, overrides)
 
 
@@ -88,28 +88,32 @@ def write_outputs(state: RunState, settings: Settings, layout: Layout, overrides
     records = list(read_jsonl(state.log))
     verdicts = [verdict for row in records for verdict in row["notes"]["verdicts"]]
     pairs = [pair for row in records for pair in row["notes"].pop("pairs")]
+    entries = list(read_jsonl(state.ledger)) if state.entries else []
 
     def fill(directory: Path) -> None:
         state.learner.save_policy(directory / layout.train_checkpoint.name)
         write_jsonl(directory / layout.records.name, records)
         write_jsonl(directory / "verdicts.jsonl", verdicts)
         write_jsonl(directory / layout.pairs.name, pairs)
+        write_jsonl(directory / layout.ledger.name, entries)
 
     write_directory(layout.train, fill)
     write_text(layout.curves, curves(records))
-    stop: dict[str, Any] = next((v for v in verdicts if v["rule"] == state.stopped_by and v["level"] == "stop"), {})
+    stop: dict[str, Any] = next((v for v in reversed(verdicts) if v["rule"] == state.stopped_by), {})
     write_json(
         layout.train_metrics,
         {
             "outcome": "stopped" if state.stopped_by else "completed",
             "steps": state.step,
+            "progress": state.progress,
+            "rollbacks": state.responder.attempt,
             "stopped_by": state.stopped_by,
             "reason": stop.get("reason", ""),
             "audit": "overridden" if overrides["audit"] else "pass",
             "audit_override": overrides["audit"],
             "triage": "overridden" if overrides["triage"] else "accept",
             "override": overrides["triage"],
-            "checkpoint_step": state.step,
+            "checkpoint_step": state.progress,
             "checkpoint_sha256": sha256_tree(layout.train_checkpoint),
             "final": records[-1]["signals"],
         },

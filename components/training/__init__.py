@@ -3,5 +3,8 @@
 - `loop` — the loop
 - `assembly` — everything a run is made of, built from settings
 - `run` — its stateful parts, saved and restored together
-- `heldout`, `reference` — what it is measured against
+- `conduct` — carries out what the monitor's verdicts ask for
+- `credit`, `bank`, `redistribute` — advantages, and what RREDCoT asks the policy for them
+- `weights` — from learner to sampler
+- `heldout`, `canaries`, `reference`, `second_opinion` — what it is measured against
 """

@@ -11,7 +11,7 @@ from components.config import Settings
 from components.config.consistency import EmbeddedConsistency
 from components.config.ppo import GaeAdvantage
 from components.data.prompts import read_prompts, subset
-from components.health import Monitor
+from components.health import Monitor, Responder
 from components.layout import Layout
 from components.learner import Learner, build_learner
 from components.learner.critic import Critic
@@ -21,6 +21,7 @@ from components.rewards import Scorer
 from components.rollout import Collector, Engine, build_engine
 from components.scheduling import Clusters, Schedule, build_schedule
 from components.seeds import derive
+from components.training.canaries import Canaries
 from components.training.heldout import HeldOut
 from components.training.reference import Reference
 from components.training.run import RunState
@@ -43,6 +44,7 @@ class Parts:
     held_out: HeldOut
     reference: Reference
     second: SecondOpinion
+    canaries: Canaries
 
 
 def as_it_is(part: T) -> T:
@@ -75,6 +77,7 @@ def assembled(
         engine=wrap_engine(build_engine(policy, settings.rollout)),
         schedule=wrap_schedule(build_schedule(clusters, settings)),
         monitor=Monitor(settings.health.rules if settings.health.enabled else {}),
+        responder=Responder(settings),
         resume=ResumeState(layout.state / "train", _identity(settings, layout)),
     )
     reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
@@ -84,7 +87,8 @@ def assembled(
         collector = Collector(policy, state.engine, scorer, settings.rollout)
         second = stack.enter_context(SecondOpinion(settings.audit, settings.reward.sandbox, settings.seed))
         held_out = HeldOut(collector, dev, settings.train.eval_samples)
-        yield Parts(state, collector, held_out, reference, second)
+        canaries = Canaries(collector, settings.health.canaries if settings.health.enabled else {})
+        yield Parts(state, collector, held_out, reference, second, canaries)
 
 
 def _critic(policy: Policy, settings: Settings) -> Critic | None:
@@ -99,5 +103,5 @@ def _identity(settings: Settings, layout: Layout) -> dict[str, object]:
     if isinstance(settings.reward.consistency, EmbeddedConsistency):
         inputs["consistency"] = layout.consistency
     depends_on = settings.model_dump(mode="json", include=DEPENDS_ON)
-    depends_on["audit"] = settings.audit.model_dump(mode="json", include={"second", "live_share"})
+    depends_on["audit"] = settings.audit.model_dump(mode="json", include={"second", "live_share", "agreement"})
     return identity(depends_on, {**inputs, "clusters": layout.clusters})

@@ -7,72 +7,77 @@ from dataclasses import replace
 
 from components.config import Settings
 from components.dpo.pairs import pairs_of
-from components.health import dev_signals, like_gap, step_signals, worst
+from components.health import dev_signals, like_gap, step_signals
 from components.learner import build_batch
 from components.rollout import Rollout
 from components.seeds import derive
 from components.training.assembly import Parts
+from components.training.conduct import configure, respond, standing
 from components.training.credit import Credit
-from components.training.reference import Reference
-from components.training.run import RunState
+from components.training.weights import hand_over
 from components.types import StepRecord
 
 OnStep = Callable[[StepRecord], None]
 
 
-def train(parts: Parts, settings: Settings, on_step: OnStep) -> None:
+def train(parts: Parts, on_step: OnStep) -> None:
     """Train until the last step, or until a health rule says stop. Every signal of a step describes its first policy.
 
     The state is checkpointed every ``train.checkpoint_every`` steps and at the end, so that a killed run repeats at
     most that many steps, to the same bytes.
     """
-    state = parts.state
-    for step in range(state.step, settings.train.steps):
-        if state.stopped_by:
-            break
-        seed = derive(settings.seed, "train", step)
-        dev = parts.held_out.sample(seed) if step % settings.train.eval_every == 0 else []
-        rollout = parts.collector.step(state.schedule, settings.train.prompts_per_step, seed)
-        update = _update(state, rollout, parts.reference, settings, seed, with_kl=bool(dev))
-        state.engine.load_weights(state.learner.weights())
+    state, how = parts.state, parts.state.responder.started.train
+    configure(parts)
+    if not state.step:
+        state.checkpoint()  # where a run begins can always be gone back to
+    while state.progress < how.steps and not state.stopped_by:
+        settings, seed = state.responder.settings, seed_of(parts)
+        due = state.progress % how.eval_every == 0
+        dev = parts.held_out.sample(seed) if due else []
+        canaries = parts.canaries.measure(state.progress, state.jumps.latest)
+        rollout = parts.collector.step(state.schedule, how.prompts_per_step, seed, state.responder.quarantined)
+        update = _update(parts, rollout, settings, seed, with_kl=due)
+        measured = canaries | update | hand_over(state.learner, state.engine)
 
-        schedule = {f"schedule_{name}": value for name, value in state.schedule.metrics().items()}
-        opinion, disagreements = parts.second.compare(rollout.sampled, step)
-        measured = update | schedule | opinion | state.jumps.observe(rollout.sampled)
+        measured |= {f"schedule_{name}": value for name, value in state.schedule.metrics().items()}
+        opinion, disagreements = parts.second.compare(rollout.sampled, state.step)
+        measured |= opinion | state.jumps.observe(rollout.sampled) | standing(state)
         measured |= dev_signals(dev, parts.held_out.samples) | like_gap(rollout.sampled, dev)
-        signals = step_signals(rollout.sampled, rollout.trained, measured, rollout.attempts)
-        record = StepRecord(step, signals)
+        record = StepRecord(state.step, step_signals(rollout.sampled, rollout.trained, measured, rollout.attempts))
+
         verdicts = state.monitor.observe(record)
-        if worst(verdicts) == "stop":
-            state.stopped_by = next(verdict.rule for verdict in verdicts if verdict.level == "stop")
-        pairs = pairs_of(rollout.sampled, step, seed, settings.train.keep_pairs)
-        notes = {
-            "verdicts": [v.to_dict() for v in verdicts],
-            "pairs": [pair.to_row() for pair in pairs],
-            "disagreements": disagreements,
-        }
-        state.append(replace(record, notes=notes))
-        if state.step % settings.train.checkpoint_every == 0 or state.stopped_by:
+        pairs = pairs_of(rollout.sampled, state.step, seed, how.keep_pairs)
+        record = replace(record, notes={"pairs": [pair.to_row() for pair in pairs], "disagreements": disagreements})
+        record = respond(verdicts, parts, rollout, record)
+        if state.progress % how.checkpoint_every == 0 or state.stopped_by:
             state.checkpoint()
         on_step(record)
-    if state.step % settings.train.checkpoint_every and not state.stopped_by:
-        state.checkpoint()
+    state.enter(state.responder.outcomes(state.step, state.monitor, over=True))
+    state.checkpoint()
 
 
-def _update(
-    state: RunState, rollout: Rollout, reference: Reference, settings: Settings, seed: int, with_kl: bool
-) -> dict[str, float]:
+def seed_of(parts: Parts) -> int:
+    """The seed of the present step: of its number in the training, and of the roll-backs before it."""
+    state = parts.state
+    attempt = [state.responder.attempt] if state.responder.attempt else []
+    return derive(state.responder.started.seed, "train", state.progress, *attempt)
+
+
+def _update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, with_kl: bool) -> dict[str, float]:
     """One learner step on the groups that carry a gradient; nothing when none does.
 
     While the critic is pre-trained, only it learns.
     """
     if not any(group.completions for group in rollout.trained):
         return {}
+    state, reference = parts.state, parts.reference
     batch = build_batch(rollout.trained, reference.pad_id, settings.objective.overlong_filter)
     if with_kl or settings.objective.kl:
         batch = replace(batch, ref_logp=reference.logprobs(batch))
     credit = Credit(state.learner, state.critic, reference.policy, settings.objective)
-    batch, signals = credit.assign(batch, rollout.trained, state.step)
-    if state.critic is not None and state.step < settings.learner.critic.pretrain_steps:
+    batch, signals = credit.assign(batch, rollout.trained, state.progress)
+    if state.critic is not None and state.progress < settings.learner.critic.pretrain_steps:
         return signals
-    return signals | state.learner.step(batch, seed)
+    update = state.learner.step(batch, seed, state.guard.limit)
+    state.guard.observe(update)
+    return signals | update

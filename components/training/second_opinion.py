@@ -7,6 +7,7 @@ to please the first shows as a disagreement that grows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,6 +20,8 @@ from components.rewards.sandbox import Sandbox
 from components.seeds import derive
 from components.types import Completion, Group, Prompt, Score
 
+DISPUTED = "disputed"
+"""How the reason for being unscorable begins where two verifiers differ."""
 EXAMPLES = 2
 """Disagreements of a step that are kept in its record."""
 Judged = tuple[Prompt, Completion, Score]
@@ -29,8 +32,7 @@ class SecondOpinion:
 
     def __init__(self, settings: AuditSettings, fence: SandboxSettings, seed: int) -> None:
         self._share, self._seed = settings.live_share, seed
-        second = settings.second if settings.live_share > 0 else None
-        self._sandbox = Sandbox(second, fence) if second is not None else None
+        self._sandbox = Sandbox(settings.second, fence) if settings.second is not None else None
 
     def __enter__(self) -> Self:
         return self
@@ -45,9 +47,9 @@ class SecondOpinion:
         """Signals of one step, and a few completions on which the two differ; none where ``live_share`` is 0.
 
         The sample, of one completion at least, is drawn by seed and step from what the first verifier could judge;
-        what the second cannot judge is not compared.
+        what the second cannot judge is not compared. What `undisputed` has left out counts as judged differently.
         """
-        if self._sandbox is None:
+        if self._sandbox is None or not self._share:
             return {}, []
         sample = self._sample(groups, step)
         if not sample:
@@ -56,24 +58,47 @@ class SecondOpinion:
         compared = [(one, other) for one, other in zip(sample, second, strict=True) if other.accuracy is not None]
         if not compared:
             return {"second_compared": 0.0}, []
-        differ = [(one, other) for one, other in compared if accepted(one[2]) != accepted(other)]
+        differ = [(one, other) for one, other in compared if is_disputed(one[2]) or accepted(one[2]) != accepted(other)]
         signals = {
             "second_compared": float(len(compared)),
             "second_disagreement": len(differ) / len(compared),
-            "second_doubted": sum(accepted(one[2]) for one, _ in differ) / len(compared),
+            "second_doubted": sum(not accepted(other) for _, other in differ) / len(compared),
         }
         return signals, [_example(one, other) for one, other in differ[:EXAMPLES]]
+
+    def undisputed(self, groups: Sequence[Group]) -> list[Group]:
+        """The same groups; what the two verifiers judge differently is unscorable in them.
+
+        A faulty verifier then costs gradient instead of pointing it somewhere. What the second cannot judge stays as
+        the first judged it.
+        """
+        if self._sandbox is None:
+            return list(groups)
+        texts = [(group.prompt, completion.text) for group in groups for completion in group.completions]
+        others = iter(self._sandbox.judge(texts))
+        return [replace(group, scores=tuple(_settled(one, next(others)) for one in group.scores)) for group in groups]
 
     def _sample(self, groups: Sequence[Group], step: int) -> list[Judged]:
         judged = [
             (group.prompt, completion, score)
             for group in groups
             for completion, score in zip(group.completions, group.scores, strict=True)
-            if score.accuracy is not None
+            if score.accuracy is not None or is_disputed(score)
         ]
         count = min(len(judged), round(self._share * len(judged)) or 1)
         stream = np.random.default_rng(derive(self._seed, "second", step))
         return [judged[int(i)] for i in np.sort(stream.choice(len(judged), size=count, replace=False))]
+
+
+def is_disputed(score: Score) -> bool:
+    """Whether `SecondOpinion.undisputed` made it unscorable."""
+    return score.unscorable is not None and score.unscorable.startswith(DISPUTED)
+
+
+def _settled(one: Score, other: Score) -> Score:
+    if one.accuracy is None or other.accuracy is None or accepted(one) == accepted(other):
+        return one
+    return Score(None, unscorable=f"{DISPUTED}: the two verifiers judge it differently")
 
 
 def _example(judged: Judged, second: Score) -> dict[str, Any]:

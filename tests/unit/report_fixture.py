@@ -121,7 +121,14 @@ def triage(accept: bool) -> dict[str, Any]:
 
 def verdict(rule: str, level: str, step: int) -> dict[str, Any]:
     evidence = {"zero_variance_share": [0.96, 0.97, None, 0.99, 1.0, 1.0]}
-    return {"rule": rule, "level": level, "step": step, "reason": f"{rule} held for 20 steps", "evidence": evidence}
+    return {
+        "rule": rule,
+        "level": level,
+        "step": step,
+        "reason": f"{rule} held for 20 steps",
+        "evidence": evidence,
+        "clean": step - 1,
+    }
 
 
 def rescued(root: Path) -> Layout:
@@ -139,13 +146,14 @@ def ledger() -> list[dict[str, Any]]:
     halved = [{"knob": "learner.lr", "before": 0.0002, "after": 0.0001}]
     return [
         {**common, "number": 1, "step": 20, "asked": "intervene", "level": "intervene", "saw": saw,
-         "changes": halved, "back_to": None, "quarantined": []},
+         "changes": halved, "back_to": None, "quarantined": [], "did": ""},
         {"kind": "outcome", "of": 1, "step": 30, "recovered": False, "signals": {"entropy": [0.22, 0.2]},
          "cost_steps": 0},
         {**common, "number": 2, "step": 31, "asked": "intervene", "level": "rollback", "saw": saw,
-         "changes": halved, "back_to": 16, "quarantined": ["p012"]},
+         "changes": halved, "back_to": 16, "quarantined": ["p012"],
+         "did": "back to step 16, with other seeds"},
         {"kind": "outcome", "of": 2, "step": 41, "recovered": True, "signals": {"entropy": [0.2, 0.35]},
-         "cost_steps": 15},
+         "cost_steps": 16},
     ]  # fmt: skip
 
 

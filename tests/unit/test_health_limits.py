@@ -32,12 +32,21 @@ def limits_of(when):
         ("0.1 < ess < 0.5", [("ess", ">", 0.1, False), ("ess", "<", 0.5, False)]),
         ("max(accuracy) > 0.1 and accuracy < 0.1 * max(accuracy)", []),
         ("slope(reward, 50) <= 0", []),
+        ("std(entropy, 20) < 0.01", []),
+        ("share(entropy < 0.5, 20) > 0.8", [("entropy", "<", 0.5, False)]),
+        ("share(entropy < 0.5, 20) < 0.2", [("entropy", ">", 0.5, False)]),
+        ("quantile(ess, 0.1, 20) < 0.3", [("ess", "<", 0.3, True)]),
         ("step <= 150 and entropy < 0.5 * baseline(entropy, 5)", []),
         ("all_wrong_share > 0.9 and all_wrong_share >= all_right_share", [("all_wrong_share", ">", 0.9, False)]),
     ],
 )  # fmt: skip
 def test_a_limit_is_a_constant_beyond_which_a_rule_speaks_alone_or_together_with_more(when, expected):
     assert limits_of(when) == expected
+
+
+def test_a_limit_with_an_exception_is_not_alone():
+    rule = RuleSettings(when="entropy < 0.5", unless="last(dev_pass_at_1) > 0.9", why="why")
+    assert [limit.alone for limit in limits({"r": rule})] == [False]
 
 
 def back(number, step, to):
@@ -49,8 +58,9 @@ def back(number, step, to):
     [
         (60, [], []),
         (60, [back(1, 31, 16)], [(16, 31)]),
-        (60, [back(1, 31, 16), back(2, 40, 20)], [(16, 31), (36, 40)]),
+        (60, [back(1, 31, 16), back(2, 40, 35)], [(16, 31), (35, 40)]),
         (60, [back(1, 31, 16), back(2, 40, 10)], [(16, 31), (10, 15), (32, 40)]),
+        (60, [back(1, 31, 16), back(2, 40, 20)], [(16, 31), (32, 40)]),
         (60, [back(1, 31, 0)], [(0, 31)]),
         (60, [back(1, 31, 32)], []),
     ],

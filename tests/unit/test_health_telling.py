@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config import Settings
-from components.health import SIGNALS, Ledger
+from components.health import KNOBS, SIGNALS, Ledger
 from components.health.signals import find_signal
 from components.health.telling import health_line, ledger_rows, run_verdict
 from components.health.telling.advice import ADVICE, OTHERWISE, advice
 from components.health.telling.line import WIDTH
 from components.health.telling.markdown import plain, to_markdown
+from components.health.telling.phrases import KNOBS as WORDS
 from components.health.telling.phrases import exact_change, long_change, short_change
 from components.types import Change, Outcome, Response, StepRecord, Verdict
 
@@ -31,7 +32,7 @@ def response(level="rollback", step=57, number=1, **fields):
     return Response(number=number, step=step, rule="entropy_collapse", level=level, **(common | fields))
 
 
-def outcome(of=1, step=67, recovered=True, cost=17):
+def outcome(of=1, step=67, recovered=True, cost=18):
     return Outcome(of, step, recovered, {"entropy": [0.22, 0.35]}, cost)
 
 
@@ -77,7 +78,7 @@ def test_a_figure_that_was_not_measured_is_left_out():
 
 
 def test_several_changes_and_prompts_taken_out_are_counted_in_the_line():
-    acted = response("intervene", changes=(LR, Change("objective.entropy_coef", 0.0, 0.01)), quarantined=("a", "b"))
+    acted = response("intervene", changes=(LR, Change("objective.entropy.coef", 0.0, 0.01)), quarantined=("a", "b"))
     assert "acted: entropy_collapse, lr x0.5, and 1 more, 2 prompts out" in health_line(
         RECORDS[57], [], Ledger((acted,))
     )
@@ -112,20 +113,20 @@ def test_a_change_is_told_shortly_in_words_and_exactly(change, short, long, exac
     [
         (verdict(), "Healthy: 100 steps, no rule spoke.", "good"),
         (verdict(verdicts=[Verdict("zero_variance", "warn", 9, "why")]),
-         "Warned: 100 steps, nothing had to be done; zero variance spoke.", "unsure"),
+         "Warned: 100 steps; zero variance spoke, nothing was changed.", "unsure"),
         (verdict(Ledger((response(),), (outcome(),)), [COLLAPSE]),
          "Recovered: entropy collapse at step 57; the run went back to step 40 with half the learning rate, and "
-         "recovered within 10 steps; cost 17 steps.", "good"),
+         "recovered within 10 steps; cost 18 steps.", "good"),
         (verdict(Ledger((response("intervene"),), (outcome(recovered=False, cost=0),)), [COLLAPSE]),
          "Not recovered: entropy collapse at step 57; the run went on with half the learning rate, and had not "
          "recovered after 10 steps.", "bad"),
         (verdict(Ledger((response("intervene", 95),)), [COLLAPSE]),
          "Acted: entropy collapse at step 95; the run went on with half the learning rate, and the run ended before it "
          "could be judged.", "unsure"),
-        (verdict(Ledger((response("intervene", 20, 1), response("intervene", 57, 2)),
+        (verdict(Ledger((response("intervene", 20, 1), response("rollback", 57, 2)),
                         (outcome(1, 30, False, 0), outcome(2))), [COLLAPSE]),
          "Recovered: the run was acted on 2 times (entropy collapse at steps 20 and 57); 1 of 2 recovered; cost "
-         "17 steps.", "good"),
+         "18 steps.", "good"),
         (verdict(verdicts=[Verdict("nonfinite", "stop", 20, "why")], outcome="stopped", stopped_by="nonfinite"),
          "Stopped at step 20: nonfinite. A loss or a gradient was NaN or infinite.", "bad"),
         (verdict(Ledger((response("intervene", 20), response("stop", 57, 2, changes=()))), [COLLAPSE],
@@ -153,9 +154,9 @@ def test_the_parts_say_what_was_seen_done_and_won_what_it_cost_and_what_nobody_j
         "(learner.lr 0.0002 → 0.0001; 1 prompt taken out: p012); the rule had asked for intervene.",
     )
     assert part(found, "Did it help") == (
-        "Response 1 to entropy_collapse: recovered within 10 steps (entropy 0.22 → 0.35).",
+        "Response 1, to entropy_collapse: recovered within 10 steps (entropy 0.22 → 0.35).",
     )
-    assert part(found, "What it cost") == ("17 steps of 100 lost.", "1 prompt taken out of the schedule: p012.")
+    assert part(found, "What it cost") == ("18 steps of 100 lost.", "1 prompt taken out of the schedule: p012.")
     assert "nonfinite_tokens never saw nonfinite_tokens." in part(found, "What could not be judged")
 
 
@@ -174,7 +175,7 @@ def test_steps_that_a_stopped_run_did_not_reach_are_counted():
 def test_the_ledger_has_a_row_for_every_response_with_its_outcome_or_without():
     rows = ledger_rows(Ledger((response(), response("intervene", 80, 2)), (outcome(),)))
     assert rows[0].changed == ["back to step 40", "learner.lr 0.0002 → 0.0001"]
-    assert (rows[0].saw, rows[0].signals, rows[0].cost) == (["entropy 0.31, –, 0.22"], ["entropy 0.22 → 0.35"], 17)
+    assert (rows[0].saw, rows[0].signals, rows[0].cost) == (["entropy 0.31, –, 0.22"], ["entropy 0.22 → 0.35"], 18)
     assert (rows[1].outcome, rows[1].recovered, rows[1].cost) == ("the run ended before it could be judged", None, None)
 
 
@@ -190,6 +191,11 @@ def test_advice_is_about_signals_that_exist_and_settings_that_can_be_set(start):
 @pytest.mark.parametrize("rule", SETTINGS.health.rules)
 def test_every_rule_has_advice_of_its_own(rule):
     assert advice(rule, SETTINGS.health.rules) != OTHERWISE
+
+
+@pytest.mark.parametrize("knob", KNOBS)
+def test_every_knob_that_a_rule_may_turn_has_words_of_its_own(knob):
+    assert knob in WORDS
 
 
 def test_the_advice_on_an_unknown_rule_is_to_look():
@@ -217,3 +223,41 @@ def test_the_text_has_headline_parts_and_ledger():
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table}) == 1
     assert "p\\|1" in table[-1]
     assert "## Ledger" not in to_markdown("demo", verdict(), [])
+
+
+def test_warnings_in_the_ledger_are_no_responses_that_changed_anything():
+    noted = response("warn", changes=())
+    found = verdict(Ledger((noted,), (outcome(recovered=False, cost=0),)), [COLLAPSE])
+    assert found.headline == "Warned: 100 steps; entropy collapse spoke, nothing was changed."
+    assert part(found, "What was done") == ("Nothing was changed while the run went on.",)
+    assert health_line(RECORDS[60], [], Ledger((noted,))).endswith("healthy")
+
+
+def test_an_outcome_that_nobody_could_tell_is_no_failure():
+    found = verdict(Ledger((response(),), (outcome(recovered=None),)), [COLLAPSE])
+    assert found.state == "acted"
+    assert "Whether response 1 helped: the run ended before that." in part(found, "What could not be judged")
+
+
+def test_a_run_that_was_stopped_and_went_back_says_which_policy_it_kept():
+    stop = response("stop", 57, asked="intervene", changes=(), back_to=40)
+    found = verdict(Ledger((stop,)), [COLLAPSE], outcome="stopped", stopped_by="entropy_collapse")
+    assert found.headline.startswith("Stopped at step 57: entropy collapse. ")
+    assert part(found, "What was done") == (
+        "Step 57, entropy_collapse: the run was stopped, and the policy of step 40 kept; the rule had asked for "
+        "intervene.",
+    )
+
+
+def test_prompts_in_quarantine_are_told_without_a_change_of_a_knob():
+    taken = response("intervene", changes=(), quarantined=("a", "b"), did="skipped the update; 2 prompts in quarantine")
+    found = verdict(Ledger((taken,), (outcome(cost=0),)), [COLLAPSE])
+    assert "the run went on without 2 prompts, and recovered within 10 steps." in found.headline
+
+
+def test_what_would_have_been_done_is_said_where_responses_are_switched_off():
+    settings = fixture.settings("health.responses.enabled=false")
+    found = verdict(Ledger((response("warn", asked="rollback", changes=()),)), [COLLAPSE], settings)
+    assert part(found, "What was done")[0] == (
+        "Responses were switched off (health.responses.enabled), though entropy_collapse asked for more than a warning."
+    )

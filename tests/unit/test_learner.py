@@ -434,8 +434,9 @@ def test_token_signals_are_means_over_the_unmasked_tokens_of_all_micro_batches()
         terms = Terms(torch.zeros(()), tokens, rejected=ratio == 0.5, nonfinite=ratio == 1.5)
         totals.add(torch.tensor([[True, True, True, False]]), torch.full((1, 4), entropy), terms)
     shares = dict.fromkeys(("clip_high", "clip_low", "rejected_share", "nonfinite_tokens"), 1 / 6)
-    expected = {"entropy": 2.0, "ratio_max": 1.5, **shares}
-    assert totals.means() == pytest.approx(expected)
+    ratios = {"ratio_min": 0.5, "ratio_mean": 1.0, "ratio_max": 1.5, "kl_old": 0.047947}
+    expected = {"entropy": 2.0, "entropy_p10": 1.0, **ratios, **shares}
+    assert totals.means() == pytest.approx(expected, abs=1e-6)
     assert TokenTotals().means() == {}
 
 

@@ -211,7 +211,7 @@ def test_a_rescued_run_says_in_plain_words_what_happened_and_shows_the_ledger(re
     table = rescued[rescued.index('id="ledger"') :].partition("</table>")[0]
     for expected in ("back to step 16", "learner.lr 0.0002 → 0.0001", "recovered within 10 steps", "asked: intervene"):
         assert expected in table
-    assert '<td class="figure">15</td>' in table
+    assert '<td class="figure">16</td>' in table
 
 
 def test_responses_and_thrown_away_steps_are_drawn_in_every_plot(rescued: str, healthy: str) -> None:
@@ -221,9 +221,11 @@ def test_responses_and_thrown_away_steps_are_drawn_in_every_plot(rescued: str, h
     assert "opacity: 0.18" not in healthy
 
 
-def test_a_run_without_a_ledger_is_drawn_and_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_run_from_before_there_was_a_ledger_is_drawn_and_says_what_is_missing(tmp_path: Path) -> None:
     layout = fixture.healthy(tmp_path)
     layout.ledger.unlink()
+    verdicts = [{key: value for key, value in fixture.verdict("x", "warn", 3).items() if key != "clean"}]
+    write_jsonl(layout.train / "verdicts.jsonl", verdicts)
     text = page(layout)
     missing = "No ledger of responses (<code>out/train/ledger.jsonl</code>): the stage train left other files but"
     assert missing in text

@@ -1,7 +1,7 @@
 """The gate: every check on evidence that passes, that fails, and that is missing."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from components.files import read_json, sha256_tree, write_json, write_jsonl
 from components.health import replay
 from components.layout import Layout
 from components.stages.gate import CHECKS, conclude, policy_sha256, run
-from components.types import GateCheck, StepRecord
+from components.types import GateCheck, Level, Outcome, Response, StepRecord, Verdict
 
 STEPS = 10
 RULES = {
@@ -34,7 +34,17 @@ def records(**columns: Callable[[int], float]) -> list[StepRecord]:
 def log(layout: Layout, run_records: list[StepRecord]) -> None:
     """The log of a run and the verdicts its monitor gave."""
     write_jsonl(layout.records, [record.to_dict() for record in run_records])
-    write_jsonl(layout.train / "verdicts.jsonl", [verdict.to_dict() for verdict in replay(RULES, run_records)])
+    verdicts = replay(RULES, run_records)
+    write_jsonl(layout.train / "verdicts.jsonl", [verdict.to_dict() for verdict in verdicts])
+    write_ledger(layout, [entry(verdict, verdict.level) for verdict in verdicts])
+
+
+def entry(verdict: Verdict, level: Level, number: int = 1) -> Response:
+    return Response(number, verdict.step, verdict.rule, verdict.level, level, verdict.reason, verdict.evidence)
+
+
+def write_ledger(layout: Layout, entries: Sequence[Response | Outcome]) -> None:
+    write_jsonl(layout.ledger, [one.to_dict() for one in entries])
 
 
 @pytest.fixture
@@ -55,7 +65,8 @@ def layout(tmp_path: Path) -> Layout:
     write_json(layout.admission, {"verdict": "clear", "withheld": [], "flagged": []})
     write_json(layout.triage, {"verdict": "accept", "reasons": []})
     overrides = {"audit": "pass", "audit_override": "", "triage": "accept", "override": ""}
-    write_json(layout.train_metrics, {"outcome": "completed", "steps": STEPS, "checkpoint_sha256": digest, **overrides})
+    ended = {"outcome": "completed", "steps": STEPS, "progress": STEPS, "checkpoint_sha256": digest}
+    write_json(layout.train_metrics, {**ended, **overrides})
     write_json(
         layout.evaluation,
         {
@@ -267,6 +278,57 @@ def test_a_log_whose_verdicts_do_not_replay_fails(layout: Layout) -> None:
     result, evidence = check(layout, "training health")
     assert result == "fail"
     assert "does not replay: 0 verdicts while training, 1 now" in evidence
+
+
+ACTING = {
+    **RULES,
+    "reach": RuleSettings(
+        when="kl_ref > 0.1", level="rollback", why="far away", action=({"knob": "learner.lr", "times": 0.5},)
+    ),
+}
+WATCHED = SETTINGS.model_copy(update={"health": HealthSettings(rules=ACTING)})
+
+
+def acted_upon(layout: Layout, recovered: bool | None) -> None:
+    """A run that the rule `reach` took back once, with or without success."""
+    run_records = records(kl_ref=lambda step: 0.2 if step == 4 else 0.0)
+    log(layout, run_records)
+    verdicts = replay(ACTING, run_records)
+    write_jsonl(layout.train / "verdicts.jsonl", [verdict.to_dict() for verdict in verdicts])
+    write_ledger(layout, [entry(verdicts[0], "rollback"), Outcome(of=1, step=9, recovered=recovered)])
+
+
+@pytest.mark.parametrize(("recovered", "result"), [(True, "pass"), (False, "inconclusive"), (None, "inconclusive")])
+def test_a_run_that_was_acted_upon_passes_where_that_is_known_to_have_helped(
+    layout: Layout, recovered: bool | None, result: str
+) -> None:
+    acted_upon(layout, recovered)
+    found, evidence = check(layout, "training health", WATCHED)
+    assert (found, "reach (step 4)" in evidence) == (result, True)
+
+
+def test_a_roll_back_that_was_asked_for_and_not_made_fails(layout: Layout) -> None:
+    acted_upon(layout, True)
+    health = HealthSettings(rules=ACTING, responses={"enabled": False})
+    idle = WATCHED.model_copy(update={"health": health})
+    assert check(layout, "training health", idle)[0] == "fail"
+
+
+def test_an_acting_rule_whose_signal_was_never_recorded_fails_unless_it_is_optional(layout: Layout) -> None:
+    assert check(layout, "training health", WATCHED) == (
+        "fail",
+        "could not be judged for want of signals: reach (kl_ref)",
+    )
+    optional = {**ACTING, "reach": ACTING["reach"].model_copy(update={"optional": True})}
+    lenient = WATCHED.model_copy(update={"health": HealthSettings(rules=optional)})
+    assert check(layout, "training health", lenient)[0] == "pass"
+
+
+def test_steps_that_were_undone_are_said(layout: Layout) -> None:
+    edit(layout.train_metrics, STEPS - 2, "progress")
+    short = WATCHED.model_copy(update={"train": TrainSettings(steps=STEPS - 2), "health": SETTINGS.health})
+    result, evidence = check(layout, "training completed", short)
+    assert (result, "2 more were undone" in evidence) == ("pass", True)
 
 
 def test_missing_verdicts_fail_even_where_nothing_was_said(layout: Layout) -> None:

@@ -217,7 +217,7 @@ def test_a_log_that_is_shorter_than_its_checkpoint_is_an_error(tmp_path):
 def test_a_rule_that_says_stop_ends_the_run_and_is_recorded(tmp_path):
     layout = train(tmp_path, settings(health=STOP_AT_2))
     metrics = read_json(layout.train_metrics)
-    assert (metrics["outcome"], metrics["steps"], metrics["checkpoint_step"]) == ("stopped", 3, 3)
+    assert (metrics["outcome"], metrics["steps"], metrics["checkpoint_step"]) == ("stopped", 3, 0)
     assert metrics["stopped_by"] == "enough"
     assert "a test" in metrics["reason"]
     verdicts = list(read_jsonl(layout.train / "verdicts.jsonl"))

@@ -30,6 +30,7 @@ class Jumps:
 
     def __init__(self) -> None:
         self._recent: deque[dict[str, float]] = deque(maxlen=SPAN)
+        self.latest = 0.0
 
     def observe(self, groups: Sequence[Group]) -> dict[str, float]:
         """``accuracy_jump``: the largest rise over the last steps' lowest; {} where no question came again."""
@@ -40,11 +41,12 @@ class Jumps:
         now = {question: fmean(values) for question, values in found.items()}
         rises = [now[q] - min(before) for q in now if (before := [step[q] for step in self._recent if q in step])]
         self._recent.append(now)
-        return {"accuracy_jump": max(rises)} if rises else {}
+        self.latest = max(rises, default=0.0)
+        return {"accuracy_jump": self.latest} if rises else {}
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs, as JSON values."""
-        return {"recent": [dict(step) for step in self._recent]}
+        return {"recent": [dict(step) for step in self._recent], "latest": self.latest}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from `state_dict`.
@@ -52,6 +54,7 @@ class Jumps:
         Raises:
             ValueError: another set of fields.
         """
-        if set(state) != {"recent"}:
+        if set(state) != {"recent", "latest"}:
             raise ValueError(f"state of jumps has {sorted(state)}")
         self._recent = deque(({str(q): float(a) for q, a in step.items()} for step in state["recent"]), maxlen=SPAN)
+        self.latest = float(state["latest"])

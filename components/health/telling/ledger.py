@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from components.health.ledger import Ledger
+from components.health.responses.ledger import Ledger
 from components.health.telling.phrases import changes, helped, saw, then_now
 from components.types import Level, Outcome
 
@@ -13,7 +13,7 @@ HEADS = ("No.", "Step", "Rule", "Level", "Saw", "Changed", "Outcome", "Steps los
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One response. ``cost`` are steps lost; None where no outcome says it."""
+    """One response. ``cost`` are steps lost; None where no outcome says it. ``did`` says more than ``changed``."""
 
     number: int
     step: int
@@ -23,6 +23,7 @@ class Row:
     reason: str
     saw: list[str]
     changed: list[str]
+    did: str
     outcome: str
     signals: list[str]
     recovered: bool | None
@@ -51,6 +52,7 @@ def ledger_rows(ledger: Ledger) -> list[Row]:
                 reason=response.reason,
                 saw=saw(response),
                 changed=[*back, *changes(response)],
+                did=response.did,
                 outcome=helped(response, outcome),
                 signals=[] if outcome is None else then_now(outcome.signals),
                 recovered=None if outcome is None else outcome.recovered,

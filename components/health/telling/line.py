@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from components.health.ledger import Ledger
+from components.health.responses.ledger import Ledger
 from components.health.telling.phrases import short_change
 from components.types import Response, StepRecord, Verdict
 
@@ -35,18 +35,18 @@ def health_line(record: StepRecord, verdicts: Sequence[Verdict], ledger: Ledger)
 
 def state(step: int, verdicts: Sequence[Verdict], ledger: Ledger) -> str:
     """A word and what it is about. A response is the state until its outcome is known, a warning for `SHOWN` steps."""
-    response = ledger.responses[-1] if ledger.responses else None
+    response = next((one for one in reversed(ledger.responses) if one.level != "warn"), None)
     if response is not None and response.level == "stop":
         return f"stopped: {response.rule}"
     if stop := next(
         (verdict for verdict in verdicts if verdict.level == "stop" and not _answered(verdict, ledger)), None
     ):
         return f"stopped: {stop.rule}"
-    if response is not None and response.level != "warn":
+    if response is not None:
         outcome = next((one for one in ledger.outcomes if one.of == response.number), None)
         if outcome is None:
             return _acting(response)
-        if step - outcome.step < SHOWN:
+        if step - outcome.step < SHOWN and outcome.recovered is not None:
             return f"{'recovered' if outcome.recovered else 'not recovered'}: {response.rule}"
     warned = [verdict for verdict in verdicts if step - verdict.step < SHOWN and not _answered(verdict, ledger)]
     return f"warned: {warned[-1].rule}" if warned else "healthy"

@@ -10,11 +10,14 @@ from components.words import ABSENT, number, plural
 
 KNOBS: dict[str, tuple[str, str]] = {
     "learner.lr": ("lr", "learning rate"),
+    "objective.ratio.high": ("clip-high", "upper clip bound"),
     "objective.kl.beta": ("kl", "weight of the KL term"),
-    "objective.entropy_coef": ("entropy", "weight of the entropy bonus"),
-    "objective.ratio.clip_high": ("clip-high", "upper clip bound"),
-    "objective.ratio.clip_low": ("clip-low", "lower clip bound"),
-    "rollout.temperature": ("temp", "sampling temperature"),
+    "objective.entropy.coef": ("entropy bonus", "weight of the entropy bonus"),
+    "objective.correction.cap": ("correction cap", "cap on the sampler's correction"),
+    "rollout.dynamic_sampling.max_attempts": ("attempts", "number of draws of the group filter"),
+    "rollout.max_repeats": ("repeats", "number of groups of one question"),
+    "reward.shaping": ("shaping", "weight of the shaped reward"),
+    "audit.agreement": ("agreement", "agreement of both verifiers"),
 }
 """Knob -> what the live line and what a sentence call it; any other goes by the last part of its name."""
 FACTORS = {0.5: "half the", 2.0: "twice the", 0.25: "a quarter of the", 0.1: "a tenth of the"}
@@ -82,17 +85,20 @@ def done(response: Response) -> str:
     if response.quarantined:
         with_.append(f"without {plural(len(response.quarantined), 'prompt')}")
     if response.level == "stop":
-        return "the run was stopped"
+        kept = "" if response.back_to is None else f", and the policy of step {response.back_to} kept"
+        return f"the run was stopped{kept}"
     if response.back_to is not None:
         return f"the run went back to step {response.back_to}" + (f" with {_and(with_)}" if with_ else "")
-    return f"the run went on with {_and(with_)}" if with_ else "nothing was changed"
+    if response.changes:
+        return f"the run went on with {_and(with_)}"
+    return f"the run went on {with_[0]}" if with_ else response.did or "nothing was changed"
 
 
 def helped(response: Response, outcome: Outcome | None) -> str:
     """Whether it helped, as the end of a sentence."""
     if response.level == "stop":
         return "nothing to judge afterwards"
-    if outcome is None:
+    if outcome is None or outcome.recovered is None:
         return "the run ended before it could be judged"
     within = plural(outcome.step - response.step, "step")
     return f"recovered within {within}" if outcome.recovered else f"had not recovered after {within}"

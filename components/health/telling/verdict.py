@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from components.config import Settings
-from components.health.ledger import Ledger
 from components.health.lineage import discarded
-from components.health.rules import compile_rule
+from components.health.monitor import unjudged
+from components.health.responses.ledger import Ledger
 from components.health.telling.advice import advice
 from components.health.telling.ledger import outcomes_by_response
 from components.health.telling.phrases import changes, done, helped, readable, then_now
@@ -73,11 +73,13 @@ class _Told:
 
     @property
     def lost(self) -> int:
-        """Steps that outcomes say were lost, and those that a roll-back without an outcome threw away."""
-        known = outcomes_by_response(self.ledger)
-        stretches = discarded([record.step for record in self.records], self.acts)
-        open_ = sum(stretch.steps for stretch in stretches if stretch.by not in known)
-        return open_ + sum(outcome.cost_steps for outcome in known.values())
+        """Steps that the policy no longer has behind it; one that was thrown away twice counts once."""
+        return sum(part.steps for part in discarded([record.step for record in self.records], self.acts))
+
+    @property
+    def progress(self) -> int:
+        """Steps that the policy has behind it."""
+        return self.steps - self.lost
 
     def why(self, rule: str, otherwise: str) -> str:
         return self.settings.health.rules[rule].why if rule in self.settings.health.rules else otherwise
@@ -123,9 +125,10 @@ def _state(told: _Told) -> State:
         return "warned" if told.verdicts else "healthy"
     outcomes = outcomes_by_response(told.ledger)
     known = [outcomes.get(response.number) for response in told.acts]
-    if any(outcome is not None and not outcome.recovered for outcome in known[-1:]):
-        return "not recovered"
-    return "recovered" if all(outcome is not None for outcome in known) else "acted"
+    last = known[-1]
+    if last is None or last.recovered is None:
+        return "acted"
+    return "recovered" if last.recovered else "not recovered"
 
 
 def _headline(told: _Told, state: State) -> str:
@@ -139,13 +142,13 @@ def _headline(told: _Told, state: State) -> str:
             return f"Healthy: {steps}, no rule spoke."
         case "warned":
             rules = [readable(rule) for rule in _rules(told.verdicts)]
-            return f"Warned: {steps}, nothing had to be done; {_named(rules)} spoke."
+            return f"Warned: {steps}; {_named(rules)} spoke, nothing was changed."
     return f"{state.capitalize()}: {_acts(told)}{_price(told)}."
 
 
 def _stopped(told: _Told) -> str:
     rule = str(told.train["stopped_by"])
-    stop = next((one for one in told.verdicts if one.rule == rule and one.level == "stop"), None)
+    stop = next((one for one in reversed(told.verdicts) if one.rule == rule), None)
     response = next((one for one in reversed(told.acts) if one.level == "stop"), None)
     step = response.step if response else stop.step if stop else told.steps - 1
     before = [one for one in told.acts if one is not response]
@@ -161,8 +164,9 @@ def _acts(told: _Told) -> str:
         return f"{readable(only.rule)} at step {only.step}; {done(only)}, and {helped(only, outcomes.get(only.number))}"
     steps = {rule: [str(one.step) for one in told.acts if one.rule == rule] for rule in _rules(told.acts)}
     where = _named([f"{readable(rule)} at step{'s' if len(at) > 1 else ''} {_named(at)}" for rule, at in steps.items()])
-    judged = [outcomes[one.number] for one in told.acts if one.number in outcomes]
-    recovered = sum(outcome.recovered for outcome in judged)
+    known = [outcomes.get(one.number) for one in told.acts]
+    judged = [outcome.recovered for outcome in known if outcome is not None and outcome.recovered is not None]
+    recovered = sum(judged)
     open_ = len(told.acts) - len(judged)
     waiting = f", {open_} not judged before the run ended" if open_ else ""
     return f"the run was acted on {len(told.acts)} times ({where}); {recovered} of {len(judged)} recovered{waiting}"
@@ -198,6 +202,10 @@ def _done(told: _Told) -> Iterator[str]:
         asked = "" if response.asked == response.level else f"; the rule had asked for {response.asked}"
         exact = f" ({'; '.join(changes(response))})" if changes(response) else ""
         yield f"Step {response.step}, {response.rule}: {done(response)}{exact}{asked}."
+    ignored = [one for one in told.ledger.responses if one.level == "warn" and one.asked != "warn"]
+    if ignored and not told.settings.health.responses.enabled:
+        rules = _named(_rules(ignored))
+        yield f"Responses were switched off (health.responses.enabled), though {rules} asked for more than a warning."
     if told.train["outcome"] == "stopped" and not any(response.level == "stop" for response in told.acts):
         yield "The run was stopped."
     elif not told.acts:
@@ -209,7 +217,7 @@ def _helped(told: _Told) -> Iterator[str]:
     for response in told.acts:
         outcome = outcomes.get(response.number)
         figures = f" ({', '.join(then_now(outcome.signals))})" if outcome and outcome.signals else ""
-        yield f"Response {response.number} to {response.rule}: {helped(response, outcome)}{figures}."
+        yield f"Response {response.number}, to {response.rule}: {helped(response, outcome)}{figures}."
     if not told.acts:
         yield "There was nothing to help."
 
@@ -220,7 +228,7 @@ def _cost(told: _Told) -> Iterator[str]:
     yield f"{plural(lost, 'step')} of {told.steps} lost." if lost else "No step was lost."
     if out:
         yield f"{plural(len(out), 'prompt')} taken out of the schedule: {_named(sorted(out))}."
-    unfinished = told.settings.train.steps - told.steps
+    unfinished = told.settings.train.steps - told.progress
     if unfinished > 0 and told.train["outcome"] == "stopped":
         yield f"{plural(unfinished, 'step')} of {told.settings.train.steps} were not run."
 
@@ -229,22 +237,16 @@ def _unjudged(told: _Told) -> Iterator[str]:
     if not told.settings.health.enabled:
         yield "Everything: no rule watched."
         return
-    recorded = {signal for record in told.records for signal in record.signals}
-    silent = unjudged(told.settings, recorded)
-    for name, missing in silent.items():
-        yield f"{name} never saw {', '.join(missing)}."
-    if not silent:
+    rules = told.settings.health.rules
+    blind = unjudged(rules, told.records)
+    for name, missing in blind.items():
+        yield f"{name} never saw {', '.join(missing)}{' (optional)' if rules[name].optional else ''}."
+    if not blind:
         yield "Every rule saw the signals that it reads."
-    open_ = [one for one in told.acts if one.level != "stop" and one.number not in outcomes_by_response(told.ledger)]
+    known = {outcome.of for outcome in told.ledger.outcomes if outcome.recovered is not None}
+    open_ = [one for one in told.acts if one.level != "stop" and one.number not in known]
     if open_:
         yield f"Whether {_named([f'response {one.number}' for one in open_])} helped: the run ended before that."
-
-
-def unjudged(settings: Settings, recorded: set[str]) -> dict[str, list[str]]:
-    """Rules that need a signal of which the run recorded nothing, and those signals."""
-    rules = (compile_rule(name, rule) for name, rule in settings.health.rules.items())
-    missing = {rule.name: [signal for signal in rule.signals if signal not in recorded] for rule in rules}
-    return {name: signals for name, signals in missing.items() if signals}
 
 
 def _next(told: _Told, state: State) -> Iterator[str]:

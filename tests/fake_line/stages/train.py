@@ -13,7 +13,7 @@ from components.layout import Layout
 LEDGER: list[dict[str, Any]] = [
     {"kind": "response", "number": 1, "step": 3, "rule": "entropy_low", "asked": "rollback", "level": "rollback",
      "reason": "fell", "saw": {"entropy": [0.4, 0.2]}, "changes": [{"knob": "learner.lr", "before": 0.2, "after": 0.1}],
-     "back_to": 1, "quarantined": []},
+     "back_to": 1, "quarantined": [], "did": ""},
     {"kind": "outcome", "of": 1, "step": 5, "recovered": True, "signals": {"entropy": [0.2, 0.4]}, "cost_steps": 3},
 ]  # fmt: skip
 

@@ -1,0 +1,28 @@
+"""From verdicts to what is done about them, within bounds and budgets. No torch: `components.training` carries it out.
+
+- `knobs` — `KNOBS`, the settings that a rule may change, and how far
+- `ladder` — `Responder`: intervene, roll back, stop; what is spent, and what came of it
+- `checkpoints` — which checkpoint was healthy, then and in hindsight
+- `guard` — the gradient norm above which an update is not made
+- `ledger` — the record of all that, append-only
+"""
+
+from components.health.responses.checkpoints import Saved, healthiest
+from components.health.responses.guard import Guard
+from components.health.responses.knobs import KNOBS, QUARANTINE, check_action, turn
+from components.health.responses.ladder import Plan, Responder
+from components.health.responses.ledger import Ledger, read_ledger
+
+__all__ = [
+    "KNOBS",
+    "QUARANTINE",
+    "Guard",
+    "Ledger",
+    "Plan",
+    "Responder",
+    "Saved",
+    "check_action",
+    "healthiest",
+    "read_ledger",
+    "turn",
+]

@@ -1,0 +1,42 @@
+"""Which checkpoint to go back to: one that was healthy when it was made, and still looks so in hindsight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+TOLERANCE = 2.0
+"""Standard errors by which dev pass@1 may lie below the best of all candidates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A checkpoint of the run: made after ``step`` steps, with ``progress`` of them behind the policy.
+
+    ``at_ease``: no acting rule held then. ``dev`` and ``dev_se`` are the latest dev pass@1 and its standard error.
+    """
+
+    step: int
+    progress: int
+    at_ease: bool
+    dev: float | None = None
+    dev_se: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def healthiest(saved: Sequence[Saved], clean: int) -> Saved | None:
+    """The newest checkpoint that was made at ease, before the evidence began (after ``clean`` steps at the latest), and
+    was not measurably worse on the dev split than the best of such. Where a run began counts as before everything.
+    """
+    candidates = [one for one in saved if one.step == 0 or (one.at_ease and one.step <= clean)]
+    measured = [one for one in candidates if one.dev is not None]
+    if measured:
+        best = max(measured, key=lambda one: one.dev or 0.0)
+        floor = (best.dev or 0.0) - TOLERANCE * best.dev_se
+        candidates = [one for one in candidates if one.dev is None or one.dev >= floor] or candidates
+        with_dev = [one for one in candidates if one.dev is not None]
+        candidates = with_dev or candidates
+    return max(candidates, key=lambda one: one.step, default=None)

@@ -1,0 +1,46 @@
+"""The largest gradient norm of an update that is still made."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from components.config.judgement import ResponseSettings
+
+
+class Guard:
+    """A multiple of the median of the last norms; no limit until there are enough of them."""
+
+    def __init__(self, settings: ResponseSettings) -> None:
+        self._settings = settings
+        self._norms: deque[float] = deque(maxlen=settings.norm_window)
+
+    @property
+    def limit(self) -> float:
+        """Norms above it are skipped."""
+        if not self._settings.enabled or len(self._norms) < self._settings.norm_window:
+            return math.inf
+        return self._settings.norm_factor * median(self._norms)
+
+    def observe(self, signals: Mapping[str, float]) -> None:
+        """Learn from a step whose updates were all made."""
+        norm = signals.get("grad_norm")
+        if norm is not None and math.isfinite(norm) and not signals.get("updates_skipped"):
+            self._norms.append(norm)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs."""
+        return {"norms": list(self._norms)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict`.
+
+        Raises:
+            ValueError: another set of fields.
+        """
+        if set(state) != {"norms"}:
+            raise ValueError(f"state of the guard has {sorted(state)}")
+        self._norms = deque(map(float, state["norms"]), maxlen=self._settings.norm_window)

@@ -1,0 +1,108 @@
+"""The settings that a response may change, each within bounds. A knob is named by its path in the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+
+from components.config import Settings
+from components.config.judgement import ActionSettings
+from components.config.load import merge
+from components.errors import InputError
+from components.types import Change
+
+QUARANTINE = "quarantine"
+"""Not a setting: the prompts of a batch whose update was skipped take no part in updates any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One setting, its bounds, and what it is for.
+
+    With ``relative`` the bounds are multiples of what the run started with. Where the settings have no such section (a
+    KL term that is off) it comes with its defaults.
+    """
+
+    low: float
+    high: float
+    meaning: str
+    relative: bool = False
+    whole: bool = False
+
+
+KNOBS: dict[str, Knob] = {
+    "learner.lr": Knob(0.05, 1.0, "learning rate: smaller steps do less damage", relative=True),
+    "objective.ratio.high": Knob(0.0, 0.5, "clip-higher: room for unlikely tokens, so for entropy (2503.14476)"),
+    "objective.kl.beta": Knob(0.0, 0.1, "weight of the KL to the SFT checkpoint: holds the policy near it"),
+    "objective.entropy.coef": Knob(0.0, 0.02, "entropy bonus: rewards being undecided (2505.22312)"),
+    "objective.correction.cap": Knob(1.0, 10.0, "largest weight of the sampler's correction: less variance, more bias"),
+    "rollout.dynamic_sampling.max_attempts": Knob(
+        1, 8, "group filter: more draws to replace groups without a gradient (2503.14476)", whole=True
+    ),
+    "rollout.max_repeats": Knob(1, 1024, "data mix: groups of one question that a step trains on", whole=True),
+    "reward.shaping": Knob(0.0, 1.0, "weight of every part of the reward but accuracy"),
+    "audit.agreement": Knob(0, 1, "score only what both verifiers judge alike", whole=True),
+}
+
+
+def check_action(action: ActionSettings, rule: str) -> None:
+    """Refuse an action that could never be carried out.
+
+    Raises:
+        InputError: an unknown knob, or no new value.
+    """
+    where = f"action of health rule {rule!r}"
+    if action.knob == QUARANTINE:
+        return
+    if action.knob not in KNOBS:
+        near = get_close_matches(action.knob, KNOBS, n=1)
+        how = f"did you mean {near[0]}?" if near else f"use one of: {', '.join([*KNOBS, QUARANTINE])}"
+        raise InputError(f"unknown knob {action.knob!r}", where=where, how=how)
+    if action.times is None and action.to is None:
+        raise InputError(f"{action.knob} is to be changed, but not to what", where=where, how="add `times` or `to`")
+
+
+def turn(action: ActionSettings, settings: Settings, started: Settings) -> tuple[Settings, Change] | str:
+    """The settings with one knob changed within its bounds, or the reason why it cannot be.
+
+    Args:
+        settings: the present ones.
+        started: those that the run began with; relative bounds are multiples of them.
+    """
+    knob, before = KNOBS[action.knob], read(settings, action.knob)
+    if action.to is None and before is None:
+        return f"{action.knob} has no value to multiply"
+    wanted = action.to if action.to is not None else float(before or 0) * float(action.times or 1)
+    origin = read(started, action.knob)
+    scale = float(origin) if knob.relative and origin is not None else 1.0
+    after: float = min(max(wanted, knob.low * scale), knob.high * scale)
+    after = round(after) if knob.whole else after
+    if after == before:
+        return f"{action.knob} is at its bound {before:g} already"
+    try:
+        tree = merge(settings.model_dump(mode="json"), nested(action.knob, after))
+        changed = Settings.model_validate(tree)
+    except ValidationError as error:
+        return f"{action.knob} cannot be {after:g} here: {error.errors()[0]['msg']}"
+    return changed, Change(action.knob, before, after)
+
+
+def read(settings: Settings, path: str) -> float | None:
+    """The present value; None where the settings have no such section.
+
+    A section that has no such field (a ratio without ``high``) reads as None too; changing it is refused then.
+    """
+    node: Any = settings
+    for name in path.split("."):
+        node = getattr(node, name, None)
+    return None if node is None else float(node)
+
+
+def nested(path: str, value: Any) -> dict[str, Any]:
+    """``a.b`` and a value as the tree of settings ``{a: {b: value}}``."""
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    return dict(value)

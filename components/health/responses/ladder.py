@@ -1,0 +1,204 @@
+"""Which response a verdict gets. Every step of the ladder has a budget, so that it ends: intervene, roll back, stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from components.config import Settings
+from components.config.load import merge
+from components.health.monitor import LEVELS, Monitor
+from components.health.responses.checkpoints import Saved, healthiest
+from components.health.responses.knobs import QUARANTINE, nested, turn
+from components.types import Change, Level, Outcome, Response, Verdict
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done after a step: entries for the ledger, and what the run has to carry out."""
+
+    responses: tuple[Response, ...] = ()
+    back_to: Saved | None = None
+    stopped_by: str | None = None
+
+
+@dataclass
+class Pending:
+    """A response that is yet to be judged."""
+
+    number: int
+    rule: str
+    due: int
+    signals: Mapping[str, float | None]
+    cost: int = 0
+    again: bool = False
+
+
+@dataclass
+class Responder:
+    """Decides, keeps the budgets, and remembers what it changed. Its state does not go back with a roll-back.
+
+    ``attempt`` counts roll-backs: it changes the seeds of everything that is sampled afterwards.
+    """
+
+    started: Settings
+    settings: Settings = field(init=False)
+    quarantined: set[str] = field(default_factory=set)
+    attempt: int = 0
+    _number: int = 0
+    _interventions: int = 0
+    _asked: dict[str, int] = field(default_factory=dict)  # by rule: interventions so far
+    _actions: dict[str, int] = field(default_factory=dict)  # by rule: actions tried so far
+    _changes: dict[str, Any] = field(default_factory=dict)
+    _pending: list[Pending] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.settings = self.started
+        self._limits = self.started.health.responses
+
+    def respond(
+        self, verdicts: Sequence[Verdict], monitor: Monitor, saved: Sequence[Saved], batch: Sequence[str], prompts: int
+    ) -> Plan:
+        """What to do about the verdicts of one step. The gravest is acted upon, the others are noted.
+
+        Args:
+            saved: the checkpoints that there are.
+            batch: ids of the prompts of an update that was skipped in this step; empty where none was.
+            prompts: how many training prompts there are.
+        """
+        if not verdicts:
+            return Plan()
+        for pending in self._pending:
+            pending.again |= any(verdict.rule == pending.rule for verdict in verdicts)
+        gravest = max(verdicts, key=lambda verdict: LEVELS.index(verdict.level))
+        acted = self._act(gravest, saved, batch, prompts)
+        noted = [self._note(verdict) for verdict in verdicts if verdict is not gravest]
+        responses = tuple(response for plan in (acted, *noted) for response in plan.responses)
+        for response in responses:
+            self._expect(response, monitor)
+        return replace(acted, responses=responses)
+
+    def _act(self, verdict: Verdict, saved: Sequence[Saved], batch: Sequence[str], prompts: int) -> Plan:
+        if not self._limits.enabled:
+            return self._stop(verdict, None) if verdict.level == "stop" else self._note(verdict)
+        back = healthiest(saved, verdict.clean)
+        if verdict.level == "warn":
+            return self._note(verdict)
+        if verdict.level == "intervene" and (plan := self._intervene(verdict, batch, prompts)) is not None:
+            return plan
+        if verdict.level != "stop" and self.attempt < self._limits.rollbacks and back is not None:
+            return self._roll_back(verdict, back)
+        return self._stop(verdict, back)
+
+    def _intervene(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
+        """None where the budget is used up, or nothing is left to change."""
+        rule = self.started.health.rules[verdict.rule]
+        if any(action.knob == QUARANTINE for action in rule.action):
+            return self._quarantine(verdict, batch, prompts)
+        asked = self._asked.get(verdict.rule, 0)
+        if asked >= self._limits.per_rule or self._interventions >= self._limits.interventions:
+            return None
+        change, tried = self._turn(verdict.rule)
+        if change is None:
+            return None
+        self._asked[verdict.rule] = asked + 1
+        self._interventions += 1
+        return Plan((self._entry(verdict, "intervene", changes=(change,), did=tried),))
+
+    def _quarantine(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
+        new = sorted(set(batch) - self.quarantined)
+        if len(self.quarantined) + len(new) > self._limits.quarantine * prompts:
+            return None
+        self.quarantined |= set(new)
+        did = f"skipped the update; {len(new)} prompts in quarantine"
+        return Plan((self._entry(verdict, "intervene", quarantined=tuple(new), did=did),))
+
+    def _roll_back(self, verdict: Verdict, back: Saved) -> Plan:
+        change, tried = self._turn(verdict.rule)
+        self.attempt += 1
+        changes = () if change is None else (change,)
+        did = "; ".join([f"back to step {back.progress}, with other seeds", *([tried] if tried else [])])
+        entry = self._entry(verdict, "rollback", changes=changes, back_to=back.step, did=did)
+        return Plan((entry,), back_to=back)
+
+    def _stop(self, verdict: Verdict, back: Saved | None) -> Plan:
+        kept = "stopped" if back is None else f"stopped; the policy of step {back.progress} is kept"
+        entry = self._entry(verdict, "stop", back_to=None if back is None else back.step, did=kept)
+        return Plan((entry,), back_to=back, stopped_by=verdict.rule)
+
+    def _note(self, verdict: Verdict) -> Plan:
+        return Plan((self._entry(verdict, "warn"),))
+
+    def _turn(self, rule: str) -> tuple[Change | None, str]:
+        """Change the next knob of a rule that can be changed; the last one is turned again. Says what could not."""
+        actions, refused = self.started.health.rules[rule].action, []
+        first = min(self._actions.get(rule, 0), max(0, len(actions) - 1))
+        for place in range(first, len(actions)):
+            self._actions[rule] = place + 1
+            found = turn(actions[place], self.settings, self.started)
+            if isinstance(found, str):
+                refused.append(found)
+                continue
+            self.settings, change = found
+            self._changes[change.knob] = change.after
+            return change, "; ".join(refused)
+        return None, "; ".join(refused)
+
+    def _entry(self, verdict: Verdict, level: Level, **what: Any) -> Response:
+        self._number += 1
+        return Response(
+            self._number, verdict.step, verdict.rule, verdict.level, level, verdict.reason, verdict.evidence, **what
+        )
+
+    def _expect(self, response: Response, monitor: Monitor) -> None:
+        if response.level == "stop":
+            return
+        lost = 0 if response.back_to is None else response.step + 1 - response.back_to
+        due = response.step + self._limits.judge_after
+        self._pending.append(Pending(response.number, response.rule, due, monitor.latest(response.rule), lost))
+
+    def outcomes(self, step: int, monitor: Monitor, *, over: bool = False) -> list[Outcome]:
+        """What became of the responses that are due for judgement; of all that are left when the run is over."""
+        due = [one for one in self._pending if step >= one.due or over]
+        self._pending = [one for one in self._pending if one not in due]
+        return [self._judged(one, step, monitor) for one in due]
+
+    def _judged(self, one: Pending, step: int, monitor: Monitor) -> Outcome:
+        now = monitor.latest(one.rule)
+        signals = {name: [then, now.get(name)] for name, then in one.signals.items()}
+        well: bool | None = not one.again and monitor.metrics()[one.rule] == 0
+        if step < one.due and well:
+            well = None  # too early to say that it will last
+        return Outcome(one.number, step, well, signals, one.cost)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything a resumed run needs, as JSON values."""
+        return {
+            "number": self._number,
+            "attempt": self.attempt,
+            "interventions": self._interventions,
+            "asked": dict(self._asked),
+            "actions": dict(self._actions),
+            "changes": dict(self._changes),
+            "quarantined": sorted(self.quarantined),
+            "pending": [dict(vars(one)) for one in self._pending],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict`.
+
+        Raises:
+            ValueError: another set of fields.
+        """
+        if set(state) != set(self.state_dict()):
+            raise ValueError(f"state of the responder has {sorted(state)}")
+        self._number, self.attempt = int(state["number"]), int(state["attempt"])
+        self._interventions = int(state["interventions"])
+        self._asked, self._actions = dict(state["asked"]), dict(state["actions"])
+        self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])
+        self._pending = [Pending(**one) for one in state["pending"]]
+        tree = self.started.model_dump(mode="json")
+        for path, value in self._changes.items():
+            tree = merge(tree, nested(path, value))
+        self.settings = Settings.model_validate(tree)

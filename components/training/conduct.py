@@ -1,0 +1,59 @@
+"""Carries out what the responder decided: knobs, quarantine, roll-back, stop; and writes it down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from components.rollout import Rollout
+from components.training.assembly import Parts
+from components.training.run import RunState
+from components.types import Group, StepRecord, Verdict
+
+
+def configure(parts: Parts) -> None:
+    """Give every part the present settings; they differ from the configured ones where a response changed a knob."""
+    settings = parts.state.responder.settings
+    parts.state.learner.configure(settings.learner, settings.objective)
+    review = parts.second.undisputed if settings.audit.agreement else list
+    parts.collector.configure(settings.rollout, shaping=settings.reward.shaping, review=review)
+
+
+def respond(verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record: StepRecord) -> StepRecord:
+    """Act upon the verdicts of a step, log the step and the ledger's entries; returns the record as logged.
+
+    Outcomes that are due come before new responses: they are judged by what was known when they fell due.
+    """
+    state = parts.state
+    if "dev_pass_at_1" in record.signals:
+        state.dev = (record.signals["dev_pass_at_1"], record.signals.get("dev_pass_at_1_se", 0.0))
+    outcomes = state.responder.outcomes(record.step, state.monitor)
+    skipped = poisonous(rollout.trained) if record.signals.get("updates_skipped") else []
+    plan = state.responder.respond(verdicts, state.monitor, state.saved, skipped, len(state.schedule.prompts))
+    back = {} if plan.back_to is None else {"rolled_back_to": plan.back_to.step}
+    notes = {**record.notes, "verdicts": [verdict.to_dict() for verdict in verdicts], **back}
+    record = replace(record, notes=notes)
+    state.append(record)
+    state.enter([*outcomes, *plan.responses])
+    state.stopped_by = plan.stopped_by
+    if plan.back_to is not None:
+        state.roll_back(plan.back_to)
+    if plan.responses:
+        configure(parts)
+    if plan.back_to is not None:
+        state.checkpoint()  # a run that is killed now must not come back to what it has left
+    return record
+
+
+def poisonous(groups: Sequence[Group]) -> list[str]:
+    """Ids of the prompts whose sampler log-probabilities are no numbers; where all are, those of the whole batch."""
+    broken = [g.prompt.id for g in groups if not all(math.isfinite(p) for c in g.completions for p in c.logprobs)]
+    return broken or [group.prompt.id for group in groups]
+
+
+def standing(state: RunState) -> dict[str, float]:
+    """Where the run stands, as signals."""
+    quarantined = len(state.responder.quarantined) / len(state.schedule.prompts)
+    agreement = float(state.responder.settings.audit.agreement)
+    return {"progress": float(state.progress), "quarantined": quarantined, "agreement": agreement}
