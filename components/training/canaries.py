@@ -40,7 +40,7 @@ class Canaries:
             judged = [accuracy for group in groups for accuracy in group.accuracies]
             if judged:
                 found[f"canary_{name}"] = sum(judged) / len(judged)
-        return found
+        return {**found, "canary_min": min(found.values())} if found else {}
 
 
 def read_probes(path: Path) -> list[Prompt]:

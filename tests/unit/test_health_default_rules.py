@@ -28,7 +28,13 @@ HEALTHY: dict[str, Column] = {
     "mismatch_max": 1e-3,
     "mismatch_k3": 1e-9,
     "ess": 1.0,
+    "groups_sampled": 8.0,
+    "groups_trained": 8.0,
+    "effective_prompts": 7.0,
+    "distinct_prompts": 8.0,
+    "top_prompt_share": 0.125,
     "nonfinite": 0.0,
+    "updates_skipped": 0.0,
 }
 
 
@@ -57,8 +63,9 @@ def levels(records: list[StepRecord]) -> dict[str, int]:
     return found
 
 
-def stops(records: list[StepRecord]) -> list[Verdict]:
-    return [verdict for verdict in replay(RULES, records) if verdict.level == "stop"]
+def acting(records: list[StepRecord]) -> list[Verdict]:
+    """Verdicts that something is done about."""
+    return [verdict for verdict in replay(RULES, records) if verdict.level != "warn"]
 
 
 def rise(start: float, end: float, half: float) -> Callable[[int], float]:
@@ -95,7 +102,7 @@ def test_a_run_that_learns_a_deterministic_task_at_falling_entropy_is_not_stoppe
         dev_pass_at_1=rise(0.3, 0.92, 15),
         dev_pass_at_k=rise(0.7, 0.98, 15),
     )
-    assert stops(learned) == []
+    assert acting(learned) == []
     assert set(levels(learned)) == {"entropy_low", "entropy_halved"}
 
 
@@ -112,7 +119,7 @@ def test_a_run_whose_reward_has_saturated_is_not_stopped() -> None:
         dev_pass_at_1=0.96,
         dev_pass_at_k=0.99,
     )
-    assert stops(solved) == []
+    assert acting(solved) == []
     assert levels(solved)["converged"] == 19
 
 
@@ -126,7 +133,7 @@ def test_a_plateau_above_the_start_is_not_stopped() -> None:
         dev_pass_at_1=0.6,
         dev_pass_at_k=0.8,
     )
-    assert stops(plateau) == []
+    assert acting(plateau) == []
 
 
 def test_a_schedule_that_holds_training_accuracy_at_the_boundary_is_not_stopped() -> None:
@@ -139,7 +146,7 @@ def test_a_schedule_that_holds_training_accuracy_at_the_boundary_is_not_stopped(
         dev_pass_at_1=rise(0.3, 0.6, 60),
         dev_pass_at_k=rise(0.6, 0.85, 60),
     )
-    assert stops(boundary) == []
+    assert acting(boundary) == []
 
 
 def test_low_entropy_warns_at_the_51st_step() -> None:
@@ -154,10 +161,10 @@ def test_entropy_halved_by_step_150_warns_and_later_does_not() -> None:
 
 def test_falling_held_out_pass_at_k_stops_only_while_entropy_is_low() -> None:
     falling: dict[str, Column] = {"dev_pass_at_1": 0.4, "dev_pass_at_k": lambda s: 0.8 - 0.002 * s}
-    (stop,) = stops(run(120, entropy=0.4, accuracy=lambda s: 0.5 + 0.002 * s, **falling))
+    (stop,) = acting(run(120, entropy=0.4, accuracy=lambda s: 0.5 + 0.002 * s, **falling))
     assert (stop.rule, stop.step) == ("entropy_collapse", 79)
     assert stop.evidence["dev_pass_at_k"] == pytest.approx([0.762, 0.722, 0.682, 0.642])
-    assert stops(run(120, entropy=1.0, **falling)) == []
+    assert acting(run(120, entropy=1.0, **falling)) == []
 
 
 def test_an_overtrained_checkpoint_that_never_improves_is_stopped() -> None:
@@ -169,13 +176,25 @@ def test_an_overtrained_checkpoint_that_never_improves_is_stopped() -> None:
         dev_pass_at_1=0.3,
         dev_pass_at_k=0.4,
     )
-    assert [(v.rule, v.step) for v in stops(stuck)] == [("entropy_stuck", 58)]
+    assert [(v.rule, v.step) for v in acting(stuck)] == [("entropy_stuck", 58)]
 
 
-def test_prompts_beyond_the_policy_stop_after_twenty_steps() -> None:
-    hopeless = run(40, accuracy=0.0, reward=0.0, zero_variance_share=1.0, all_wrong_share=1.0, all_right_share=0.0)
-    assert [(v.rule, v.step) for v in stops(hopeless)] == [("advantage_collapse", 19)]
-    assert stops(hopeless[:19]) == []
+def test_prompts_beyond_the_policy_are_filtered_and_then_stop_the_run() -> None:
+    hopeless = run(
+        40,
+        effective_prompts=0.0,
+        accuracy=0.0,
+        reward=0.0,
+        zero_variance_share=1.0,
+        all_wrong_share=1.0,
+        all_right_share=0.0,
+    )
+    assert [(v.rule, v.step) for v in acting(hopeless)] == [
+        ("prompts_too_hard", 9),
+        ("prompts_too_hard", 24),
+        ("advantage_collapse", 38),
+        ("prompts_too_hard", 39),
+    ]
 
 
 def test_mostly_constant_groups_warn() -> None:
@@ -185,7 +204,7 @@ def test_mostly_constant_groups_warn() -> None:
 def test_a_learning_rate_that_destroys_the_policy_is_stopped_within_five_steps_of_the_collapse() -> None:
     curve = [0.33, 0.34, 0.33, 0.3, 0.24, 0.15, 0.06, 0.02] + [0.0] * 12
     broken = run(20, accuracy=lambda s: curve[s], reward=lambda s: curve[s])
-    assert [(v.rule, v.step) for v in stops(broken)] == [("reward_collapse", 10)]
+    assert [(v.rule, v.step) for v in acting(broken)] == [("reward_collapse", 10)]
 
 
 def test_a_run_that_had_learned_and_then_breaks_is_stopped_within_five_steps() -> None:
@@ -194,7 +213,7 @@ def test_a_run_that_had_learned_and_then_breaks_is_stopped_within_five_steps() -
         accuracy=lambda s: min(0.9, 0.02 + 0.02 * s) if s < 60 else 0.0,
         reward=lambda s: min(0.9, 0.02 + 0.02 * s) if s < 60 else 0.0,
     )
-    assert [(v.rule, v.step) for v in stops(broken)] == [("reward_collapse", 63)]
+    assert [(v.rule, v.step) for v in acting(broken)] == [("reward_collapse", 63), ("reward_collapse", 73)]
 
 
 def test_a_policy_that_never_solved_anything_has_no_reward_to_collapse() -> None:
@@ -204,8 +223,9 @@ def test_a_policy_that_never_solved_anything_has_no_reward_to_collapse() -> None
 def test_training_accuracy_below_half_of_its_start_warns_and_held_out_accuracy_decides() -> None:
     fall = {"accuracy": lambda s: 0.4 if s < 10 else 0.15, "reward": lambda s: 0.4 if s < 10 else 0.15}
     assert levels(run(60, **fall, dev_pass_at_1=0.4)) == {"reward_halved": 14}
-    (stop,) = stops(run(60, **fall, dev_pass_at_1=lambda s: 0.4 if s < 30 else 0.15))
-    assert (stop.rule, stop.step) == ("held_out_collapse", 39)
+    back, *again = acting(run(60, **fall, dev_pass_at_1=lambda s: 0.4 if s < 30 else 0.15))
+    assert (back.rule, back.level, back.step, back.clean) == ("held_out_collapse", "rollback", 39, 19)
+    assert {verdict.rule for verdict in again} == {"held_out_collapse"}  # it still holds, and says so every ten steps
 
 
 def test_a_policy_far_from_its_reference_warns() -> None:
@@ -233,20 +253,75 @@ def test_distance_that_doubles_while_held_out_accuracy_is_flat_warns() -> None:
 def test_a_limit_held_for_its_streak_warns(signal: str, value: float, rule: str, step: int) -> None:
     faulty = run(12, **{signal: value})
     assert levels(faulty) == {rule: step}
-    assert stops(faulty) == []
 
 
-def test_one_non_finite_update_stops() -> None:
-    assert [(v.rule, v.step) for v in stops(run(9, nonfinite=lambda s: s == 7))] == [("nonfinite", 7)]
+def test_a_skipped_update_has_its_prompts_put_into_quarantine_and_many_of_them_take_the_run_back():
+    once = run(12, updates_skipped=lambda s: s == 7)
+    assert [(v.rule, v.level, v.step) for v in acting(once)] == [("poisoned_batch", "intervene", 7)]
+    often = acting(run(20, updates_skipped=lambda s: s >= 10))
+    assert ("nonfinite_again", "rollback", 14) in [(v.rule, v.level, v.step) for v in often]
+
+
+def test_weights_that_are_no_numbers_take_the_run_back_at_once():
+    (back,) = acting(run(9, nonfinite_weights=lambda s: s == 7))
+    assert (back.rule, back.level, back.step, back.clean) == ("nonfinite_weights", "rollback", 7, 6)
+
+
+# Published curves, read off their figures and tables
+
+
+def test_the_published_run_that_lives_at_low_entropy_and_rises_is_let_be():
+    ads = run(
+        400,
+        noise=0.03,
+        entropy=rise(0.9, 0.2, 30),
+        accuracy=rise(0.35, 0.5, 60),
+        reward=rise(0.35, 0.5, 60),
+        dev_pass_at_1=rise(0.3, 0.45, 150),
+        dev_pass_at_k=rise(0.6, 0.75, 150),
+    )
+    assert acting(ads) == []
+    assert "entropy_low" in levels(ads)  # the seed rule would have called it a failure
+
+
+def canary(*points: tuple[int, float]) -> Callable[[int], float]:
+    """Straight lines through (step, score in per cent)."""
+
+    def value(step: int) -> float:
+        for (start, low), (end, high) in zip(points, points[1:], strict=False):
+            if step <= end:
+                return (low + (high - low) * max(0, step - start) / (end - start)) / 100
+        return points[-1][1] / 100
+
+    return value
+
+
+@pytest.mark.parametrize(
+    ("curve", "accuracy", "latest"),
+    [
+        (canary((0, 77), (50, 56), (125, 42)), rise(0.05, 1.0, 15), 60),
+        (canary((0, 97), (240, 97), (275, 21)), lambda s: 0.0 if s < 240 else min(1.0, (s - 240) / 10), 250),
+    ],
+    ids=["Llama-3.2-3B", "Qwen2.5-7B"],
+)
+def test_the_published_one_shot_attacks_are_noticed_in_time(curve, accuracy, latest):
+    """2606.10931: fairness falls; of the second nothing is seen for 240 steps, and then everything within 35."""
+    records = [
+        StepRecord(one.step, {**one.signals, **({"canary_min": curve(one.step)} if one.step % 10 == 0 else {})})
+        for one in run(300, accuracy=accuracy, reward=accuracy, top_prompt_share=1.0, distinct_prompts=1.0)
+    ]
+    first = next(verdict for verdict in replay(RULES, records) if verdict.rule == "canary_falls")
+    assert (first.level, first.step <= latest) == ("rollback", True)
+    assert levels(records)["one_question"] < 5  # what the batches are made of is seen before anything happens
 
 
 def test_tokens_without_a_number_are_said_and_do_not_stop() -> None:
     assert "nonfinite_tokens" in levels(run(9, nonfinite_tokens=lambda s: 0.01 if s == 7 else 0.0))
-    assert not stops(run(9, nonfinite_tokens=lambda s: 0.01 if s == 7 else 0.0))
+    assert not acting(run(9, nonfinite_tokens=lambda s: 0.01 if s == 7 else 0.0))
 
 
-def test_a_verifier_that_cannot_judge_stops() -> None:
-    assert [v.rule for v in stops(run(5, unscorable_share=0.8))] == ["unscorable_flood"]
+def test_a_verifier_that_cannot_judge_acting() -> None:
+    assert [v.rule for v in acting(run(5, unscorable_share=0.8))] == ["unscorable_flood"]
 
 
 def test_a_log_of_another_trainer_with_nan_entropy_breaches_at_once() -> None:

@@ -113,6 +113,7 @@ SIGNALS: dict[str, Signal] = {
     "second_compared": Signal("count", 0, _INF, "free", "second", "completions that the second verifier judged too"),
     "second_disagreement": Signal("completions", 0, 1, "free", "second", "of those: judged differently by the two"),
     "second_doubted": Signal("completions", 0, 1, "free", "second", "of those: accepted by the first verifier only"),
+    "canary_min": Signal("share", 0, 1, "sampling", "canary", "the lowest of the step's probe sets"),
     "agreement": Signal("0 or 1", 0, 1, "free", "second", "whether only what both verifiers agree on is scored"),
     "schedule_coverage": Signal("prompts", 0, 1, "free", "schedule", "training prompts drawn at least once"),
     "schedule_in_band": Signal("prompts", 0, 1, "free", "schedule", "prompts of the step at the policy's boundary"),
