@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config import Settings
+from components.config.judgement import RuleSettings
 from components.health import KNOBS, SIGNALS, Ledger
 from components.health.signals import find_signal
 from components.health.telling import health_line, ledger_rows, run_verdict
@@ -20,7 +21,22 @@ from components.health.telling.phrases import KNOBS as WORDS
 from components.health.telling.phrases import exact_change, long_change, short_change
 from components.types import Change, Outcome, Response, StepRecord, Verdict
 
-SETTINGS = fixture.settings("train.steps=100")
+RULES = {
+    "entropy_collapse": RuleSettings(
+        when="entropy < 0.5", why="entropy is low and held-out pass@k falls; the policy is losing answers it had"
+    ),
+    "nonfinite": RuleSettings(when="nonfinite > 0", level="stop", why="a loss or a gradient was NaN or infinite"),
+    "nonfinite_tokens": RuleSettings(when="nonfinite_tokens > 0", why="tokens were left out of the loss"),
+}
+SHIPPED = fixture.settings().health.rules
+
+
+def settings_with(*overrides):
+    found = fixture.settings("train.steps=100", *overrides)
+    return found.model_copy(update={"health": found.health.model_copy(update={"rules": RULES})})
+
+
+SETTINGS = settings_with()
 RECORDS = [StepRecord(step, fixture.signals(step, learns=True)) for step in range(100)]
 LR = Change("learner.lr", 0.0002, 0.0001)
 COLLAPSE = Verdict("entropy_collapse", "intervene", 57, "why", {"entropy": [0.31, 0.22]})
@@ -133,7 +149,7 @@ def test_a_change_is_told_shortly_in_words_and_exactly(change, short, long, exac
                  outcome="stopped", stopped_by="entropy_collapse"),
          "Stopped at step 57: entropy collapse, after 1 response that did not save the run. Entropy is low and "
          "held-out pass@k falls; the policy is losing answers it had.", "bad"),
-        (verdict(settings=fixture.settings("health.enabled=false")),
+        (verdict(settings=settings_with("health.enabled=false")),
          "Not watched: 100 steps with the health monitor switched off (health.enabled).", "unsure"),
         (run_verdict(SETTINGS, None, [], [], Ledger()),
          "Not trained: there is no training record, so there is nothing to judge.", "unsure"),
@@ -188,9 +204,9 @@ def test_advice_is_about_signals_that_exist_and_settings_that_can_be_set(start):
         assert rest.partition(".")[0] in type(getattr(SETTINGS, section)).model_fields, dotted
 
 
-@pytest.mark.parametrize("rule", SETTINGS.health.rules)
+@pytest.mark.parametrize("rule", SHIPPED)
 def test_every_rule_has_advice_of_its_own(rule):
-    assert advice(rule, SETTINGS.health.rules) != OTHERWISE
+    assert advice(rule, SHIPPED) != OTHERWISE
 
 
 @pytest.mark.parametrize("knob", KNOBS)
@@ -256,7 +272,7 @@ def test_prompts_in_quarantine_are_told_without_a_change_of_a_knob():
 
 
 def test_what_would_have_been_done_is_said_where_responses_are_switched_off():
-    settings = fixture.settings("health.responses.enabled=false")
+    settings = settings_with("health.responses.enabled=false")
     found = verdict(Ledger((response("warn", asked="rollback", changes=()),)), [COLLAPSE], settings)
     assert part(found, "What was done")[0] == (
         "Responses were switched off (health.responses.enabled), though entropy_collapse asked for more than a warning."

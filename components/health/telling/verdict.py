@@ -153,7 +153,8 @@ def _stopped(told: _Told) -> str:
     step = response.step if response else stop.step if stop else told.steps - 1
     before = [one for one in told.acts if one is not response]
     tries = f", after {plural(len(before), 'response')} that did not save the run" if before else ""
-    return f"Stopped at step {step}: {readable(rule)}{tries}. {_sentence(told.why(rule, str(told.train['reason'])))}"
+    why = _sentence(told.why(rule, str(told.train["reason"])))
+    return f"Stopped at step {step}: {readable(rule)}{tries}.{why}"
 
 
 def _acts(told: _Told) -> str:
@@ -173,7 +174,8 @@ def _acts(told: _Told) -> str:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    """A text after a sentence, as one of its own; nothing where there is none."""
+    return f" {text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _price(told: _Told) -> str:
