@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo test parity lint bench recipes schedules doctor clean
+.PHONY: demo test parity lint bench recipes schedules trial doctor clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -33,6 +33,11 @@ recipes: $(INSTALLED)
 # Completions that each schedule needs until the demo's policy reaches an accuracy; about twenty minutes.
 schedules: $(INSTALLED)
 	python -m tests.benchmarks.schedules --out schedules.jsonl --jobs $(JOBS)
+
+# Healthy runs and runs with planted faults, and what the health rules say of them; hours, and what is there is not repeated.
+trial: $(INSTALLED)
+	python -m tests.benchmarks.health run --results trial --arm both --jobs $(JOBS)
+	python -m tests.benchmarks.health table --results trial
 
 bench: $(INSTALLED)
 	pytest tests/benchmarks -s

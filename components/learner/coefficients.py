@@ -27,11 +27,12 @@ class Controller:
         self._entropy = math.inf  # nats per token, the latest that was observed
 
     def configure(self, settings: ObjectiveSettings) -> None:
-        """Other settings from now on; a coefficient whose section has changed starts where that section says."""
+        """Other settings from now on. A static coefficient is what they say; one that follows a measurement goes
+        on from where it is, unless its section has changed."""
         start = Coefficients.initial(settings)
-        if settings.kl != self._settings.kl:
+        if adaptive_kl(settings) is None or settings.kl != self._settings.kl:
             self.coefficients = self.coefficients._replace(kl=start.kl)
-        if settings.entropy != self._settings.entropy:
+        if settings.entropy is None or settings.entropy.target is None or settings.entropy != self._settings.entropy:
             self.coefficients = self.coefficients._replace(entropy=start.entropy)
         self._settings = settings
 

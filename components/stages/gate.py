@@ -103,12 +103,16 @@ def _audit(evidence: Evidence, _: Settings) -> Answer:
 def _health(evidence: Evidence, settings: Settings) -> Answer:
     live: Sequence[Verdict] = evidence.read("verdicts")
     ledger: Ledger = evidence.read("ledger")
-    again = replay(settings.health.rules, evidence.read("records"))
+    records: Sequence[StepRecord] = evidence.read("records")
+    failed = next((record for record in records if "monitor_failed" in record.notes), None)
+    if failed is not None:
+        return "fail", f"nobody watched from step {failed.step} on: {failed.notes['monitor_failed']}"
+    again = replay(settings.health.rules, records)
     if not settings.health.enabled or not settings.health.rules:
         return _unwatched(again)
     if [v.to_dict() for v in live] != [v.to_dict() for v in again]:
         return "fail", f"the log does not replay: {len(live)} verdicts while training, {len(again)} now"
-    if blind := _blind(evidence.read("records"), settings):
+    if blind := _blind(records, settings):
         return "fail", f"could not be judged for want of signals: {blind}"
     stop = next((response for response in ledger.responses if _ends(response, settings)), None)
     if stop is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,6 +19,22 @@ def configure(parts: Parts) -> None:
     parts.state.learner.configure(settings.learner, settings.objective)
     review = parts.second.undisputed if settings.audit.agreement else list
     parts.collector.configure(settings.rollout, shaping=settings.reward.shaping, review=review)
+
+
+def watch(state: RunState, record: StepRecord) -> tuple[list[Verdict], StepRecord]:
+    """What the monitor says of a step.
+
+    A monitor that breaks while it watches must not end a training that may be days old: the run goes on unwatched, the
+    record says since when and why, and the gate fails.
+    """
+    if state.blind:
+        return [], record
+    try:
+        return state.monitor.observe(record), record
+    except Exception as error:
+        state.blind = f"{type(error).__name__}: {error}"
+        print(f"the health monitor broke at step {record.step} and is off: {state.blind}", file=sys.stderr)
+        return [], replace(record, notes={**record.notes, "monitor_failed": state.blind})
 
 
 def respond(verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record: StepRecord) -> StepRecord:

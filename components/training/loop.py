@@ -12,7 +12,7 @@ from components.learner import build_batch
 from components.rollout import Rollout
 from components.seeds import derive
 from components.training.assembly import Parts
-from components.training.conduct import configure, respond, standing
+from components.training.conduct import configure, respond, standing, watch
 from components.training.credit import Credit
 from components.training.weights import hand_over
 from components.types import StepRecord
@@ -45,9 +45,9 @@ def train(parts: Parts, on_step: OnStep) -> None:
         measured |= dev_signals(dev, parts.held_out.samples) | like_gap(rollout.sampled, dev)
         record = StepRecord(state.step, step_signals(rollout.sampled, rollout.trained, measured, rollout.attempts))
 
-        verdicts = state.monitor.observe(record)
         pairs = pairs_of(rollout.sampled, state.step, seed, how.keep_pairs)
         record = replace(record, notes={"pairs": [pair.to_row() for pair in pairs], "disagreements": disagreements})
+        verdicts, record = watch(state, record)
         record = respond(verdicts, parts, rollout, record)
         if state.progress % how.checkpoint_every == 0 or state.stopped_by:
             state.checkpoint()

@@ -40,6 +40,7 @@ class RunState:
     saved: list[Saved] = field(default_factory=list)
     dev: tuple[float | None, float] = (None, 0.0)  # the latest dev pass@1 and its standard error
     entries: int = 0  # of the ledger
+    blind: str = ""  # why nobody watches any more
 
     def __post_init__(self) -> None:
         self.guard = Guard(self.responder.started.health.responses)
@@ -100,6 +101,7 @@ class RunState:
             "dev": list(self.dev),
             "saved": [one.to_dict() for one in self.saved],
             "entries": self.entries,
+            "blind": self.blind,
         }
 
     def restore(self) -> None:
@@ -110,9 +112,12 @@ class RunState:
             self.ledger.unlink(missing_ok=True)
             return
         self.step, directory = latest
-        state = self._go_back(directory)
+        state = read_json(directory / "state.json")
         self.responder.load_state_dict(state["responder"])
-        self.stopped_by, self.entries = state["stopped_by"], int(state["entries"])
+        # Before its state comes back: coefficients that follow a measurement belong to the settings they moved under.
+        self.learner.configure(self.responder.settings.learner, self.responder.settings.objective)
+        self._go_back(directory)
+        self.stopped_by, self.entries, self.blind = state["stopped_by"], int(state["entries"]), state["blind"]
         self.saved = [Saved(**one) for one in state["saved"]]
         keep_rows(self.log, self.step)
         keep_rows(self.ledger, self.entries)
@@ -122,7 +127,7 @@ class RunState:
         self._go_back(self.resume.folder(to.step))
         self.saved = [one for one in self.saved if one.step <= to.step]
 
-    def _go_back(self, directory: Path) -> dict[str, Any]:
+    def _go_back(self, directory: Path) -> None:
         self.learner.load(directory)
         if self.critic is not None:
             self.critic.load(directory)
@@ -133,4 +138,3 @@ class RunState:
         self.jumps.load_state_dict(state["jumps"])
         self.guard.load_state_dict(state["guard"])
         self.progress, self.dev = int(state["progress"]), tuple(state["dev"])
-        return state

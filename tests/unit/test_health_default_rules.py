@@ -1,5 +1,6 @@
 """The shipped rules on synthetic runs: silent on healthy ones, in time on planted faults."""
 
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -288,7 +289,7 @@ def canary(*points: tuple[int, float]) -> Callable[[int], float]:
     """Straight lines through (step, score in per cent)."""
 
     def value(step: int) -> float:
-        for (start, low), (end, high) in zip(points, points[1:], strict=False):
+        for (start, low), (end, high) in itertools.pairwise(points):
             if step <= end:
                 return (low + (high - low) * max(0, step - start) / (end - start)) / 100
         return points[-1][1] / 100

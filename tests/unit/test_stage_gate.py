@@ -324,6 +324,13 @@ def test_an_acting_rule_whose_signal_was_never_recorded_fails_unless_it_is_optio
     assert check(layout, "training health", lenient)[0] == "pass"
 
 
+def test_a_monitor_that_broke_fails_naming_the_step(layout: Layout) -> None:
+    rows = [record.to_dict() for record in records()]
+    rows[6]["notes"] = {"monitor_failed": "ValueError: a bug"}
+    write_jsonl(layout.records, rows)
+    assert check(layout, "training health") == ("fail", "nobody watched from step 6 on: ValueError: a bug")
+
+
 def test_steps_that_were_undone_are_said(layout: Layout) -> None:
     edit(layout.train_metrics, STEPS - 2, "progress")
     short = WATCHED.model_copy(update={"train": TrainSettings(steps=STEPS - 2), "health": SETTINGS.health})

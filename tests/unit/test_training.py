@@ -14,7 +14,7 @@ from factories import Judge, parity, policy, prompts, settings, workspace
 from components.config import Settings
 from components.errors import InputError, NoCandidate
 from components.files import append_line, manifest, read_json, read_jsonl, sha256_tree
-from components.health import dev_signals, find_signal
+from components.health import Monitor, dev_signals, find_signal
 from components.layout import Layout
 from components.learner import build_batch
 from components.policy import load_policy
@@ -247,6 +247,17 @@ def test_a_warning_is_recorded_and_the_run_goes_on(tmp_path):
     layout = train(tmp_path, settings(health={"rules": {"enough": rule}}))
     assert read_json(layout.train_metrics)["outcome"] == "completed"
     assert [v["step"] for v in read_jsonl(layout.train / "verdicts.jsonl")] == [2]
+
+
+def test_a_monitor_that_breaks_does_not_end_the_training_and_the_record_says_so(tmp_path, monkeypatch, capsys):
+    def broken(monitor: Monitor, record: StepRecord) -> list[Any]:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(Monitor, "observe", broken)
+    layout = train(tmp_path, settings(health=STOP_AT_2))
+    assert read_json(layout.train_metrics)["outcome"] == "completed"
+    assert ["monitor_failed" in row["notes"] for row in records(layout)] == [True, False, False, False, False]
+    assert "the health monitor broke at step 0 and is off: ZeroDivisionError: a bug" in capsys.readouterr().err
 
 
 def test_a_monitor_that_is_off_says_nothing(tmp_path):

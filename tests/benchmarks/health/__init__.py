@@ -1,0 +1,16 @@
+"""The trial of the health rules: healthy runs and runs with planted faults, stored once and judged again in seconds.
+
+    python -m tests.benchmarks.health run --results DIR --work DIR [--arm plain|respond|both] [--rules FILE]
+    python -m tests.benchmarks.health score --results DIR [--rules FILE] [--half tune|report|all] [--out FILE]
+    python -m tests.benchmarks.health table --results DIR [--rules FILE] [--out FILE]
+
+- `healthy` — `HEALTHY`, recipes and schedules that work
+- `faults` — `FAULTS`, one file each, planted by wrapping what the loop is given
+- `plan` — which run has which seed, and which half it belongs to
+- `training` — one run, in this process
+- `store` — what is kept of a run, one small file each
+- `truth` — from which step a fault hurts, by the accuracy under the true verifier
+- `detectors` — a file of rules, and three ways to do without
+- `scoring` — delays, detection, false alarms, rescue
+- `table` — the same as markdown
+"""

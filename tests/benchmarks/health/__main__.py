@@ -1,0 +1,58 @@
+"""The command line; `tests.benchmarks.health` says how to call it."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from components.files import write_text
+from tests.benchmarks.health.arms import DEFAULT_RULES, arms_of
+from tests.benchmarks.health.plan import Half
+from tests.benchmarks.health.running import missing, run_all
+from tests.benchmarks.health.table import norm_table, page
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what is missing, or judge what is there."""
+    options = _parser().parse_args(arguments)
+    if options.command == "run":
+        todo = missing(options.results, arms_of(options.arm, options.rules), options.only, options.seeds)
+        run_all(todo, options.work, options.results, options.jobs)
+        return
+    halves: tuple[Half, ...] = (options.half,) if options.command == "score" else ("tune", "report")
+    text = "\n".join(page(options.results, options.rules, half) for half in halves)
+    if options.command == "table":
+        text = f"{norm_table(options.results)}\n\n{text}"
+    print(text)
+    if options.out is not None:
+        write_text(options.out, text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.health", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    trial = commands.add_parser("run", help="train what is not stored yet")
+    trial.add_argument("--results", type=Path, required=True)
+    trial.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "evenkeel-trial")
+    trial.add_argument("--arm", choices=["plain", "respond", "both"], default="plain")
+    trial.add_argument("--rules", type=Path, default=DEFAULT_RULES)
+    trial.add_argument("--only", nargs="+", default=[], help="conditions; all unless given")
+    trial.add_argument("--seeds", nargs="+", type=int, help="seeds; those of the plan unless given")
+    trial.add_argument("--jobs", type=int, default=2)
+    for name, help_text in (("score", "judge one half of what is stored"), ("table", "both halves on one page")):
+        judge = commands.add_parser(name, help=help_text)
+        judge.add_argument("--results", type=Path, required=True)
+        judge.add_argument("--rules", type=Path, default=DEFAULT_RULES)
+        judge.add_argument("--out", type=Path, help="also write the page there")
+        if name == "score":
+            judge.add_argument(
+                "--half", choices=get_args(Half), default="tune", help="even seeds tune, odd ones report"
+            )
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Training what is not stored yet, some runs at a time."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+
+from tests.benchmarks.health.arms import PLAIN_ARM, Arm, would_act
+from tests.benchmarks.health.plan import runs, sft_seed_of
+from tests.benchmarks.health.store import file_of, read, save
+
+Task = tuple[Arm, str, int]
+"""Arm, condition and seed of one run."""
+
+
+def missing(results: Path, arms: Sequence[Arm], only: Sequence[str], seeds: Sequence[int] | None) -> list[Task]:
+    """What is wanted and not stored; no conditions or seeds means all of the plan."""
+    wanted = [(c, s) for c, s in runs() if (not only or c in only) and (seeds is None or s in seeds)]
+    return [(arm, *run) for arm in arms for run in wanted if not file_of(results / arm.name, *run).exists()]
+
+
+def run_all(todo: Sequence[Task], work: Path, results: Path, jobs: int) -> None:
+    """Train and store; each run is stored as soon as it has ended."""
+    os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
+    print(f"{len(todo)} runs to do", flush=True)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        # First, so that no two runs of a seed prepare its checkpoint at the same time.
+        seeds = sorted({sft_seed_of(condition, seed) for _, condition, seed in todo})
+        for ready in [pool.submit(_prepared, work, seed) for seed in seeds]:
+            ready.result()
+        futures = [pool.submit(_one, work, results, *task) for task in todo]
+        for count, future in enumerate(as_completed(futures), start=1):
+            print(f"{count}/{len(todo)} {future.result()}", flush=True)
+
+
+def _prepared(work: Path, sft_seed: int) -> Path:
+    from tests.benchmarks.health.training import prepared  # torch, which scoring does without
+
+    return prepared(work, sft_seed)
+
+
+def _one(work: Path, results: Path, arm: Arm, condition: str, seed: int) -> str:
+    """Train and store one run; a failure of the trial itself is said and does not end the others.
+
+    Another process may have stored it in the meantime. Where nothing would have acted in the plain run of that seed,
+    the other arm would have come to the same, and it is not trained again.
+    """
+    if file_of(results / arm.name, condition, seed).exists():
+        return f"{arm.name} {condition}-{seed:02d} is there"
+    plain = file_of(results / PLAIN_ARM.name, condition, seed)
+    if arm != PLAIN_ARM and plain.exists() and not would_act(arm, (same := read(plain)).records):
+        save(results / arm.name, replace(same, arm=arm.name))
+        return f"{arm.name} {same.name}: nothing acts"
+    from tests.benchmarks.health.training import measure
+
+    try:
+        done = measure(work, condition, seed, arm)
+    except Exception:
+        return f"{arm.name} {condition}-{seed:02d} FAILED\n{traceback.format_exc()}"
+    save(results / arm.name, done)
+    curve = " ".join(f"{value:.2f}" for _, value in done.held_out)
+    return f"{arm.name} {done.name} {done.seconds:.0f} s: {curve} {done.crashed or done.stopped_by}"

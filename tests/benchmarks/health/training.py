@@ -1,0 +1,159 @@
+"""One run of the trial, in this process."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from components.config import Settings
+from components.data.prompts import read_prompts, subset
+from components.files import read_jsonl
+from components.layout import Layout
+from components.learner import Learner
+from components.policy import load_policy
+from components.rewards import Scorer
+from components.rollout import Collector, build_engine
+from components.scheduling import Clusters
+from components.seeds import derive
+from components.stages.clusters import ranked_clusters
+from components.training.assembly import assembled
+from components.training.loop import train
+from components.types import StepRecord
+from tests.benchmarks.health.arms import Arm
+from tests.benchmarks.health.faults import FAULTS, Fault
+from tests.benchmarks.health.healthy import EVAL_EVERY, HEALTHY
+from tests.benchmarks.health.plan import sft_seed_of
+from tests.benchmarks.health.store import Run
+from tests.recipes import prepare, recipe_settings
+
+TEST_PROMPTS, TEST_SAMPLES = 64, 2
+FINAL_PROMPTS = 160
+"""More of them at the end, where they are measured once; the first are those of every measurement."""
+BREAKS = (RuntimeError, ValueError, ArithmeticError)
+"""What a fault may raise in the middle of a run; that it did, and when, is a result."""
+
+
+def prepared(work: Path, sft_seed: int) -> Path:
+    """A folder with everything before training, made at the first call."""
+    changes = {"seed": sft_seed, "triage": {"override": "every run of the trial starts from the same checkpoint"}}
+    return prepare(work / f"sft-{sft_seed}", "dapo", changes)
+
+
+def measure(work: Path, condition: str, seed: int, arm: Arm) -> Run:
+    """Train once and return what is to be kept."""
+    sft_seed = sft_seed_of(condition, seed)
+    fault = FAULTS[condition](seed) if condition in FAULTS else Fault(seed)
+    healthy = HEALTHY.get(condition, HEALTHY["dapo_uniform"])
+    began = time.process_time()
+    with tempfile.TemporaryDirectory(prefix="trial-") as name:
+        layout = workspace(prepared(work, sft_seed), Path(name))
+        tree = healthy.settings(seed, fault.changes, arm.changes)
+        settings = recipe_settings(layout.root, healthy.recipe, "demo.yaml", {}, tree)
+        trial = Trial(settings, layout, fault)
+        trial.run()
+        return Run(
+            condition=condition,
+            seed=seed,
+            sft_seed=sft_seed,
+            begins=fault.begins,
+            steps=settings.train.steps,
+            records=trial.records,
+            held_out=trial.held_out,
+            final=trial.final,
+            progress=trial.progress,
+            crashed=trial.crashed,
+            stopped_by=trial.stopped_by,
+            arm=arm.name,
+            responses=trial.responses,
+            seconds=time.process_time() - began,
+        )
+
+
+def workspace(ready: Path, folder: Path) -> Layout:
+    """A workspace whose inputs are those of the prepared folder, which is never written to."""
+    layout = Layout(folder)
+    layout.out.mkdir()
+    for path in (ready / "out").resolve().iterdir():
+        (layout.out / path.name).symlink_to(path)
+    return layout
+
+
+class Trial:
+    """A run under a fault, measured by the true verifier."""
+
+    def __init__(self, settings: Settings, layout: Layout, fault: Fault) -> None:
+        self._settings, self._layout, self._fault = settings, layout, fault
+        self.records: list[StepRecord] = []
+        self.held_out: list[tuple[int, float]] = []
+        self.responses: list[dict[str, Any]] = []
+        self.final, self.progress, self.crashed, self.stopped_by = 0.0, 0, "", ""
+
+    def run(self) -> None:
+        """Train to the end, or until something ends the run."""
+        torch.set_num_threads(1)
+        fault = self._fault
+        wrappers = {
+            "wrap_engine": fault.engine,
+            "wrap_learner": fault.learner,
+            "wrap_schedule": fault.schedule,
+            "wrap_scorer": fault.scorer,
+        }
+        with (
+            TrueAccuracy(self._layout, self._settings) as truth,
+            assembled(self._settings, self._layout, self._clusters(), **wrappers) as parts,
+        ):
+            learner = parts.state.learner
+            self.held_out.append((0, truth.of(learner)))
+
+            def on_step(record: StepRecord) -> None:
+                self.records.append(record)
+                fault.clock.step = record.step + 1
+                if fault.clock.step % EVAL_EVERY == 0:
+                    self.held_out.append((fault.clock.step, truth.of(learner)))
+
+            try:
+                train(parts, on_step)
+            except BREAKS as error:
+                self.crashed = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+            self.final = truth.of(learner, FINAL_PROMPTS)
+            self.progress, self.stopped_by = parts.state.progress, parts.state.stopped_by or ""
+            if parts.state.ledger.exists():
+                self.responses = list(read_jsonl(parts.state.ledger))
+
+    def _clusters(self) -> Clusters:
+        """The clusters of the training prompts, with what the fault makes of these."""
+        clusters = ranked_clusters(read_prompts(self._layout.split("train")), self._layout)
+        order = sorted((p for members in clusters.values() for p in members), key=lambda prompt: prompt.id)
+        changed = {prompt.id: prompt for prompt in self._fault.prompts(order)}
+        return {number: [changed[prompt.id] for prompt in members] for number, members in clusters.items()}
+
+
+class TrueAccuracy:
+    """Accuracy on fixed test prompts, with clean weights, template and verifier; no part of the run sees it."""
+
+    def __init__(self, layout: Layout, settings: Settings) -> None:
+        policy = load_policy(layout.sft_checkpoint, settings.policy)
+        self._engine, self._scorer = build_engine(policy, settings.rollout), Scorer(settings.reward)
+        self._collector = Collector(policy, self._engine, self._scorer, settings.rollout)
+        self._prompts = subset(read_prompts(layout.split("test")), FINAL_PROMPTS, derive(0, "held-out"))
+
+    def __enter__(self) -> TrueAccuracy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._scorer.__exit__()
+
+    def of(self, learner: Learner, prompts: int = TEST_PROMPTS) -> float:
+        """Of the learner's present weights; 0 for weights that nothing can be sampled from."""
+        weights = learner.weights()
+        if not all(bool(torch.isfinite(w).all()) for w in weights.values()):
+            return 0.0
+        self._engine.load_weights(weights)
+        sampling = self._collector.sampling(derive(0, "held-out"), n=TEST_SAMPLES)
+        groups = self._collector.groups(self._prompts[:prompts], sampling)
+        right = sum(accuracy == 1 for group in groups for accuracy in group.accuracies)
+        return right / (len(groups) * TEST_SAMPLES)
