@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def run(settings: Settings, layout: Layout) -> None:
             new = [Verdict(**verdict) for verdict in record.notes["verdicts"]]
             ledger = read_ledger(state.ledger) if state.entries else Ledger()
             verdicts.extend(new)
-            bar.advance(state.progress, health_line(record, verdicts, ledger))
+            shown = replace(record, notes={"monitor_failed": state.blind}) if state.blind else record
+            bar.advance(state.progress, health_line(shown, verdicts, ledger))
             exporter.observe(record, new, [one for one in ledger.responses if one.step == record.step])
 
         train(parts, on_step)

@@ -277,3 +277,13 @@ def test_what_would_have_been_done_is_said_where_responses_are_switched_off():
     assert part(found, "What was done")[0] == (
         "Responses were switched off (health.responses.enabled), though entropy_collapse asked for more than a warning."
     )
+
+
+def test_a_run_whose_monitor_broke_is_never_called_healthy():
+    broken = StepRecord(60, RECORDS[60].signals, {"monitor_failed": "ZeroDivisionError: a bug"})
+    records = [*RECORDS[:60], broken, *RECORDS[61:]]
+    found = run_verdict(SETTINGS, completed(), records, [], Ledger())
+    assert found.headline == "Not watched: the health monitor broke at step 60, and nobody judged what came after."
+    assert "Everything from step 60 on: ZeroDivisionError: a bug." in part(found, "What could not be judged")
+    assert part(found, "What to do next")[0].startswith("Do not approve")
+    assert health_line(broken, [], Ledger()).endswith("  not watched: the monitor broke")

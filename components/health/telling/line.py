@@ -29,7 +29,8 @@ def health_line(record: StepRecord, verdicts: Sequence[Verdict], ledger: Ledger)
         ledger: what was done about it up to this step.
     """
     figures = [text.format(record.signals[name]) for name, text in FIGURES if name in record.signals]
-    line = "  ".join([*figures, state(record.step, verdicts, ledger)])
+    broke = "monitor_failed" in record.notes
+    line = "  ".join([*figures, "not watched: the monitor broke" if broke else state(record.step, verdicts, ledger)])
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
 
 

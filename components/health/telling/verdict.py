@@ -68,6 +68,11 @@ class _Told:
         return [response for response in self.ledger.responses if response.level != "warn"]
 
     @property
+    def broke(self) -> StepRecord | None:
+        """The step at which the monitor itself failed, where it did."""
+        return next((record for record in self.records if "monitor_failed" in record.notes), None)
+
+    @property
     def steps(self) -> int:
         return len(self.records) or int(self.train["steps"])
 
@@ -119,7 +124,7 @@ def run_verdict(
 def _state(told: _Told) -> State:
     if told.train["outcome"] == "stopped":
         return "stopped"
-    if not told.settings.health.enabled:
+    if not told.settings.health.enabled or told.broke:
         return "not watched"
     if not told.acts:
         return "warned" if told.verdicts else "healthy"
@@ -136,6 +141,10 @@ def _headline(told: _Told, state: State) -> str:
     match state:
         case "stopped":
             return _stopped(told)
+        case "not watched" if told.broke:
+            return (
+                f"Not watched: the health monitor broke at step {told.broke.step}, and nobody judged what came after."
+            )
         case "not watched":
             return f"Not watched: {steps} with the health monitor switched off (health.enabled)."
         case "healthy":
@@ -241,6 +250,8 @@ def _unjudged(told: _Told) -> Iterator[str]:
         return
     rules = told.settings.health.rules
     blind = unjudged(rules, told.records)
+    if told.broke:
+        yield f"Everything from step {told.broke.step} on: {told.broke.notes['monitor_failed']}."
     for name, missing in blind.items():
         yield f"{name} never saw {', '.join(missing)}{' (optional)' if rules[name].optional else ''}."
     if not blind:
@@ -267,6 +278,8 @@ def _next(told: _Told, state: State) -> Iterator[str]:
         case "warned":
             for rule in _rules(told.verdicts)[:NAMED]:
                 yield f"{rule}: {advice(rule, rules)}"
+        case "not watched" if told.broke:
+            yield "Do not approve: mend the monitor, a rule or a signal that it reads, and train again."
         case "not watched":
             yield "Switch the monitor on (health.enabled) and train again; nobody can say whether this run was healthy."
         case _:
