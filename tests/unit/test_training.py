@@ -25,6 +25,7 @@ from components.training import assembly
 from components.training.heldout import HeldOut
 from components.training.reference import Reference
 from components.training.run import RunState
+from components.types import StepRecord
 
 ONE_STEP = {"steps": 1}
 STOP_AT_2 = {"rules": {"enough": {"when": "accuracy >= 0", "streak": 3, "level": "stop", "why": "a test"}}}
