@@ -9,7 +9,6 @@ from statistics import fmean, stdev
 from components.evaluation.statistics import pass_at_k
 from components.types import Group
 
-
 ENOUGH = 4
 """Groups of a step that must have their like in the dev split; of fewer the gap is noise."""
 
@@ -34,7 +33,8 @@ def like_gap(sampled: Sequence[Group], dev: Sequence[Group]) -> dict[str, float]
     """``train_dev_gap``: sampled minus dev accuracy over prompts of the same family and difficulty.
 
     Training accuracy is measured on what the schedule chose, so the plain difference says nothing (2606.22305). Here
-    every kind of prompt that both have counts with its share of the sampled groups. {} where fewer than `ENOUGH` groups have their like.
+    every kind of prompt that both have counts with its share of the sampled groups. {} where fewer than `ENOUGH` groups
+    have their like.
     """
     ours, theirs = _by_kind(sampled), _by_kind(dev)
     shared = [kind for kind in ours if kind in theirs]
