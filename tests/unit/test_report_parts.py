@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config import Settings
+from components.config.judgement import RuleSettings
 from components.files import read_json, write_json
 from components.health import SIGNALS, Ledger
 from components.health.limits import limits
@@ -195,10 +196,14 @@ def test_withheld_prompts_and_findings_about_the_data_are_pointed_out(tmp_path: 
 
 
 def drawn_lines(panel: str) -> list[tuple[str, str, float, str]]:
-    settings = fixture.settings()
+    rules = {
+        "low": RuleSettings(when="entropy < 0.5", why="low"),
+        "dead": RuleSettings(when="zero_variance_share > 0.7", why="dead"),
+        "lost": RuleSettings(when="zero_variance_share > 0.9 and all_wrong_share > 0", level="stop", why="lost"),
+    }
     return [
         (line.signal, line.side, line.value, line.level + ("" if line.alone else "*"))
-        for line in lines(limits(settings.health.rules), PANELS[panel])
+        for line in lines(limits(rules), PANELS[panel])
     ]
 
 
