@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from components.config.judgement import RuleSettings
 from components.health.history import History
-from components.health.rules import Condition, Reading, Rule, compile_rule, evaluator, longest, readings_of
+from components.health.rules import Condition, Reading, Rule, compile_rule, evaluator, longest
 from components.health.windows import BASELINES, measure
 from components.types import Level, StepRecord, Verdict
 
@@ -47,13 +48,15 @@ class Monitor:
             reading.signal: reading.inner
             for rule in self._rules
             for condition in rule.conditions
-            for reading in readings_of(condition)
+            for reading in condition.nested
             if reading.inner
         }
         reach, opening = longest(self._rules)
         self._histories = {name: History(reach[name], opening.get(name, 0)) for name in sorted(reach)}
         self._step, self._seen, self._healthy = -1, 0, 0
+        self._steps: deque[int] = deque(maxlen=max(reach.values(), default=1) + 1)  # the latest ones, with their gaps
         self._streaks = {rule.name: Streak() for rule in self._rules}
+        self._known: dict[str, float | None] = {}  # what has been read in this step
 
     def observe(self, record: StepRecord) -> list[Verdict]:
         """Take one step in and return what the rules newly say about it.
@@ -64,6 +67,8 @@ class Monitor:
         if self._seen and record.step <= self._step:
             raise ValueError(f"step {record.step} observed after step {self._step}")
         self._step, self._seen = record.step, self._seen + 1
+        self._steps.append(record.step)
+        self._known.clear()
         for name, history in self._histories.items():
             if name in record.signals:
                 value = record.signals[name]
@@ -117,7 +122,9 @@ class Monitor:
         """None where something that it reads does not exist."""
         known: dict[str, float] = {}
         for name, reading in condition.readings.items():
-            if (value := self._value(reading)) is None:
+            if name not in self._known:
+                self._known[name] = self._value(reading)
+            if (value := self._known[name]) is None:
                 return None
             known[name] = value
         return condition.holds(self._evaluator, self._step, known)
@@ -136,14 +143,18 @@ class Monitor:
 
     def _clean(self, rule: Rule) -> int:
         """The last step that is no part of the evidence of a breach that begins now."""
-        clean = self._step - 1
-        for reading in readings_of(rule.when):
+        clean = self._before(1)
+        for reading in rule.when.nested:
             latest = self._histories[reading.signal].latest
             if reading.count is not None and reading.function not in BASELINES:
-                clean = min(clean, self._step - reading.count)
+                clean = min(clean, self._before(reading.count))
             elif reading.function not in BASELINES and len(latest) > 1 and latest[-1][0] == self._step:
                 clean = min(clean, latest[-2][0])  # of a signal that is measured now and then
         return clean
+
+    def _before(self, count: int) -> int:
+        """The last step before the latest ``count``; -1 where there is none. After a roll-back numbers have a gap."""
+        return self._steps[-1 - count] if len(self._steps) > count else -1
 
     def _freeze_baselines(self) -> None:
         """A step on which no acting rule holds is healthy; baselines are made of the first ones."""
@@ -172,6 +183,7 @@ class Monitor:
         """Everything a resumed run needs, as JSON values."""
         return {
             "step": self._step,
+            "steps": list(self._steps),
             "seen": self._seen,
             "healthy": self._healthy,
             "histories": {name: history.state_dict() for name, history in self._histories.items()},
@@ -189,6 +201,7 @@ class Monitor:
             if set(found) != set(expected):
                 raise ValueError(f"monitor state has {sorted(found)}, expected {sorted(expected)}")
         self._step, self._seen, self._healthy = (int(state[key]) for key in ("step", "seen", "healthy"))
+        self._steps = deque(map(int, state["steps"]), maxlen=self._steps.maxlen)
         for name, history in self._histories.items():
             history.load_state_dict(state["histories"][name])
         self._streaks = {name: Streak(**state["streaks"][name]) for name in self._streaks}

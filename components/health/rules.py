@@ -11,6 +11,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, NoReturn
 
 from simpleeval import SimpleEval
@@ -61,11 +62,19 @@ class Condition:
     expression: ast.expr
     readings: Mapping[str, Reading]
 
+    @cached_property
+    def nested(self) -> list[Reading]:
+        """All that it reads, what its inner conditions read before them."""
+        found: list[Reading] = []
+        for reading in self.readings.values():
+            found += reading.inner.nested if reading.inner else []
+            found.append(reading)
+        return found
+
     @property
     def signals(self) -> set[str]:
         """The signals it reads, those of inner conditions included."""
-        nested = [r.inner.signals if r.inner else {r.signal} for r in self.readings.values()]
-        return set().union(*nested)
+        return {reading.signal for reading in self.nested if reading.inner is None}
 
     def holds(self, evaluator: SimpleEval, step: int, values: Mapping[str, float]) -> bool:
         """Evaluate it; ``values`` has one finite number for every key of ``readings``."""
@@ -82,7 +91,7 @@ class Rule:
     when: Condition
     unless: Condition | None
 
-    @property
+    @cached_property
     def signals(self) -> list[str]:
         """The signals that it cannot be judged without, sorted."""
         return sorted(self.when.signals)
@@ -218,17 +227,8 @@ def longest(rules: list[Rule]) -> tuple[dict[str, int], dict[str, int]]:
     reach: dict[str, int] = {}
     opening: dict[str, int] = {}
     for condition in [c for rule in rules for c in rule.conditions]:
-        for reading in readings_of(condition):
+        for reading in condition.nested:
             kept = opening if reading.function in BASELINES else reach
             kept[reading.signal] = max(kept.get(reading.signal, 1), reading.count or 1)
             reach.setdefault(reading.signal, 1)
     return reach, opening
-
-
-def readings_of(condition: Condition) -> list[Reading]:
-    """What a condition reads, inner conditions first."""
-    found: list[Reading] = []
-    for reading in condition.readings.values():
-        found += readings_of(reading.inner) if reading.inner else []
-        found.append(reading)
-    return found

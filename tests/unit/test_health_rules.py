@@ -2,15 +2,17 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from components.config.judgement import RuleSettings
 from components.errors import InputError
-from components.health import Monitor, replay, worst
+from components.health import Monitor, check_rules, replay, worst
 from components.types import StepRecord, Verdict
 
 
@@ -130,6 +132,18 @@ def test_step_can_be_compared() -> None:
         ("(lambda: 0)() < 1", "unknown function"),
         ("[entropy for _ in ()] < 1", "ListComp"),
         ("entropy < 1\x00", "cannot be read"),
+        ("share(entropy, 5) > 0.5", "share needs a condition"),
+        ("share(entropy < 1) > 0.5", "share needs a number of steps"),
+        ("share(entropy < 1 and reward, 5) > 0.5", "share needs a condition"),
+        ("share(entrpy < 1, 5) > 0.5", "did you mean entropy"),
+        ("share(1 < 2, 5) > 0.5", "reads no signal"),
+        ("quantile(entropy, 5) < 1", "quantile takes a signal, a share and a number of steps"),
+        ("quantile(entropy, 0.5) < 1", "quantile needs a number of steps"),
+        ("quantile(entropy, 1.5, 5) < 1", "quantile takes a signal, a share"),
+        ("quantile(entropy, reward, 5) < 1", "quantile takes a signal, a share"),
+        ("std(entropy) < 1", "std needs a number of steps"),
+        ("baseline_std(entropy) < 1", "baseline_std needs a number of steps"),
+        ("mean(entropy, 2, 3) < 1", "takes a signal"),
     ],
 )
 def test_a_malformed_rule_is_refused_before_the_run_naming_rule_and_expression(when: str, problem: str) -> None:
@@ -139,6 +153,46 @@ def test_a_malformed_rule_is_refused_before_the_run_naming_rule_and_expression(w
     assert problem in text
     assert "'rule'" in text
     assert when in text
+
+
+@pytest.mark.parametrize("unless", ["entrpy < 1", "entropy", "step > 3", "median(entropy) < 1", "entropy <"])
+def test_a_malformed_exception_is_refused_as_one(unless: str) -> None:
+    with pytest.raises(InputError, match=f"(?s)'rule'.*unless: {re.escape(unless)}"):
+        Monitor({"rule": RuleSettings(when="entropy < 1", unless=unless, why="w")})
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"level": "intervene"}, "level intervene needs an action"),
+        ({"level": "warn", "action": [{"knob": "learner.lr", "times": 0.5}]}, "changes nothing, so it takes no action"),
+        ({"level": "stop", "action": [{"knob": "learner.lr", "times": 0.5}]}, "changes nothing, so it takes no action"),
+        ({"level": "rollback", "action": [{"knob": "learner.lr", "times": 0.5, "to": 1}]}, "`times` or `to`, not both"),
+        ({"level": "rollback", "action": [{"knob": "learner.lr", "times": 0}]}, "greater than 0"),
+        ({"level": "rollback", "action": [{"knob": "learner.lr", "by": 2}]}, "Extra inputs"),
+        ({"streak": 0}, "greater than or equal to 1"),
+        ({"cooldown": -1}, "greater than or equal to 0"),
+        ({"level": "panic"}, "'warn', 'intervene', 'rollback' or 'stop'"),
+        ({"when": ""}, "at least 1 character"),
+    ],
+)
+def test_settings_of_a_rule_that_make_no_sense_are_refused(settings: dict[str, object], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        RuleSettings.model_validate({"when": "entropy < 1", "why": "w", **settings})
+
+
+@pytest.mark.parametrize(
+    ("action", "problem"),
+    [
+        ({"knob": "learner.lrr", "times": 0.5}, "did you mean learner.lr"),
+        ({"knob": "seed", "to": 1}, "use one of"),
+        ({"knob": "learner.lr"}, "add `times` or `to`"),
+    ],
+)
+def test_an_impossible_action_is_refused_before_the_run(action: dict[str, object], problem: str) -> None:
+    rule = {"when": "entropy < 1", "why": "w", "level": "rollback", "action": [action]}
+    with pytest.raises(InputError, match=f"(?s)action of health rule 'rule'.*{problem}"):
+        check_rules({"rule": RuleSettings.model_validate(rule)})
 
 
 def test_a_verdict_says_why_and_shows_the_last_twenty_values() -> None:

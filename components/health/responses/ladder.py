@@ -46,6 +46,7 @@ class Responder:
     settings: Settings = field(init=False)
     quarantined: set[str] = field(default_factory=set)
     attempt: int = 0
+    lost: int = 0  # steps that roll-backs have undone
     _number: int = 0
     _interventions: int = 0
     _asked: dict[str, int] = field(default_factory=dict)  # by rule: interventions so far
@@ -76,7 +77,8 @@ class Responder:
         noted = [self._note(verdict) for verdict in verdicts if verdict is not gravest]
         responses = tuple(response for plan in (acted, *noted) for response in plan.responses)
         for response in responses:
-            self._expect(response, monitor)
+            undone = self._undone(response.step, acted.back_to) if response.level == "rollback" else 0
+            self._expect(response, monitor, undone)
         return replace(acted, responses=responses)
 
     def _act(self, verdict: Verdict, saved: Sequence[Saved], batch: Sequence[str], prompts: int) -> Plan:
@@ -94,7 +96,7 @@ class Responder:
     def _intervene(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
         """None where the budget is used up, or nothing is left to change."""
         rule = self.started.health.rules[verdict.rule]
-        if any(action.knob == QUARANTINE for action in rule.action):
+        if batch and any(action.knob == QUARANTINE for action in rule.action):
             return self._quarantine(verdict, batch, prompts)
         asked = self._asked.get(verdict.rule, 0)
         if asked >= self._limits.per_rule or self._interventions >= self._limits.interventions:
@@ -108,7 +110,7 @@ class Responder:
 
     def _quarantine(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
         new = sorted(set(batch) - self.quarantined)
-        if len(self.quarantined) + len(new) > self._limits.quarantine * prompts:
+        if not new or len(self.quarantined) + len(new) > self._limits.quarantine * prompts:
             return None
         self.quarantined |= set(new)
         did = f"{len(new)} prompts into quarantine"
@@ -132,7 +134,8 @@ class Responder:
 
     def _turn(self, rule: str) -> tuple[Change | None, str]:
         """Change the next knob of a rule that can be changed; the last one is turned again. Says what could not."""
-        actions, refused = self.started.health.rules[rule].action, []
+        actions = [action for action in self.started.health.rules[rule].action if action.knob != QUARANTINE]
+        refused = []
         first = min(self._actions.get(rule, 0), max(0, len(actions) - 1))
         for place in range(first, len(actions)):
             self._actions[rule] = place + 1
@@ -151,10 +154,15 @@ class Responder:
             self._number, verdict.step, verdict.rule, verdict.level, level, verdict.reason, verdict.evidence, **what
         )
 
-    def _expect(self, response: Response, monitor: Monitor) -> None:
+    def _undone(self, step: int, back: Saved | None) -> int:
+        """Steps that a roll-back after ``step`` undoes, without those that earlier ones have undone."""
+        lost = 0 if back is None else step + 1 - self.lost - back.progress
+        self.lost += lost
+        return lost
+
+    def _expect(self, response: Response, monitor: Monitor, lost: int) -> None:
         if response.level == "stop":
             return
-        lost = 0 if response.back_to is None else response.step + 1 - response.back_to
         due = response.step + self._limits.judge_after
         self._pending.append(Pending(response.number, response.rule, due, monitor.latest(response.rule), lost))
 
@@ -177,6 +185,7 @@ class Responder:
         return {
             "number": self._number,
             "attempt": self.attempt,
+            "lost": self.lost,
             "interventions": self._interventions,
             "asked": dict(self._asked),
             "actions": dict(self._actions),
@@ -193,7 +202,7 @@ class Responder:
         """
         if set(state) != set(self.state_dict()):
             raise ValueError(f"state of the responder has {sorted(state)}")
-        self._number, self.attempt = int(state["number"]), int(state["attempt"])
+        self._number, self.attempt, self.lost = (int(state[key]) for key in ("number", "attempt", "lost"))
         self._interventions = int(state["interventions"])
         self._asked, self._actions = dict(state["asked"]), dict(state["actions"])
         self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])

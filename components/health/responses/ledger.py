@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from components.errors import InputError
 from components.files import read_jsonl
 from components.types import Change, Outcome, Response
 
 _AGAIN = "run the train stage again"
+_ENTRIES: dict[str, TypeAdapter[Response] | TypeAdapter[Outcome]] = {
+    "response": TypeAdapter(Response),
+    "outcome": TypeAdapter(Outcome),
+}
+_FIELDS = {"response": fields(Response), "outcome": fields(Outcome)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +38,18 @@ def read_ledger(path: Path) -> Ledger:
     Raises:
         InputError: a missing file, or a line that is no entry.
     """
-    responses, outcomes = [], []
-    for number, row in enumerate(read_jsonl(path, how=_AGAIN), start=1):
-        kind = row.pop("kind", None)
-        if kind == "response" and set(row) == {field.name for field in fields(Response)}:
-            responses.append(_response(row))
-        elif kind == "outcome" and set(row) == {field.name for field in fields(Outcome)}:
-            outcomes.append(Outcome(**row))
-        else:
-            raise InputError("not an entry of a ledger", where=f"{path}, entry {number}", how=_AGAIN)
-    return Ledger(tuple(responses), tuple(outcomes))
+    entries = [_entry(row, f"{path}, entry {n}") for n, row in enumerate(read_jsonl(path, how=_AGAIN), start=1)]
+    responses = tuple(entry for entry in entries if isinstance(entry, Response))
+    return Ledger(responses, tuple(entry for entry in entries if isinstance(entry, Outcome)))
 
 
-def _response(row: Mapping[str, Any]) -> Response:
-    changes = tuple(Change(**change) for change in row["changes"])
-    return Response(**{**row, "changes": changes, "quarantined": tuple(row["quarantined"])})
+def _entry(row: dict[str, Any], where: str) -> Response | Outcome:
+    kind = row.pop("kind", None)
+    if kind not in _ENTRIES or set(row) != {field.name for field in _FIELDS[kind]}:
+        raise InputError("not an entry of a ledger", where=where, how=_AGAIN)
+    try:
+        return _ENTRIES[kind].validate_python(row)
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise InputError(f"not an entry of a ledger: {problem}", where=where, how=_AGAIN) from error
