@@ -17,7 +17,7 @@ from components.errors import EXIT_NO_CANDIDATE
 from components.health import replay, unjudged, worst
 from components.health.readers import Log, read_log
 from components.health.rulebook import load_rules
-from components.health.rules import compile_rule, readings_of
+from components.health.rules import compile_rule
 from components.types import Verdict
 
 LEVEL_STYLES = {"warn": "yellow", "intervene": "yellow", "rollback": "red", "stop": "red"}
@@ -88,7 +88,7 @@ def judge(path: Path, log: Log, rules: Mapping[str, RuleSettings]) -> Audit:
 
 def shortest(name: str, settings: RuleSettings) -> int:
     """How many steps a log must have at least for the rule to speak."""
-    windows = [reading.count or 1 for reading in readings_of(compile_rule(name, settings).when)]
+    windows = [reading.count or 1 for reading in compile_rule(name, settings).when.nested]
     return max(settings.streak, *windows)
 
 

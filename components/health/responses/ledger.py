@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from components.errors import InputError
 from components.files import read_jsonl
-from components.types import Change, Outcome, Response
+from components.types import Outcome, Response
 
 _AGAIN = "run the train stage again"
 _ENTRIES: dict[str, TypeAdapter[Response] | TypeAdapter[Outcome]] = {
