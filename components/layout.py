@@ -147,6 +147,11 @@ class Layout:
         return self.out / "report.html"
 
     @property
+    def verdict(self) -> Path:
+        """The run's health in plain words, a section of the report too."""
+        return self.out / "verdict.md"
+
+    @property
     def state(self) -> Path:
         """Resume state of unfinished stages. Not an output: DVC deletes outputs before it runs a stage."""
         return self.root / ".state"

@@ -49,16 +49,18 @@ def progress(stage: str, total: int) -> Iterator[Progress]:
     if target:
         yield _FileProgress(Path(target), stage, total)
         return
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
+    from rich.text import Text
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-    )
-    with RichProgress(*columns, console=Console(stderr=True)) as bar:
+    class Noted(RichProgress):
+        """The bar with the note in a line of its own: beside it a terminal of 80 columns has no room for both."""
+
+        def get_renderables(self) -> Iterator[RenderableType]:
+            yield from super().get_renderables()
+            yield from (Text(task.fields["note"], no_wrap=True, overflow="ellipsis") for task in self.tasks)
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Noted(*columns, console=Console(stderr=True)) as bar:
         yield _BarProgress(bar, bar.add_task(stage, total=total, note=""))

@@ -1,11 +1,13 @@
 """When and in what order: Prefect outside, DVC inside, and the command line.
 
-- `cli` — ``evenkeel run | audit-verifier | params | approve | doctor``
+- `cli` — ``evenkeel run | audit-verifier | audit | gate | rules | params | approve | doctor``
 - `post_training` — the flow: every stage in order, then the proposal of a candidate
 - `audit_verifier` — the flow of the first two stages alone
+- `audit_log` — the health rules over another trainer's log; `judge_again` — the gate over a finished run; `show_rules`
 - `stages` — one stage, brought up to date by DVC
 - `workspace` — a run's own folder: recorded code, resolved settings; `git` records the code
 - `processes` — children that never outlive their run
+- `artifacts` — what the Prefect UI shows of a run
 - `console` — the live picture, drawn from the `board`; `summary` — what a run came to; `plan` — what it would do
 - `registry` — candidates and decisions; `doctor` — what could stop a run; `environment` — a private Prefect
 """

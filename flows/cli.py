@@ -1,7 +1,8 @@
 """``evenkeel``: run, audit, look, approve.
 
 Exit codes: 0 a candidate awaits approval, or the command did what it says; 2 the input or the machine is not as it must
-be; 3 everything worked and there is no candidate; 130 and 143 stopped by a signal.
+be; 3 everything worked and the answer is no: no candidate, a grave verdict, a gate that does not pass; 130 and 143
+stopped by a signal.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from rich.text import Text
 
 from components.config import dump, load, pin_inputs
 from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError
+from components.files import dump_json
+from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.stages import wanted
+from flows import audit_log, judge_again, show_rules, summary
 from flows import doctor as examination
-from flows import summary
 from flows.console import Display
 from flows.environment import prefect_environment, start_server
 from flows.git import project_root
@@ -138,6 +141,42 @@ def stoppable() -> Iterator[None]:
         raise typer.Exit(code if isinstance(code, int) else EXIT_TERMINATED) from stopped
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@app.command()
+def audit(
+    log: Annotated[Path, typer.Argument(help="trainer_state.json, a console's output, or JSON lines.")],
+    format: Annotated[str, typer.Option("--format", help="auto, trl, verl, prime-rl or jsonl.")] = "auto",
+    names: Annotated[Path | None, typer.Option("--names", help="Mapping of their metrics to our signals.")] = None,
+    rules: Annotated[Path, typer.Option("--rules", help="Health rules.")] = DEFAULT_RULES,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Replay the health rules over the log of any trainer. Exit code 3: a rule of level rollback or stop spoke."""
+    found = audit_log.audit_log(log, format, names, rules)
+    if as_json:
+        print(dump_json(found.to_dict()), end="")
+    else:
+        audit_log.show(console, found)
+    raise typer.Exit(found.exit_code)
+
+
+@app.command()
+def gate(
+    run: Annotated[Path | None, typer.Option("--run", help="Folder of a run; that of --config when empty.")] = None,
+    config: Config = DEMO,
+    overrides: Overrides = None,
+    rules: Annotated[Path | None, typer.Option("--rules", help="Health rules instead of the run's own.")] = None,
+) -> None:
+    """Judge a finished run again. Exit code 0: pass; 3: fail or inconclusive, as the table says."""
+    found = judge_again.judge_again(judge_again.find_run(run, config, overrides or ()), rules)
+    judge_again.show(console, found)
+    raise typer.Exit(found.exit_code)
+
+
+@app.command()
+def rules(file: Annotated[Path, typer.Argument(help="Health rules.")] = DEFAULT_RULES) -> None:
+    """Compile a file of health rules and print it. Exit code 2: it is malformed."""
+    show_rules.show(console, load_rules(file))
 
 
 @app.command()

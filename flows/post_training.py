@@ -16,6 +16,7 @@ from components.errors import NoCandidate
 from components.files import read_json
 from components.registry import propose
 from components.stages import wanted
+from flows.artifacts import publish
 from flows.git import project_root
 from flows.registry import project_store
 from flows.stages import StageResult, execute, reproduce
@@ -71,6 +72,7 @@ def post_training(
     workspace = locate(project_root(Path.cwd()), Path(config), overrides or (), commit)
     with workspace.held(fresh=fresh):
         outcome = run_line(workspace, force=fresh)
+        publish(workspace.layout, workspace.run_id)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome
 

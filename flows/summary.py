@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def show_figures(console: Console, layout: Layout) -> None:
     if layout.train_metrics.exists():
         console.print(_health_line(layout))
     if layout.gate.exists():
-        console.print(_gate_table(read_json(layout.gate)))
+        console.print(gate_table(read_json(layout.gate)["checks"]))
 
 
 def show_audit(console: Console, layout: Layout) -> None:
@@ -119,8 +120,9 @@ def _health_line(layout: Layout) -> Text:
     return Text(f"training   {train['outcome']}{stopped} after {train['steps']} steps; the monitor gave {said}")
 
 
-def _gate_table(gate: dict[str, Any]) -> Table:
+def gate_table(checks: Sequence[Mapping[str, Any]]) -> Table:
+    """A row a check of the gate."""
     table = Table("gate", "result", "evidence")
-    for check in gate["checks"]:
+    for check in checks:
         table.add_row(check["name"], Text(check["result"], RESULT_STYLES[check["result"]]), Text(check["evidence"]))
     return table

@@ -7,13 +7,17 @@
 - `monitor` — applies rules step by step; the same code replays a saved run
 - `responses` — from verdicts to bounded actions, and the ledger of both
 - `records` — reads a saved run back
+- `readers` — reads the logs of TRL, verl, prime-rl and others; `rulebook` a file of rules
+- `callback` — the monitor inside a training of TRL; imported by those who need it, for it needs transformers
+- `limits` — the constants that rules compare signals with; `lineage` — the steps that roll-backs threw away
+- `telling` — a run's health in words; `prometheus` — its figures for Prometheus, `grafana` — their dashboard
 
 A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new knob one in `KNOBS`, a new rule one in
 `configs/health/`.
 """
 
 from components.health.check import check_rules
-from components.health.monitor import Monitor, replay, unjudged, worst
+from components.health.monitor import LEVELS, Monitor, replay, unjudged, worst
 from components.health.records import read_records, read_verdicts
 from components.health.responses import KNOBS, Guard, Ledger, Plan, Responder, Saved, read_ledger
 from components.health.signals import PREFIXES, SIGNALS, Jumps, Signal, dev_signals, find_signal, like_gap, step_signals
@@ -21,6 +25,7 @@ from components.health.windows import WINDOWS
 
 __all__ = [
     "KNOBS",
+    "LEVELS",
     "PREFIXES",
     "SIGNALS",
     "WINDOWS",

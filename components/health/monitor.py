@@ -94,15 +94,26 @@ class Monitor:
             return None
         streak.spoke, streak.said = self._step, True
         evidence = {name: [value for _, value in self._histories[name].latest] for name in rule.signals}
-        return Verdict(rule.name, rule.settings.level, self._step, _reason(rule), evidence, streak.clean)
+        return Verdict(rule.name, rule.settings.level, self._step, self._reason(rule), evidence, streak.clean)
 
     def _may_speak(self, rule: Rule, streak: Streak) -> bool:
         cooldown = rule.settings.cooldown
         rested = streak.spoke is None or self._step - streak.spoke >= cooldown
         return rested and (not streak.said or cooldown > 0)
 
+    def _broken(self, rule: Rule) -> list[str]:
+        """The signals of a rule that are not finite in this step."""
+        return [name for name in rule.signals if self._now(name) == (self._step, None)]
+
+    def _reason(self, rule: Rule) -> str:
+        """Why in words, with the condition and how long it held."""
+        s = rule.settings
+        why = f"{', '.join(broken)} is no finite number" if (broken := self._broken(rule)) else s.why
+        unless = f", unless {s.unless}" if s.unless else ""
+        return f"{why} [{s.when}{unless}{f', {s.streak} steps in a row' if s.streak > 1 else ''}]"
+
     def _breached(self, rule: Rule) -> bool | None:
-        if any(self._now(name) == (self._step, None) for name in rule.signals):
+        if self._broken(rule):
             return True
         holds = self._holds(rule.when)
         return holds and not (rule.unless is not None and self._holds(rule.unless)) if holds is not None else None
@@ -194,13 +205,6 @@ class Monitor:
         for name, history in self._histories.items():
             history.load_state_dict(state["histories"][name])
         self._streaks = {name: Streak(**state["streaks"][name]) for name in self._streaks}
-
-
-def _reason(rule: Rule) -> str:
-    """Why in words, with the condition and how long it held."""
-    s = rule.settings
-    unless = f", unless {s.unless}" if s.unless else ""
-    return f"{s.why} [{s.when}{unless}{f', {s.streak} steps in a row' if s.streak > 1 else ''}]"
 
 
 def replay(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> list[Verdict]:

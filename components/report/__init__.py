@@ -6,13 +6,13 @@
 - `tables` — triage against its limits, before and after by slice
 - `samples` — which completions are shown side by side
 - `changes` — settings that differ from their defaults
-- `words` — numbers and untrusted text as a reader sees them
-- `panels` — the plots over steps as data; `plots` draws one, `svg` and `palette` fit it into the page
+- `panels` — the plots over steps as data; `plots` draws one, `labels` writes beside it, `overlay` draws the limits of
+  rules, verdicts, responses and what was thrown away; `svg` and `palette` fit it into the page
 - `page` — all of it put into `templates/report.jinja`
 """
 
 from components.report.load import load_run
-from components.report.page import render
+from components.report.page import render, render_verdict
 from components.report.run import Run
 
-__all__ = ["Run", "load_run", "render"]
+__all__ = ["Run", "load_run", "render", "render_verdict"]

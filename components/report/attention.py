@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from components.health import Ledger
 from components.report.run import Run, dig
 from components.report.tables import changes_by_slice
-from components.report.words import number, percent, plural
+from components.words import number, percent, plural
 
 MOST_NAMED = 4
 """Verdicts that are named before the rest is only counted; the health table has them all."""
@@ -29,9 +30,15 @@ def _training(run: Run) -> Iterator[str]:
         named = [f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in spoken[:MOST_NAMED]]
         more = [f"{len(spoken) - MOST_NAMED} more"] if len(spoken) > MOST_NAMED else []
         yield f"{plural(len(spoken), 'health verdict')}: {'; '.join(named + more)}."
+    acts = [response for response in (run.ledger or Ledger()).responses if response.level != "warn"]
+    if acts:
+        named = [f"{act.rule} ({act.level}, step {act.step})" for act in acts[:MOST_NAMED]]
+        more = [f"{len(acts) - MOST_NAMED} more"] if len(acts) > MOST_NAMED else []
+        yield f"{plural(len(acts), 'response')} changed how it was trained: {'; '.join(named + more)}."
     done, kept = dig(run.train, "steps"), dig(run.train, "checkpoint_step")
     if done is not None and kept is not None and kept < done:
-        yield f"The checkpoint is from step {kept}, not from the last step ({done})."
+        undone = f"{number(done - kept)} of {plural(done, 'step')} were undone"
+        yield f"The checkpoint has {plural(kept, 'step')} behind it; {undone}."
 
 
 def _evaluation(run: Run) -> Iterator[str]:

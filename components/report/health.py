@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from components.config import Settings
-from components.report.words import ABSENT, number
 from components.types import Verdict
+from components.words import ABSENT, number
 
 RECENT = 5
 """Values of each signal that the table shows; the verdict itself carries more."""

@@ -10,7 +10,7 @@ from typing import Any
 from components.config import Settings
 from components.errors import InputError
 from components.files import read_json, read_jsonl
-from components.health import read_records, read_verdicts
+from components.health import read_ledger, read_records, read_verdicts
 from components.layout import Layout
 from components.report.run import Missing, Part, Run, dig
 
@@ -64,6 +64,7 @@ SOURCES: dict[str, Source] = {
     "clusters": Source("clusters", "clusters", lambda at: at.clusters_metrics, json_with("silhouette", "clusters")),
     "records": Source("train", "training record", lambda at: at.records, read_records),
     "verdicts": Source("train", "health verdicts", lambda at: at.train / "verdicts.jsonl", read_verdicts),
+    "ledger": Source("train", "ledger of responses", lambda at: at.ledger, read_ledger),
     "train": Source("train", "training summary", lambda at: at.train_metrics, TRAIN),
     "evaluation": Source("evaluate", "evaluation", lambda at: at.evaluation, EVALUATION),
     "samples": Source(
@@ -90,8 +91,14 @@ def load_run(settings: Settings, layout: Layout) -> Run:
         **parts,
     )
     absent = {source.stage for name, source in SOURCES.items() if parts[name] is None}
+    partly = {source.stage for name, source in SOURCES.items() if parts[name] is not None}
     missing = (
-        Missing(name, source.title, paths[name].relative_to(layout.root).as_posix(), _reason(source.stage, run, absent))
+        Missing(
+            name,
+            source.title,
+            paths[name].relative_to(layout.root).as_posix(),
+            _reason(source.stage, run, absent, rest=source.stage in partly),
+        )
         for name, source in SOURCES.items()
         if parts[name] is None
     )
@@ -103,8 +110,13 @@ def _link(page: Path, layout: Layout) -> str | None:
     return page.relative_to(layout.out).as_posix() if page.exists() else None
 
 
-def _reason(stage: str, run: Run, absent: set[str]) -> str:
-    """Why ``stage`` left nothing: the decision that ended the run, or the first stage that did not finish."""
+def _reason(stage: str, run: Run, absent: set[str], *, rest: bool) -> str:
+    """Why ``stage`` did not leave a file: the decision that ended the run, or the first stage that did not finish.
+
+    ``rest``: other files of the same stage are there.
+    """
+    if rest:
+        return f"the stage {stage} left other files but not this one: an older version made them, or it was removed"
     position = STAGES.index(stage)
     if run.untrusted and position > STAGES.index("clusters"):
         return "the verifier failed its audit, and that was not overridden (audit.override)"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from components.config import Settings
+from components.words import number, percent
 
 Style = Literal["line", "marks", "area"]
 Unit = Literal["%", "nats", "nats per token", "tokens", "groups", "before clipping", ""]
@@ -43,6 +44,28 @@ class Panel:
     log: bool = False
     signed: bool = False
     reference: Reference | None = None
+    total: str = ""
+    """The signal that stacked areas add up to, where there is one."""
+    prefix: str = ""
+    """Signals of this prefix, whose names the settings give, are drawn too, as many as there are `MEMBERS`."""
+
+
+MEMBERS = ("blue", "orange", "green", "purple", "red")
+"""Colours of a prefix's signals; those beyond are not drawn."""
+
+
+def expand(panel: Panel, recorded: Sequence[str]) -> Panel:
+    """The panel with the signals of its prefix that were recorded."""
+    names = [name for name in recorded if panel.prefix and name.startswith(panel.prefix)]
+    found = (
+        Series(name, name.removeprefix(panel.prefix)[:16], colour) for name, colour in zip(names, MEMBERS, strict=False)
+    )
+    return replace(panel, series=(*panel.series, *found))
+
+
+def say(panel: Panel, value: float) -> str:
+    """A value with the precision that its panel needs."""
+    return percent(value) if panel.unit == "%" else number(value)
 
 
 PANELS: dict[str, Panel] = {
@@ -70,8 +93,9 @@ PANELS: dict[str, Panel] = {
         (
             Series("all_wrong_share", "all wrong", "orange", "area"),
             Series("all_right_share", "all right", "blue", "area"),
+            Series("zero_variance_cluster_max", "worst cluster", "purple"),
         ),
-        "Share of sampled groups whose completions all have the same verdict.", full=True,
+        "Share of sampled groups whose completions all have the same verdict.", full=True, total="zero_variance_share",
     ),
     "groups": Panel(
         "Groups sampled and trained", "groups",
@@ -100,21 +124,53 @@ PANELS: dict[str, Panel] = {
         "Spikes come before collapse.", reference=Reference("clipped to", lambda s: s.learner.grad_clip),
     ),
     "kl": Panel(
-        "KL to the SFT checkpoint", "nats per token", (Series("kl_ref", "KL", "blue", "marks"),),
-        "How far the policy has moved (k3 estimate).",
+        "KL", "nats per token",
+        (Series("kl_ref", "to SFT", "blue", "marks"), Series("kl_old", "to old policy", "orange")),
+        "How far the policy has moved, from its SFT checkpoint and within the step (k3 estimates).",
     ),
     "clip": Panel(
         "Clipped tokens", "%",
         (Series("clip_high", "upper bound", "orange"), Series("clip_low", "lower bound", "blue")),
         "Tokens whose importance ratio left the trust region; 0 with one update a step.",
     ),
+    "ratio": Panel(
+        "Importance ratio", "",
+        (
+            Series("ratio_max", "largest", "orange"),
+            Series("ratio_mean", "mean", "blue"),
+            Series("ratio_min", "smallest", "purple"),
+        ),
+        "Updated against old policy, per token; 1 with one update a step.",
+    ),
+    "variety": Panel(
+        "Variety of questions and answers", "%",
+        (
+            Series("unique_share", "unique texts", "blue"),
+            Series("repetition_share", "repeats", "red"),
+            Series("top_completion_share", "top text", "orange"),
+            Series("top_prompt_share", "top question", "purple"),
+        ),
+        "Different texts in a group, 3-grams said before within a completion, and the shares of the most frequent text "
+        "and question. One that dominates steers the policy.", full=True,
+    ),
+    "gap": Panel(
+        "Training against held-out", "%",
+        (Series("train_dev_gap", "gap", "orange", "marks"), Series("accuracy_jump", "largest jump", "purple")),
+        "Sampled minus held-out accuracy on like prompts, and the largest rise of one question's accuracy within five "
+        "steps. A gap that grows is memory or a gamed verifier.", signed=True,
+    ),
+    "canary": Panel(
+        "Canaries", "%", (), "Greedy accuracy on frozen probe sets that training never sees.", full=True,
+        prefix="canary_",
+    ),
     "second": Panel(
         "Second verifier", "%",
         (
             Series("second_disagreement", "differs", "orange"),
-            Series("second_doubted", "first alone accepts", "purple"),
+            Series("second_doubted", "first alone", "purple"),
         ),
-        "A sample of the completions, judged again by an independent verifier. A rise means that the reward is gamed.",
+        "A sample of the completions, judged again by an independent verifier; “first alone” accepts what it refuses. "
+        "A rise means that the reward is gamed.",
     ),
     "schedule": Panel(
         "Schedule", "%",

@@ -1,4 +1,4 @@
-"""Draw one panel: lines labelled at their ends, the y axis from 0, a vertical mark where a health rule spoke."""
+"""Draw one panel: lines labelled at their ends, the y axis from 0, and over them what the monitor did."""
 
 from __future__ import annotations
 
@@ -12,47 +12,45 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from components.config import Settings
+from components.report.labels import Label, height, write
+from components.report.overlay import Line, Overlay, draw_events, draw_lines, in_words, lines, near
 from components.report.palette import LIGHT
-from components.report.panels import PANELS, Panel, Series
+from components.report.panels import PANELS, Panel, Series, expand, say
 from components.report.svg import STYLE, inline
-from components.report.words import number, percent
-from components.types import StepRecord, Verdict
+from components.types import StepRecord
+from components.words import plural
 
 SIZE = (5.2, 2.05)
 """Inches. The page scales plots to its column; text in them is 8.5 points at this size."""
 BOX = (0.085, 0.13, 0.65, 0.75)
 """Axes within the figure: fixed, so that panels line up and nothing depends on measured text."""
-LABEL_GAP = 0.125
-"""Least distance of two labels, in heights of the axes."""
 LOG_FLOOR = 1e-7
 """Below it a logarithmic panel is linear down to 0, so that an exact 0 can be drawn."""
-MARK_COLOURS = {"warn": "amber", "intervene": "purple", "rollback": "red", "stop": "red"}
+Curves = Mapping[Series, tuple[list[int], list[float]]]
+"""Steps and values of every series that was recorded."""
 
 
 @dataclass(frozen=True)
 class Plot:
-    """One drawn panel."""
+    """One drawn panel. ``limits`` say in words which rules the lines belong to."""
 
     name: str
     panel: Panel
     svg: Markup
+    limits: list[str]
 
 
-@dataclass(frozen=True)
-class Label:
-    height: float
-    text: str
-    colour: str
-
-
-def draw_all(records: Sequence[StepRecord], marks: Sequence[Verdict], settings: Settings) -> list[Plot]:
-    """Every panel of which at least one signal was recorded. ``marks`` are numbered from 1 in the order given."""
+def draw_all(records: Sequence[StepRecord], overlay: Overlay, settings: Settings) -> list[Plot]:
+    """Every panel of which at least one signal was recorded."""
     drawn = []
+    recorded = sorted({signal for record in records for signal in record.signals})
     for name, panel in PANELS.items():
-        curves = {item: curve for item in panel.series if (curve := points_of(records, item.signal))[0]}
+        shown = expand(panel, recorded)
+        curves = {item: curve for item in shown.series if (curve := points_of(records, item.signal))[0]}
         if curves:
-            figure = draw(panel, curves, marks, settings, last_step=max(2, records[-1].step))
-            drawn.append(Plot(name, panel, inline(figure, name, describe(panel, curves))))
+            figure = draw(shown, curves, overlay, settings, last_step=max(2, records[-1].step))
+            told = in_words(shown, _lines(overlay, shown, curves))
+            drawn.append(Plot(name, shown, inline(figure, name, describe(shown, curves, overlay)), told))
     return drawn
 
 
@@ -62,42 +60,42 @@ def points_of(records: Sequence[StepRecord], signal: str) -> tuple[list[int], li
     return [step for step, _ in found], [value for _, value in found]
 
 
-def describe(panel: Panel, curves: Mapping[Series, tuple[list[int], list[float]]]) -> str:
+def describe(panel: Panel, curves: Curves, overlay: Overlay) -> str:
     """The plot in words, for readers who do not see it."""
-    ends = [f"{item.label} {_say(panel, y[0])} to {_say(panel, y[-1])}" for item, (_, y) in curves.items()]
-    return f"{panel.title} over steps: {'; '.join(ends)}"
+    ends = [f"{item.label} {say(panel, y[0])} to {say(panel, y[-1])}" for item, (_, y) in curves.items()]
+    marks = [(len(overlay.verdicts), "verdict"), (len(overlay.responses), "response")]
+    told = [f"{plural(amount, noun)} marked" for amount, noun in marks if amount]
+    return "; ".join([f"{panel.title} over steps: {'; '.join(ends)}", *told])
 
 
-def draw(
-    panel: Panel,
-    curves: Mapping[Series, tuple[list[int], list[float]]],
-    marks: Sequence[Verdict],
-    settings: Settings,
-    last_step: int,
-) -> Figure:
+def _lines(overlay: Overlay, panel: Panel, curves: Curves) -> list[Line]:
+    """The limits of signals that were recorded."""
+    recorded = {item.signal for item in curves} | {panel.total}
+    return [line for line in lines(overlay.limits, panel) if line.signal in recorded]
+
+
+def draw(panel: Panel, curves: Curves, overlay: Overlay, settings: Settings, last_step: int) -> Figure:
     """The figure of one panel."""
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=SIZE)
         axes = figure.add_axes(BOX)
         tops = _draw_curves(axes, panel, curves)
-        limit = panel.reference.value(settings) if panel.reference else None
-        _scale(axes, panel, curves, limit, last_step)
+        setting = panel.reference.value(settings) if panel.reference else None
+        rules = _lines(overlay, panel, curves)
+        _scale(axes, panel, curves, setting, rules, last_step)
         labels = [
-            Label(_height(axes, tops[item]), f"{item.label} {_say(panel, curves[item][1][-1])}", item.colour)
+            Label(height(axes, tops[item]), f"{item.label} {say(panel, curves[item][1][-1])}", item.colour)
             for item in curves
         ]
-        if panel.reference and limit is not None:
-            axes.axhline(limit, color=LIGHT["muted"], linewidth=0.8, linestyle=(0, (4, 3)))
-            labels.append(Label(_height(axes, limit), f"{panel.reference.label} {_say(panel, limit)}", "muted"))
-        for label in spread(labels):
-            axes.text(1.015, label.height, label.text, color=LIGHT[label.colour], transform=axes.transAxes, va="center")
-        _draw_marks(axes, marks, last_step)
+        if panel.reference and setting is not None:
+            axes.axhline(setting, color=LIGHT["muted"], linewidth=0.8, linestyle=(0, (4, 3)))
+            labels.append(Label(height(axes, setting), f"{panel.reference.label} {say(panel, setting)}", "muted"))
+        write(axes, labels + draw_lines(axes, panel, rules))
+        draw_events(axes, overlay, last_step)
     return figure
 
 
-def _draw_curves(
-    axes: Axes, panel: Panel, curves: Mapping[Series, tuple[list[int], list[float]]]
-) -> dict[Series, float]:
+def _draw_curves(axes: Axes, panel: Panel, curves: Curves) -> dict[Series, float]:
     """Draw every curve; returns the height, in data units, at which its label belongs."""
     ends = {}
     floor: dict[int, float] = {}
@@ -118,17 +116,15 @@ def _draw_curves(
 
 
 def _scale(
-    axes: Axes,
-    panel: Panel,
-    curves: Mapping[Series, tuple[list[int], list[float]]],
-    limit: float | None,
-    last_step: int,
+    axes: Axes, panel: Panel, curves: Curves, setting: float | None, rules: Sequence[Line], last_step: int
 ) -> None:
     """Axes limits and ticks: x is the same in every panel; y starts at 0, or below it for a signed signal."""
-    values = [value for _, y in curves.values() for value in y] + ([] if limit is None else [limit])
+    values = [value for _, y in curves.values() for value in y] + ([] if setting is None else [setting])
+    largest = max(values)
+    values += [line.value for line in rules if near(line, largest)]
     axes.set_xlim(0, last_step)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.text(1.015, -0.095, "step", color=LIGHT["muted"], transform=axes.transAxes, va="center")
+    axes.text(1.035, -0.095, "step", color=LIGHT["muted"], transform=axes.transAxes, va="center")
     if panel.log:
         axes.set_yscale("symlog", linthresh=LOG_FLOOR)
         axes.set_ylim(0, max(1.0, *values))
@@ -146,39 +142,3 @@ def _scale(
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(LIGHT["muted"])
     axes.tick_params(colors=LIGHT["muted"], labelcolor=LIGHT["muted"])
-
-
-def _height(axes: Axes, value: float) -> float:
-    """Height of a value within the axes, 0 at the bottom and 1 at the top."""
-    inside = (axes.transScale + axes.transLimits).transform((0.0, value))
-    return float(min(1.0, max(0.0, inside[1])))
-
-
-def spread(labels: Sequence[Label]) -> list[Label]:
-    """Move labels apart, as little as needed, so that none covers another; their order stays."""
-    ordered = sorted(labels, key=lambda label: label.height)
-    heights: list[float] = []
-    for label in ordered:
-        heights.append(max(label.height, heights[-1] + LABEL_GAP) if heights else label.height)
-    excess = max(0.0, heights[-1] - 1.0) if heights else 0.0
-    for index in range(len(heights) - 1, -1, -1):
-        ceiling = heights[index + 1] - LABEL_GAP if index + 1 < len(heights) else heights[index] - excess
-        heights[index] = min(heights[index], ceiling)
-    return [Label(height, label.text, label.colour) for height, label in zip(heights, ordered, strict=True)]
-
-
-def _draw_marks(axes: Axes, marks: Sequence[Verdict], last_step: int) -> None:
-    """A vertical line where a rule spoke; its number is written where there is room for it."""
-    free = float("-inf")
-    for index, verdict in enumerate(marks, start=1):
-        colour = LIGHT[MARK_COLOURS.get(verdict.level, "amber")]
-        solid = verdict.level in ("stop", "rollback")
-        axes.axvline(verdict.step, color=colour, linewidth=1.2 if solid else 0.8, linestyle="-" if solid else ":")
-        if verdict.step >= free:
-            axes.text(verdict.step, 1.04, str(index), color=colour, transform=axes.get_xaxis_transform(), ha="center")
-            free = verdict.step + 0.04 * last_step
-
-
-def _say(panel: Panel, value: float) -> str:
-    """A value with the precision that its panel needs."""
-    return percent(value) if panel.unit == "%" else number(value)

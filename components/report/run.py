@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from components.config import Settings
+from components.health import Ledger
 from components.types import StepRecord, Verdict
 
 Part = dict[str, Any]
@@ -37,6 +38,7 @@ class Run:
     clusters: Part | None
     records: list[StepRecord] | None
     verdicts: list[Verdict] | None
+    ledger: Ledger | None
     train: Part | None
     evaluation: Part | None
     samples: list[Part] | None

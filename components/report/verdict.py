@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from components.report.run import Run, dig
-from components.report.words import number, percent, points
+from components.words import number, percent, points
 
 Tone = Literal["good", "bad", "unsure"]
 

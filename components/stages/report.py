@@ -1,4 +1,4 @@
-"""Stage `report`: the page a person reads before approving."""
+"""Stage `report`: the page a person reads before approving, and the run's health in plain words."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from components.config import Settings
 from components.files import write_text
 from components.layout import Layout
 from components.progress import progress
-from components.report import load_run, render
+from components.report import load_run, render, render_verdict
 
 
 def run(settings: Settings, layout: Layout) -> None:
-    """Write `out/report.html` from whatever the other stages left; what is missing is said on the page.
+    """Write `out/report.html` and `out/verdict.md` from whatever the other stages left; what is missing is said.
 
     Raises:
         InputError: an output of another stage exists and is not readable as such.
     """
     with progress("report", 1) as bar:
-        write_text(layout.report, render(load_run(settings, layout)))
+        found = load_run(settings, layout)
+        write_text(layout.report, render(found))
+        write_text(layout.verdict, render_verdict(found))
         bar.advance(1)

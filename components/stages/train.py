@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +13,37 @@ from components.config import Settings
 from components.data.prompts import read_prompts
 from components.errors import NoCandidate
 from components.files import read_json, read_jsonl, sha256_tree, write_directory, write_json, write_jsonl, write_text
+from components.health import Ledger, read_ledger
+from components.health.prometheus import Exporter
+from components.health.telling import health_line
 from components.layout import Layout
 from components.progress import progress
 from components.stages.clusters import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
 from components.training.run import RunState
-from components.types import StepRecord
+from components.types import StepRecord, Verdict
 
 
 def run(settings: Settings, layout: Layout) -> None:
     """Train, or continue where a killed run stopped; write `out/train` and its metrics."""
     overrides = {"audit": check_audit(settings, layout), "triage": check_triage(settings, layout)}
     clusters = ranked_clusters(read_prompts(layout.split("train")), layout)
-    with assembled(settings, layout, clusters) as parts, progress("train", settings.train.steps) as bar:
+    verdicts: list[Verdict] = []
+    with (
+        assembled(settings, layout, clusters) as parts,
+        Exporter(settings.name, settings.health.rules, **dict(settings.health.prometheus)) as exporter,
+        progress("train", settings.train.steps) as bar,
+    ):
+        state = parts.state
 
         def on_step(record: StepRecord) -> None:
-            bar.advance(parts.state.progress, health_line(record))
+            new = [Verdict(**verdict) for verdict in record.notes["verdicts"]]
+            ledger = read_ledger(state.ledger) if state.entries else Ledger()
+            verdicts.extend(new)
+            shown = replace(record, notes={"monitor_failed": state.blind}) if state.blind else record
+            bar.advance(state.progress, health_line(shown, verdicts, ledger))
+            exporter.observe(record, new, [one for one in ledger.responses if one.step == record.step])
 
         train(parts, on_step)
     write_outputs(parts.state, settings, layout, overrides)
@@ -71,16 +86,6 @@ def overridden(stage: str, override: str, result: Mapping[str, Any], said: str, 
     reasons = "\n".join(f"  - {reason}" for reason in result["reasons"])
     how = f"{how}; to go on in spite of it, give a reason: --set {stage}.override='...'"
     raise NoCandidate(f"{said}:\n{reasons}", where=where, how=how)
-
-
-def health_line(record: StepRecord) -> str:
-    """The live line under the bar: the signals that tell whether a run is well."""
-    s = record.signals
-    parts = [f"acc {s['accuracy']:.2f}"] if "accuracy" in s else []
-    parts += [f"entropy {s['entropy']:.2f}"] if "entropy" in s else []
-    parts += [f"zero-var {s['zero_variance_share']:.0%}"] if "zero_variance_share" in s else []
-    parts += [f"dev {s['dev_pass_at_1']:.2f}"] if "dev_pass_at_1" in s else []
-    return "  ".join(parts)
 
 
 def write_outputs(state: RunState, settings: Settings, layout: Layout, overrides: Mapping[str, str]) -> None:

@@ -46,8 +46,8 @@ def respond(verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record:
     if "dev_pass_at_1" in record.signals:
         state.dev = (record.signals["dev_pass_at_1"], record.signals.get("dev_pass_at_1_se", 0.0))
     outcomes = state.responder.outcomes(record.step, state.monitor)
-    skipped = poisonous(rollout.trained) if record.signals.get("updates_skipped") else []
-    plan = state.responder.respond(verdicts, state.monitor, state.saved, skipped, len(state.schedule.prompts))
+    poison = poisonous(rollout.trained, record)
+    plan = state.responder.respond(verdicts, state.monitor, state.saved, poison, len(state.schedule.prompts))
     back = {} if plan.back_to is None else {"rolled_back_to": plan.back_to.step}
     notes = {**record.notes, "verdicts": [verdict.to_dict() for verdict in verdicts], **back}
     record = replace(record, notes=notes)
@@ -63,10 +63,11 @@ def respond(verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record:
     return record
 
 
-def poisonous(groups: Sequence[Group]) -> list[str]:
-    """Ids of the prompts whose sampler log-probabilities are no numbers; where all are, those of the whole batch."""
+def poisonous(groups: Sequence[Group], record: StepRecord) -> list[str]:
+    """Ids of the prompts whose sampler log-probabilities are no numbers; where there are none and an update was skipped
+    all the same, those of its batch."""
     broken = [g.prompt.id for g in groups if not all(math.isfinite(p) for c in g.completions for p in c.logprobs)]
-    return broken or [group.prompt.id for group in groups]
+    return broken or [group.prompt.id for group in groups if record.signals.get("updates_skipped")]
 
 
 def standing(state: RunState) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,9 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import psutil
 import pytest
 
@@ -94,6 +97,13 @@ def family(project: Path) -> Iterator[psutil.Process]:
             continue
 
 
+def artifacts(server: str, run_id: str) -> dict[str, dict[str, Any]]:
+    """Key -> the latest artifact that the flow of this run left in the UI."""
+    answer = httpx.post(f"{server}/artifacts/filter", json={"sort": "CREATED_DESC"}, timeout=30).raise_for_status()
+    found = [row for row in answer.json() if row["description"].endswith(run_id)]
+    return {row["key"]: row for row in reversed(found)}
+
+
 def test_a_run_ends_with_a_candidate_and_only_what_changed_runs_again(project: Path, server: str) -> None:
     code, said = run(project)  # with the temporary server of its own
     assert code == 0, said
@@ -113,6 +123,12 @@ def test_a_run_ends_with_a_candidate_and_only_what_changed_runs_again(project: P
     assert code == 0
     assert set(states(said).values()) == {"cached"}
     assert "awaiting approval" in said
+    shown = artifacts(server, said.split()[0])
+    assert shown["run-health"]["data"].startswith("# Health of run demo")
+    (row,) = json.loads(shown["run-ledger"]["data"])
+    assert (row["Step"], row["Rule"], row["Changed"]) == ("3", "entropy_low", "back to step 1; learner.lr 0.2 → 0.1")
+    assert f"file://{project}/runs/" in shown["run-report"]["data"]
+    assert all(row["flow_run_id"] for row in shown.values())
 
     code, said = run(project, "--set", "learner.lr=0.0005", server=server)
     assert code == 0
@@ -125,6 +141,7 @@ def test_a_refusal_ends_the_line_with_a_report_and_exit_code_3(project: Path, se
     assert code == 3, said
     assert states(said)["train"] == "refused"
     assert "evaluate" not in states(said)
+    assert set(artifacts(server, said.split()[0])) == {"run-health", "run-report"}
     assert "triage refused the checkpoint" in said
     assert "report.html" in said
 

@@ -1,4 +1,4 @@
-"""Fabricated run folders for the tests of the report: one that passed, one that was stopped, one that was refused."""
+"""Fabricated run folders for the tests of the report: passed, rescued by responses, stopped, refused."""
 
 from __future__ import annotations
 
@@ -121,14 +121,54 @@ def triage(accept: bool) -> dict[str, Any]:
 
 def verdict(rule: str, level: str, step: int) -> dict[str, Any]:
     evidence = {"zero_variance_share": [0.96, 0.97, None, 0.99, 1.0, 1.0]}
-    return {"rule": rule, "level": level, "step": step, "reason": f"{rule} held for 20 steps", "evidence": evidence}
+    return {
+        "rule": rule,
+        "level": level,
+        "step": step,
+        "reason": f"{rule} held for 20 steps",
+        "evidence": evidence,
+        "clean": step - 1,
+    }
 
 
-def train(layout: Layout, steps: int, verdicts: list[dict[str, Any]], override: str = "") -> None:
+def rescued(root: Path) -> Layout:
+    """Like `healthy`, but entropy collapsed once: an intervention did not help, a roll-back did."""
+    layout = healthy(root)
+    spoke = [verdict("entropy_collapse", level, step) for level, step in (("intervene", 20), ("rollback", 31))]
+    train(layout, steps=60, verdicts=[*spoke, verdict("zero_variance", "warn", 52)], ledger=ledger())
+    return layout
+
+
+def ledger() -> list[dict[str, Any]]:
+    """The ledger of `rescued`."""
+    common = {"kind": "response", "rule": "entropy_collapse", "reason": "entropy is low and held-out pass@k falls"}
+    saw = {"entropy": [0.31, 0.26, 0.22], "dev_pass_at_k": [0.8, None, 0.6]}
+    halved = [{"knob": "learner.lr", "before": 0.0002, "after": 0.0001}]
+    return [
+        {**common, "number": 1, "step": 20, "asked": "intervene", "level": "intervene", "saw": saw,
+         "changes": halved, "back_to": None, "quarantined": [], "did": ""},
+        {"kind": "outcome", "of": 1, "step": 30, "recovered": False, "signals": {"entropy": [0.22, 0.2]},
+         "cost_steps": 0},
+        {**common, "number": 2, "step": 31, "asked": "intervene", "level": "rollback", "saw": saw,
+         "changes": halved, "back_to": 16, "quarantined": ["p012"],
+         "did": "back to step 16, with other seeds"},
+        {"kind": "outcome", "of": 2, "step": 41, "recovered": True, "signals": {"entropy": [0.2, 0.35]},
+         "cost_steps": 16},
+    ]  # fmt: skip
+
+
+def train(
+    layout: Layout,
+    steps: int,
+    verdicts: list[dict[str, Any]],
+    override: str = "",
+    ledger: list[dict[str, Any]] | None = None,
+) -> None:
     records = [{"step": step, "signals": signals(step, learns=not override), "notes": {}} for step in range(steps)]
     stop = next((row for row in verdicts if row["level"] == "stop"), None)
     write_jsonl(layout.records, records)
     write_jsonl(layout.train / "verdicts.jsonl", verdicts)
+    write_jsonl(layout.ledger, ledger or [])
     write_json(layout.train_metrics, {
         "outcome": "stopped" if stop else "completed", "steps": steps, "stopped_by": stop and stop["rule"],
         "reason": stop["reason"] if stop else "", "triage": "overridden" if override else "accept",
@@ -153,7 +193,13 @@ def signals(step: int, learns: bool) -> dict[str, float]:
         "second_compared": 13.0, "second_disagreement": 0.02 * abs(wave), "second_doubted": 0.0,
         "schedule_coverage": min(1.0, 0.016 * (step + 1)), "schedule_in_band": 0.5 + 0.2 * math.sin(step / 5),
     }  # fmt: skip
+    found |= {
+        "ratio_max": 1.4 + abs(wave), "ratio_mean": 1.0 + wave / 50, "ratio_min": 0.7 - abs(wave), "kl_old": 2e-4,
+        "unique_share": 0.8 - 0.3 * level, "repetition_share": 0.1 + abs(wave), "top_completion_share": 0.02,
+        "top_prompt_share": 0.031, "accuracy_jump": 0.25 + wave, "zero_variance_cluster_max": min(1.0, wrong + 0.3),
+    }  # fmt: skip
     if step % 20 == 0:
+        found |= {"train_dev_gap": -0.04 + abs(wave), "canary_fairness": 0.9, "canary_medicine": 0.8 - 0.1 * level}
         found |= {"dev_pass_at_1": 0.33 + 0.55 * level, "dev_pass_at_k": 0.75 + 0.2 * level, "kl_ref": 0.001 * step}
     return found
 

@@ -63,14 +63,19 @@ def test_no_verdict_no_response():
 
 
 def test_a_rule_goes_from_action_to_action_then_back_then_stops():
-    one = responder(per_rule=3, rollbacks=2)
-    done = [act(one, "low", step=step) for step in range(10, 16)]
-    assert [plan.responses[0].level for plan in done] == [*["intervene"] * 3, "rollback", "rollback", "stop"]
+    one, at_its_bound = responder(per_rule=2, rollbacks=2), "objective.ratio.high is at its bound 0.3 already"
+    done = [act(one, "low", step=step) for step in range(10, 15)]
+    assert [plan.responses[0].level for plan in done] == ["intervene", "intervene", "rollback", "rollback", "stop"]
     assert [change for plan in done for change in plan.responses[0].changes] == [
         Change("learner.lr", LR, LR / 2),
-        Change("objective.ratio.high", 0.2, 0.3),
+        Change("objective.ratio.high", 0.28, 0.3),
     ]
-    assert [plan.responses[0].did for plan in done[2:3]] == [""]
+    assert [plan.responses[0].did for plan in done] == [
+        "",
+        "",
+        *[f"back to step 0, with other seeds; {at_its_bound}"] * 2,
+        "stopped; the policy of step 0 is kept",
+    ]
 
 
 def test_the_last_action_is_taken_again_and_what_cannot_be_changed_any_more_leads_further():
@@ -202,11 +207,12 @@ TURNS = [
     ("learner.lr", {}, {"times": 0.5}, LR, 0.5 * LR),
     ("learner.lr", {}, {"times": 1e-9}, LR, 0.05 * LR),
     ("learner.lr", {}, {"times": 100}, LR, None),
-    ("objective.ratio.high", {}, {"to": 0.28}, 0.2, 0.28),
-    ("objective.ratio.high", {}, {"to": 9}, 0.2, 0.5),
+    ("objective.ratio.high", {}, {"to": 0.3}, 0.28, 0.3),
+    ("objective.ratio.high", {}, {"to": 9}, 0.28, 0.5),
     ("objective.kl.beta", {}, {"to": 0.01}, None, 0.01),
     ("objective.kl.beta", {"objective": {"kl": {"kind": "k3"}}}, {"times": 1000}, 0.001, 0.1),
     ("objective.entropy.coef", {}, {"to": 0.005}, None, 0.005),
+    ("objective.correction.cap", {"objective": {"correction": None}}, {"to": 4}, None, 4),
     ("objective.entropy.coef", {}, {"to": 7}, None, 0.02),
     ("objective.correction.cap", {}, {"to": 0}, 2.0, 1.0),
     ("objective.correction.cap", {}, {"to": 99}, 2.0, 10.0),

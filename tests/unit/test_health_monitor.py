@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -139,7 +139,7 @@ def test_a_rule_that_still_holds_speaks_again_after_its_cooldown_and_never_withi
 )
 def test_two_words_of_one_rule_are_never_nearer_than_its_cooldown(entropy, streak, cooldown):
     said = spoke(series(entropy=entropy), when="entropy < 0.5", streak=streak, cooldown=cooldown)
-    assert all(later - earlier >= cooldown for earlier, later in pairwise(said))
+    assert all(later - earlier >= cooldown for earlier, later in itertools.pairwise(said))
 
 
 # Baselines

@@ -20,7 +20,7 @@ from components.scheduling import Uniform
 from components.training import assembly
 from components.types import Completion, StepRecord
 from tests.benchmarks.health import scoring, store, table, training
-from tests.benchmarks.health.arms import DEFAULT_RULES, Arm, arms_of, responding, would_act
+from tests.benchmarks.health.arms import DEFAULT_RULES, PLAIN_ARM, Arm, arms_of, responding, would_act
 from tests.benchmarks.health.detectors import Alarm, cusum, thresholds
 from tests.benchmarks.health.detectors.rules import PLAIN, Rules
 from tests.benchmarks.health.faults import FAULTS, Fault
@@ -236,10 +236,10 @@ def micro(tmp_path, monkeypatch):
     """Runs a fault, from its second step on, in a micro run; returns records and held-out accuracies."""
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
 
-    def run(made: Fault, place: str) -> training.Trial:
+    def run(made: Fault, place: str, arm: Arm = PLAIN_ARM) -> training.Trial:
         made.begins = 1
         train = {"steps": 3, "eval_every": 2}
-        trial = training.Trial(settings(train=train), workspace(tmp_path / place), made)
+        trial = training.Trial(settings(train=train, **arm.changes), workspace(tmp_path / place), made)
         trial.run()
         return trial
 
@@ -258,6 +258,18 @@ def test_weights_that_are_no_numbers_count_as_nothing_right(micro):
     ended = micro(FAULTS["nan_weights"](0), "ended")
     assert (len(ended.records), ended.crashed, ended.final) == (3, "", 0.0)
     assert [record.signals["nonfinite_weights"] > 0 for record in ended.records] == [False, True, True]
+
+
+def test_in_the_other_arm_the_rules_act_and_the_ledger_is_kept(micro):
+    ill = {"when": "nonfinite_weights > 0", "level": "rollback", "why": "a test"}
+    healed = micro(FAULTS["nan_weights"](0), "healed", responding({"ill": ill}))
+    assert [(entry["kind"], entry.get("level")) for entry in healed.responses] == [
+        ("response", "rollback"),
+        ("outcome", None),
+    ]
+    assert (len(healed.records), healed.progress, healed.stopped_by) == (5, 3, "")
+    broken = [record.signals["nonfinite_weights"] > 0 for record in healed.records]
+    assert broken == [False, True, False, False, False]
 
 
 class Broken(Fault):
@@ -297,7 +309,7 @@ def test_a_run_reads_back_as_it_was_stored_and_equal_runs_have_equal_bytes(tmp_p
     store.save(tmp_path, run)
     first = (tmp_path / "too_hard-00.json.gz").read_bytes()
     [found] = store.read_all(tmp_path)
-    assert found.records == [StepRecord(0, {"a": 0.333333}), run.records[1]]
+    assert found.records == [StepRecord(0, {"a": 0.3333}), run.records[1]]
     assert replace(found, records=run.records) == run
     store.save(tmp_path, run)
     assert (tmp_path / "too_hard-00.json.gz").read_bytes() == first
@@ -500,6 +512,8 @@ def test_tuning_leaves_no_more_than_one_false_alarm_in_a_thousand_steps(tune):
 
 
 def test_the_page_says_what_is_seen_and_what_is_not(tmp_path):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("rules: {nonfinite: {when: nonfinite > 0, level: stop, why: a test}}")
     collapsed = [StepRecord(step, {"entropy": 0.1, "accuracy": 0.0, "nonfinite": 1.0}) for step in range(20)]
     for seed in range(6):
         store.save(tmp_path / "plain", stored("dapo_uniform", seed))
@@ -507,10 +521,11 @@ def test_the_page_says_what_is_seen_and_what_is_not(tmp_path):
         store.save(tmp_path / "plain", stored("nan_burst", seed, records=collapsed, held_out=low, final=0.1))
         store.save(tmp_path / "plain", stored("tie_breaking", seed, held_out=low, final=0.1))
         store.save(tmp_path / "plain", stored("too_easy", seed))
-    said = table.page(tmp_path, DEFAULT_RULES, "report")
+    said = table.page(tmp_path, rules, "report")
     assert "3 healthy runs of 60 steps, 9 with faults" in said
     assert "| rules | 0 | 0.00 | 0.00 to 61.48 | 0 of 3 | 0% to 56% |" in said
     assert "| nan_burst | 3 | 3 | 3 | 3 | +1 (+1 to +1) | +1 (+1 to +1) | nonfinite | 0 of 3 | - | - |" in said
+    assert "entropy < 0.5 has had no run long enough to speak" in said
     assert "- Hurts fewer than half of its runs: too_easy" in said
     assert "- Acted on by nothing in more than half of its runs: too_easy, tie_breaking" in said
 
@@ -531,3 +546,15 @@ def test_a_page_without_healthy_runs_is_an_error(tmp_path):
 def test_a_score_of_the_unscorable_stays_none():
     assert judged(fault("length_gaming"), [[None]]) == [[None]]
     assert score(None).accuracy is None
+
+
+def test_a_half_without_runs_says_so(tmp_path):
+    store.save(tmp_path / "plain", stored("dapo_uniform", 0))
+    assert table.page(tmp_path, DEFAULT_RULES, "report") == "Half: report. No healthy runs yet.\n"
+
+
+def test_a_fault_whose_checkpoint_has_no_healthy_run_is_an_error(tmp_path):
+    store.save(tmp_path / "plain", stored("dapo_uniform", 0))
+    store.save(tmp_path / "plain", stored("too_easy", 1))
+    with pytest.raises(InputError, match=r"no healthy runs from the SFT checkpoints \[2\]"):
+        table.page(tmp_path, DEFAULT_RULES, "all")

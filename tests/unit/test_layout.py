@@ -26,7 +26,7 @@ OUTPUTS: dict[str, set[Path]] = {
     "train": {LAYOUT.train, LAYOUT.train_metrics, LAYOUT.curves},
     "evaluate": {LAYOUT.evaluation, LAYOUT.samples},
     "gate": {LAYOUT.gate},
-    "report": {LAYOUT.report},
+    "report": {LAYOUT.report, LAYOUT.verdict},
     "dpo": {LAYOUT.dpo, LAYOUT.dpo_metrics},
 }
 WITHOUT_EFFECT = ("config", "errors", "layout", "progress", "stages", "__init__")

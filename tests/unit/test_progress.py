@@ -27,3 +27,14 @@ def test_by_hand_progress_is_a_bar_on_standard_error_with_the_note_as_it_is(monk
     out, err = capsys.readouterr()
     assert out == ""
     assert all(part in err for part in ("sft", "10/10", "loss [0.1]"))
+
+
+def test_a_terminal_of_80_columns_has_room_for_the_bar_and_a_note_of_as_many_characters(monkeypatch, capsys):
+    monkeypatch.delenv(PROGRESS_VARIABLE, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    note = "acc 0.84  entropy 0.19  zero-var 49%  dev 0.50  warned: second_disagrees_more"
+    with progress("train", 100) as bar:
+        bar.advance(61, note)
+    lines = [line.rstrip() for line in capsys.readouterr().err.splitlines()]
+    assert note in lines
+    assert any(line.startswith("train") and "61/100" in line for line in lines)

@@ -11,21 +11,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config import Settings
+from components.config.judgement import RuleSettings
 from components.files import read_json, write_json
-from components.health import SIGNALS
+from components.health import SIGNALS, Ledger
+from components.health.limits import limits
 from components.pages import visible
 from components.report import palette
 from components.report.attention import attention
 from components.report.changes import differences
 from components.report.health import figures, watches
+from components.report.labels import LABEL_GAP, Label, spread
 from components.report.load import load_run
-from components.report.panels import PANELS
-from components.report.plots import LABEL_GAP, Label, spread
+from components.report.overlay import SHAPES, lines, overlay_of
+from components.report.page import environment
+from components.report.panels import PANELS, expand
+from components.report.plots import draw_all
 from components.report.samples import choose, outcome, tally
 from components.report.tables import Measured, changes_by_slice, measured, triage_limits
 from components.report.verdict import gain_sentence
-from components.report.words import number, percent, points
 from components.types import Verdict
+from components.words import number, percent, points
 
 
 @pytest.mark.parametrize(
@@ -68,6 +73,9 @@ def test_attention_names_families_that_got_worse_and_verdicts_and_quarantine(tmp
     assert "pass@1 fell in family comparison: 68.7 % to 63.2 % (85 prompts)." in facts
     assert "1 health verdict: entropy_halved (warn, step 42)." in facts
     assert "3 of 16,000 data rows are in quarantine." in facts
+    assert "changed how it was trained" not in facts
+    rescued = " ".join(attention(load_run(fixture.settings(), fixture.rescued(tmp_path / "rescued"))))
+    assert "2 responses changed how it was trained: entropy_collapse (intervene, step 20);" in rescued
 
 
 @pytest.mark.parametrize(
@@ -185,3 +193,47 @@ def test_withheld_prompts_and_findings_about_the_data_are_pointed_out(tmp_path: 
     assert not any("quiet" in sentence for sentence in said)
     write_json(layout.admission, {"verdict": "reported", "withheld": [], "flagged": flagged, "planned": {}})
     assert any("p1 first" in sentence for sentence in attention(load_run(fixture.settings(), layout)))
+
+
+def drawn_lines(panel: str) -> list[tuple[str, str, float, str]]:
+    rules = {
+        "low": RuleSettings(when="entropy < 0.5", why="low"),
+        "dead": RuleSettings(when="zero_variance_share > 0.7", why="dead"),
+        "lost": RuleSettings(when="zero_variance_share > 0.9 and all_wrong_share > 0", level="stop", why="lost"),
+    }
+    return [
+        (line.signal, line.side, line.value, line.level + ("" if line.alone else "*"))
+        for line in lines(limits(rules), PANELS[panel])
+    ]
+
+
+def test_a_panel_shows_the_limits_of_the_signals_in_it_and_of_what_its_areas_add_up_to() -> None:
+    assert ("entropy", "<", 0.5, "warn") in drawn_lines("entropy")
+    assert {("zero_variance_share", ">", 0.7, "warn"), ("zero_variance_share", ">", 0.9, "stop*")} <= set(
+        drawn_lines("zero_variance")
+    )
+    assert drawn_lines("groups") == []
+
+
+def test_a_limit_far_from_the_values_is_named_at_the_edge_and_does_not_flatten_the_curve(tmp_path: Path) -> None:
+    run = load_run(fixture.settings(), fixture.healthy(tmp_path))
+    overlay = overlay_of(run.records or [], [], Ledger(), run.settings)
+    plots = {plot.name: plot for plot in draw_all(run.records or [], overlay, run.settings)}
+    assert "warn &gt; 30.0\u00a0% ↑" in plots["truncated"].svg
+    assert "truncated_share > 30.0\u00a0%: truncated (warn)" in plots["truncated"].limits
+    assert "warn &lt; 0.5<" in plots["entropy"].svg
+
+
+def test_a_panel_of_a_prefix_draws_what_was_recorded_under_it() -> None:
+    recorded = ["accuracy", "canary_fairness", "canary_medicine"]
+    assert [item.label for item in expand(PANELS["canary"], recorded).series] == ["fairness", "medicine"]
+    assert expand(PANELS["accuracy"], recorded) == PANELS["accuracy"]
+
+
+@pytest.mark.parametrize("level", ["warn", "intervene", "rollback", "stop"])
+def test_every_level_has_a_shape_of_its_own(level: str) -> None:
+    macros = environment().get_template("macros.jinja").module
+    others = [shape for other, shape in SHAPES.items() if other != level]
+    assert SHAPES[level] not in others
+    pictures = {str(macros.shape(name)).partition(' d="')[2] for name in SHAPES}
+    assert len(pictures) == len(SHAPES)

@@ -18,6 +18,7 @@ from components.health import Monitor, dev_signals, find_signal
 from components.layout import Layout
 from components.learner import build_batch
 from components.policy import load_policy
+from components.progress import PROGRESS_VARIABLE
 from components.rollout import Collector, build_engine
 from components.stages import train as stage
 from components.training import assembly
@@ -353,10 +354,17 @@ def test_training_prompts_too_few_for_the_schedule_are_an_error(tmp_path):
 # The live line
 
 
-def test_the_live_line_shows_the_signals_that_exist():
-    signals = {"accuracy": 0.5, "entropy": 0.25, "zero_variance_share": 0.125, "dev_pass_at_1": 0.4}
-    assert stage.health_line(StepRecord(0, signals)) == "acc 0.50  entropy 0.25  zero-var 12%  dev 0.40"
-    assert stage.health_line(StepRecord(0, {})) == ""
+def test_the_run_is_told_while_it_goes_on_in_a_line_and_to_prometheus(tmp_path, monkeypatch):
+    notes = tmp_path / "progress.jsonl"
+    monkeypatch.setenv(PROGRESS_VARIABLE, str(notes))
+    textfile = tmp_path / "evenkeel.prom"
+    train(tmp_path / "run", settings(health={**STOP_AT_2, "prometheus": {"textfile": textfile}}))
+    lines = [row["note"] for row in read_jsonl(notes)]
+    assert lines[1].startswith("acc ") and lines[1].endswith("  healthy")
+    assert lines[-1].endswith("  stopped: enough")
+    for sample in ('verdicts_total{level="stop",rule="enough"', 'responses_total{level="stop",rule="enough"', "step{"):
+        (line,) = [line for line in textfile.read_text().splitlines() if line.startswith(f"evenkeel_{sample}")]
+        assert float(line.rpartition(" ")[2]) == (2 if sample == "step{" else 1)
 
 
 # Held-out prompts and the reference

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from components.config import Settings
-from components.config.load import merge
 from components.health.monitor import LEVELS, Monitor
 from components.health.responses.checkpoints import Saved, healthiest
-from components.health.responses.knobs import QUARANTINE, nested, turn
+from components.health.responses.knobs import QUARANTINE, turn, with_knob
 from components.types import Change, Level, Outcome, Response, Verdict
 
 
@@ -65,7 +64,7 @@ class Responder:
 
         Args:
             saved: the checkpoints that there are.
-            batch: ids of the prompts of an update that was skipped in this step; empty where none was.
+            batch: ids of the prompts that poisoned this step's update; empty where none did.
             prompts: how many training prompts there are.
         """
         if not verdicts:
@@ -113,7 +112,7 @@ class Responder:
         if not new or len(self.quarantined) + len(new) > self._limits.quarantine * prompts:
             return None
         self.quarantined |= set(new)
-        did = f"skipped the update; {len(new)} prompts in quarantine"
+        did = f"{len(new)} prompts into quarantine"
         return Plan((self._entry(verdict, "intervene", quarantined=tuple(new), did=did),))
 
     def _roll_back(self, verdict: Verdict, back: Saved) -> Plan:
@@ -207,7 +206,6 @@ class Responder:
         self._asked, self._actions = dict(state["asked"]), dict(state["actions"])
         self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])
         self._pending = [Pending(**one) for one in state["pending"]]
-        tree = self.started.model_dump(mode="json")
-        for path, value in self._changes.items():
-            tree = merge(tree, nested(path, value))
-        self.settings = Settings.model_validate(tree)
+        self.settings = self.started
+        for knob, value in self._changes.items():
+            self.settings = with_knob(self.settings, knob, value)

@@ -9,6 +9,9 @@ from statistics import fmean, stdev
 from components.evaluation.statistics import pass_at_k
 from components.types import Group
 
+ENOUGH = 4
+"""Groups of a step that must have their like in the dev split; of fewer the gap is noise."""
+
 
 def dev_signals(groups: Sequence[Group], samples: int) -> dict[str, float]:
     """``dev_pass_at_1`` and ``dev_pass_at_k`` (k = ``samples``) with standard errors over prompts; {} of nothing."""
@@ -30,12 +33,13 @@ def like_gap(sampled: Sequence[Group], dev: Sequence[Group]) -> dict[str, float]
     """``train_dev_gap``: sampled minus dev accuracy over prompts of the same family and difficulty.
 
     Training accuracy is measured on what the schedule chose, so the plain difference says nothing (2606.22305). Here
-    every kind of prompt that both have counts with its share of the sampled groups. {} where they have none in common.
+    every kind of prompt that both have counts with its share of the sampled groups. {} where fewer than `ENOUGH` groups
+    have their like.
     """
     ours, theirs = _by_kind(sampled), _by_kind(dev)
     shared = [kind for kind in ours if kind in theirs]
     groups = sum(len(ours[kind]) for kind in shared)
-    if not groups:
+    if groups < ENOUGH:
         return {}
     gaps = (len(ours[kind]) * (fmean(ours[kind]) - fmean(theirs[kind])) for kind in shared)
     return {"train_dev_gap": sum(gaps) / groups}

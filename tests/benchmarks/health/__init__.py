@@ -12,5 +12,6 @@
 - `truth` — from which step a fault hurts, by the accuracy under the true verifier
 - `detectors` — a file of rules, and three ways to do without
 - `scoring` — delays, detection, false alarms, rescue
+- `judged` — stored runs of one half under every detector
 - `table` — the same as markdown
 """

@@ -25,7 +25,7 @@ BASE: dict[str, Any] = {
     },
     "health": {"enabled": False, "responses": {"enabled": False}},
 }
-"""Over the demo's settings, for every run; small enough for twenty seconds of one core."""
+"""Over the demo's settings, for every run; small enough for forty seconds of a core."""
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,8 @@ def _prepared(work: Path, sft_seed: int) -> Path:
 def _one(work: Path, results: Path, arm: Arm, condition: str, seed: int) -> str:
     """Train and store one run; a failure of the trial itself is said and does not end the others.
 
-    Another process may have stored it in the meantime. Where nothing would have acted in the plain run of that seed,
-    the other arm would have come to the same, and it is not trained again.
+    Another process may have stored it in the meantime. Where nothing would have acted in the plain run of the same
+    seed, the other arm would have come to the same, and it is not trained again.
     """
     if file_of(results / arm.name, condition, seed).exists():
         return f"{arm.name} {condition}-{seed:02d} is there"

@@ -13,7 +13,7 @@ from components.errors import InputError
 from components.files import write_bytes
 from components.types import StepRecord
 
-DIGITS = 6
+DIGITS = 4
 
 
 @dataclass(frozen=True)

@@ -2,75 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 
-from components.config.load import read_rules
-from components.errors import InputError
-from tests.benchmarks.health.arms import PLAIN_ARM, responding, rules_of
-from tests.benchmarks.health.detectors import Detector, detectors_of
-from tests.benchmarks.health.faults import FAULTS
+from tests.benchmarks.health.arms import PLAIN_ARM
+from tests.benchmarks.health.detectors.rules import PLAIN_STREAK
 from tests.benchmarks.health.healthy import HEALTHY
-from tests.benchmarks.health.plan import Half, in_half
-from tests.benchmarks.health.scoring import Alarms, Detection, Quartiles, detection, false_alarms, rescue
-from tests.benchmarks.health.store import Run, read_all
-from tests.benchmarks.health.truth import Norm, hurt, norm_of
-
-BASE = next(iter(HEALTHY))
-"""The healthy condition in which faults are planted."""
-
-
-@dataclass(frozen=True)
-class Scored:
-    """The runs of one half, and what every detector says of each of them."""
-
-    healthy: Sequence[Run]
-    faulty: Mapping[str, Sequence[Run]]
-    responding: Mapping[str, Sequence[Run]]
-    responding_healthy: Sequence[Run]
-    norm: Norm
-    alarms: Mapping[str, Alarms]
-
-
-def scored(results: Path, rules: Path, half: Half) -> Scored:
-    """Read what is stored and replay it. The ways without rules are tuned on the tuning half, whatever is reported.
-
-    Raises:
-        InputError: there are no healthy runs to hold the others against.
-    """
-    plain = read_all(results / PLAIN_ARM.name)
-    acting = read_all(results / responding(read_rules(rules)).name)
-    if not any(run.condition == BASE for run in plain):
-        raise InputError(f"no runs of {BASE}", where=results, how="python -m tests.benchmarks.health run ...")
-    healthy = [run for run in plain if run.condition in HEALTHY]
-    detectors = detectors_of(rules_of(rules), [run.records for run in healthy if in_half(run.seed, "tune")])
-    chosen = [run for run in plain if in_half(run.seed, half)]
-    return Scored(
-        [run for run in chosen if run.condition in HEALTHY],
-        by_fault(chosen),
-        by_fault(run for run in acting if in_half(run.seed, half)),
-        [run for run in acting if in_half(run.seed, half) and run.condition in HEALTHY],
-        norm_of([run for run in healthy if run.condition == BASE]),
-        {name: alarms_of(detector, chosen) for name, detector in detectors.items()},
-    )
-
-
-def by_fault(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    """The runs of each fault, in the order of `FAULTS`."""
-    runs = list(runs)
-    found = {name: [run for run in runs if run.condition == name] for name in FAULTS}
-    return {name: members for name, members in found.items() if members}
-
-
-def alarms_of(detector: Detector, runs: Sequence[Run]) -> Alarms:
-    return {run.name: detector.alarms(run.records) for run in runs}
+from tests.benchmarks.health.judged import BASE, Scored, scored
+from tests.benchmarks.health.plan import Half
+from tests.benchmarks.health.scoring import Detection, Quartiles, detection, false_alarms, rescue
+from tests.benchmarks.health.store import read_all
+from tests.benchmarks.health.truth import hurt, norm_of
 
 
 def page(results: Path, rules: Path, half: Half) -> str:
     """Every figure of one half."""
     found = scored(results, rules, half)
+    if not found.healthy:
+        return f"Half: {half}. No healthy runs yet.\n"
     detections = {
         name: {fault: detection(runs, alarms, found.norm) for fault, runs in found.faulty.items()}
         for name, alarms in found.alarms.items()
@@ -84,7 +34,7 @@ def page(results: Path, rules: Path, half: Half) -> str:
         response_cost(found),
         fault_table(found, detections["rules"]),
         comparison_table(detections),
-        "\n".join(f"- {line}" for line in conclusions(detections)),
+        "\n".join(f"- {line}" for line in [*cautions(found), *conclusions(detections)]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -184,6 +134,15 @@ def comparison_table(detections: Mapping[str, Mapping[str, Detection]]) -> str:
     return "\n".join(lines)
 
 
+def cautions(found: Scored) -> list[str]:
+    """What the figures above must be read with."""
+    often = false_alarms(found.healthy, found.alarms["rules"]).runs
+    said = [f"Of anything, the rules would seem to see {often.rate:.0%}: that many healthy runs hold an acting alarm"]
+    if all(len(run.records) < PLAIN_STREAK for runs in found.faulty.values() for run in runs):
+        said.append(f"entropy < 0.5 has had no run long enough to speak: it needs {PLAIN_STREAK} steps")
+    return said
+
+
 def conclusions(detections: Mapping[str, Mapping[str, Detection]]) -> list[str]:
     """Faults that do no harm here, that nothing sees, and that nothing sees before they hurt."""
     faults = next(iter(detections.values()))
@@ -216,7 +175,8 @@ def norm_table(results: Path) -> str:
     for name, runs in healthy.items():
         if runs:
             before, after = (fmean(value) for value in zip(*((r.held_out[0][1], r.final) for r in runs), strict=True))
-            low = sum(hurt(run, norm) is not None for run in runs)
+            known = all(run.sft_seed in norm.finals for run in runs)
+            low = str(sum(hurt(run, norm) is not None for run in runs)) if known else "-"
             seconds = fmean(run.seconds for run in runs)
             lines.append(row(name, len(runs), f"{before:.0%}", f"{after:.0%}", low, f"{seconds:.0f}"))
     return "\n".join(lines)

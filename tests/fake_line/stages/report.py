@@ -8,3 +8,4 @@ from components.layout import Layout
 def run(settings: Settings, layout: Layout) -> None:
     found = sorted(path.name for path in layout.out.iterdir())
     write_text(layout.report, f"<html>{found}</html>")
+    write_text(layout.verdict, "# Health of run demo\n\n**Healthy: no rule spoke.**\n")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from components.stages.work import checkpoint, work
 
@@ -8,6 +9,13 @@ from components.config import Settings
 from components.errors import NoCandidate
 from components.files import read_json, sha256_tree, write_directory, write_json, write_jsonl, write_text
 from components.layout import Layout
+
+LEDGER: list[dict[str, Any]] = [
+    {"kind": "response", "number": 1, "step": 3, "rule": "entropy_low", "asked": "rollback", "level": "rollback",
+     "reason": "fell", "saw": {"entropy": [0.4, 0.2]}, "changes": [{"knob": "learner.lr", "before": 0.2, "after": 0.1}],
+     "back_to": 1, "quarantined": [], "did": ""},
+    {"kind": "outcome", "of": 1, "step": 5, "recovered": True, "signals": {"entropy": [0.2, 0.4]}, "cost_steps": 3},
+]  # fmt: skip
 
 
 def run(settings: Settings, layout: Layout) -> None:
@@ -18,6 +26,7 @@ def run(settings: Settings, layout: Layout) -> None:
         checkpoint(folder / "checkpoint", settings.learner.lr)
         write_jsonl(folder / "records.jsonl", [])
         write_jsonl(folder / "pairs.jsonl", [])
+        write_jsonl(folder / "ledger.jsonl", LEDGER)
         write_jsonl(folder / "verdicts.jsonl", [{"rule": "entropy_low", "level": "warn", "step": 3}])
 
     work("train", layout, settings.train.steps, lambda done: f"acc {done / settings.train.steps:.2f}")

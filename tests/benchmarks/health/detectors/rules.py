@@ -20,7 +20,13 @@ class Rules(Detector):
         return [Alarm(v.step, v.rule, v.level not in ("pass", "warn")) for v in replay(self._rules, records)]
 
 
+PLAIN_STREAK = 51
+"""The seed rule says: for more than 50 steps."""
 PLAIN = Rules(
-    {"entropy": RuleSettings(when="entropy < 0.5", streak=51, level="stop", why="entropy is low", source="seed rule")}
+    {
+        "entropy": RuleSettings(
+            when="entropy < 0.5", streak=PLAIN_STREAK, level="stop", why="entropy is low", source="seed rule"
+        )
+    }
 )
-"""Entropy below half a nat for more than 50 steps, and nothing else."""
+"""Entropy below half a nat for that long, and nothing else."""

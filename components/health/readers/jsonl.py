@@ -1,0 +1,29 @@
+"""Plain JSON lines: an object with its step and metrics, flat or under ``data`` or ``signals``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.health.readers.numbers import as_step, json_object
+from components.health.readers.steps import Row
+
+STEP_NAMES = ("step", "_step", "global_step")
+NESTED = ("signals", "data")
+
+
+def row(line: str) -> Row | None:
+    """The row that a line is, or None."""
+    return None if (found := json_object(line)) is None else row_of(found)
+
+
+def row_of(found: dict[str, Any]) -> Row | None:
+    """The row that an object is: its step, and all its other values."""
+    key = next((name for name in STEP_NAMES if name in found), None)
+    step = None if key is None else as_step(found[key])
+    if step is None:
+        return None
+    inner = next((found[name] for name in NESTED if isinstance(found.get(name), dict)), None)
+    if inner is None:
+        return Row(step, {name: value for name, value in found.items() if name != key})
+    notes = found.get("notes")
+    return Row(step, inner, as_step(notes.get("rolled_back_to")) if isinstance(notes, dict) else None)

@@ -1,0 +1,154 @@
+"""Which signal of ours is which metric of theirs.
+
+A mapping file says ``ours: theirs``; in full ``ours: {name: theirs, scale: 100}``. ``theirs`` may be a list: the first
+name that a step has counts. In a name ``*`` stands for a part between slashes and ``**`` for any number of them; of
+several matches the mean is taken, unless ours ends with ``*`` too (``metric_*``): then each is a signal of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from components.config.base import Section
+from components.config.load import PROJECT_CONFIGS, read_tree
+from components.errors import InputError
+from components.health.readers.numbers import as_number
+from components.health.signals import PREFIXES, SIGNALS, find_signal
+
+NAMES_FOLDER = PROJECT_CONFIGS / "health" / "names"
+"""The mapping files of the trainers that have a reader."""
+
+Values = Mapping[str, Any]
+"""What a trainer wrote of one step, by its own names."""
+
+
+class Metric(Section):
+    """Where a signal comes from: ``value * scale + offset``, or ``1 - value``."""
+
+    name: tuple[str, ...] = Field(min_length=1, description="Their names, the preferred one first.")
+    scale: float = Field(1.0, description="Factor from their unit to ours.")
+    offset: float = Field(0.0, description="Added after scaling.")
+    one_minus: bool = Field(False, description="Their metric is the share of the opposite.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        """A name or a list of names stands for a metric that needs no conversion."""
+        whole = value if isinstance(value, dict) else {"name": value}
+        return {**whole, "name": [whole["name"]]} if isinstance(whole.get("name"), str) else whole
+
+    @model_validator(mode="after")
+    def _one_conversion(self) -> Metric:
+        if self.one_minus and (self.scale, self.offset) != (1.0, 0.0):
+            raise ValueError("one_minus needs no scale and no offset")
+        return self
+
+    def convert(self, value: float) -> float:
+        return 1 - value if self.one_minus else value * self.scale + self.offset
+
+
+class Names(Section):
+    """A mapping file."""
+
+    trainer: str = Field("", description="Whose names these are, and of which version.")
+    signals: dict[str, Metric] = Field(min_length=1, description="Our signal: their metric.")
+
+    @cached_property
+    def _patterns(self) -> list[tuple[str, Metric, list[re.Pattern[str]]]]:
+        return [(ours, theirs, [_pattern(name) for name in theirs.name]) for ours, theirs in self.signals.items()]
+
+    @cached_property
+    def _read(self) -> dict[str, bool]:
+        return {}
+
+    def reads(self, name: str) -> bool:
+        """Whether a metric of theirs is of any use."""
+        if name not in self._read:
+            self._read[name] = any(p.fullmatch(name) for _, _, patterns in self._patterns for p in patterns)
+        return self._read[name]
+
+    def count(self, found: Iterable[str]) -> int:
+        """How many of these metrics are of use."""
+        return sum(map(self.reads, found))
+
+    def translate(self, values: Values) -> dict[str, float]:
+        """Our signals of one step, and ``nonfinite``: how many of them are NaN or infinite, unless the log says that.
+
+        JSON null stands for NaN, which some writers put for it; but the mean over groups of which none had a value is
+        null too, and such a signal does not exist in the step.
+        """
+        columns: dict[str, list[float]] = {}
+        for ours, theirs, patterns in self._patterns:
+            for pattern in patterns:
+                if found := _found(ours, theirs, pattern, values):
+                    columns |= found
+                    break
+        signals = {name: sum(column) / len(column) for name, column in columns.items()}
+        broken = sum(not math.isfinite(value) for value in signals.values())
+        return {"nonfinite": float(broken), **signals}
+
+
+def _found(ours: str, theirs: Metric, pattern: re.Pattern[str], values: Values) -> dict[str, list[float]]:
+    """The converted numbers of the metrics that match, by the signal that each belongs to."""
+    columns: dict[str, list[float]] = {}
+    for name, value in values.items():
+        if match := pattern.fullmatch(name):
+            signal = ours[:-1] + re.sub(r"\W", "_", match[1]) if ours.endswith("*") else ours
+            number = _no_number(signal) if value is None else as_number(value)
+            if number is not None:
+                columns.setdefault(signal, []).append(theirs.convert(number))
+    return columns
+
+
+def _no_number(signal: str) -> float | None:
+    described = find_signal(signal)
+    return None if described is not None and described.source == "groups" else math.nan
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    parts = {"**": "(.+)", "*": "([^/]+)"}
+    return re.compile("".join(parts.get(part) or re.escape(part) for part in re.split(r"(\*\*|\*)", name)))
+
+
+def load_names(path: Path) -> Names:
+    """Read a mapping file.
+
+    Raises:
+        InputError: it is missing or malformed, or maps to a signal that does not exist; names a near one.
+    """
+    try:
+        names = Names.model_validate(read_tree(path))
+    except ValidationError as error:
+        said = "\n".join(f"  - {'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in error.errors())
+        how = "write `signals:` and under it `ours: theirs`; the files in configs/health/names are examples"
+        raise InputError(f"not a mapping of names:\n{said}", where=path, how=how) from error
+    for ours, theirs in names.signals.items():
+        _check(ours, theirs, path)
+    return names
+
+
+def _check(ours: str, theirs: Metric, path: Path) -> None:
+    where = f"{path}: signals.{ours}"
+    if find_signal(ours.replace("*", "x")) is None or "*" in ours[:-1]:
+        near = get_close_matches(ours, SIGNALS, n=1)
+        how = f"did you mean {near[0]}?" if near else f"use one of: {', '.join(SIGNALS)}"
+        raise InputError(f"unknown signal {ours!r}", where=where, how=how)
+    if ours.endswith("*") and not all("*" in name for name in theirs.name):
+        raise InputError(f"{ours!r} needs a `*` in their name too", where=where, how=f"name one signal: {ours[:-1]}...")
+
+
+def own_names() -> Names:
+    """Our own names, for logs that use them."""
+    return Names(trainer="our own names", signals={name: Metric(name=(name,)) for name in SIGNALS} | _prefixed())
+
+
+def _prefixed() -> dict[str, Metric]:
+    return {f"{prefix}*": Metric(name=(f"{prefix}*",)) for prefix in PREFIXES}

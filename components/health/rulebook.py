@@ -1,0 +1,45 @@
+"""A file of health rules, typed and compiled: what the command line and other trainers' monitors start from."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from components.config.judgement import HealthSettings, RuleSettings
+from components.config.load import PROJECT_CONFIGS, read_rules
+from components.errors import InputError
+from components.health.check import check_rules
+
+DEFAULT_RULES = PROJECT_CONFIGS / "health" / "default.yaml"
+
+
+def load_rules(path: Path = DEFAULT_RULES) -> dict[str, RuleSettings]:
+    """The rules of a file, in its order, each known to compile.
+
+    Raises:
+        InputError: the file is missing or malformed, it holds no rule, or a rule is wrong; names rule and key.
+    """
+    tree = read_rules(path)
+    try:
+        rules = HealthSettings.model_validate({"rules": tree}).rules
+    except ValidationError as error:
+        said = "\n".join(f"  - {_say(problem)}" for problem in error.errors())
+        raise InputError(f"not health rules:\n{said}", where=path, how="correct the rules above") from error
+    if not rules:
+        raise InputError("a health file without a rule", where=path, how="write one under `rules:`")
+    try:
+        check_rules(rules)
+    except InputError as error:
+        raise InputError(error.what, where=f"{path}, {error.where}", how=error.how) from error
+    return rules
+
+
+def _say(problem: Any) -> str:
+    keys = [str(part) for part in problem["loc"][1:]]
+    if problem["type"] == "extra_forbidden":
+        near = get_close_matches(keys[-1], RuleSettings.model_fields, n=1)
+        return f"{'.'.join(keys)}: unknown key{f'; did you mean {near[0]}?' if near else ''}"
+    return f"{'.'.join(keys)}: {problem['msg']}"

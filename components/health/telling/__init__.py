@@ -1,0 +1,15 @@
+"""A run's health in words, the same ones in the terminal, on the page, in the ledger's table and in the artifacts.
+
+- `line` — one live line per step
+- `phrases` — a response and its outcome in a few words
+- `verdict` — `run_verdict`, the whole run on one page; `opening` is its first sentence
+- `advice` — what a person should do next, by the signals of the rule that spoke
+- `ledger` — the rows of the ledger's table
+- `markdown` — the verdict and the ledger as text; imported by its own name, as it needs what pages are made of
+"""
+
+from components.health.telling.ledger import Row, ledger_rows
+from components.health.telling.line import health_line
+from components.health.telling.verdict import RunVerdict, run_verdict
+
+__all__ = ["Row", "RunVerdict", "health_line", "ledger_rows", "run_verdict"]

@@ -1,0 +1,78 @@
+"""The ledger as a table: a response a row, with its outcome beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from components.health.responses.ledger import Ledger
+from components.health.telling.phrases import changes, helped, saw, then_now
+from components.types import Level, Outcome
+
+HEADS = ("No.", "Step", "Rule", "Level", "Saw", "Changed", "Outcome", "Steps lost")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One response. ``cost`` are steps lost; None where no outcome says it. ``did`` says more than ``changed``."""
+
+    number: int
+    step: int
+    rule: str
+    asked: Level
+    level: Level
+    reason: str
+    saw: list[str]
+    changed: list[str]
+    did: str
+    outcome: str
+    signals: list[str]
+    recovered: bool | None
+    cost: int | None
+
+
+def outcomes_by_response(ledger: Ledger) -> dict[int, Outcome]:
+    """Number of a response -> its latest outcome."""
+    return {outcome.of: outcome for outcome in ledger.outcomes}
+
+
+def ledger_rows(ledger: Ledger) -> list[Row]:
+    """Every response in order."""
+    outcomes = outcomes_by_response(ledger)
+    rows = []
+    for response in ledger.responses:
+        outcome = outcomes.get(response.number)
+        back = [] if response.back_to is None else [f"back to step {response.back_to}"]
+        rows.append(
+            Row(
+                number=response.number,
+                step=response.step,
+                rule=response.rule,
+                asked=response.asked,
+                level=response.level,
+                reason=response.reason,
+                saw=saw(response),
+                changed=[*back, *changes(response)],
+                did=response.did,
+                outcome=helped(response, outcome),
+                signals=[] if outcome is None else then_now(outcome.signals),
+                recovered=None if outcome is None else outcome.recovered,
+                cost=None if outcome is None else outcome.cost_steps,
+            )
+        )
+    return rows
+
+
+def cells(row: Row) -> list[str]:
+    """One response, in the order of `HEADS`; plain text."""
+    cost = "" if row.cost is None else str(row.cost)
+    outcome = "; ".join([row.outcome, *row.signals])
+    return [
+        str(row.number),
+        str(row.step),
+        row.rule,
+        row.level,
+        "; ".join(row.saw),
+        "; ".join(row.changed),
+        outcome,
+        cost,
+    ]

@@ -1,0 +1,70 @@
+"""The live line under the progress bar: the figures that tell whether a run is well, and a state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from components.health.responses.ledger import Ledger
+from components.health.telling.phrases import short_change
+from components.types import Response, StepRecord, Verdict
+
+WIDTH = 100
+"""Characters at the most."""
+SHOWN = 10
+"""Steps for which the line goes on to say that a rule warned: at one step it would be gone before it is read."""
+FIGURES = (
+    ("accuracy", "acc {:.2f}"),
+    ("entropy", "entropy {:.2f}"),
+    ("zero_variance_share", "zero-var {:.0%}"),
+    ("dev_pass_at_1", "dev {:.2f}"),
+)
+
+
+def health_line(record: StepRecord, verdicts: Sequence[Verdict], ledger: Ledger) -> str:
+    """Figures of one step and the run's state.
+
+    Args:
+        record: the step.
+        verdicts: what the rules said up to this step, in order.
+        ledger: what was done about it up to this step.
+    """
+    figures = [text.format(record.signals[name]) for name, text in FIGURES if name in record.signals]
+    broke = "monitor_failed" in record.notes
+    line = "  ".join([*figures, "not watched: the monitor broke" if broke else state(record.step, verdicts, ledger)])
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+
+
+def state(step: int, verdicts: Sequence[Verdict], ledger: Ledger) -> str:
+    """A word and what it is about. A response is the state until its outcome is known, a warning for `SHOWN` steps."""
+    response = next((one for one in reversed(ledger.responses) if one.level != "warn"), None)
+    if response is not None and response.level == "stop":
+        return f"stopped: {response.rule}"
+    if stop := next(
+        (verdict for verdict in verdicts if verdict.level == "stop" and not _answered(verdict, ledger)), None
+    ):
+        return f"stopped: {stop.rule}"
+    if response is not None:
+        outcome = next((one for one in ledger.outcomes if one.of == response.number), None)
+        if outcome is None:
+            return _acting(response)
+        if step - outcome.step < SHOWN and outcome.recovered is not None:
+            return f"{'recovered' if outcome.recovered else 'not recovered'}: {response.rule}"
+    warned = [verdict for verdict in verdicts if step - verdict.step < SHOWN and not _answered(verdict, ledger)]
+    return f"warned: {warned[-1].rule}" if warned else "healthy"
+
+
+def _acting(response: Response) -> str:
+    if response.back_to is not None:
+        return f"rolled back to {response.back_to}"
+    parts = [short_change(change) for change in response.changes[:1]]
+    if len(response.changes) > 1:
+        parts.append(f"and {len(response.changes) - 1} more")
+    if response.quarantined:
+        parts.append(f"{len(response.quarantined)} prompts out")
+    return ", ".join([f"acted: {response.rule}", *parts])
+
+
+def _answered(verdict: Verdict, ledger: Ledger) -> bool:
+    """Something was done about it."""
+    acts = (one for one in ledger.responses if one.level != "warn")
+    return any((one.rule, one.step) == (verdict.rule, verdict.step) for one in acts)

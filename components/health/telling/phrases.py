@@ -1,0 +1,123 @@
+"""A response and its outcome in a few words. A number is never rounded to another one that a setting could have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from components.types import Change, Outcome, Response
+from components.words import ABSENT, number, plural
+
+KNOBS: dict[str, tuple[str, str]] = {
+    "learner.lr": ("lr", "learning rate"),
+    "objective.ratio.high": ("clip-high", "upper clip bound"),
+    "objective.kl.beta": ("kl", "weight of the KL term"),
+    "objective.entropy.coef": ("entropy bonus", "weight of the entropy bonus"),
+    "objective.correction.cap": ("correction cap", "cap on the sampler's correction"),
+    "rollout.dynamic_sampling.max_attempts": ("attempts", "number of draws of the group filter"),
+    "rollout.max_repeats": ("repeats", "number of groups of one question"),
+    "reward.shaping": ("shaping", "weight of the shaped reward"),
+    "audit.agreement": ("agreement", "agreement of both verifiers"),
+}
+"""Knob -> what the live line and what a sentence call it; any other goes by the last part of its name."""
+FACTORS = {0.5: "half the", 2.0: "twice the", 0.25: "a quarter of the", 0.1: "a tenth of the"}
+WINDOW = 3
+"""Values of a signal that a table shows."""
+
+
+def readable(rule: str) -> str:
+    """A rule's name within a sentence."""
+    return rule.replace("_", " ")
+
+
+def short_knob(knob: str) -> str:
+    """A knob in the live line."""
+    return KNOBS[knob][0] if knob in KNOBS else knob.rpartition(".")[2]
+
+
+def factor(change: Change) -> float | None:
+    """After divided by before, where both are numbers and before is not 0."""
+    numbers = [value for value in (change.before, change.after) if isinstance(value, (int, float))]
+    if len(numbers) < 2 or isinstance(change.before, bool) or not change.before:
+        return None
+    return float(f"{change.after / change.before:.6g}")
+
+
+def short_change(change: Change) -> str:
+    """``lr x0.5``, or ``entropy 0 to 0.01`` where there is no factor."""
+    times = factor(change)
+    how = f"{value(change.before)} to {value(change.after)}" if times is None else f"x{times:.3g}"
+    return f"{short_knob(change.knob)} {how}"
+
+
+def long_change(change: Change) -> str:
+    """``half the learning rate``, or ``entropy_coef 0 instead of 0.01`` for a knob without a name of its own."""
+    times = factor(change)
+    if change.knob in KNOBS and times in FACTORS:
+        return f"{FACTORS[times]} {KNOBS[change.knob][1]}"
+    name = KNOBS[change.knob][1] if change.knob in KNOBS else change.knob
+    return f"the {name} at {value(change.after)} instead of {value(change.before)}"
+
+
+def exact_change(change: Change) -> str:
+    """``learner.lr 0.0002 → 0.0001``."""
+    return f"{change.knob} {value(change.before)} → {value(change.after)}"
+
+
+def value(given: Any) -> str:
+    """A setting's value; six digits tell any two steps of a knob apart."""
+    if isinstance(given, float):
+        return f"{given:.6g}"
+    return "none" if given is None else str(given)
+
+
+def changes(response: Response) -> list[str]:
+    """What a response changed, exactly; taken-out prompts included."""
+    out = [exact_change(change) for change in response.changes]
+    if response.quarantined:
+        out.append(f"{plural(len(response.quarantined), 'prompt')} taken out: {', '.join(response.quarantined)}")
+    return out
+
+
+def done(response: Response) -> str:
+    """What was done, as the middle of a sentence: ``the run went back to step 40 with half the learning rate``."""
+    with_ = [long_change(change) for change in response.changes]
+    if response.quarantined:
+        with_.append(f"without {plural(len(response.quarantined), 'prompt')}")
+    if response.level == "stop":
+        kept = "" if response.back_to is None else f", and the policy of step {response.back_to} kept"
+        return f"the run was stopped{kept}"
+    if response.back_to is not None:
+        return f"the run went back to step {response.back_to}" + (f" with {_and(with_)}" if with_ else "")
+    if response.changes:
+        return f"the run went on with {_and(with_)}"
+    return f"the run went on {with_[0]}" if with_ else response.did or "nothing was changed"
+
+
+def helped(response: Response, outcome: Outcome | None) -> str:
+    """Whether it helped, as the end of a sentence."""
+    if response.level == "stop":
+        return "nothing to judge afterwards"
+    if outcome is None or outcome.recovered is None:
+        return "the run ended before it could be judged"
+    within = plural(outcome.step - response.step, "step")
+    return f"recovered within {within}" if outcome.recovered else f"had not recovered after {within}"
+
+
+def then_now(signals: Mapping[str, Sequence[float | None]]) -> list[str]:
+    """``entropy 0.22 → 0.35`` for every signal of an outcome."""
+    return [f"{name} {' → '.join(_figure(one) for one in pair)}" for name, pair in signals.items()]
+
+
+def saw(response: Response) -> list[str]:
+    """The last values of every signal that the rule looked at."""
+    shown = {name: list(values)[-WINDOW:] for name, values in response.saw.items()}
+    return [f"{name} {', '.join(_figure(one) for one in values)}" for name, values in shown.items()]
+
+
+def _figure(one: float | None) -> str:
+    return ABSENT if one is None else number(one)
+
+
+def _and(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
