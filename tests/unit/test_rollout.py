@@ -18,6 +18,7 @@ from components.learner.batch import build_batch
 from components.learner.scoring import score_all
 from components.policy import Policy
 from components.rollout import ENGINES, Collector, Engine, Sampling, build_engine
+from components.rollout.collect import without_repeats
 from components.rollout.torch_engine import TorchEngine, choose
 from components.scheduling import Schedule, Uniform, build_schedule
 from components.types import Completion, Group, Prompt, Score
@@ -409,3 +410,64 @@ def test_a_prompt_too_long_for_the_model_is_refused_before_sampling():
     too_long = replace(prompts(1)[0], text="9" * 60)
     with pytest.raises(InputError, match="exceeds the model's 64 positions"):
         collector.groups([too_long], sampling(n=2))
+
+
+# What a response may change
+
+
+class Shaped(Judge):
+    """Adds a part to every reward."""
+
+    def score_groups(self, items):
+        return [tuple(replace(s, parts={"overlong": -0.5}) for s in row) for row in super().score_groups(items)]
+
+
+def test_shaping_multiplies_every_part_but_accuracy_of_training_steps_and_of_nothing_else():
+    tested = collector(coin(0.5), attempts=None, judge=Shaped(lambda c: float(c.text)))
+    chosen = RolloutSettings(group_size=4)
+    for factor in (1.0, 0.5, 0.0):
+        tested.configure(chosen, shaping=factor)
+        trained = tested.step(schedule(), 5, seed=0).trained
+        assert {s.parts["overlong"] for group in trained for s in group.scores} == {-0.5 * factor}
+        assert {s.accuracy for group in trained for s in group.scores} == {0.0, 1.0}
+        dev = tested.groups(prompts(2), tested.sampling(seed=1))
+        assert {s.parts["overlong"] for group in dev for s in group.scores} == {-0.5}
+
+
+@pytest.mark.parametrize(("most", "kept"), [(None, [0, 1, 2, 3, 4]), (2, [0, 1, 2, 4]), (1, [0, 2])])
+def test_no_more_groups_of_one_question_are_trained_on_than_max_repeats_whatever_their_ids(most, kept):
+    asked = [replace(p, text=text) for p, text in zip(prompts(5), "aabab", strict=True)]
+    found = [Group(p, (1,), (), ()) for p in asked]
+    assert without_repeats(found, most) == [found[i] for i in kept]
+
+
+def test_repeats_are_sampled_observed_and_replaced_by_dynamic_sampling():
+    same = [replace(p, text="what?") if i < 30 else p for i, p in enumerate(prompts(50))]
+    order = Noted(same, seed=0)
+    tested = collector(coin(0.5), attempts=20)
+    chosen = RolloutSettings(group_size=4, dynamic_sampling=DynamicSampling(max_attempts=20), max_repeats=1)
+    tested.configure(chosen)
+    rollout = tested.step(order, 8, seed=0)
+    texts = [group.prompt.text for group in rollout.trained]
+    assert (len(texts), len(set(texts)), texts.count("what?")) == (8, 8, 1)
+    assert order.observed == [group.prompt.id for group in rollout.sampled]
+
+
+def test_barred_prompts_are_sampled_and_not_trained_on():
+    barred = {p.id for p in prompts(10)}
+    rollout = collector(coin(0.5), attempts=None).step(schedule(20), 20, seed=0, barred=barred)
+    assert {g.prompt.id for g in rollout.sampled} > barred
+    assert {g.prompt.id for g in rollout.trained} == {g.prompt.id for g in rollout.sampled} - barred
+
+
+def test_a_review_may_take_scores_back_before_anything_is_filtered():
+    def nothing_is_scored(found: Sequence[Group]) -> list[Group]:
+        return [replace(g, scores=tuple(Score(None, unscorable="disputed") for _ in g.scores)) for g in found]
+
+    tested = collector(coin(0.5), attempts=2)
+    tested.configure(
+        RolloutSettings(group_size=4, dynamic_sampling=DynamicSampling(max_attempts=2)), review=nothing_is_scored
+    )
+    rollout = tested.step(schedule(), 4, seed=0)
+    assert (len(rollout.sampled), rollout.trained) == (8, ())
+    assert tested.groups(prompts(1), tested.sampling(seed=1))[0].accuracies

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from factories import Judge, parity, policy, prompts, settings, workspace
+from training_runs import killed, outputs, records, train
 
-from components.config import Settings
 from components.errors import InputError, NoCandidate
-from components.files import append_line, manifest, read_json, read_jsonl, sha256_tree
+from components.files import append_line, read_json, read_jsonl, sha256_tree
 from components.health import Monitor, dev_signals, find_signal
 from components.layout import Layout
 from components.learner import build_batch
@@ -31,29 +28,9 @@ ONE_STEP = {"steps": 1}
 STOP_AT_2 = {"rules": {"enough": {"when": "accuracy >= 0", "streak": 3, "level": "stop", "why": "a test"}}}
 
 
-class Killed(BaseException):
-    """Nothing catches it, as nothing catches SIGKILL."""
-
-
 @pytest.fixture(autouse=True)
 def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-
-
-def train(root: Path, chosen: Settings | None = None, **workspace_options: Any) -> Layout:
-    layout = Layout(root) if (root / "out").exists() else workspace(root, **workspace_options)
-    stage.run(chosen or settings(), layout)
-    return layout
-
-
-def records(layout: Layout) -> list[dict[str, Any]]:
-    return list(read_jsonl(layout.records))
-
-
-def outputs(layout: Layout) -> dict[str, str]:
-    """Digest of every file that the stage writes."""
-    files = manifest(layout.out)
-    return {name: files[name] for name in files if name.startswith(("train", "curves"))}
 
 
 @pytest.fixture(scope="module")
@@ -131,24 +108,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(finished, 
 
 
 # Killed and started again
-
-
-@contextmanager
-def killed(monkeypatch: pytest.MonkeyPatch, method: str, times: int, *, after: bool) -> Iterator[None]:
-    """Die in the n-th call of a method of the run's state, before or after it has done its work."""
-    original, calls = getattr(RunState, method), []
-
-    def dying(self: RunState, *args: Any) -> None:
-        calls.append(args)
-        if len(calls) == times and not after:
-            raise Killed
-        original(self, *args)
-        if len(calls) == times:
-            raise Killed
-
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(RunState, method, dying)
-        yield
 
 
 @pytest.mark.parametrize(
