@@ -9,8 +9,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from components.config import Settings
+from components.config.base import Section
+from components.config.corrections import TokenTis
 from components.config.judgement import ActionSettings
 from components.config.load import merge
+from components.config.objective import KlLoss
 from components.errors import InputError
 from components.types import Change
 
@@ -23,7 +26,7 @@ class Knob:
     """One setting, its bounds, and what it is for.
 
     With ``relative`` the bounds are multiples of what the run started with. Where the settings have no such section (a
-    KL term that is off) it comes with its defaults.
+    KL term that is off) it comes with its defaults; ``section`` is that section where it is one of several kinds.
     """
 
     low: float
@@ -31,14 +34,19 @@ class Knob:
     meaning: str
     relative: bool = False
     whole: bool = False
+    section: Section | None = None
 
 
 KNOBS: dict[str, Knob] = {
     "learner.lr": Knob(0.05, 1.0, "learning rate: smaller steps do less damage", relative=True),
     "objective.ratio.high": Knob(0.0, 0.5, "clip-higher: room for unlikely tokens, so for entropy (2503.14476)"),
-    "objective.kl.beta": Knob(0.0, 0.1, "weight of the KL to the SFT checkpoint: holds the policy near it"),
+    "objective.kl.beta": Knob(
+        0.0, 0.1, "weight of the KL to the SFT checkpoint: holds the policy near it", section=KlLoss()
+    ),
     "objective.entropy.coef": Knob(0.0, 0.02, "entropy bonus: rewards being undecided (2505.22312)"),
-    "objective.correction.cap": Knob(1.0, 10.0, "largest weight of the sampler's correction: less variance, more bias"),
+    "objective.correction.cap": Knob(
+        1.0, 10.0, "largest weight of the sampler's correction: less variance, more bias", section=TokenTis()
+    ),
     "rollout.dynamic_sampling.max_attempts": Knob(
         1, 8, "group filter: more draws to replace groups without a gradient (2503.14476)", whole=True
     ),
@@ -83,11 +91,22 @@ def turn(action: ActionSettings, settings: Settings, started: Settings) -> tuple
     if after == before:
         return f"{action.knob} is at its bound {before:g} already"
     try:
-        tree = merge(settings.model_dump(mode="json"), nested(action.knob, after))
-        changed = Settings.model_validate(tree)
+        changed = with_knob(settings, action.knob, after)
     except ValidationError as error:
         return f"{action.knob} cannot be {after:g} here: {error.errors()[0]['msg']}"
     return changed, Change(action.knob, before, after)
+
+
+def with_knob(settings: Settings, knob: str, value: float) -> Settings:
+    """The settings with another value of one knob.
+
+    Raises:
+        ValidationError: they would be refused.
+    """
+    tree, section = settings.model_dump(mode="json"), KNOBS[knob].section
+    if section is not None and find(settings, parent := knob.rpartition(".")[0]) is None:
+        tree = merge(tree, nested(parent, section.model_dump(mode="json")))
+    return Settings.model_validate(merge(tree, nested(knob, value)))
 
 
 def read(settings: Settings, path: str) -> float | None:
@@ -95,10 +114,16 @@ def read(settings: Settings, path: str) -> float | None:
 
     A section that has no such field (a ratio without ``high``) reads as None too; changing it is refused then.
     """
+    node = find(settings, path)
+    return None if node is None else float(node)
+
+
+def find(settings: Settings, path: str) -> Any:
+    """A value or a section; None where there is none."""
     node: Any = settings
     for name in path.split("."):
         node = getattr(node, name, None)
-    return None if node is None else float(node)
+    return node
 
 
 def nested(path: str, value: Any) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from components.config import Settings
-from components.config.load import merge
 from components.health.monitor import LEVELS, Monitor
 from components.health.responses.checkpoints import Saved, healthiest
-from components.health.responses.knobs import QUARANTINE, nested, turn
+from components.health.responses.knobs import QUARANTINE, turn, with_knob
 from components.types import Change, Level, Outcome, Response, Verdict
 
 
@@ -207,7 +206,6 @@ class Responder:
         self._asked, self._actions = dict(state["asked"]), dict(state["actions"])
         self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])
         self._pending = [Pending(**one) for one in state["pending"]]
-        tree = self.started.model_dump(mode="json")
-        for path, value in self._changes.items():
-            tree = merge(tree, nested(path, value))
-        self.settings = Settings.model_validate(tree)
+        self.settings = self.started
+        for knob, value in self._changes.items():
+            self.settings = with_knob(self.settings, knob, value)

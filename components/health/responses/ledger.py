@@ -45,7 +45,7 @@ def read_ledger(path: Path) -> Ledger:
 
 def _entry(row: dict[str, Any], where: str) -> Response | Outcome:
     kind = row.pop("kind", None)
-    if kind not in _ENTRIES or set(row) != {field.name for field in _FIELDS[kind]}:
+    if not isinstance(kind, str) or kind not in _ENTRIES or set(row) != {field.name for field in _FIELDS[kind]}:
         raise InputError("not an entry of a ledger", where=where, how=_AGAIN)
     try:
         return _ENTRIES[kind].validate_python(row)

@@ -1,0 +1,422 @@
+"""What a verdict leads to: knobs within bounds, budgets that end, and what became of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from factories import settings
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components.config.judgement import ResponseSettings
+from components.health import KNOBS, Guard, Monitor, Plan, Responder, Saved
+from components.health.responses import healthiest
+from components.types import Change, StepRecord, Verdict
+
+START = Saved(0, 0, at_ease=True)
+HALVE = {"knob": "learner.lr", "times": 0.5}
+RULES: dict[str, dict[str, Any]] = {
+    "low": {"level": "intervene", "action": [HALVE, {"knob": "objective.ratio.high", "to": 0.3}]},
+    "high": {"level": "intervene", "action": [HALVE]},
+    "bad": {"level": "rollback", "action": [HALVE]},
+    "worse": {"level": "rollback"},
+    "over": {"level": "stop"},
+    "poison": {"level": "intervene", "action": [{"knob": "quarantine"}]},
+    "hm": {"level": "warn"},
+}
+LR = 1e-2
+
+
+def responder(**limits: Any) -> Responder:
+    rules = {name: {"when": f"entropy < {i}", "why": name, **rule} for i, (name, rule) in enumerate(RULES.items())}
+    return Responder(settings(health={"rules": rules, "responses": limits}))
+
+
+def verdict(rule: str, step: int = 10, clean: int | None = None) -> Verdict:
+    return Verdict(rule, RULES[rule]["level"], step, rule, {"entropy": [0.5]}, step - 1 if clean is None else clean)
+
+
+def watching(one: Responder, *entropies: float) -> Monitor:
+    monitor = Monitor(one.started.health.rules)
+    for step, entropy in enumerate(entropies or (9.0,)):
+        monitor.observe(StepRecord(step, {"entropy": entropy}))
+    return monitor
+
+
+def act(one: Responder, *rules: str, step: int = 10, saved: Any = (START,), batch: Any = (), prompts: int = 20) -> Plan:
+    said = [verdict(rule, step) for rule in rules]
+    return one.respond(said, watching(one), saved, batch, prompts)
+
+
+def levels(plan: Plan) -> list[tuple[str, str]]:
+    return [(response.rule, response.level) for response in plan.responses]
+
+
+# The ladder
+
+
+def test_no_verdict_no_response():
+    assert act(responder()) == Plan()
+
+
+def test_a_rule_goes_from_action_to_action_then_back_then_stops():
+    one, at_its_bound = responder(per_rule=2, rollbacks=2), "objective.ratio.high is at its bound 0.3 already"
+    done = [act(one, "low", step=step) for step in range(10, 15)]
+    assert [plan.responses[0].level for plan in done] == ["intervene", "intervene", "rollback", "rollback", "stop"]
+    assert [change for plan in done for change in plan.responses[0].changes] == [
+        Change("learner.lr", LR, LR / 2),
+        Change("objective.ratio.high", 0.28, 0.3),
+    ]
+    assert [plan.responses[0].did for plan in done] == [
+        "",
+        "",
+        *[f"back to step 0, with other seeds; {at_its_bound}"] * 2,
+        "stopped; the policy of step 0 is kept",
+    ]
+
+
+def test_the_last_action_is_taken_again_and_what_cannot_be_changed_any_more_leads_further():
+    one = responder(per_rule=9, interventions=9)
+    found = [act(one, "high", step=step).responses[0] for step in range(10, 20)]
+    assert [r.changes[0].after for r in found if r.level == "intervene"] == pytest.approx(
+        [LR / 2, LR / 4, LR / 8, LR / 16, LR / 20]
+    )
+    assert [r.level for r in found[5:8]] == ["rollback", "rollback", "stop"]
+    assert found[5].did == "back to step 0, with other seeds; learner.lr is at its bound 0.0005 already"
+
+
+def test_all_rules_share_one_budget_of_interventions():
+    one = responder(interventions=1, per_rule=5)
+    assert levels(act(one, "low")) == [("low", "intervene")]
+    assert levels(act(one, "high")) == [("high", "rollback")]
+
+
+@pytest.mark.parametrize(("rule", "change"), [("bad", (Change("learner.lr", LR, LR / 2),)), ("worse", ())])
+def test_a_rollback_changes_a_knob_where_the_rule_names_one(rule, change):
+    (response,) = act(responder(), rule).responses
+    assert (response.level, response.changes, response.back_to) == ("rollback", change, 0)
+
+
+def test_without_a_checkpoint_to_go_back_to_a_rollback_is_a_stop():
+    plan = act(responder(), "bad", saved=())
+    assert (levels(plan), plan.back_to, plan.stopped_by) == ([("bad", "stop")], None, "bad")
+    assert plan.responses[0].did == "stopped"
+
+
+def test_a_stop_keeps_the_policy_of_the_last_healthy_checkpoint():
+    saved = [START, Saved(4, 4, at_ease=True), Saved(8, 8, at_ease=False)]
+    plan = act(responder(), "over", saved=saved)
+    assert (plan.back_to, plan.stopped_by, plan.responses[0].back_to) == (saved[1], "over", 4)
+    assert plan.responses[0].did == "stopped; the policy of step 4 is kept"
+
+
+def test_only_the_gravest_verdict_is_acted_upon_and_the_others_are_noted():
+    one = responder()
+    plan = act(one, "hm", "low", "worse", "high")
+    assert levels(plan) == [("worse", "rollback"), ("hm", "warn"), ("low", "warn"), ("high", "warn")]
+    assert [(r.number, r.asked) for r in plan.responses] == [
+        (1, "rollback"),
+        (2, "warn"),
+        (3, "intervene"),
+        (4, "intervene"),
+    ]
+    assert one.settings == one.started
+
+
+def test_of_equally_grave_verdicts_the_first_rule_of_the_file_is_acted_upon():
+    assert levels(act(responder(), "high", "low")) == [("high", "intervene"), ("low", "warn")]
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+def test_with_responses_off_only_stop_acts(rule):
+    one = responder(enabled=False)
+    plan = act(one, rule, batch=("p001",))
+    stopped = rule == "over"
+    assert levels(plan) == [(rule, "stop" if stopped else "warn")]
+    assert (plan.back_to, plan.stopped_by) == (None, "over" if stopped else None)
+    assert (one.settings, one.quarantined, one.attempt) == (one.started, set(), 0)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(list(RULES)), min_size=1, max_size=4, unique=True), max_size=40),
+    st.lists(st.sets(st.integers(0, 19), max_size=4), min_size=40, max_size=40),
+    st.integers(0, 4),
+    st.integers(1, 3),
+    st.integers(0, 3),
+    st.sampled_from([0.0, 0.1, 0.5]),
+)
+def test_whatever_is_said_the_ladder_ends_within_its_budgets(said, batches, interventions, per_rule, rollbacks, share):
+    one = responder(interventions=interventions, per_rule=per_rule, rollbacks=rollbacks, quarantine=share)
+    monitor, did, graves = watching(one), [], 0
+    for step, rules in enumerate(said):
+        batch = [f"p{i:03d}" for i in sorted(batches[step])]
+        plan = one.respond([verdict(rule, step) for rule in rules], monitor, [START], batch, 20)
+        did += plan.responses
+        graves += any(rule != "hm" for rule in rules)
+        if plan.stopped_by:
+            break
+    knobs = [r for r in did if r.level == "intervene" and r.changes]
+    assert len(knobs) <= interventions
+    assert max([sum(r.rule == rule for r in knobs) for rule in RULES]) <= per_rule
+    assert sum(r.level == "rollback" for r in did) == one.attempt <= rollbacks
+    assert len(one.quarantined) <= share * 20
+    assert all(r.changes or r.quarantined for r in did if r.level == "intervene")
+    if graves > interventions + rollbacks + share * 20:
+        assert plan.stopped_by
+    assert [r.number for r in did] == list(range(1, len(did) + 1))
+    for path, knob in KNOBS.items():
+        for change in (c for r in did for c in r.changes if c.knob == path):
+            scale = LR if knob.relative else 1
+            assert knob.low * scale <= change.after <= knob.high * scale
+
+
+# Quarantine
+
+
+def test_the_prompts_of_a_skipped_update_are_quarantined_once():
+    one = responder(quarantine=0.5)
+    first = act(one, "poison", batch=("p003", "p001")).responses[0]
+    again = act(one, "poison", batch=("p001", "p002")).responses[0]
+    assert (first.level, first.quarantined, again.quarantined) == ("intervene", ("p001", "p003"), ("p002",))
+    assert first.did == "skipped the update; 2 prompts in quarantine"
+    assert one.quarantined == {"p001", "p002", "p003"}
+
+
+@pytest.mark.parametrize(("batch", "level"), [(2, "intervene"), (3, "rollback")])
+def test_no_more_prompts_are_quarantined_than_their_share_of_all(batch, level):
+    one = responder(quarantine=0.1)
+    plan = act(one, "poison", batch=[f"p{i:03d}" for i in range(batch)])
+    assert levels(plan) == [("poison", level)]
+    assert len(one.quarantined) == (batch if level == "intervene" else 0)
+
+
+@pytest.mark.parametrize("batch", [(), ("p001",)])
+def test_with_nothing_new_to_quarantine_the_ladder_goes_further(batch):
+    one = responder(quarantine=1)
+    one.quarantined = {"p001"}
+    assert levels(act(one, "poison", batch=batch)) == [("poison", "rollback")]
+
+
+# Knobs
+
+SECOND = {"kind": "numeric", "marker": "#"}
+TURNS = [
+    ("learner.lr", {}, {"times": 0.5}, LR, 0.5 * LR),
+    ("learner.lr", {}, {"times": 1e-9}, LR, 0.05 * LR),
+    ("learner.lr", {}, {"times": 100}, LR, None),
+    ("objective.ratio.high", {}, {"to": 0.3}, 0.28, 0.3),
+    ("objective.ratio.high", {}, {"to": 9}, 0.28, 0.5),
+    ("objective.kl.beta", {}, {"to": 0.01}, None, 0.01),
+    ("objective.kl.beta", {"objective": {"kl": {"kind": "k3"}}}, {"times": 1000}, 0.001, 0.1),
+    ("objective.entropy.coef", {}, {"to": 0.005}, None, 0.005),
+    ("objective.correction.cap", {"objective": {"correction": None}}, {"to": 4}, None, 4),
+    ("objective.entropy.coef", {}, {"to": 7}, None, 0.02),
+    ("objective.correction.cap", {}, {"to": 0}, 2.0, 1.0),
+    ("objective.correction.cap", {}, {"to": 99}, 2.0, 10.0),
+    ("rollout.dynamic_sampling.max_attempts", {}, {"to": 4}, 2, 4),
+    ("rollout.dynamic_sampling.max_attempts", {}, {"times": 1.3}, 2, 3),
+    ("rollout.dynamic_sampling.max_attempts", {"rollout": {"dynamic_sampling": None}}, {"to": 99}, None, 8),
+    ("rollout.max_repeats", {}, {"to": 0}, None, 1),
+    ("reward.shaping", {}, {"to": -1}, 1.0, 0.0),
+    ("audit.agreement", {"audit": {"second": SECOND}}, {"to": 1}, 0, 1),
+]
+
+
+@pytest.mark.parametrize(("knob", "sections", "how", "before", "after"), TURNS)
+def test_a_knob_turns_within_its_bounds(knob, sections, how, before, after):
+    one = turning(sections, [{"knob": knob, **how}])
+    (response,) = one.respond(
+        [Verdict("r", "intervene", 3, "w")], Monitor(one.started.health.rules), [], (), 20
+    ).responses
+    if after is None:
+        assert response.level == "stop"
+        return
+    (change,) = response.changes
+    assert (change.knob, change.before, change.after) == (
+        knob,
+        pytest.approx(before) if before else before,
+        pytest.approx(after),
+    )
+    node: Any = one.settings
+    for name in knob.split("."):
+        node = getattr(node, name)
+    assert node == pytest.approx(after)
+
+
+def turning(sections: dict[str, Any], actions: list[dict[str, Any]]) -> Responder:
+    rule = {"when": "entropy < 1", "why": "w", "level": "intervene", "action": actions}
+    return Responder(settings(**sections, health={"rules": {"r": rule}}))
+
+
+def test_every_knob_is_tried_here():
+    assert {knob for knob, *_ in TURNS} == set(KNOBS)
+
+
+@pytest.mark.parametrize(
+    ("sections", "action", "reason"),
+    [
+        ({}, {"knob": "objective.kl.beta", "times": 2}, "objective.kl.beta has no value to multiply"),
+        ({}, {"knob": "learner.lr", "to": LR}, "learner.lr is at its bound 0.01 already"),
+        ({}, {"knob": "audit.agreement", "to": 1}, "audit.agreement cannot be 1 here"),
+        ({"objective": {"correction": None}}, {"knob": "objective.correction.cap", "times": 2}, "no value to multiply"),
+    ],
+)
+def test_a_knob_that_cannot_be_turned_says_why_and_the_next_one_is(sections, action, reason):
+    one = turning(sections, [action, {"knob": "reward.shaping", "to": 0}])
+    (response,) = one.respond(
+        [Verdict("r", "intervene", 3, "w")], Monitor(one.started.health.rules), [], (), 20
+    ).responses
+    assert [change.knob for change in response.changes] == ["reward.shaping"]
+    assert reason in response.did
+
+
+# What became of it
+
+
+def judged(entropies: list[float], at: int, *, over: bool = False, rule: str = "hm") -> list[tuple[Any, ...]]:
+    """Outcomes at step ``at`` of a response of step 2 that is to be judged after 3 steps."""
+    one = responder(judge_after=3)
+    monitor = Monitor(one.started.health.rules)
+    found = []
+    for step, entropy in enumerate(entropies):
+        said = monitor.observe(StepRecord(step, {"entropy": entropy}))
+        found += one.outcomes(step, monitor, over=over and step == at)
+        one.respond([v for v in said if v.rule == rule], monitor, [START], (), 20)
+    return [(o.of, o.step, o.recovered, dict(o.signals)) for o in found if o.of == 1]
+
+
+def test_a_response_is_judged_after_some_steps_by_whether_its_rule_still_holds():
+    assert judged([9, 9, 1, 9, 9, 8, 9], 6) == [(1, 5, True, {"entropy": [1, 8]})]
+    assert judged([9, 9, 1, 9, 9, 2, 9], 6) == [(1, 5, False, {"entropy": [1, 2]})]
+
+
+def test_a_rule_that_spoke_again_in_between_has_not_recovered():
+    assert judged([9, 9, 1, 9, 1, 9, 9], 6) == [(1, 5, False, {"entropy": [1, 9]})]
+
+
+def test_a_run_that_ends_too_early_to_tell_says_so_unless_its_rule_holds():
+    assert judged([9, 9, 1, 9, 9], 4, over=True) == [(1, 4, None, {"entropy": [1, 9]})]
+    assert judged([9, 9, 1, 1, 1], 4, over=True) == [(1, 4, False, {"entropy": [1, 1]})]
+
+
+def test_no_outcome_is_due_twice_and_a_stop_has_none():
+    one = responder(judge_after=1)
+    monitor = watching(one)
+    act(one, "hm", step=10)
+    act(one, "over", step=10)
+    assert [o.of for o in one.outcomes(11, monitor)] == [1]
+    assert one.outcomes(99, monitor, over=True) == []
+
+
+def test_a_rollback_costs_the_steps_that_it_undid_and_no_step_twice():
+    one = responder(judge_after=1, rollbacks=9)
+    monitor = watching(one)
+    act(one, "worse", step=57, saved=[START, Saved(40, 40, at_ease=True)])
+    act(one, "worse", step=70, saved=[START, Saved(40, 40, at_ease=True)])  # 13 steps later, at 53 of progress
+    act(one, "low", step=71)
+    act(one, "worse", step=72, saved=[START])
+    assert [o.cost_steps for o in one.outcomes(99, monitor)] == [18, 13, 0, 42]
+    assert one.lost == 73  # nothing is left of 73 steps
+
+
+# State
+
+
+def test_a_responder_goes_on_from_its_state_to_the_byte():
+    script = ["low", "poison", "hm", "low", "bad", "high", "low", "bad", "over"]
+    whole = responder(quarantine=0.5, judge_after=2)
+    expected = [act(whole, rule, step=step, batch=(f"p{step:03d}",)) for step, rule in enumerate(script)]
+    for cut in range(len(script) + 1):
+        first, second = responder(quarantine=0.5, judge_after=2), responder(quarantine=0.5, judge_after=2)
+        before = [act(first, rule, step=step, batch=(f"p{step:03d}",)) for step, rule in enumerate(script[:cut])]
+        second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+        assert second.settings == first.settings
+        after = [act(second, rule, step=step, batch=(f"p{step:03d}",)) for step, rule in list(enumerate(script))[cut:]]
+        assert before + after == expected
+        assert second.state_dict() == whole.state_dict()
+
+
+def test_a_state_with_other_fields_is_refused():
+    one = responder()
+    with pytest.raises(ValueError, match="state of the responder"):
+        one.load_state_dict({**one.state_dict(), "surplus": 1})
+
+
+# Which checkpoint
+
+
+def at(step: int, dev: float | None = None, se: float = 0.02, *, at_ease: bool = True) -> Saved:
+    return Saved(step, step, at_ease, dev, se if dev is not None else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("saved", "clean", "step"),
+    [
+        ([], 99, None),
+        ([at(0)], -1, 0),  # where the run began counts as before everything
+        ([at(0, at_ease=False)], -1, 0),
+        ([at(0), at(10), at(20)], 99, 20),
+        ([at(0), at(10), at(20)], 19, 10),
+        ([at(0), at(10), at(20)], 20, 20),
+        ([at(0), at(10), at(20)], 9, 0),
+        ([at(0), at(10), at(20, at_ease=False)], 99, 10),
+        ([at(0), at(10, at_ease=False), at(20, at_ease=False)], 99, 0),
+        ([at(0), at(10, 0.5), at(20, 0.47)], 99, 20),  # not measurably worse
+        ([at(0), at(10, 0.5), at(20, 0.45)], 99, 10),
+        ([at(0), at(10, 0.5), at(20, 0.45), at(30, 0.44)], 99, 10),
+        ([at(0), at(10, 0.5), at(20, 0.45), at(30, 0.52)], 99, 30),
+        ([at(0), at(10, 0.5), at(20)], 99, 10),  # what was measured goes before what was not
+        ([at(0), at(10, 0.9), at(20, 0.5)], 5, 0),
+        ([at(0, 0.9), at(10, 0.5), at(20, 0.5)], 99, 0),
+    ],
+)
+def test_the_checkpoint_to_go_back_to(saved, clean, step):
+    found = healthiest(saved, clean)
+    assert (None if found is None else found.step) == step
+
+
+# The largest norm
+
+
+def test_there_is_no_limit_until_enough_norms_are_known_and_then_it_is_a_multiple_of_their_median():
+    guard = Guard(ResponseSettings(norm_window=5, norm_factor=10))
+    for norm in (1.0, 2.0, 3.0, 400.0):
+        guard.observe({"grad_norm": norm})
+        assert guard.limit == math.inf
+    guard.observe({"grad_norm": 2.5})
+    assert guard.limit == 25
+    for _ in range(5):
+        guard.observe({"grad_norm": 4.0})
+    assert guard.limit == 40
+
+
+@pytest.mark.parametrize(
+    "signals", [{}, {"grad_norm": math.nan}, {"grad_norm": math.inf}, {"grad_norm": 9.0, "updates_skipped": 1.0}]
+)
+def test_steps_whose_updates_were_not_all_made_teach_no_norm(signals):
+    guard = Guard(ResponseSettings(norm_window=5, norm_factor=10))
+    for _ in range(5):
+        guard.observe({"grad_norm": 1.0})
+    before = guard.state_dict()
+    guard.observe(signals)
+    assert guard.state_dict() == before
+
+
+def test_with_responses_off_there_is_no_limit():
+    guard = Guard(ResponseSettings(norm_window=5, enabled=False))
+    for _ in range(9):
+        guard.observe({"grad_norm": 1.0})
+    assert guard.limit == math.inf
+
+
+def test_the_guard_goes_on_from_its_state():
+    first, second = (Guard(ResponseSettings(norm_window=5, norm_factor=10)) for _ in range(2))
+    for norm in range(9):
+        first.observe({"grad_norm": float(norm)})
+    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    assert second.limit == first.limit == 60
+    with pytest.raises(ValueError, match="state of the guard"):
+        second.load_state_dict({})
