@@ -181,7 +181,7 @@ def test_the_prompts_of_a_skipped_update_are_quarantined_once():
     first = act(one, "poison", batch=("p003", "p001")).responses[0]
     again = act(one, "poison", batch=("p001", "p002")).responses[0]
     assert (first.level, first.quarantined, again.quarantined) == ("intervene", ("p001", "p003"), ("p002",))
-    assert first.did == "skipped the update; 2 prompts in quarantine"
+    assert first.did == "2 prompts into quarantine"
     assert one.quarantined == {"p001", "p002", "p003"}
 
 
