@@ -27,7 +27,8 @@ class AuditSettings(Section):
     )
     agreement: bool = Field(
         False,
-        description="While training, `second` judges everything, and what the two judge differently is unscorable.",
+        description="While training, `second` judges everything: right is what both accept, and what only the second "
+        "accepts is unscorable.",
     )
     override: str = Field("", description="A reason to train although the audit failed. It is shown to the approver.")
 

@@ -36,9 +36,13 @@ class Collector:
         self._review: Review = list
 
     def configure(self, settings: RolloutSettings, *, shaping: float = 1.0, review: Review = list) -> None:
-        """Go on with other settings. ``shaping`` multiplies every part of the reward but accuracy; ``review`` may take
-        back scores before anything is filtered. Both are for training steps, not for held-out prompts."""
+        """Go on with other settings. ``shaping`` multiplies every part of a training step's reward but accuracy;
+        ``review`` may take back scores, before anything is filtered."""
         self._settings, self._shaping, self._review = settings, shaping, review
+
+    def reviewed(self, groups: Sequence[Group]) -> list[Group]:
+        """The groups with the scores that stand."""
+        return self._review(groups)
 
     def groups(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Group]:
         """One scored group per prompt, in order."""
@@ -70,9 +74,8 @@ class Collector:
         attempt = 0
         for attempt in range(1, (dynamic.max_attempts if dynamic else 1) + 1):
             sampling = replace(self.sampling(derive(seed, "rollout", attempt)), mixing=self._settings.mixing)
-            groups = [
-                shaped(group, self._shaping) for group in self._review(self.groups(schedule.next(count), sampling))
-            ]
+            scored = self.reviewed(self.groups(schedule.next(count), sampling))
+            groups = [shaped(group, self._shaping) for group in scored]
             schedule.observe(groups)
             sampled += groups
             allowed = [group for group in groups if group.prompt.id not in barred]

@@ -32,7 +32,7 @@ def run(settings: Settings, layout: Layout) -> None:
     verdicts: list[Verdict] = []
     with (
         assembled(settings, layout, clusters) as parts,
-        Exporter(settings.name, settings.health.rules, **dict(settings.health.prometheus)) as exporter,
+        Exporter(layout.root.resolve().name, settings.health.rules, **dict(settings.health.prometheus)) as exporter,
         progress("train", settings.train.steps) as bar,
     ):
         state = parts.state

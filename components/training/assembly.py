@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from components.config import Settings
 from components.config.consistency import EmbeddedConsistency
@@ -28,9 +28,13 @@ from components.training.run import RunState
 from components.training.second_opinion import SecondOpinion
 from components.types import Prompt
 
-DEPENDS_ON = {
-    "seed", "threads", "policy", "schedule", "rollout", "reward", "objective", "learner", "train", "health",
-}  # fmt: skip
+WHOLE = ("seed", "threads", "policy", "schedule", "rollout", "reward", "objective", "learner", "train")
+DEPENDS_ON: dict[str, Any] = {
+    **dict.fromkeys(WHOLE, True),
+    "health": {"enabled", "rules", "responses", "canaries"},
+    "audit": {"second", "live_share", "agreement"},
+}
+"""The settings that a byte of a run depends on; where its figures are shown is none of them."""
 T = TypeVar("T")
 Wrap = Callable[[T], T]
 
@@ -103,5 +107,4 @@ def _identity(settings: Settings, layout: Layout) -> dict[str, object]:
     if isinstance(settings.reward.consistency, EmbeddedConsistency):
         inputs["consistency"] = layout.consistency
     depends_on = settings.model_dump(mode="json", include=DEPENDS_ON)
-    depends_on["audit"] = settings.audit.model_dump(mode="json", include={"second", "live_share", "agreement"})
     return identity(depends_on, {**inputs, "clusters": layout.clusters})

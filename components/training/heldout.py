@@ -17,4 +17,5 @@ class HeldOut:
 
     def sample(self, seed: int) -> list[Group]:
         """One scored group of ``samples`` completions a prompt, from the engine's current weights."""
-        return self._collector.groups(self._prompts, self._collector.sampling(derive(seed, "dev"), n=self.samples))
+        sampling = self._collector.sampling(derive(seed, "dev"), n=self.samples)
+        return self._collector.reviewed(self._collector.groups(self._prompts, sampling))

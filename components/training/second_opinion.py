@@ -21,7 +21,7 @@ from components.seeds import derive
 from components.types import Completion, Group, Prompt, Score
 
 DISPUTED = "disputed"
-"""How the reason for being unscorable begins where two verifiers differ."""
+"""Where two verifiers differ: how the reason for being unscorable begins, or the metric that says so."""
 EXAMPLES = 2
 """Disagreements of a step that are kept in its record."""
 Judged = tuple[Prompt, Completion, Score]
@@ -67,10 +67,10 @@ class SecondOpinion:
         return signals, [_example(one, other) for one, other in differ[:EXAMPLES]]
 
     def undisputed(self, groups: Sequence[Group]) -> list[Group]:
-        """The same groups; what the two verifiers judge differently is unscorable in them.
+        """The same groups, right being what both verifiers accept.
 
-        A faulty verifier then costs gradient instead of pointing it somewhere. What the second cannot judge stays as
-        the first judged it.
+        What only the first accepts is wrong: it may be a way to please it. What only the second accepts is unscorable:
+        it may be right. What the second cannot judge stays as the first judged it.
         """
         if self._sandbox is None:
             return list(groups)
@@ -91,14 +91,16 @@ class SecondOpinion:
 
 
 def is_disputed(score: Score) -> bool:
-    """Whether `SecondOpinion.undisputed` made it unscorable."""
-    return score.unscorable is not None and score.unscorable.startswith(DISPUTED)
+    """Whether `SecondOpinion.undisputed` changed it."""
+    return DISPUTED in score.metrics or (score.unscorable or "").startswith(DISPUTED)
 
 
 def _settled(one: Score, other: Score) -> Score:
     if one.accuracy is None or other.accuracy is None or accepted(one) == accepted(other):
         return one
-    return Score(None, unscorable=f"{DISPUTED}: the two verifiers judge it differently")
+    if accepted(other):
+        return Score(None, unscorable=f"{DISPUTED}: only the second verifier accepts it")
+    return replace(one, accuracy=0.0, metrics={**one.metrics, DISPUTED: 1.0})
 
 
 def _example(judged: Judged, second: Score) -> dict[str, Any]:

@@ -29,6 +29,7 @@ HEALTHY: dict[str, Column] = {
     "mismatch_max": 1e-3,
     "mismatch_k3": 1e-9,
     "ess": 1.0,
+    "attempts": 1.0,
     "groups_sampled": 8.0,
     "groups_trained": 8.0,
     "effective_prompts": 7.0,
@@ -49,6 +50,7 @@ def run(steps: int, noise: float = 0.0, dev_every: int = 20, **columns: Column) 
             for name, value in {**HEALTHY, **columns}.items()
             if not name.startswith("dev_") or (step + 1) % dev_every == 0
         }
+        signals |= {f"{name}_se": 0.02 for name in ("dev_pass_at_1", "dev_pass_at_k") if name in signals}
         shake = stream.gauss(0, noise)
         for name in ("accuracy", "reward"):
             signals[name] = min(1.0, max(0.0, signals[name] + shake))
@@ -226,7 +228,8 @@ def test_training_accuracy_below_half_of_its_start_warns_and_held_out_accuracy_d
     assert levels(run(60, **fall, dev_pass_at_1=0.4)) == {"reward_halved": 14}
     back, *again = acting(run(60, **fall, dev_pass_at_1=lambda s: 0.4 if s < 30 else 0.15))
     assert (back.rule, back.level, back.step, back.clean) == ("held_out_collapse", "rollback", 39, 19)
-    assert {verdict.rule for verdict in again} == {"held_out_collapse"}  # it still holds, and says so every ten steps
+    # They still hold, and say so every ten steps.
+    assert {verdict.rule for verdict in again} == {"held_out_collapse", "held_out_falls"}
 
 
 def test_a_policy_far_from_its_reference_warns() -> None:
@@ -243,7 +246,7 @@ def test_distance_that_doubles_while_held_out_accuracy_is_flat_warns() -> None:
     ("signal", "value", "rule", "step"),
     [
         ("mismatch_k3", 0.002, "mismatch", 4),
-        ("mismatch_mean", 0.03, "mismatch", 4),
+        ("mismatch_mean", 0.03, "mismatch_gap", 4),
         ("mismatch_max", 2.5, "mismatch_extreme", 4),
         ("ess", 0.4, "ess_low", 4),
         ("unscorable_share", 0.1, "unscorable", 2),
@@ -259,13 +262,33 @@ def test_a_limit_held_for_its_streak_warns(signal: str, value: float, rule: str,
 def test_a_skipped_update_has_its_prompts_put_into_quarantine_and_many_of_them_take_the_run_back():
     once = run(12, updates_skipped=lambda s: s == 7)
     assert [(v.rule, v.level, v.step) for v in acting(once)] == [("poisoned_batch", "intervene", 7)]
-    often = acting(run(20, updates_skipped=lambda s: s >= 10))
+    often = acting(run(20, updates_skipped=lambda s: s >= 10, nonfinite=lambda s: s >= 10))
     assert ("nonfinite_again", "rollback", 14) in [(v.rule, v.level, v.step) for v in often]
 
 
 def test_weights_that_are_no_numbers_take_the_run_back_at_once():
     (back,) = acting(run(9, nonfinite_weights=lambda s: s == 7))
     assert (back.rule, back.level, back.step, back.clean) == ("nonfinite_weights", "rollback", 7, 6)
+
+
+def test_held_out_figures_of_a_sampler_that_differs_from_the_learner_are_not_acted_upon():
+    fall = {"dev_pass_at_1": lambda s: 0.6 if s < 50 else 0.2, "mismatch_k3": lambda s: 1e-9 if s < 50 else 0.01}
+    assert {verdict.rule for verdict in acting(run(80, **fall))} == {"mismatch"}
+
+
+def test_a_question_that_fills_the_step_is_held_to_one_group_and_then_others_are_drawn_instead():
+    flood = run(60, top_prompt_share=0.75, distinct_prompts=3.0, groups_trained=lambda s: 8.0 if s < 5 else 3.0)
+    assert [(v.rule, v.level) for v in acting(flood)][:2] == [("one_question", "intervene")] * 2
+    refilled = run(60, top_prompt_share=0.75, distinct_prompts=3.0, groups_trained=3.0, attempts=3.0)
+    assert acting(refilled) == []
+
+
+def test_a_second_verifier_that_differs_is_heard_and_one_that_differs_a_lot_takes_the_run_back():
+    some = run(30, second_disagreement=lambda s: 0.1, agreement=0.0)
+    assert acting(some)[0].rule == "verifiers_disagree"
+    much = run(30, second_disagreement=lambda s: 0.6, agreement=0.0)
+    assert next((v.rule, v.level, v.step) for v in acting(much)) == ("verifier_is_gamed", "rollback", 4)
+    assert acting(run(30, second_disagreement=0.6, agreement=1.0)) == []
 
 
 # Published curves, read off their figures and tables
@@ -316,9 +339,9 @@ def test_the_published_one_shot_attacks_are_noticed_in_time(curve, accuracy, lat
     assert levels(records)["one_question"] < 5  # what the batches are made of is seen before anything happens
 
 
-def test_tokens_without_a_number_are_said_and_do_not_stop() -> None:
-    assert "nonfinite_tokens" in levels(run(9, nonfinite_tokens=lambda s: 0.01 if s == 7 else 0.0))
-    assert not acting(run(9, nonfinite_tokens=lambda s: 0.01 if s == 7 else 0.0))
+def test_tokens_without_a_number_have_their_prompts_put_into_quarantine() -> None:
+    said = acting(run(9, nonfinite_tokens=lambda s: 0.01 if s == 7 else 0.0))
+    assert [(v.rule, v.level, v.step) for v in said] == [("nonfinite_tokens", "intervene", 7)]
 
 
 def test_a_verifier_that_cannot_judge_acting() -> None:

@@ -52,7 +52,7 @@ KNOBS: dict[str, Knob] = {
     ),
     "rollout.max_repeats": Knob(1, 1024, "data mix: groups of one question that a step trains on", whole=True),
     "reward.shaping": Knob(0.0, 1.0, "weight of every part of the reward but accuracy"),
-    "audit.agreement": Knob(0, 1, "score only what both verifiers judge alike", whole=True),
+    "audit.agreement": Knob(0, 1, "right is what both verifiers accept", whole=True),
 }
 
 

@@ -2,7 +2,7 @@
 
 - `line` — one live line per step
 - `phrases` — a response and its outcome in a few words
-- `verdict` — `run_verdict`, the whole run on one page; `opening` is its first sentence
+- `verdict` — `run_verdict`, the whole run on one page, of its `headline` and the `answers` to six questions
 - `advice` — what a person should do next, by the signals of the rule that spoke
 - `ledger` — the rows of the ledger's table
 - `markdown` — the verdict and the ledger as text; imported by its own name, as it needs what pages are made of

@@ -1,0 +1,65 @@
+"""What there is to tell of a run, and how lists of it are put."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from components.config import Settings
+from components.health.lineage import discarded
+from components.health.responses.ledger import Ledger
+from components.types import Response, StepRecord, Verdict
+
+NAMED = 3
+"""Steps, rules or responses that a sentence names before it counts the rest."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What there is to tell."""
+
+    settings: Settings
+    train: Mapping[str, Any]
+    records: Sequence[StepRecord]
+    verdicts: Sequence[Verdict]
+    ledger: Ledger
+
+    @property
+    def acts(self) -> list[Response]:
+        """Responses that changed something or stopped the run."""
+        return [response for response in self.ledger.responses if response.level != "warn"]
+
+    @property
+    def broke(self) -> StepRecord | None:
+        """The step at which the monitor itself failed, where it did."""
+        return next((record for record in self.records if "monitor_failed" in record.notes), None)
+
+    @property
+    def steps(self) -> int:
+        return len(self.records) or int(self.train["steps"])
+
+    @property
+    def lost(self) -> int:
+        """Steps that the policy no longer has behind it; one that was thrown away twice counts once."""
+        return sum(part.steps for part in discarded([record.step for record in self.records], self.acts))
+
+    @property
+    def progress(self) -> int:
+        """Steps that the policy has behind it."""
+        return self.steps - self.lost
+
+    def why(self, rule: str, otherwise: str) -> str:
+        return self.settings.health.rules[rule].why if rule in self.settings.health.rules else otherwise
+
+
+def rules_of(events: Iterable[Verdict | Response]) -> list[str]:
+    """Their rules, in the order in which they came first."""
+    return list(dict.fromkeys(event.rule for event in events))
+
+
+def named(names: Sequence[str]) -> str:
+    """``a, b and c``; beyond `NAMED` the rest is counted."""
+    if len(names) > NAMED + 1:
+        names = [*names[:NAMED], f"{len(names) - NAMED} more"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
