@@ -394,7 +394,14 @@ def test_there_is_no_limit_until_enough_norms_are_known_and_then_it_is_a_multipl
 
 
 @pytest.mark.parametrize(
-    "signals", [{}, {"grad_norm": math.nan}, {"grad_norm": math.inf}, {"grad_norm": 9.0, "updates_skipped": 1.0}]
+    "signals",
+    [
+        {},
+        {"grad_norm": math.nan},
+        {"grad_norm": math.inf},
+        {"grad_norm": 9.0, "updates_skipped": 1.0},
+        {"grad_norm": 0.0},  # no group with a gradient; a median of 0 would skip all that have one
+    ],
 )
 def test_steps_whose_updates_were_not_all_made_teach_no_norm(signals):
     guard = Guard(ResponseSettings(norm_window=5, norm_factor=10))
@@ -414,7 +421,7 @@ def test_with_responses_off_there_is_no_limit():
 
 def test_the_guard_goes_on_from_its_state():
     first, second = (Guard(ResponseSettings(norm_window=5, norm_factor=10)) for _ in range(2))
-    for norm in range(9):
+    for norm in range(1, 9):
         first.observe({"grad_norm": float(norm)})
     second.load_state_dict(json.loads(json.dumps(first.state_dict())))
     assert second.limit == first.limit == 60

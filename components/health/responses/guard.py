@@ -26,9 +26,13 @@ class Guard:
         return self._settings.norm_factor * median(self._norms)
 
     def observe(self, signals: Mapping[str, float]) -> None:
-        """Learn from a step whose updates were all made."""
+        """Learn from a step whose updates were all made.
+
+        One without any gradient (every group all right or all wrong) teaches nothing: a median of 0 would skip every
+        update that has one.
+        """
         norm = signals.get("grad_norm")
-        if norm is not None and math.isfinite(norm) and not signals.get("updates_skipped"):
+        if norm and math.isfinite(norm) and not signals.get("updates_skipped"):
             self._norms.append(norm)
 
     def state_dict(self) -> dict[str, Any]:
