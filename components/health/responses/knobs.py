@@ -103,10 +103,13 @@ def with_knob(settings: Settings, knob: str, value: float) -> Settings:
     Raises:
         ValidationError: they would be refused.
     """
-    tree, section = settings.model_dump(mode="json"), KNOBS[knob].section
-    if section is not None and find(settings, parent := knob.rpartition(".")[0]) is None:
-        tree = merge(tree, nested(parent, section.model_dump(mode="json")))
-    return Settings.model_validate(merge(tree, nested(knob, value)))
+    top = knob.partition(".")[0]
+    parent, begins_as = knob.rpartition(".")[0], KNOBS[knob].section
+    tree = {top: find(settings, top).model_dump(mode="json")}
+    if begins_as is not None and find(settings, parent) is None:
+        tree = merge(tree, nested(parent, begins_as.model_dump(mode="json")))
+    tree = merge(tree, nested(knob, value))
+    return Settings.model_validate({**dict(settings), **tree})
 
 
 def read(settings: Settings, path: str) -> float | None:
