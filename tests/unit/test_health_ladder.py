@@ -421,7 +421,7 @@ def test_a_run_whose_gradients_stay_large_is_not_locked_out_for_good():
     guard = Guard(ResponseSettings(norm_window=5, norm_factor=10))
     for norm in [1.0] * 5 + [1000.0] * 6:
         guard.observe({"grad_norm": norm, "updates_skipped": float(norm > guard.limit)})
-    assert guard.limit > 1000
+    assert guard.limit >= 1000  # norms up to it are let through again
 
 
 def test_with_responses_off_there_is_no_limit():
