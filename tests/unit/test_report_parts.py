@@ -133,9 +133,9 @@ def test_a_verdict_shows_the_last_values_that_it_saw_and_says_when_one_is_missin
 
 
 def test_rules_that_never_spoke_are_known_as_silent() -> None:
-    verdicts = [Verdict("nonfinite", "stop", 3, "why")]
+    verdicts = [Verdict("nonfinite_weights", "stop", 3, "why")]
     spoke = {watch.name: watch.spoke for watch in watches(fixture.settings(), verdicts)}
-    assert spoke.pop("nonfinite") == 1
+    assert spoke.pop("nonfinite_weights") == 1
     assert set(spoke.values()) == {0}
 
 
