@@ -40,6 +40,9 @@ class RuleSettings(Section):
     action: tuple[ActionSettings, ...] = Field(
         (), description="What to change: the first one the first time, then the next; the last one again after that."
     )
+    escalate: bool = Field(
+        False, description="Of level intervene: where nothing is left to change, it asks for a roll-back."
+    )
     optional: bool = Field(False, description="The gate does not mind when its signals were never recorded.")
     why: str = Field(min_length=1, description="What it means, for the person who reads the verdict.")
     source: str = Field("", description="Where the rule comes from.")
@@ -48,6 +51,8 @@ class RuleSettings(Section):
     def _an_intervention_changes_something(self) -> RuleSettings:
         if self.level == "intervene" and not self.action:
             raise ValueError("level intervene needs an action")
+        if self.escalate and self.level != "intervene":
+            raise ValueError(f"escalate is for level intervene, this is {self.level}")
         if self.level in ("warn", "stop") and self.action:
             raise ValueError(f"level {self.level} changes nothing, so it takes no action")
         return self
@@ -59,7 +64,7 @@ class ResponseSettings(Section):
 
     enabled: bool = Field(True, description="Without it every verdict is recorded, and only `stop` is acted upon.")
     interventions: int = Field(6, ge=0, description="Changes of a knob without going back.")
-    per_rule: int = Field(2, ge=1, description="Of these, for one rule; after them it asks for a roll-back.")
+    per_rule: int = Field(2, ge=1, description="Of these, for one rule.")
     rollbacks: int = Field(2, ge=0, description="Returns to an earlier checkpoint; after them the run stops.")
     quarantine: float = Field(0.1, ge=0, le=1, description="Largest share of the training prompts taken out.")
     judge_after: int = Field(10, ge=1, description="Steps after which a response is judged: did its rule recover?")

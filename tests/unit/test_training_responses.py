@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -175,11 +174,10 @@ class Faulty:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._learner, name)
 
-    def step(self, batch: Any, *how: Any) -> dict[str, float]:
+    def step(self, batch: Any, seed: int, norm_limit: float) -> dict[str, float]:
         self._left -= 1
-        if self._left == -1 and self._fault == "advantages":
-            batch = replace(batch, advantages=torch.full_like(batch.advantages, math.nan))
-        signals: dict[str, float] = self._learner.step(batch, *how)
+        limit = 0.0 if self._left == -1 and self._fault == "norm" else norm_limit
+        signals: dict[str, float] = self._learner.step(batch, seed, limit)
         if self._left == -1 and self._fault == "weights":
             next(iter(self._learner.weights().values())).view(-1)[0] = math.nan
         return signals
@@ -199,7 +197,7 @@ def test_the_prompts_of_a_skipped_update_are_never_trained_on_again(tmp_path, mo
         return rollout
 
     monkeypatch.setattr(Collector, "step", noted)
-    state, found = watched(tmp_path, chosen, wrap_learner=lambda learner: Faulty(learner, 2, "advantages"))
+    state, found = watched(tmp_path, chosen, wrap_learner=lambda learner: Faulty(learner, 2, "norm"))
     assert [record.signals.get("updates_skipped") for record in found[:4]] == [0.0, 0.0, 2.0, 0.0]
     assert state.responder.quarantined == trained[2]
     assert not any(trained[2] & later for later in trained[3:])
@@ -271,7 +269,7 @@ def test_the_eventful_run_has_all_kinds_of_responses(uninterrupted):
         (1, "slow", "intervene"),
         (3, "sick", "rollback"),
         (5, "late", "intervene"),
-        (6, "note", "warn"),
+        (8, "note", "warn"),
     ]
     assert [o.recovered for o in read_ledger(uninterrupted.ledger).outcomes] == [True, True, True, False]
 
