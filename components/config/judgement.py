@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Section
+
+RESERVED_CANARIES = frozenset({"drop"})
+"""Names that no probe set can have."""
 
 
 class ActionSettings(Section):
@@ -96,8 +99,18 @@ class HealthSettings(Section):
     rules_file: str = Field("default", description="Name of a file in configs/health, without .yaml.")
     rules: dict[str, RuleSettings] = Field(default_factory=dict)
     responses: ResponseSettings = ResponseSettings()
-    canaries: dict[str, CanarySettings] = Field(default_factory=dict)
+    canaries: dict[str, CanarySettings] = Field(default_factory=dict, description="By name, which is a word.")
     prometheus: PrometheusSettings = PrometheusSettings()
+
+    @field_validator("canaries")
+    @classmethod
+    def _rules_can_name_them(cls, canaries: dict[str, CanarySettings]) -> dict[str, CanarySettings]:
+        for name in canaries:
+            if not (name.isascii() and name.isidentifier()):
+                raise ValueError(f"{name!r} is no name of a probe set: use letters, digits and _, a digit not first")
+            if name in RESERVED_CANARIES:
+                raise ValueError(f"a probe set cannot be named {name!r}: canary_{name} is a signal of its own")
+        return canaries
 
 
 class EvaluationSettings(Section):

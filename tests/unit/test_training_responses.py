@@ -326,7 +326,6 @@ def test_canaries_are_answered_when_due(tmp_path):
     layout = train(tmp_path, acting({}, health={"canaries": {"sums": {"path": canary(tmp_path), "every": 2}}}))
     found = [row["signals"].get("canary_sums") for row in records(layout)]
     assert [value is not None for value in found] == [True, False, True, False, True]
-    assert [row["signals"].get("canary_min") for row in records(layout)] == found
     assert {value for value in found if value is not None} <= {0.0, 0.5, 1.0}
 
 
@@ -345,7 +344,7 @@ def test_canaries_cost_the_training_nothing_but_time(tmp_path):
         ('{"question": "", "answer": "2"}\n', "a probe needs `question` and `answer`"),
         ('{"question": "1+1=", "answer": "2"}\n[1]\n', "expected a JSON object"),
         ('{"question"', "not valid JSON"),
-        (None, "file not found"),
+        (None, "input not found"),
     ],
 )
 def test_a_malformed_probe_set_stops_the_run_before_it_starts(tmp_path, text, problem):
