@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from components.files import append_line, keep_rows, read_json, write_json
-from components.health import Guard, Jumps, Monitor, Responder, Saved
+from components.health import CanaryBaseline, Guard, Jumps, Monitor, Responder, Saved
 from components.learner import Learner
 from components.learner.critic import Critic
 from components.resume import ResumeState
@@ -36,6 +36,7 @@ class RunState:
     resume: ResumeState
     critic: Critic | None = None
     jumps: Jumps = field(default_factory=Jumps)
+    canaries: CanaryBaseline = field(default_factory=CanaryBaseline)
     guard: Guard = field(init=False)
     step: int = 0
     progress: int = 0
@@ -105,6 +106,7 @@ class RunState:
             "monitor": self.monitor.state_dict(),
             "responder": self.responder.state_dict(),
             "jumps": self.jumps.state_dict(),
+            "canaries": self.canaries.state_dict(),
             "guard": self.guard.state_dict(),
             "stopped_by": self.stopped_by,
             "progress": self.progress,
@@ -161,5 +163,6 @@ class RunState:
         self.schedule.load_state_dict(state["schedule"])
         self.schedule.fork(self.responder.attempt)
         self.jumps.load_state_dict(state["jumps"])
+        self.canaries.load_state_dict(state["canaries"])
         self.guard.load_state_dict(state["guard"])
         self.progress, self.dev = int(state["progress"]), tuple(state["dev"])
