@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Section
+
+RESERVED_CANARIES = frozenset({"drop"})
+"""Names that no probe set can have."""
 
 
 class ActionSettings(Section):
@@ -37,6 +40,9 @@ class RuleSettings(Section):
     action: tuple[ActionSettings, ...] = Field(
         (), description="What to change: the first one the first time, then the next; the last one again after that."
     )
+    escalate: bool = Field(
+        False, description="Of level intervene: where nothing is left to change, it asks for a roll-back."
+    )
     optional: bool = Field(False, description="The gate does not mind when its signals were never recorded.")
     why: str = Field(min_length=1, description="What it means, for the person who reads the verdict.")
     source: str = Field("", description="Where the rule comes from.")
@@ -45,6 +51,8 @@ class RuleSettings(Section):
     def _an_intervention_changes_something(self) -> RuleSettings:
         if self.level == "intervene" and not self.action:
             raise ValueError("level intervene needs an action")
+        if self.escalate and self.level != "intervene":
+            raise ValueError(f"escalate is for level intervene, this is {self.level}")
         if self.level in ("warn", "stop") and self.action:
             raise ValueError(f"level {self.level} changes nothing, so it takes no action")
         return self
@@ -56,7 +64,7 @@ class ResponseSettings(Section):
 
     enabled: bool = Field(True, description="Without it every verdict is recorded, and only `stop` is acted upon.")
     interventions: int = Field(6, ge=0, description="Changes of a knob without going back.")
-    per_rule: int = Field(2, ge=1, description="Of these, for one rule; after them it asks for a roll-back.")
+    per_rule: int = Field(2, ge=1, description="Of these, for one rule.")
     rollbacks: int = Field(2, ge=0, description="Returns to an earlier checkpoint; after them the run stops.")
     quarantine: float = Field(0.1, ge=0, le=1, description="Largest share of the training prompts taken out.")
     judge_after: int = Field(10, ge=1, description="Steps after which a response is judged: did its rule recover?")
@@ -91,8 +99,18 @@ class HealthSettings(Section):
     rules_file: str = Field("default", description="Name of a file in configs/health, without .yaml.")
     rules: dict[str, RuleSettings] = Field(default_factory=dict)
     responses: ResponseSettings = ResponseSettings()
-    canaries: dict[str, CanarySettings] = Field(default_factory=dict)
+    canaries: dict[str, CanarySettings] = Field(default_factory=dict, description="By name, which is a word.")
     prometheus: PrometheusSettings = PrometheusSettings()
+
+    @field_validator("canaries")
+    @classmethod
+    def _rules_can_name_them(cls, canaries: dict[str, CanarySettings]) -> dict[str, CanarySettings]:
+        for name in canaries:
+            if not (name.isascii() and name.isidentifier()):
+                raise ValueError(f"{name!r} is no name of a probe set: use letters, digits and _, a digit not first")
+            if name in RESERVED_CANARIES:
+                raise ValueError(f"a probe set cannot be named {name!r}: canary_{name} is a signal of its own")
+        return canaries
 
 
 class EvaluationSettings(Section):

@@ -20,7 +20,17 @@ from components.health.check import check_rules
 from components.health.monitor import LEVELS, Monitor, replay, unjudged, worst
 from components.health.records import read_records, read_verdicts
 from components.health.responses import KNOBS, Guard, Ledger, Plan, Responder, Saved, read_ledger
-from components.health.signals import PREFIXES, SIGNALS, Jumps, Signal, dev_signals, find_signal, like_gap, step_signals
+from components.health.signals import (
+    PREFIXES,
+    SIGNALS,
+    CanaryBaseline,
+    Jumps,
+    Signal,
+    dev_signals,
+    find_signal,
+    like_gap,
+    step_signals,
+)
 from components.health.windows import WINDOWS
 
 __all__ = [
@@ -29,6 +39,7 @@ __all__ = [
     "PREFIXES",
     "SIGNALS",
     "WINDOWS",
+    "CanaryBaseline",
     "Guard",
     "Jumps",
     "Ledger",

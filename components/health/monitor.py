@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,10 @@ from components.health.rules import Condition, Reading, Rule, compile_rule, eval
 from components.health.windows import BASELINES, measure
 from components.types import Level, StepRecord, Verdict
 
+HUGE = 1e150
+"""Values from here on are no measurements: their squares could overflow."""
+PATIENCE = 20
+"""Steps after its verdict for which an acting rule that still holds makes a step unhealthy."""
 LEVELS: tuple[Level, ...] = get_args(Level)
 """From harmless to grave."""
 
@@ -72,7 +75,7 @@ class Monitor:
         for name, history in self._histories.items():
             if name in record.signals:
                 value = record.signals[name]
-                history.add(self._seen - 1, record.step, value if math.isfinite(value) else None)
+                history.add(self._seen - 1, record.step, value if abs(value) < HUGE else None)
         for text, condition in self._conditions.items():
             if (holds := self._holds(condition)) is not None:
                 self._histories[text].add(self._seen - 1, record.step, float(holds))
@@ -148,8 +151,9 @@ class Monitor:
             latest = self._histories[reading.signal].latest
             if reading.count is not None and reading.function not in BASELINES:
                 clean = min(clean, self._before(reading.count))
-            elif reading.function not in BASELINES and len(latest) > 1 and latest[-1][0] == self._step:
-                clean = min(clean, latest[-2][0])  # of a signal that is measured now and then
+            elif reading.function not in BASELINES and latest:
+                # What a signal that is measured now and then shows may be as old as the measurement before.
+                clean = min(clean, latest[-2][0] if len(latest) > 1 else -1)
         return clean
 
     def _before(self, count: int) -> int:
@@ -157,22 +161,50 @@ class Monitor:
         return self._steps[-1 - count] if len(self._steps) > count else -1
 
     def _freeze_baselines(self) -> None:
-        """A step on which no acting rule holds is healthy; baselines are made of the first ones."""
-        if any(self._streaks[rule.name].length and rule.settings.level != "warn" for rule in self._rules):
+        """Baselines are made of the first healthy steps: those on which no acting rule holds that has just spoken.
+
+        One that has been holding for long does not count: what is so from the start on is how this run is, and without
+        a baseline the other rules would never be able to judge it.
+        """
+        if any(self._is_grave(rule) for rule in self._rules):
             return
         for history in self._histories.values():
             if history.latest and history.latest[-1][0] == self._step:
                 history.freeze(self._healthy)
         self._healthy += 1
 
+    def _is_grave(self, rule: Rule) -> bool:
+        streak = self._streaks[rule.name]
+        if rule.settings.level == "warn" or not streak.length:
+            return False
+        return streak.spoke is None or self._step - streak.spoke < PATIENCE
+
     def metrics(self) -> dict[str, float]:
         """Steps for which each rule has held, up to now; 0 is healthy."""
         return {name: float(streak.length) for name, streak in self._streaks.items()}
 
     @property
+    def reach(self) -> int:
+        """The longest window, in steps, that a rule looks back over."""
+        return max((history.reach for history in self._histories.values()), default=1)
+
+    @property
     def at_ease(self) -> bool:
         """Whether no rule that acts holds at present, not even for less than its streak."""
         return not any(self._streaks[rule.name].length and rule.settings.level != "warn" for rule in self._rules)
+
+    def forget(self, signals: Iterable[str]) -> None:
+        """Begin the histories of these signals anew: they are measured otherwise from now on."""
+        for name in set(signals) & set(self._histories):
+            old = self._histories[name]
+            self._histories[name] = History(old.reach, old.opening)
+
+    def go_back(self, state: Mapping[str, Any]) -> None:
+        """Take an earlier state over, but not forget who has spoken: a cool-down outlasts a roll-back."""
+        spoke = {name: streak.spoke for name, streak in self._streaks.items()}
+        self.load_state_dict(state)
+        for name, streak in self._streaks.items():
+            streak.spoke = spoke[name]
 
     def latest(self, rule: str) -> dict[str, float | None]:
         """The latest value of every signal of a rule."""
@@ -218,10 +250,18 @@ def replay(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> 
         kept.append(record)
         if (back := record.notes.get("rolled_back_to")) is not None:
             kept = [one for one in kept if one.step < back]
-            monitor = Monitor(rules)
-            for one in kept:
-                monitor.observe(one)
+            monitor.go_back(_again(rules, kept).state_dict())
+        monitor.forget(record.notes.get("measured_anew", ()))
     return verdicts
+
+
+def _again(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> Monitor:
+    """A monitor that has seen these records only."""
+    monitor = Monitor(rules)
+    for record in records:
+        monitor.observe(record)
+        monitor.forget(record.notes.get("measured_anew", ()))
+    return monitor
 
 
 def unjudged(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> dict[str, list[str]]:

@@ -24,7 +24,7 @@ Points = Sequence[tuple[int, float]]
 class Window:
     """One function: over a window, and over a whole run where ``total`` is given."""
 
-    of: Callable[[Points], float | None]
+    of: Callable[..., float | None]
     total: Callable[[Total], float | None] | None = None
 
 
@@ -61,7 +61,7 @@ WINDOWS: Mapping[str, Window] = {
     "max": Window(lambda points: max(_values(points)), lambda total: total.high),
     "slope": Window(_slope, _total_slope),
     "std": Window(_std),
-    "quantile": Window(lambda points: None),  # takes a share too, see `measure`
+    "quantile": Window(lambda points, share: float(np.quantile(_values(points), share))),
     "share": Window(lambda points: fmean(_values(points))),  # of a condition, which is 0 or 1
     "baseline": Window(lambda points: fmean(_values(points))),
     "baseline_std": Window(_std),
@@ -95,6 +95,4 @@ def measure(
         points = [(s, v) for position, s, v in history.recent if position >= seen - count and v is not None]
     if not points:
         return None
-    if share is not None:
-        return float(np.quantile(_values(points), share))
-    return window.of(points)
+    return window.of(points) if share is None else window.of(points, share)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from components.config import Settings
+from components.health.signals import SIGNALS
 from components.words import number, percent
 
 Style = Literal["line", "marks", "area"]
@@ -56,7 +57,7 @@ MEMBERS = ("blue", "orange", "green", "purple", "red")
 
 def expand(panel: Panel, recorded: Sequence[str]) -> Panel:
     """The panel with the signals of its prefix that were recorded."""
-    names = [name for name in recorded if panel.prefix and name.startswith(panel.prefix)]
+    names = [name for name in recorded if panel.prefix and name.startswith(panel.prefix) and name not in SIGNALS]
     found = (
         Series(name, name.removeprefix(panel.prefix)[:16], colour) for name, colour in zip(names, MEMBERS, strict=False)
     )
@@ -160,8 +161,9 @@ PANELS: dict[str, Panel] = {
         "steps. A gap that grows is memory or a gamed verifier.", signed=True,
     ),
     "canary": Panel(
-        "Canaries", "%", (), "Greedy accuracy on frozen probe sets that training never sees.", full=True,
-        prefix="canary_",
+        "Canaries", "%", (Series("canary_drop", "largest fall", "muted", "marks"),),
+        "Greedy accuracy on frozen probe sets that training never sees, and the largest fall of one since it began.",
+        full=True, prefix="canary_",
     ),
     "second": Panel(
         "Second verifier", "%",

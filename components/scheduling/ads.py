@@ -14,7 +14,6 @@ from components.errors import InputError
 from components.scheduling.base import Schedule, State
 from components.scheduling.checks import distribution, positions, share, shares, whole
 from components.scheduling.window import STAY, direction, shift
-from components.seeds import derive
 from components.types import Group, Prompt
 
 INITIAL_SUCCESS = 0.5
@@ -30,7 +29,7 @@ class Ads(Schedule):
     """
 
     def __init__(self, clusters: Mapping[int, Sequence[Prompt]], settings: AdsSchedule, seed: int) -> None:
-        super().__init__([prompt for key in sorted(clusters) for prompt in clusters[key]])
+        super().__init__([prompt for key in sorted(clusters) for prompt in clusters[key]], seed)
         small = [key for key, members in clusters.items() if len(members) < settings.window]
         if small or len(clusters) < settings.active:
             raise InputError(
@@ -41,7 +40,7 @@ class Ads(Schedule):
             )
         self._sizes = [len(clusters[key]) for key in sorted(clusters)]
         self._starts = [0, *accumulate(self._sizes)][:-1]
-        self._settings, self._seed, self._draws = settings, seed, 0
+        self._settings, self._draws = settings, 0
         step = settings.active * settings.window
         automatic = len(self.prompts) // step
         self._epoch = automatic if settings.reset_draws == "auto" else settings.reset_draws
@@ -60,7 +59,7 @@ class Ads(Schedule):
             raise ValueError(f"ADS draws {s.active} x {s.window} prompts at a time, not {count}")
         if self._epoch and self._draws and self._draws % self._epoch == 0:
             self._reset()
-        rng = np.random.default_rng(derive(self._seed, "ads", self._draws))
+        rng = np.random.default_rng(self.stream("ads", self._draws))
         self._draws += 1
         drawn = rng.choice(len(self._sizes), size=s.active, replace=False, p=self._probability)
         return [self.prompts[self._starts[k] + rank] for k in sorted(drawn.tolist()) for rank in self._windows[k]]

@@ -10,6 +10,7 @@ import numpy as np
 
 from components.files import sha256_bytes
 from components.scheduling.packing import pack_marks, unpack_marks
+from components.seeds import derive
 from components.types import Group, Prompt
 
 State = dict[str, Any]
@@ -21,8 +22,8 @@ class Schedule(ABC):
     Its state is plain JSON; prompts in it are positions, so it holds a digest of their ids and fits no others.
     """
 
-    def __init__(self, prompts: Sequence[Prompt]) -> None:
-        self.prompts = tuple(prompts)
+    def __init__(self, prompts: Sequence[Prompt], seed: int) -> None:
+        self.prompts, self._seed, self._forks = tuple(prompts), seed, 0
         self._place = {prompt.id: place for place, prompt in enumerate(self.prompts)}
         if not self.prompts or len(self._place) < len(self.prompts):
             raise ValueError("a schedule needs prompts, each with an id of its own")
@@ -32,6 +33,17 @@ class Schedule(ABC):
     @abstractmethod
     def next(self, count: int) -> list[Prompt]:
         """The next ``count`` prompts. Every draw of a run comes through here, refills included."""
+
+    def fork(self, number: int) -> None:
+        """Draw otherwise from now on: what comes next is a function of ``number`` too. 0 is as if never called.
+
+        A run that goes back to an earlier state would meet the very prompts again that it has just failed on.
+        """
+        self._forks = number
+
+    def stream(self, *purpose: str | int) -> int:
+        """The seed of one draw."""
+        return derive(self._seed, *purpose, *([self._forks] if self._forks else []))
 
     def observe(self, groups: Sequence[Group]) -> None:
         """How the prompts of the last draw went; unscorable completions do not count."""

@@ -14,7 +14,6 @@ from components.scheduling.checks import share, whole
 from components.scheduling.gate import GATES
 from components.scheduling.measured import FIELDS, NEVER, Measured
 from components.scheduling.packing import Array
-from components.seeds import derive
 from components.types import Group, Prompt
 
 POOLS = ("unseen", "normal", "hard", "easy")
@@ -30,8 +29,8 @@ class DifficultyPools(Schedule):
     """
 
     def __init__(self, prompts: Sequence[Prompt], settings: PoolsSchedule, seed: int) -> None:
-        super().__init__(prompts)
-        self._settings, self._seed, self._draws = settings, seed, 0
+        super().__init__(prompts, seed)
+        self._settings, self._draws = settings, 0
         self._gate = GATES[settings.gate.kind](settings.gate)
         self._measured = Measured(len(self.prompts))
         self._pools = self._pool_of(self._measured.success, self._measured.at)
@@ -40,7 +39,7 @@ class DifficultyPools(Schedule):
     def next(self, count: int) -> list[Prompt]:
         if count > len(self.prompts):
             raise ValueError(f"{count} distinct prompts were asked for, there are {len(self.prompts)}")
-        rng = np.random.default_rng(derive(self._seed, "pools", self._draws))
+        rng = np.random.default_rng(self.stream("pools", self._draws))
         members = [np.flatnonzero(self._pools == pool) for pool in range(len(POOLS))]
         admitted = [members[UNSEEN], *map(self._admitted, members[1:])]
         shares = [getattr(self._settings.shares, name) for name in POOLS]

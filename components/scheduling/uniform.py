@@ -10,7 +10,6 @@ import numpy as np
 from components.scheduling.base import Schedule, State
 from components.scheduling.checks import whole
 from components.scheduling.packing import Array
-from components.seeds import derive
 from components.types import Prompt
 
 
@@ -18,8 +17,8 @@ class Uniform(Schedule):
     """Draws without replacement inside an epoch; the order of an epoch is a function of seed and epoch number."""
 
     def __init__(self, prompts: Sequence[Prompt], seed: int) -> None:
-        super().__init__(prompts)
-        self._seed, self._drawn = seed, 0
+        super().__init__(prompts, seed)
+        self._drawn = 0
         self._epoch, self._order = 0, self._shuffled(0)
 
     def next(self, count: int) -> list[Prompt]:
@@ -33,8 +32,12 @@ class Uniform(Schedule):
             self._drawn += len(taken)
         return drawn
 
+    def fork(self, number: int) -> None:
+        super().fork(number)
+        self._order = self._shuffled(self._epoch)
+
     def _shuffled(self, epoch: int) -> Array:
-        rng = np.random.default_rng(derive(self._seed, "uniform", epoch))
+        rng = np.random.default_rng(self.stream("uniform", epoch))
         return rng.permutation(len(self.prompts))
 
     def state_dict(self) -> State:

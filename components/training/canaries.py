@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from components.config.judgement import CanarySettings
+from components.config.load import check_digest
 from components.errors import InputError
 from components.files import read_numbered_jsonl
 from components.rollout import Collector
@@ -19,11 +20,14 @@ class Canaries:
     """The probe sets of one run.
 
     Raises:
-        InputError: a file is missing, empty, or a line of it has no question or no answer.
+        InputError: a file is missing, empty, or not the one that the settings name, or a line of it has no question
+            or no answer.
     """
 
     def __init__(self, collector: Collector, settings: Mapping[str, CanarySettings]) -> None:
         self._collector, self._settings = collector, settings
+        for one in settings.values():
+            check_digest(one.path, one.sha256)
         self._probes = {name: read_probes(one.path) for name, one in settings.items()}
 
     def measure(self, progress: int, jump: float) -> dict[str, float]:
@@ -40,7 +44,7 @@ class Canaries:
             judged = [accuracy for group in groups for accuracy in group.accuracies]
             if judged:
                 found[f"canary_{name}"] = sum(judged) / len(judged)
-        return {**found, "canary_min": min(found.values())} if found else {}
+        return found
 
 
 def read_probes(path: Path) -> list[Prompt]:

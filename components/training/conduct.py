@@ -6,10 +6,12 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+from components.health import Plan
 from components.rollout import Rollout
 from components.training.assembly import Parts
-from components.training.run import RunState
+from components.training.run import DEV_SIGNALS, RunState
 from components.types import Group, StepRecord, Verdict
 
 
@@ -44,23 +46,46 @@ def respond(verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record:
     """
     state = parts.state
     if "dev_pass_at_1" in record.signals:
-        state.dev = (record.signals["dev_pass_at_1"], record.signals.get("dev_pass_at_1_se", 0.0))
-    outcomes = state.responder.outcomes(record.step, state.monitor)
+        state.measured(record.step, record.signals["dev_pass_at_1"], record.signals.get("dev_pass_at_1_se", 0.0))
+    outcomes = state.responder.outcomes(record.step, state.monitor, blind=bool(state.blind))
     poison = poisonous(rollout.trained, record)
     plan = state.responder.respond(verdicts, state.monitor, state.saved, poison, len(state.schedule.prompts))
-    back = {} if plan.back_to is None else {"rolled_back_to": plan.back_to.step}
-    notes = {**record.notes, "verdicts": [verdict.to_dict() for verdict in verdicts], **back}
-    record = replace(record, notes=notes)
+    anew = _measured_anew(plan, state)
+    record = replace(record, notes={**record.notes, **_notes(verdicts, plan, anew)})
     state.append(record)
     state.enter([*outcomes, *plan.responses])
+    carry_out(plan, parts, measure_anew=anew)
+    return record
+
+
+def carry_out(plan: Plan, parts: Parts, *, measure_anew: bool) -> None:
+    """Do what was decided, once it is written down."""
+    state = parts.state
     state.stopped_by = plan.stopped_by
     if plan.back_to is not None:
         state.roll_back(plan.back_to)
+    if measure_anew:
+        state.measure_anew()
     if plan.responses:
         configure(parts)
     if plan.back_to is not None:
         state.checkpoint()  # a run that is killed now must not come back to what it has left
-    return record
+
+
+def _measured_anew(plan: Plan, state: RunState) -> bool:
+    """Whether the dev split will be judged by both verifiers while the history knows figures of the first alone."""
+    changed = any(change.knob == "audit.agreement" for response in plan.responses for change in response.changes)
+    return state.responder.settings.audit.agreement and (changed or plan.back_to is not None)
+
+
+def _notes(verdicts: Sequence[Verdict], plan: Plan, anew: bool) -> dict[str, Any]:
+    """What a replay of the log has to know."""
+    back = {} if plan.back_to is None else {"rolled_back_to": plan.back_to.step}
+    return {
+        "verdicts": [verdict.to_dict() for verdict in verdicts],
+        **back,
+        **({"measured_anew": list(DEV_SIGNALS)} if anew else {}),
+    }
 
 
 def poisonous(groups: Sequence[Group], record: StepRecord) -> list[str]:

@@ -37,7 +37,7 @@ def train(parts: Parts, on_step: OnStep) -> None:
         canaries = parts.canaries.measure(state.progress, state.jumps.latest)
         rollout = parts.collector.step(state.schedule, how.prompts_per_step, seed, state.responder.quarantined)
         update = _update(parts, rollout, settings, seed, with_kl=due)
-        measured = canaries | update | hand_over(state.learner, state.engine)
+        measured = canaries | state.canaries.observe(canaries) | update | hand_over(state.learner, state.engine)
 
         measured |= {f"schedule_{name}": value for name, value in state.schedule.metrics().items()}
         opinion, disagreements = parts.second.compare(rollout.sampled, state.step)
@@ -52,7 +52,7 @@ def train(parts: Parts, on_step: OnStep) -> None:
         if state.progress % how.checkpoint_every == 0 or state.stopped_by:
             state.checkpoint()
         on_step(record)
-    state.enter(state.responder.outcomes(state.step, state.monitor, over=True))
+    state.enter(state.responder.outcomes(state.step, state.monitor, over=True, blind=bool(state.blind)))
     state.checkpoint()
 
 

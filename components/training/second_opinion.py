@@ -92,12 +92,14 @@ class SecondOpinion:
 
 def is_disputed(score: Score) -> bool:
     """Whether `SecondOpinion.undisputed` changed it."""
-    return DISPUTED in score.metrics or (score.unscorable or "").startswith(DISPUTED)
+    return bool(score.metrics.get(DISPUTED)) or (score.unscorable or "").startswith(DISPUTED)
 
 
 def _settled(one: Score, other: Score) -> Score:
-    if one.accuracy is None or other.accuracy is None or accepted(one) == accepted(other):
+    if one.accuracy is None or other.accuracy is None:
         return one
+    if accepted(one) == accepted(other):
+        return replace(one, metrics={**one.metrics, DISPUTED: 0.0})
     if accepted(other):
         return Score(None, unscorable=f"{DISPUTED}: only the second verifier accepts it")
     return replace(one, accuracy=0.0, metrics={**one.metrics, DISPUTED: 1.0})

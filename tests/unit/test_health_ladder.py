@@ -19,12 +19,13 @@ from components.types import Change, StepRecord, Verdict
 START = Saved(0, 0, at_ease=True)
 HALVE = {"knob": "learner.lr", "times": 0.5}
 RULES: dict[str, dict[str, Any]] = {
-    "low": {"level": "intervene", "action": [HALVE, {"knob": "objective.ratio.high", "to": 0.3}]},
-    "high": {"level": "intervene", "action": [HALVE]},
+    "low": {"level": "intervene", "escalate": True, "action": [HALVE, {"knob": "objective.ratio.high", "to": 0.3}]},
+    "high": {"level": "intervene", "escalate": True, "action": [HALVE]},
+    "mild": {"level": "intervene", "action": [HALVE]},
     "bad": {"level": "rollback", "action": [HALVE]},
     "worse": {"level": "rollback"},
     "over": {"level": "stop"},
-    "poison": {"level": "intervene", "action": [{"knob": "quarantine"}]},
+    "poison": {"level": "intervene", "escalate": True, "action": [{"knob": "quarantine"}]},
     "hm": {"level": "warn"},
 }
 LR = 1e-2
@@ -155,7 +156,7 @@ def test_whatever_is_said_the_ladder_ends_within_its_budgets(said, batches, inte
         batch = [f"p{i:03d}" for i in sorted(batches[step])]
         plan = one.respond([verdict(rule, step) for rule in rules], monitor, [START], batch, 20)
         did += plan.responses
-        graves += any(rule != "hm" for rule in rules)
+        graves += "mild" not in rules and any(rule != "hm" for rule in rules)
         if plan.stopped_by:
             break
     knobs = [r for r in did if r.level == "intervene" and r.changes]
@@ -185,12 +186,17 @@ def test_the_prompts_of_a_skipped_update_are_quarantined_once():
     assert one.quarantined == {"p001", "p002", "p003"}
 
 
-@pytest.mark.parametrize(("batch", "level"), [(2, "intervene"), (3, "rollback")])
-def test_no_more_prompts_are_quarantined_than_their_share_of_all(batch, level):
+def test_no_more_prompts_are_quarantined_than_their_share_of_all():
     one = responder(quarantine=0.1)
-    plan = act(one, "poison", batch=[f"p{i:03d}" for i in range(batch)])
-    assert levels(plan) == [("poison", level)]
-    assert len(one.quarantined) == (batch if level == "intervene" else 0)
+    (response,) = act(one, "poison", batch=["p000", "p001", "p002"]).responses
+    assert (response.level, response.quarantined) == ("intervene", ("p000", "p001"))  # a tenth of twenty
+    assert levels(act(one, "poison", batch=["p003"])) == [("poison", "rollback")]
+
+
+def test_an_intervention_with_nothing_left_to_change_only_warns_unless_it_may_escalate():
+    one = responder(per_rule=1)
+    assert [levels(act(one, "mild", step=step)) for step in (10, 20)] == [[("mild", "intervene")], [("mild", "warn")]]
+    assert one.attempt == 0
 
 
 @pytest.mark.parametrize("batch", [(), ("p001",)])
@@ -232,7 +238,7 @@ def test_a_knob_turns_within_its_bounds(knob, sections, how, before, after):
         [Verdict("r", "intervene", 3, "w")], Monitor(one.started.health.rules), [], (), 20
     ).responses
     if after is None:
-        assert response.level == "stop"
+        assert (response.level, response.changes) == ("warn", ())
         return
     (change,) = response.changes
     assert (change.knob, change.before, change.after) == (
@@ -399,17 +405,23 @@ def test_there_is_no_limit_until_enough_norms_are_known_and_then_it_is_a_multipl
         {},
         {"grad_norm": math.nan},
         {"grad_norm": math.inf},
-        {"grad_norm": 9.0, "updates_skipped": 1.0},
         {"grad_norm": 0.0},  # no group with a gradient; a median of 0 would skip all that have one
     ],
 )
-def test_steps_whose_updates_were_not_all_made_teach_no_norm(signals):
+def test_steps_without_a_finite_gradient_teach_no_norm(signals):
     guard = Guard(ResponseSettings(norm_window=5, norm_factor=10))
     for _ in range(5):
         guard.observe({"grad_norm": 1.0})
     before = guard.state_dict()
     guard.observe(signals)
     assert guard.state_dict() == before
+
+
+def test_a_run_whose_gradients_stay_large_is_not_locked_out_for_good():
+    guard = Guard(ResponseSettings(norm_window=5, norm_factor=10))
+    for norm in [1.0] * 5 + [1000.0] * 6:
+        guard.observe({"grad_norm": norm, "updates_skipped": float(norm > guard.limit)})
+    assert guard.limit >= 1000  # norms up to it are let through again
 
 
 def test_with_responses_off_there_is_no_limit():

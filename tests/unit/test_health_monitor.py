@@ -281,7 +281,7 @@ def live(records: Sequence[StepRecord], several: Mapping[str, RuleSettings]) -> 
         saved[record.step] = json.loads(json.dumps(monitor.state_dict()))
         verdicts += monitor.observe(record)
         if "rolled_back_to" in record.notes:
-            monitor.load_state_dict(saved[record.notes["rolled_back_to"]])
+            monitor.go_back(saved[record.notes["rolled_back_to"]])
     return verdicts
 
 

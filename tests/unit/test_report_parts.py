@@ -133,9 +133,9 @@ def test_a_verdict_shows_the_last_values_that_it_saw_and_says_when_one_is_missin
 
 
 def test_rules_that_never_spoke_are_known_as_silent() -> None:
-    verdicts = [Verdict("nonfinite", "stop", 3, "why")]
+    verdicts = [Verdict("nonfinite_weights", "stop", 3, "why")]
     spoke = {watch.name: watch.spoke for watch in watches(fixture.settings(), verdicts)}
-    assert spoke.pop("nonfinite") == 1
+    assert spoke.pop("nonfinite_weights") == 1
     assert set(spoke.values()) == {0}
 
 
@@ -225,8 +225,9 @@ def test_a_limit_far_from_the_values_is_named_at_the_edge_and_does_not_flatten_t
 
 
 def test_a_panel_of_a_prefix_draws_what_was_recorded_under_it() -> None:
-    recorded = ["accuracy", "canary_fairness", "canary_medicine"]
-    assert [item.label for item in expand(PANELS["canary"], recorded).series] == ["fairness", "medicine"]
+    recorded = ["accuracy", "canary_drop", "canary_fairness", "canary_medicine"]
+    labels = [item.label for item in expand(PANELS["canary"], recorded).series]
+    assert labels == ["largest fall", "fairness", "medicine"]
     assert expand(PANELS["accuracy"], recorded) == PANELS["accuracy"]
 
 

@@ -117,8 +117,13 @@ def test_a_rollback_restores_everything_to_where_a_run_stands_that_never_left(ro
     back = rolled_back.state / "train" / "step-000004"
     assert [(back / name).read_bytes() for name in STATE] == [(never / name).read_bytes() for name in STATE]
     here, there = (read_json(folder / "state.json") for folder in (back, never))
-    restored = ("schedule", "monitor", "jumps", "guard", "progress", "dev")
+    restored = ("schedule", "jumps", "guard", "progress", "dev")
     assert {key: here[key] for key in restored} == {key: there[key] for key in restored}
+    spoken = [streak.pop("spoke") for streak in here["monitor"]["streaks"].values()]
+    for streak in there["monitor"]["streaks"].values():
+        streak.pop("spoke")
+    assert here["monitor"] == there["monitor"]
+    assert any(step is not None for step in spoken)  # a cool-down outlasts the roll-back
 
 
 def test_after_a_rollback_other_completions_are_sampled(rolled_back):
@@ -295,14 +300,16 @@ def test_a_run_killed_after_every_checkpoint_ends_with_the_same_bytes(uninterrup
 # What else a response may change
 
 
-def test_agreement_takes_what_two_verifiers_judge_differently_out_of_training_and_is_still_measured(tmp_path):
+def test_with_agreement_right_is_what_both_verifiers_accept_and_their_disagreement_is_still_measured(tmp_path):
     rules = {"differ": at(1, "intervene", {"knob": "audit.agreement", "to": 1})}
     second = {"second": {"kind": "exact", "marker": "#"}, "live_share": 1.0}
     layout = train(tmp_path, acting(rules, steps=3, audit=second))
     assert signal(layout, "agreement") == [0, 0, 1]
     before, after = (records(layout)[step]["signals"] for step in (1, 2))
-    assert (before["unscorable_share"], after["accuracy"]) == (0, 0)  # only the wrong answers are beyond dispute
-    assert after["unscorable_share"] == pytest.approx(after["second_disagreement"])
+    assert before["accuracy"] > 0.2
+    # Right is what both accept, and the second accepts nothing.
+    assert (before["unscorable_share"], after["unscorable_share"], after["accuracy"]) == (0, 0, 0)
+    assert after["metric_disputed"] == pytest.approx(after["second_disagreement"])
     assert after["second_disagreement"] > 0.2 < before["second_disagreement"]
     assert after["second_compared"] == before["second_compared"] * after["attempts"] / before["attempts"]
 
@@ -319,7 +326,6 @@ def test_canaries_are_answered_when_due(tmp_path):
     layout = train(tmp_path, acting({}, health={"canaries": {"sums": {"path": canary(tmp_path), "every": 2}}}))
     found = [row["signals"].get("canary_sums") for row in records(layout)]
     assert [value is not None for value in found] == [True, False, True, False, True]
-    assert [row["signals"].get("canary_min") for row in records(layout)] == found
     assert {value for value in found if value is not None} <= {0.0, 0.5, 1.0}
 
 
@@ -338,7 +344,7 @@ def test_canaries_cost_the_training_nothing_but_time(tmp_path):
         ('{"question": "", "answer": "2"}\n', "a probe needs `question` and `answer`"),
         ('{"question": "1+1=", "answer": "2"}\n[1]\n', "expected a JSON object"),
         ('{"question"', "not valid JSON"),
-        (None, "file not found"),
+        (None, "input not found"),
     ],
 )
 def test_a_malformed_probe_set_stops_the_run_before_it_starts(tmp_path, text, problem):

@@ -14,7 +14,8 @@ TOLERANCE = 2.0
 class Saved:
     """A checkpoint of the run: made after ``step`` steps, with ``progress`` of them behind the policy.
 
-    ``at_ease``: no acting rule held then. ``dev`` and ``dev_se`` are the latest dev pass@1 and its standard error.
+    ``at_ease``: no acting rule held then. ``dev`` and ``dev_se`` are its dev pass@1 and standard error: of the latest
+    measurement when it was made, and of its own policy where that was measured afterwards.
     """
 
     step: int

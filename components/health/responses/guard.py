@@ -14,26 +14,27 @@ from components.config.judgement import ResponseSettings
 class Guard:
     """A multiple of the median of the last norms; no limit until there are enough of them."""
 
-    def __init__(self, settings: ResponseSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: ResponseSettings, enabled: bool = True) -> None:
+        self._settings, self._enabled = settings, enabled and settings.enabled
         self._norms: deque[float] = deque(maxlen=settings.norm_window)
 
     @property
     def limit(self) -> float:
         """Norms above it are skipped."""
-        if not self._settings.enabled or len(self._norms) < self._settings.norm_window:
+        if not self._enabled or len(self._norms) < self._settings.norm_window:
             return math.inf
         return self._settings.norm_factor * median(self._norms)
 
     def observe(self, signals: Mapping[str, float]) -> None:
-        """Learn from a step whose updates were all made.
+        """Learn from a step's largest norm; one that was skipped counts as the limit, so that a run whose gradients
+        stay large is not locked out for good.
 
         One without any gradient (every group all right or all wrong) teaches nothing: a median of 0 would skip every
         update that has one.
         """
         norm = signals.get("grad_norm")
-        if norm and math.isfinite(norm) and not signals.get("updates_skipped"):
-            self._norms.append(norm)
+        if norm and math.isfinite(norm):
+            self._norms.append(min(norm, self.limit))
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs."""

@@ -88,6 +88,8 @@ class Responder:
             return self._note(verdict)
         if verdict.level == "intervene" and (plan := self._intervene(verdict, batch, prompts)) is not None:
             return plan
+        if verdict.level == "intervene" and not self.started.health.rules[verdict.rule].escalate:
+            return self._note(verdict)
         if verdict.level != "stop" and self.attempt < self._limits.rollbacks and back is not None:
             return self._roll_back(verdict, back)
         return self._stop(verdict, back)
@@ -95,8 +97,10 @@ class Responder:
     def _intervene(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
         """None where the budget is used up, or nothing is left to change."""
         rule = self.started.health.rules[verdict.rule]
-        if batch and any(action.knob == QUARANTINE for action in rule.action):
-            return self._quarantine(verdict, batch, prompts)
+        if any(action.knob == QUARANTINE for action in rule.action):
+            plan = self._quarantine(verdict, batch, prompts)
+            if plan is not None:
+                return plan
         asked = self._asked.get(verdict.rule, 0)
         if asked >= self._limits.per_rule or self._interventions >= self._limits.interventions:
             return None
@@ -108,8 +112,9 @@ class Responder:
         return Plan((self._entry(verdict, "intervene", changes=(change,), did=tried),))
 
     def _quarantine(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
-        new = sorted(set(batch) - self.quarantined)
-        if not new or len(self.quarantined) + len(new) > self._limits.quarantine * prompts:
+        room = int(self._limits.quarantine * prompts) - len(self.quarantined)
+        new = sorted(set(batch) - self.quarantined)[: max(0, room)]
+        if not new:
             return None
         self.quarantined |= set(new)
         did = f"{len(new)} prompts into quarantine"
@@ -165,18 +170,21 @@ class Responder:
         due = response.step + self._limits.judge_after
         self._pending.append(Pending(response.number, response.rule, due, monitor.latest(response.rule), lost))
 
-    def outcomes(self, step: int, monitor: Monitor, *, over: bool = False) -> list[Outcome]:
-        """What became of the responses that are due for judgement; of all that are left when the run is over."""
+    def outcomes(self, step: int, monitor: Monitor, *, over: bool = False, blind: bool = False) -> list[Outcome]:
+        """What became of the responses that are due for judgement; of all that are left when the run is over.
+
+        Where the monitor is ``blind`` nobody knows.
+        """
         due = [one for one in self._pending if step >= one.due or over]
         self._pending = [one for one in self._pending if one not in due]
-        return [self._judged(one, step, monitor) for one in due]
+        return [self._judged(one, step, monitor, blind) for one in due]
 
-    def _judged(self, one: Pending, step: int, monitor: Monitor) -> Outcome:
+    def _judged(self, one: Pending, step: int, monitor: Monitor, blind: bool) -> Outcome:
         now = monitor.latest(one.rule)
         signals = {name: [then, now.get(name)] for name, then in one.signals.items()}
         well: bool | None = not one.again and monitor.metrics()[one.rule] == 0
-        if step < one.due and well:
-            well = None  # too early to say that it will last
+        if blind or (step < one.due and well):
+            well = None  # or too early to say that it will last
         return Outcome(one.number, step, well, signals, one.cost)
 
     def state_dict(self) -> dict[str, Any]:
@@ -206,6 +214,11 @@ class Responder:
         self._asked, self._actions = dict(state["asked"]), dict(state["actions"])
         self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])
         self._pending = [Pending(**one) for one in state["pending"]]
-        self.settings = self.started
-        for knob, value in self._changes.items():
-            self.settings = with_knob(self.settings, knob, value)
+        self.settings = self.settings_of(state)
+
+    def settings_of(self, state: Mapping[str, Any]) -> Settings:
+        """The settings under which a saved state was made."""
+        settings = self.started
+        for knob, value in state["changes"].items():
+            settings = with_knob(settings, knob, value)
+        return settings

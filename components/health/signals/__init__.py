@@ -4,6 +4,7 @@
 - `outcomes` — accuracies, rewards, and groups that carry no gradient
 - `texts` — lengths, repetition, variety
 - `questions` — which questions the step asked, and jumps in how well they are answered
+- `canaries` — how far frozen probe sets have fallen
 - `held_out` — the dev split, and the gap to it on like prompts
 
 What the learner measures is in `components.learner.signals`.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from components.health.signals.canaries import CanaryBaseline
 from components.health.signals.catalogue import PREFIXES, SIGNALS, Signal, find_signal
 from components.health.signals.held_out import dev_signals, like_gap
 from components.health.signals.outcomes import outcome_signals
@@ -21,7 +23,17 @@ from components.health.signals.questions import Jumps, question_signals
 from components.health.signals.texts import text_signals
 from components.types import Group
 
-__all__ = ["PREFIXES", "SIGNALS", "Jumps", "Signal", "dev_signals", "find_signal", "like_gap", "step_signals"]
+__all__ = [
+    "PREFIXES",
+    "SIGNALS",
+    "CanaryBaseline",
+    "Jumps",
+    "Signal",
+    "dev_signals",
+    "find_signal",
+    "like_gap",
+    "step_signals",
+]
 
 
 def step_signals(

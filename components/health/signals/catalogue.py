@@ -113,7 +113,9 @@ SIGNALS: dict[str, Signal] = {
     "second_compared": Signal("count", 0, _INF, "free", "second", "completions that the second verifier judged too"),
     "second_disagreement": Signal("completions", 0, 1, "free", "second", "of those: judged differently by the two"),
     "second_doubted": Signal("completions", 0, 1, "free", "second", "of those: accepted by the first verifier only"),
-    "canary_min": Signal("share", 0, 1, "sampling", "canary", "the lowest of the step's probe sets"),
+    "canary_drop": Signal(
+        "share", 0, 1, "sampling", "canary", "largest fall of a probe set of the step below its own first score"
+    ),
     "agreement": Signal("0 or 1", 0, 1, "free", "second", "whether right is what both verifiers accept"),
     "schedule_coverage": Signal("prompts", 0, 1, "free", "schedule", "training prompts drawn at least once"),
     "schedule_in_band": Signal("prompts", 0, 1, "free", "schedule", "prompts of the step at the policy's boundary"),
