@@ -16,12 +16,11 @@ from components.config.judgement import RuleSettings
 from components.errors import EXIT_NO_CANDIDATE
 from components.health import replay, unjudged, worst
 from components.health.readers import Log, read_log
-from components.health.rulebook import load_rules
+from components.health.rulebook import GRAVE, load_rules
 from components.health.rules import compile_rule
 from components.types import Verdict
 
 LEVEL_STYLES = {"warn": "yellow", "intervene": "yellow", "rollback": "red", "stop": "red"}
-GRAVE = ("rollback", "stop")
 SHOWN = 3
 """Values of each signal that the table shows; ``--json`` has all that a verdict carries."""
 

@@ -13,10 +13,11 @@ from components.config import load
 from components.config.judgement import RuleSettings
 from components.errors import EXIT_NO_CANDIDATE, InputError
 from components.files import read_json
-from components.health import replay, unjudged
+from components.health import replay
 from components.health.rulebook import load_rules
 from components.layout import Layout
-from components.stages.gate import Evidence, collect, conclude, judge
+from components.stages.evidence import Evidence, collect
+from components.stages.gate import blind, conclude, judge
 from components.types import GateCheck, GateResult, StepRecord
 from flows.git import project_root
 from flows.summary import RESULT_STYLES, gate_table
@@ -91,10 +92,8 @@ def health_under(rules: Mapping[str, RuleSettings], evidence: Evidence) -> GateC
             return GateCheck(
                 HEALTH, "fail", f"{verdict.rule} says {verdict.level} at step {verdict.step}: {verdict.reason}"
             )
-    blind = {n: s for n, s in unjudged(rules, records).items() if rules[n].level != "warn" and not rules[n].optional}
-    if blind:
-        missing = "; ".join(f"{name} ({', '.join(signals)})" for name, signals in blind.items())
-        return GateCheck(HEALTH, "fail", f"could not be judged for want of signals: {missing}")
+    if missing := blind(rules, records):
+        return GateCheck(HEALTH, "fail", missing)
     said = ", ".join(f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in spoke)
     return GateCheck(HEALTH, "pass", f"rules that spoke: {said}" if said else "no rule spoke")
 

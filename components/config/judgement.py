@@ -113,6 +113,11 @@ class HealthSettings(Section):
         return canaries
 
 
+JUDGED_BY = {"enabled", "rules", "responses", "canaries"}
+"""The health settings that a run and its judgement depend on: where figures are shown is none of them, and of the file
+that the rules come from only its content."""
+
+
 class EvaluationSettings(Section):
     """Stage `evaluate`: SFT checkpoint and trained policy on the same test prompts."""
 

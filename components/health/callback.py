@@ -27,10 +27,8 @@ from components.health.readers.jsonl import row_of
 from components.health.readers.log import names_of
 from components.health.readers.names import load_names
 from components.health.readers.steps import Row, Steps
-from components.health.rulebook import DEFAULT_RULES, load_rules
+from components.health.rulebook import DEFAULT_RULES, GRAVE, load_rules
 from components.types import StepRecord, Verdict
-
-GRAVE = ("rollback", "stop")
 
 
 class EvenkeelCallback(TrainerCallback):  # type: ignore[misc]  # mypy does not read transformers

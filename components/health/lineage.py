@@ -38,6 +38,12 @@ def discarded(steps: Sequence[int], responses: Iterable[Response]) -> list[Disca
     return found
 
 
+def undone(steps: Sequence[int], responses: Iterable[Response]) -> set[int]:
+    """The steps of the record that the final weights never saw; arguments as of `discarded`."""
+    parts = discarded(steps, responses)
+    return {step for step in steps if any(part.first <= step <= part.last for part in parts)}
+
+
 def _runs(gone: Sequence[int], steps: Sequence[int]) -> list[list[int]]:
     """Parts without a step between them that is not gone."""
     place = {step: index for index, step in enumerate(steps)}

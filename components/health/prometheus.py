@@ -13,8 +13,10 @@ Counters begin anew where a run is resumed, which Prometheus expects of counters
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -92,7 +94,8 @@ class Figures(Collector):
 
 
 class Exporter(Collector):
-    """Exports a run while it trains; use it as a context manager.
+    """Exports a run while it trains; use it as a context manager. One that cannot start raises. One that fails later
+    says so once on stderr and goes off: what shows a training must not end it.
 
     Args:
         run: the run's name.
@@ -113,6 +116,7 @@ class Exporter(Collector):
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._figures = Figures(run, verdicts=dict(self._verdicts), responses=dict(self._responses))
+        self._off = False
         self.port: int | None = None
         """Where it serves, once it does."""
 
@@ -142,19 +146,36 @@ class Exporter(Collector):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._attempt(self._close)
+        self._attempt(lambda: self._show(running=False))
+
+    def observe(self, record: StepRecord, verdicts: Sequence[Verdict], responses: Sequence[Response] = ()) -> None:
+        """One finished step, and what was said and done in it; never raises."""
+        self._attempt(lambda: self._observe(record, verdicts, responses))
+
+    def _attempt(self, act: Callable[[], None]) -> None:
+        """Go off where it fails. Nothing is served then: an endpoint that is down is noticed, one that stands still is
+        not."""
+        if self._off:
+            return
+        try:
+            act()
+        except Exception as error:
+            self._off = True
+            with suppress(Exception):  # a broken pipe, for one
+                said = f"{type(error).__name__}: {error}"
+                print(f"health.prometheus is off from here on ({said}); training goes on", file=sys.stderr, flush=True)
+            with suppress(Exception):
+                self._close()
+
+    def _close(self) -> None:
         if self.port is not None:
+            self.port = None
             self._server.shutdown()
             self._server.server_close()
             self._thread.join()
-            self.port = None
-        self._show(running=False)
 
-    def observe(self, record: StepRecord, verdicts: Sequence[Verdict], responses: Sequence[Response] = ()) -> None:
-        """One finished step, and what was said and done in it.
-
-        Raises:
-            InputError: the file cannot be written.
-        """
+    def _observe(self, record: StepRecord, verdicts: Sequence[Verdict], responses: Sequence[Response]) -> None:
         self._verdicts.update((verdict.rule, verdict.level) for verdict in verdicts)
         self._responses.update((response.rule, response.level) for response in responses)
         self._show(step=record.step, signals={**self._figures.signals, **record.signals})

@@ -1,7 +1,8 @@
 """A health rule, from text to conditions that can be read off a history.
 
 The language is small on purpose: signals, `step`, numbers, the functions of `windows`, ``+ - *``, comparisons, ``and``,
-``or``, ``not``. There is no division (write ``a > 2 * b``), so a rule that loads can never fail while a run goes on.
+``or``, ``not``. There is no division (write ``a > 2 * b``), numbers are bounded and floats, and so is the depth: a rule
+that loads can never fail while a run goes on.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ OPERATORS: dict[type[ast.AST], Any] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+LARGEST = 1e150
+"""What a constant stays below in magnitude: nothing measured is larger, and larger ones may not be finite."""
+DEEPEST = 100
+"""Levels of nesting; evaluating takes a few frames of the interpreter for each, and the rest belongs to the run."""
 _STRUCTURE = (ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Load)
 
 
@@ -78,7 +83,7 @@ class Condition:
 
     def holds(self, evaluator: SimpleEval, step: int, values: Mapping[str, float]) -> bool:
         """Evaluate it; ``values`` has one finite number for every key of ``readings``."""
-        evaluator.names = {"step": step, **values}
+        evaluator.names = {"step": float(step), **values}  # whole numbers could outgrow a float
         return bool(evaluator.eval(self.text, previously_parsed=self.expression))
 
 
@@ -128,12 +133,22 @@ def compile_condition(rule: str, key: str, text: str) -> Condition:
 
 def _compiled(rule: str, where: str, text: str, expression: ast.expr) -> Condition:
     compiler = _Compiler(rule, where)
+    if _depth(expression) > DEEPEST:
+        compiler.refuse(f"it is nested more than {DEEPEST} levels deep", "make several rules of it")
     if not _is_condition(expression):
         compiler.refuse("it is not a condition", "compare something, as in `entropy < 0.5`")
     compiled = compiler.visit(expression)
     if not compiler.readings:
         compiler.refuse("it reads no signal", f"use one of: {', '.join(SIGNALS)}")
     return Condition(text, compiled, compiler.readings)
+
+
+def _depth(node: ast.AST) -> int:
+    """Levels of an expression, counted without descending into it."""
+    depth, level = 0, [node]
+    while level:
+        depth, level = depth + 1, [child for one in level for child in ast.iter_child_nodes(one)]
+    return depth
 
 
 def _is_condition(node: ast.AST) -> bool:
@@ -170,7 +185,9 @@ class _Compiler(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if isinstance(node.value, bool) or not isinstance(node.value, (int, float)):
             self.refuse(f"{node.value!r} is not a number")
-        return node
+        if not abs(node.value) < LARGEST:
+            self.refuse(f"a number that is not below {LARGEST:g}", "compare with one that can occur")
+        return ast.copy_location(ast.Constant(float(node.value)), node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return node if node.id == "step" else self._read(Reading(self._signal(node)))

@@ -7,62 +7,19 @@ whatever the answer is; what follows from the answer is the caller's business.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from components.config import Settings
+from components.config.judgement import JUDGED_BY, RuleSettings
 from components.errors import InputError
-from components.files import dump_json, read_json, sha256_bytes, write_json
-from components.health import Ledger, read_ledger, read_records, read_verdicts, replay, unjudged
+from components.files import dump_json, sha256_bytes, write_json
+from components.health import Ledger, replay, unjudged
+from components.health.rulebook import GRAVE
 from components.layout import Layout
-from components.registry import check_checkpoint
+from components.stages.evidence import Evidence, collect
 from components.types import GateCheck, GateResult, Response, StepRecord, Verdict
 
 Answer = tuple[GateResult, str]
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What the earlier stages left, each part as read or as the error that reading it gave."""
-
-    parts: Mapping[str, Any]
-
-    def read(self, name: str) -> Any:
-        """One part.
-
-        Raises:
-            InputError: it is missing or unreadable.
-        """
-        part = self.parts[name]
-        if isinstance(part, InputError):
-            raise InputError(f"{name}: {part.what}") from part
-        return part
-
-    def value(self, name: str, *keys: str) -> Any:
-        """A value inside a part.
-
-        Raises:
-            InputError: there is no such value, or it is null.
-        """
-        value = self.read(name)
-        for key in keys:
-            value = value.get(key) if isinstance(value, dict) else None
-        if value is None:
-            raise InputError(f"{name}: there is no {'.'.join(keys)}")
-        return value
-
-    def number(self, name: str, *keys: str) -> float:
-        """A finite number inside a part.
-
-        Raises:
-            InputError: missing, or not a finite number.
-        """
-        value = self.value(name, *keys)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise InputError(f"{name}: {'.'.join(keys)} is not a finite number: {value!r}")
-        return float(value)
 
 
 def _data(evidence: Evidence, settings: Settings) -> Answer:
@@ -112,8 +69,8 @@ def _health(evidence: Evidence, settings: Settings) -> Answer:
         return _unwatched(again)
     if [v.to_dict() for v in live] != [v.to_dict() for v in again]:
         return "fail", f"the log does not replay: {len(live)} verdicts while training, {len(again)} now"
-    if blind := _blind(records, settings):
-        return "fail", f"could not be judged for want of signals: {blind}"
+    if missing := blind(settings.health.rules, records):
+        return "fail", missing
     stop = next((response for response in ledger.responses if _ends(response, settings)), None)
     if stop is not None:
         return "fail", f"{stop.rule} says {stop.asked} at step {stop.step}: {stop.reason}"
@@ -122,7 +79,7 @@ def _health(evidence: Evidence, settings: Settings) -> Answer:
 
 def _unwatched(verdicts: Sequence[Verdict]) -> Answer:
     """Of a run without a monitor: what the rules would have said."""
-    grave = next((verdict for verdict in verdicts if verdict.level in ("rollback", "stop")), None)
+    grave = next((verdict for verdict in verdicts if verdict.level in GRAVE), None)
     if grave is not None:
         return "fail", f"{grave.rule} says {grave.level} at step {grave.step}: {grave.reason}"
     return "inconclusive", "nobody watched: the monitor was off or had no rules"
@@ -130,16 +87,17 @@ def _unwatched(verdicts: Sequence[Verdict]) -> Answer:
 
 def _ends(response: Response, settings: Settings) -> bool:
     """Whether the run was stopped, or would have been taken back had the monitor been allowed to."""
-    ignored = not settings.health.responses.enabled and response.asked in ("rollback", "stop")
+    ignored = not settings.health.responses.enabled and response.asked in GRAVE
     return response.level == "stop" or ignored
 
 
-def _blind(records: Sequence[StepRecord], settings: Settings) -> str:
-    """Acting rules that nobody could judge: a missing metric is a breach here, and merely unknown while training."""
-    blind = unjudged(settings.health.rules, records)
-    rules = settings.health.rules
-    acting = [name for name in blind if rules[name].level != "warn" and not rules[name].optional]
-    return "; ".join(f"{name} ({', '.join(blind[name])})" for name in acting)
+def blind(rules: Mapping[str, RuleSettings], records: Sequence[StepRecord]) -> str:
+    """Acting rules that nobody could judge, "" where there is none: a missing metric is a breach here, and merely
+    unknown while training."""
+    missing = unjudged(rules, records)
+    acting = [name for name in missing if rules[name].level != "warn" and not rules[name].optional]
+    named = "; ".join(f"{name} ({', '.join(missing[name])})" for name in acting)
+    return f"could not be judged for want of signals: {named}" if named else ""
 
 
 def _responses(verdicts: Sequence[Verdict], ledger: Ledger) -> Answer:
@@ -239,38 +197,13 @@ def conclude(checks: Sequence[GateCheck]) -> GateResult:
 
 
 def policy_sha256(settings: Settings) -> str:
-    """Digest of what the gate goes by: its limits, that of the quarantine, and the health rules."""
+    """Digest of what the gate goes by: its limits, that of the quarantine, and the health settings."""
     policy = {
         "gate": settings.gate.model_dump(mode="json"),
-        "health": settings.health.model_dump(mode="json"),
+        "health": settings.health.model_dump(mode="json", include=JUDGED_BY),
         "max_quarantined": settings.data.validation.max_quarantined,
     }
     return sha256_bytes(dump_json(policy).encode())
-
-
-def collect(layout: Layout) -> Evidence:
-    """Read everything the checks ask for."""
-    readers: dict[str, Callable[[], Any]] = {
-        "validation": lambda: read_json(layout.validation),
-        "audit": lambda: read_json(layout.audit),
-        "admission": lambda: read_json(layout.admission),
-        "triage": lambda: read_json(layout.triage),
-        "train": lambda: read_json(layout.train_metrics),
-        "evaluation": lambda: read_json(layout.evaluation),
-        "records": lambda: read_records(layout.records),
-        "verdicts": lambda: read_verdicts(layout.train / "verdicts.jsonl"),
-        "ledger": lambda: read_ledger(layout.ledger),
-        "checkpoint": lambda: check_checkpoint(layout.train_checkpoint),
-    }
-    return Evidence({name: _attempt(reader) for name, reader in readers.items()})
-
-
-def _attempt(reader: Callable[[], Any]) -> Any:
-    """The evidence, or the reason why there is none: the check that needs it fails and says so."""
-    try:
-        return reader()
-    except InputError as error:
-        return error
 
 
 def run(settings: Settings, layout: Layout) -> None:

@@ -14,8 +14,9 @@ from components.data.prompts import read_prompts
 from components.errors import NoCandidate
 from components.files import read_json, read_jsonl, sha256_tree, write_directory, write_json, write_jsonl, write_text
 from components.health import Ledger, read_ledger
+from components.health.lineage import undone
 from components.health.prometheus import Exporter
-from components.health.telling import health_line
+from components.health.telling import LiveLedger, health_line
 from components.layout import Layout
 from components.progress import progress
 from components.stages.clusters import ranked_clusters
@@ -29,21 +30,19 @@ def run(settings: Settings, layout: Layout) -> None:
     """Train, or continue where a killed run stopped; write `out/train` and its metrics."""
     overrides = {"audit": check_audit(settings, layout), "triage": check_triage(settings, layout)}
     clusters = ranked_clusters(read_prompts(layout.split("train")), layout)
-    verdicts: list[Verdict] = []
     with (
         assembled(settings, layout, clusters) as parts,
         Exporter(layout.root.resolve().name, settings.health.rules, **dict(settings.health.prometheus)) as exporter,
         progress("train", settings.train.steps) as bar,
     ):
         state = parts.state
+        live = LiveLedger(state.ledger)
 
         def on_step(record: StepRecord) -> None:
-            new = [Verdict(**verdict) for verdict in record.notes["verdicts"]]
-            ledger = read_ledger(state.ledger) if state.entries else Ledger()
-            verdicts.extend(new)
+            responses = live.update(record.step)
             shown = replace(record, notes={"monitor_failed": state.blind}) if state.blind else record
-            bar.advance(state.progress, health_line(shown, verdicts, ledger))
-            exporter.observe(record, new, [one for one in ledger.responses if one.step == record.step])
+            bar.advance(state.progress, health_line(shown, live.verdicts, live.ledger))
+            exporter.observe(record, [Verdict(**verdict) for verdict in record.notes["verdicts"]], responses)
 
         train(parts, on_step)
     write_outputs(parts.state, settings, layout, overrides)
@@ -89,11 +88,15 @@ def overridden(stage: str, override: str, result: Mapping[str, Any], said: str, 
 
 
 def write_outputs(state: RunState, settings: Settings, layout: Layout, overrides: Mapping[str, str]) -> None:
-    """The policy as training left it, the whole record, and the summary."""
+    """The policy as training left it, the whole record, and the summary.
+
+    In the summary ``final`` are the signals of the last step on record. Where the run went back after it the policy is
+    older: ``checkpoint_step`` says of how many steps it is.
+    """
     records = list(read_jsonl(state.log))
     verdicts = [verdict for row in records for verdict in row["notes"]["verdicts"]]
-    pairs = [pair for row in records for pair in row["notes"].pop("pairs")]
     entries = list(read_jsonl(state.ledger)) if state.entries else []
+    pairs = sound_pairs(records, read_ledger(state.ledger) if state.entries else Ledger())
 
     def fill(directory: Path) -> None:
         state.learner.save_policy(directory / layout.train_checkpoint.name)
@@ -123,6 +126,15 @@ def write_outputs(state: RunState, settings: Settings, layout: Layout, overrides
             "final": records[-1]["signals"],
         },
     )
+
+
+def sound_pairs(records: Sequence[dict[str, Any]], ledger: Ledger) -> list[dict[str, Any]]:
+    """Takes the preference pairs out of the records. Those of steps that were undone and of prompts in quarantine are
+    dropped: what the run itself disowned is nothing to train on."""
+    gone = undone([row["step"] for row in records], ledger.responses)
+    quarantined = {prompt for response in ledger.responses for prompt in response.quarantined}
+    pairs = [pair for row in records for pair in row["notes"].pop("pairs")]
+    return [pair for pair in pairs if pair["step"] not in gone and pair["prompt_id"] not in quarantined]
 
 
 def curves(records: Sequence[dict[str, Any]]) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from components.config import Settings
 from components.config.consistency import EmbeddedConsistency
+from components.config.judgement import JUDGED_BY
 from components.config.ppo import GaeAdvantage
 from components.data.prompts import read_prompts, subset
 from components.health import Monitor, Responder
@@ -31,7 +32,7 @@ from components.types import Prompt
 WHOLE = ("seed", "threads", "policy", "schedule", "rollout", "reward", "objective", "learner", "train")
 DEPENDS_ON: dict[str, Any] = {
     **dict.fromkeys(WHOLE, True),
-    "health": {"enabled", "rules", "responses", "canaries"},
+    "health": JUDGED_BY,
     "audit": {"second", "live_share", "agreement"},
 }
 """The settings that a byte of a run depends on; where its figures are shown is none of them."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from components.config.judgement import RuleSettings
 from components.health.limits import limits
-from components.health.lineage import discarded
+from components.health.lineage import discarded, undone
 from components.types import Response
 
 
@@ -75,3 +75,4 @@ def test_no_step_is_thrown_away_twice(events):
     gone = [step for part in discarded(range(60), responses) for step in range(part.first, part.last + 1)]
     assert len(gone) == len(set(gone))
     assert sum(part.steps for part in discarded(range(60), responses)) == len(gone)
+    assert undone(range(60), responses) == set(gone)

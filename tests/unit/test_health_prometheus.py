@@ -87,6 +87,44 @@ def test_the_textfile_is_whole_after_every_step_and_says_when_the_run_is_over(tm
     assert [file.name for file in path.parent.iterdir()] == ["evenkeel.prom"]
 
 
+def broken(monkeypatch):
+    def refuse(*_):
+        raise InputError("cannot write: No space left on device")
+
+    monkeypatch.setattr("components.health.prometheus.write_text", refuse)
+
+
+def test_an_exporter_that_cannot_write_any_more_says_so_once_and_goes_off(tmp_path: Path, monkeypatch, capsys):
+    with Exporter("demo", FEW, textfile=tmp_path / "evenkeel.prom", port=0) as exporter:
+        port = exporter.port
+        broken(monkeypatch)
+        for step in range(3):
+            exporter.observe(StepRecord(step, {"entropy": 0.5}), [])
+        with pytest.raises(ConnectionRefusedError):  # rather nothing than figures that stand still
+            socket.create_connection(("127.0.0.1", port), timeout=5)
+    said = capsys.readouterr().err
+    assert said.count("health.prometheus is off from here on") == 1
+    assert "No space left on device" in said
+
+
+def test_a_signal_that_cannot_be_exported_does_not_end_the_training(tmp_path: Path, capsys):
+    with Exporter("demo", FEW, textfile=tmp_path / "evenkeel.prom") as exporter:
+        exporter.observe(StepRecord(0, {"undocumented": 0.5}), [])
+    assert "undocumented signal" in capsys.readouterr().err
+
+
+def test_an_exporter_that_fails_at_the_end_does_not_hide_why_the_training_ended(tmp_path: Path, monkeypatch):
+    with pytest.raises(ZeroDivisionError), Exporter("demo", FEW, textfile=tmp_path / "evenkeel.prom"):
+        broken(monkeypatch)
+        raise ZeroDivisionError
+
+
+def test_an_exporter_that_cannot_write_from_the_start_is_an_error(tmp_path: Path, monkeypatch):
+    broken(monkeypatch)
+    with pytest.raises(InputError, match="cannot write"), Exporter("demo", FEW, textfile=tmp_path / "evenkeel.prom"):
+        pass
+
+
 def test_nothing_is_written_and_nothing_served_where_neither_is_asked_for(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with Exporter("demo", FEW) as exporter:

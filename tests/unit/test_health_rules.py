@@ -144,6 +144,13 @@ def test_step_can_be_compared() -> None:
         ("std(entropy) < 1", "std needs a number of steps"),
         ("baseline_std(entropy) < 1", "baseline_std needs a number of steps"),
         ("mean(entropy, 2, 3) < 1", "takes a signal"),
+        ("entropy < 1e999", "not below 1e+150"),
+        ("entropy < -1e150", "not below 1e+150"),
+        (f"entropy < {10**400}", "not below 1e+150"),
+        (f"entropy < {'+'.join(['1'] * 200)}", "nested more than 100 levels"),
+        (f"{'not ' * 150}entropy < 1", "nested more than 100 levels"),
+        (f"entropy < {'-' * 2000}1", "nested"),
+        (f"share(entropy < {'-' * 150}1, 5) > 0.5", "nested more than 100 levels"),
     ],
 )
 def test_a_malformed_rule_is_refused_before_the_run_naming_rule_and_expression(when: str, problem: str) -> None:
@@ -153,6 +160,23 @@ def test_a_malformed_rule_is_refused_before_the_run_naming_rule_and_expression(w
     assert problem in text
     assert "'rule'" in text
     assert when in text
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        f"{'*'.join(['step'] * 80)} * entropy < 1",
+        f"{'*'.join(['entropy'] * 80)} < 1",
+        f"{'*'.join([str(10**149)] * 9)} * entropy < 1",
+        f"{'*'.join(['9e149'] * 9)} - {'*'.join(['9e149'] * 9)} < entropy",
+        f"{'not ' * 90}entropy < 1",
+        f"entropy < {'+'.join(['entropy'] * 90)}",
+    ],
+)
+def test_a_rule_that_loads_never_fails_whatever_the_numbers(when: str) -> None:
+    monitor = Monitor(rules(when))
+    for step, value in enumerate((0.0, -1e149, 1e149, 2.0**52)):
+        monitor.observe(StepRecord(2**53 - 9 + step, {"entropy": value}))
 
 
 @pytest.mark.parametrize("unless", ["entrpy < 1", "entropy", "step > 3", "median(entropy) < 1", "entropy <"])

@@ -17,8 +17,7 @@ from components.health.telling import health_line, ledger_rows, run_verdict
 from components.health.telling.advice import ADVICE, OTHERWISE, advice
 from components.health.telling.line import WIDTH
 from components.health.telling.markdown import plain, to_markdown
-from components.health.telling.phrases import KNOBS as WORDS
-from components.health.telling.phrases import exact_change, long_change, short_change
+from components.health.telling.phrases import KNOB_WORDS, exact_change, long_change, short_change
 from components.types import Change, Outcome, Response, StepRecord, Verdict
 
 RULES = {
@@ -167,12 +166,12 @@ def test_the_parts_say_what_was_seen_done_and_won_what_it_cost_and_what_nobody_j
     )
     assert part(found, "What was done") == (
         "Step 57, entropy_collapse: the run went back to step 40 with half the learning rate and without 1 prompt "
-        "(learner.lr 0.0002 → 0.0001; 1 prompt taken out: p012); the rule had asked for intervene.",
+        "(learner.lr 0.0002 → 0.0001; 1 prompt not trained on any more: p012); the rule had asked for intervene.",
     )
     assert part(found, "Did it help") == (
         "Response 1, to entropy_collapse: recovered within 10 steps (entropy 0.22 → 0.35).",
     )
-    assert part(found, "What it cost") == ("18 steps of 100 lost.", "1 prompt taken out of the schedule: p012.")
+    assert part(found, "What it cost") == ("18 steps of 100 lost.", "1 prompt not trained on any more: p012.")
     assert "nonfinite_tokens never saw nonfinite_tokens." in part(found, "What could not be judged")
 
 
@@ -211,7 +210,7 @@ def test_every_rule_has_advice_of_its_own(rule):
 
 @pytest.mark.parametrize("knob", KNOBS)
 def test_every_knob_that_a_rule_may_turn_has_words_of_its_own(knob):
-    assert knob in WORDS
+    assert knob in KNOB_WORDS
 
 
 def test_the_advice_on_an_unknown_rule_is_to_look():

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from components.config import Settings, dump, load, pin_inputs
+from components.config.judgement import JUDGED_BY, HealthSettings
 from components.layout import Layout
 from components.stages import STAGES
 from tests.code_graph import ROOT, modules, reachable
@@ -95,6 +96,14 @@ def test_an_override_of_triage_does_not_run_triage_again() -> None:
     triage = {f"triage.{name}" for name in PARAMS["triage"]}
     assert triage - set(PIPELINE["triage"]["params"]) == {"triage.override"}
     assert "triage.override" in PIPELINE["train"]["params"]
+
+
+@pytest.mark.parametrize("stage", ["train", "gate"])
+def test_where_figures_are_shown_is_no_reason_to_train_or_judge_again(stage: str) -> None:
+    """`train` reads health.prometheus, and no byte that it writes depends on it."""
+    named = {name.removeprefix("health.") for name in PIPELINE[stage]["params"] if name.startswith("health")}
+    assert named == JUDGED_BY
+    assert set(HealthSettings.model_fields) - named == {"prometheus", "rules_file"}
 
 
 def test_the_report_depends_on_every_setting_because_it_shows_them() -> None:

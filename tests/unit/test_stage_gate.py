@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from components.config import Settings
-from components.config.judgement import GateSettings, HealthSettings, RuleSettings
+from components.config.judgement import GateSettings, HealthSettings, PrometheusSettings, RuleSettings
 from components.config.training import TrainSettings
 from components.files import read_json, sha256_tree, write_json, write_jsonl
 from components.health import replay
@@ -414,3 +414,6 @@ def test_the_policy_digest_follows_limits_and_rules_and_nothing_else() -> None:
     assert policy_sha256(with_(seed=7, name="other")) == base
     assert policy_sha256(with_(gate=GateSettings(min_gain=0.1))) != base
     assert policy_sha256(with_(health=HealthSettings(rules={"low": RULES["low"]}))) != base
+    assert policy_sha256(with_(health=HealthSettings(rules=RULES, enabled=False))) != base
+    shown = PrometheusSettings(port=9400)
+    assert policy_sha256(with_(health=HealthSettings(rules=RULES, prometheus=shown, rules_file="mine"))) == base

@@ -15,6 +15,7 @@ from components.config import Settings, pin_inputs
 from components.config.load import merge
 from components.errors import InputError
 from components.files import manifest, read_json, read_jsonl, sha256_tree, write_jsonl
+from components.health import Ledger
 from components.layout import Layout
 from components.policy import Policy, load_policy
 from components.resume import ResumeState
@@ -23,6 +24,7 @@ from components.stages import clusters, evaluate, run_stage, sft, triage
 from components.stages import train as train_stage
 from components.stages.clusters import ranked_clusters
 from components.training import assembly
+from components.types import Response
 
 PLAIN = merge(MICRO, {"schedule": {"kind": "uniform"}})
 
@@ -31,6 +33,29 @@ PLAIN = merge(MICRO, {"schedule": {"kind": "uniform"}})
 def judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
     for stage in (triage, evaluate, assembly):
         monkeypatch.setattr(stage, "Scorer", lambda *_: Judge(parity))
+
+
+# Training: what is handed on
+
+
+def recorded(step: int, *prompts: str) -> dict[str, Any]:
+    return {"step": step, "notes": {"pairs": [{"step": step, "prompt_id": prompt} for prompt in prompts]}}
+
+
+@pytest.mark.parametrize(
+    ("responses", "kept"),
+    [
+        ([], [(0, "a"), (0, "b"), (1, "b"), (2, "a"), (3, "c")]),
+        ([Response(1, 2, "r", "rollback", "rollback", "why", back_to=1)], [(0, "a"), (0, "b"), (3, "c")]),
+        ([Response(1, 3, "r", "stop", "stop", "why", back_to=2)], [(0, "a"), (0, "b"), (1, "b")]),
+        ([Response(1, 3, "r", "intervene", "intervene", "why", quarantined=("a", "c"))], [(0, "b"), (1, "b")]),
+    ],
+)
+def test_no_pair_of_an_undone_step_or_of_a_quarantined_prompt_is_handed_on(responses, kept):
+    rows = [recorded(0, "a", "b"), recorded(1, "b"), recorded(2, "a"), recorded(3, "c")]
+    pairs = train_stage.sound_pairs(rows, Ledger(tuple(responses)))
+    assert [(pair["step"], pair["prompt_id"]) for pair in pairs] == kept
+    assert all(row["notes"] == {} for row in rows)
 
 
 # SFT

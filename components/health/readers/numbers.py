@@ -10,6 +10,9 @@ from typing import Any
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
 _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
 
+MOST_STEPS = 2**53
+"""From here on a float no longer tells one whole number from the next."""
+
 
 def as_number(value: Any) -> float | None:
     """A number as a float, NaN and infinity included; None for everything else.
@@ -39,7 +42,7 @@ def json_object(text: str) -> dict[str, Any] | None:
 
 
 def as_step(value: Any) -> int | None:
-    """The number of a step: whole and at least 0; None for everything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    """The number of a step: whole, at least 0 and below `MOST_STEPS`; None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < MOST_STEPS:
         return None
-    return int(value) if value >= 0 and value == int(value) else None
+    return int(value) if value == int(value) else None

@@ -1,6 +1,6 @@
 """A run's health in words, the same ones in the terminal, on the page, in the ledger's table and in the artifacts.
 
-- `line` — one live line per step
+- `line` — one live line per step; `live` — the ledger behind it, read as it is written
 - `phrases` — a response and its outcome in a few words
 - `verdict` — `run_verdict`, the whole run on one page, of its `headline` and the `answers` to six questions
 - `advice` — what a person should do next, by the signals of the rule that spoke
@@ -10,6 +10,7 @@
 
 from components.health.telling.ledger import Row, ledger_rows
 from components.health.telling.line import health_line
+from components.health.telling.live import LiveLedger
 from components.health.telling.verdict import RunVerdict, run_verdict
 
-__all__ = ["Row", "RunVerdict", "health_line", "ledger_rows", "run_verdict"]
+__all__ = ["LiveLedger", "Row", "RunVerdict", "health_line", "ledger_rows", "run_verdict"]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from components.health.monitor import unjudged
 from components.health.telling.advice import advice
 from components.health.telling.headline import State
-from components.health.telling.ledger import outcomes_by_response
 from components.health.telling.phrases import changes, done, helped, then_now
 from components.health.telling.told import NAMED, Told, named, rules_of
 from components.words import number, percent, plural
@@ -52,9 +51,8 @@ def was_done(told: Told) -> Iterator[str]:
 
 
 def did_it_help(told: Told) -> Iterator[str]:
-    outcomes = outcomes_by_response(told.ledger)
     for response in told.acts:
-        outcome = outcomes.get(response.number)
+        outcome = told.ledger.outcome(response)
         figures = f" ({', '.join(then_now(outcome.signals))})" if outcome and outcome.signals else ""
         yield f"Response {response.number}, to {response.rule}: {helped(response, outcome)}{figures}."
     if not told.acts:
@@ -66,7 +64,7 @@ def cost(told: Told) -> Iterator[str]:
     out = {name for response in told.acts for name in response.quarantined}
     yield f"{plural(lost, 'step')} of {told.steps} lost." if lost else "No step was lost."
     if out:
-        yield f"{plural(len(out), 'prompt')} taken out of the schedule: {named(sorted(out))}."
+        yield f"{plural(len(out), 'prompt')} not trained on any more: {named(sorted(out))}."
     unfinished = told.settings.train.steps - told.progress
     if unfinished > 0 and told.train["outcome"] == "stopped":
         yield f"{plural(unfinished, 'step')} of {told.settings.train.steps} were not run."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from components.health.telling.ledger import outcomes_by_response
 from components.health.telling.phrases import done, helped, readable
 from components.health.telling.told import Told, named, rules_of
 from components.words import plural
@@ -19,9 +18,7 @@ def state_of(told: Told) -> State:
         return "not watched"
     if not told.acts:
         return "warned" if told.verdicts else "healthy"
-    outcomes = outcomes_by_response(told.ledger)
-    known = [outcomes.get(response.number) for response in told.acts]
-    last = known[-1]
+    last = told.ledger.outcome(told.acts[-1])
     if last is None or last.recovered is None:
         return "acted"
     return "recovered" if last.recovered else "not recovered"
@@ -59,13 +56,12 @@ def _stopped(told: Told) -> str:
 
 def _acts(told: Told) -> str:
     """The one response as a sentence, or how many there were."""
-    outcomes = outcomes_by_response(told.ledger)
     if len(told.acts) == 1:
         (only,) = told.acts
-        return f"{readable(only.rule)} at step {only.step}; {done(only)}, and {helped(only, outcomes.get(only.number))}"
+        return f"{readable(only.rule)} at step {only.step}; {done(only)}, and {helped(only, told.ledger.outcome(only))}"
     steps = {rule: [str(one.step) for one in told.acts if one.rule == rule] for rule in rules_of(told.acts)}
     where = named([f"{readable(rule)} at step{'s' if len(at) > 1 else ''} {named(at)}" for rule, at in steps.items()])
-    known = [outcomes.get(one.number) for one in told.acts]
+    known = [told.ledger.outcome(one) for one in told.acts]
     judged = [outcome.recovered for outcome in known if outcome is not None and outcome.recovered is not None]
     recovered = sum(judged)
     open_ = len(told.acts) - len(judged)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from components.health.responses.ledger import Ledger
 from components.health.telling.phrases import changes, helped, saw, then_now
-from components.types import Level, Outcome
+from components.types import Level
 
 HEADS = ("No.", "Step", "Rule", "Level", "Saw", "Changed", "Outcome", "Steps lost")
 
@@ -30,17 +30,11 @@ class Row:
     cost: int | None
 
 
-def outcomes_by_response(ledger: Ledger) -> dict[int, Outcome]:
-    """Number of a response -> its latest outcome."""
-    return {outcome.of: outcome for outcome in ledger.outcomes}
-
-
 def ledger_rows(ledger: Ledger) -> list[Row]:
     """Every response in order."""
-    outcomes = outcomes_by_response(ledger)
     rows = []
     for response in ledger.responses:
-        outcome = outcomes.get(response.number)
+        outcome = ledger.outcome(response)
         back = [] if response.back_to is None else [f"back to step {response.back_to}"]
         rows.append(
             Row(

@@ -44,7 +44,7 @@ def state(step: int, verdicts: Sequence[Verdict], ledger: Ledger) -> str:
     ):
         return f"stopped: {stop.rule}"
     if response is not None:
-        outcome = next((one for one in ledger.outcomes if one.of == response.number), None)
+        outcome = ledger.outcome(response)
         if outcome is None:
             return _acting(response)
         if step - outcome.step < SHOWN and outcome.recovered is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from components.types import Change, Outcome, Response
 from components.words import ABSENT, number, plural
 
-KNOBS: dict[str, tuple[str, str]] = {
+KNOB_WORDS: dict[str, tuple[str, str]] = {
     "learner.lr": ("lr", "learning rate"),
     "objective.ratio.high": ("clip-high", "upper clip bound"),
     "objective.kl.beta": ("kl", "weight of the KL term"),
@@ -32,7 +32,7 @@ def readable(rule: str) -> str:
 
 def short_knob(knob: str) -> str:
     """A knob in the live line."""
-    return KNOBS[knob][0] if knob in KNOBS else knob.rpartition(".")[2]
+    return KNOB_WORDS[knob][0] if knob in KNOB_WORDS else knob.rpartition(".")[2]
 
 
 def factor(change: Change) -> float | None:
@@ -53,9 +53,9 @@ def short_change(change: Change) -> str:
 def long_change(change: Change) -> str:
     """``half the learning rate``, or ``entropy_coef 0 instead of 0.01`` for a knob without a name of its own."""
     times = factor(change)
-    if change.knob in KNOBS and times in FACTORS:
-        return f"{FACTORS[times]} {KNOBS[change.knob][1]}"
-    name = KNOBS[change.knob][1] if change.knob in KNOBS else change.knob
+    if change.knob in KNOB_WORDS and times in FACTORS:
+        return f"{FACTORS[times]} {KNOB_WORDS[change.knob][1]}"
+    name = KNOB_WORDS[change.knob][1] if change.knob in KNOB_WORDS else change.knob
     return f"the {name} at {value(change.after)} instead of {value(change.before)}"
 
 
@@ -72,10 +72,11 @@ def value(given: Any) -> str:
 
 
 def changes(response: Response) -> list[str]:
-    """What a response changed, exactly; taken-out prompts included."""
+    """What a response changed, exactly; prompts in quarantine included."""
     out = [exact_change(change) for change in response.changes]
     if response.quarantined:
-        out.append(f"{plural(len(response.quarantined), 'prompt')} taken out: {', '.join(response.quarantined)}")
+        prompts = plural(len(response.quarantined), "prompt")
+        out.append(f"{prompts} not trained on any more: {', '.join(response.quarantined)}")
     return out
 
 
@@ -83,7 +84,7 @@ def done(response: Response) -> str:
     """What was done, as the middle of a sentence: ``the run went back to step 40 with half the learning rate``."""
     with_ = [long_change(change) for change in response.changes]
     if response.quarantined:
-        with_.append(f"without {plural(len(response.quarantined), 'prompt')}")
+        with_.append(f"without training on {plural(len(response.quarantined), 'prompt')}")
     if response.level == "stop":
         kept = "" if response.back_to is None else f", and the policy of step {response.back_to} kept"
         return f"the run was stopped{kept}"

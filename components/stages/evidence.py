@@ -1,0 +1,81 @@
+"""What the gate judges by: the outputs of the earlier stages, each as read or as the error that reading it gave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from components.errors import InputError
+from components.files import read_json
+from components.health import read_ledger, read_records, read_verdicts
+from components.layout import Layout
+from components.registry import check_checkpoint
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the earlier stages left, each part as read or as the error that reading it gave."""
+
+    parts: Mapping[str, Any]
+
+    def read(self, name: str) -> Any:
+        """One part.
+
+        Raises:
+            InputError: it is missing or unreadable.
+        """
+        part = self.parts[name]
+        if isinstance(part, InputError):
+            raise InputError(f"{name}: {part.what}") from part
+        return part
+
+    def value(self, name: str, *keys: str) -> Any:
+        """A value inside a part.
+
+        Raises:
+            InputError: there is no such value, or it is null.
+        """
+        value = self.read(name)
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is None:
+            raise InputError(f"{name}: there is no {'.'.join(keys)}")
+        return value
+
+    def number(self, name: str, *keys: str) -> float:
+        """A finite number inside a part.
+
+        Raises:
+            InputError: missing, or not a finite number.
+        """
+        value = self.value(name, *keys)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise InputError(f"{name}: {'.'.join(keys)} is not a finite number: {value!r}")
+        return float(value)
+
+
+def collect(layout: Layout) -> Evidence:
+    """Read everything that the gate's checks ask for."""
+    readers: dict[str, Callable[[], Any]] = {
+        "validation": lambda: read_json(layout.validation),
+        "audit": lambda: read_json(layout.audit),
+        "admission": lambda: read_json(layout.admission),
+        "triage": lambda: read_json(layout.triage),
+        "train": lambda: read_json(layout.train_metrics),
+        "evaluation": lambda: read_json(layout.evaluation),
+        "records": lambda: read_records(layout.records),
+        "verdicts": lambda: read_verdicts(layout.train / "verdicts.jsonl"),
+        "ledger": lambda: read_ledger(layout.ledger),
+        "checkpoint": lambda: check_checkpoint(layout.train_checkpoint),
+    }
+    return Evidence({name: _attempt(reader) for name, reader in readers.items()})
+
+
+def _attempt(reader: Callable[[], Any]) -> Any:
+    """The evidence, or the reason why there is none: the check that needs it fails and says so."""
+    try:
+        return reader()
+    except InputError as error:
+        return error
