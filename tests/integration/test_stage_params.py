@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +41,6 @@ def sections(section: Section, path: str = "") -> Iterator[tuple[int, str]]:
             yield from sections(value, f"{path}{name}.")
 
 
-def included(names: Iterable[str] | Mapping[str, Any]) -> Iterator[str]:
-    """Dotted names of what a dump takes: whole sections, or of some of them only a few fields."""
-    for name in names:
-        fields = names[name] if isinstance(names, Mapping) else True
-        yield from (f"{name}.{field}" for field in sorted(fields)) if isinstance(fields, set) else (name,)
-
-
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Settings, set[str]]:
     """Settings under which every stage has something to do, and the dotted names of all that has been read of them."""
@@ -67,11 +60,7 @@ def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Settings, set
     def dumped(section: Section, **options: Any) -> dict[str, Any]:
         path = paths.get(id(section))
         if path is not None:
-<<<<<<< HEAD
-            seen.update(f"{path}{name}" for name in included(options.get("include") or type(section).model_fields))
-=======
             seen.update(included(path, options.get("include") or set(type(section).model_fields)))
->>>>>>> 012e25614b3484c5622fb764072f9ef680c0def9
         return dump(section, **options)
 
     # A response that turns a knob checks the combination anew. That looks at everything and changes nothing.
