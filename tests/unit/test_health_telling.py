@@ -165,8 +165,9 @@ def test_the_parts_say_what_was_seen_done_and_won_what_it_cost_and_what_nobody_j
         part(found, "What was seen")
     )
     assert part(found, "What was done") == (
-        "Step 57, entropy_collapse: the run went back to step 40 with half the learning rate and without 1 prompt "
-        "(learner.lr 0.0002 → 0.0001; 1 prompt not trained on any more: p012); the rule had asked for intervene.",
+        "Step 57, entropy_collapse: the run went back to step 40 with half the learning rate and without training "
+        "on 1 prompt (learner.lr 0.0002 → 0.0001; 1 prompt not trained on any more: p012); "
+        "the rule had asked for intervene.",
     )
     assert part(found, "Did it help") == (
         "Response 1, to entropy_collapse: recovered within 10 steps (entropy 0.22 → 0.35).",
@@ -267,7 +268,7 @@ def test_a_run_that_was_stopped_and_went_back_says_which_policy_it_kept():
 def test_prompts_in_quarantine_are_told_without_a_change_of_a_knob():
     taken = response("intervene", changes=(), quarantined=("a", "b"), did="skipped the update; 2 prompts in quarantine")
     found = verdict(Ledger((taken,), (outcome(cost=0),)), [COLLAPSE])
-    assert "the run went on without 2 prompts, and recovered within 10 steps." in found.headline
+    assert "the run went on without training on 2 prompts, and recovered within 10 steps." in found.headline
 
 
 def test_what_would_have_been_done_is_said_where_responses_are_switched_off():
