@@ -66,7 +66,9 @@ class ResponseSettings(Section):
     interventions: int = Field(6, ge=0, description="Changes of a knob without going back.")
     per_rule: int = Field(2, ge=1, description="Of these, for one rule.")
     rollbacks: int = Field(2, ge=0, description="Returns to an earlier checkpoint; after them the run stops.")
-    quarantine: float = Field(0.1, ge=0, le=1, description="Largest share of the training prompts that are not trained on any more.")
+    quarantine: float = Field(
+        0.1, ge=0, le=1, description="Largest share of the training prompts that are not trained on any more."
+    )
     judge_after: int = Field(10, ge=1, description="Steps after which a response is judged: did its rule recover?")
     keep: int = Field(3, ge=1, description="Healthy checkpoints that are kept to go back to.")
     norm_factor: float = Field(
