@@ -39,7 +39,9 @@ class Knob:
 
 KNOBS: dict[str, Knob] = {
     "learner.lr": Knob(0.05, 1.0, "learning rate: smaller steps do less damage", relative=True),
-    "objective.ratio.high": Knob(0.0, 0.5, "clip-higher: room for unlikely tokens, so for entropy (2503.14476)"),
+    "objective.ratio.high": Knob(
+        0.5, 2.0, "clip-higher: room for unlikely tokens, so for entropy (2503.14476)", relative=True
+    ),
     "objective.kl.beta": Knob(
         0.0, 0.1, "weight of the KL to the SFT checkpoint: holds the policy near it", section=KlLoss()
     ),
@@ -89,7 +91,7 @@ def turn(action: ActionSettings, settings: Settings, started: Settings) -> tuple
     after: float = min(max(wanted, knob.low * scale), knob.high * scale)
     after = round(after) if knob.whole else after
     if after == before:
-        return f"{action.knob} is at its bound {before:g} already"
+        return f"{action.knob} is {before:g} already"
     try:
         changed = with_knob(settings, action.knob, after)
     except ValidationError as error:
