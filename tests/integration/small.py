@@ -18,6 +18,10 @@ SMALL = (
     "schedule={kind: ads, window: 4, active: 2, move: outside}",
     "rollout.group_size=4",
     "rollout.max_new_tokens=24",
+    # An untrained model is never right: what dynamic sampling would keep is nothing, and a run without an update has
+    # signals missing, which the gate takes for a failure.
+    "rollout.dynamic_sampling=null",
+    "health.responses.interventions=0",
     "reward.soft_overlong=null",
     "train.prompts_per_step=8",
     "train.steps=12",
