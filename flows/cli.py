@@ -27,7 +27,7 @@ from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError
 from components.files import dump_json
 from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.stages import wanted
-from flows import audit_log, judge_again, show_rules, summary
+from flows import audit_log, show_rules, summary
 from flows import doctor as examination
 from flows.console import Display
 from flows.environment import prefect_environment, start_server
@@ -168,6 +168,8 @@ def gate(
     rules: Annotated[Path | None, typer.Option("--rules", help="Health rules instead of the run's own.")] = None,
 ) -> None:
     """Judge a finished run again. Exit code 0: pass; 3: fail or inconclusive, as the table says."""
+    from flows import judge_again  # the only command that needs a stage's code
+
     found = judge_again.judge_again(judge_again.find_run(run, config, overrides or ()), rules)
     judge_again.show(console, found)
     raise typer.Exit(found.exit_code)
