@@ -32,7 +32,8 @@ class SecondOpinion:
 
     def __init__(self, settings: AuditSettings, fence: SandboxSettings, seed: int) -> None:
         self._share, self._seed = settings.live_share, seed
-        self._sandbox = Sandbox(settings.second, fence) if settings.second is not None else None
+        self._settings, self._fence = settings, fence
+        self._sandbox: Sandbox | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -43,18 +44,23 @@ class SecondOpinion:
         if self._sandbox is not None:
             self._sandbox.close()
 
+    def _workers(self) -> Sandbox | None:
+        """The second verifier's workers, started when they are first needed; None where there is no second verifier."""
+        if self._sandbox is None and self._settings.second is not None:
+            self._sandbox = Sandbox(self._settings.second, self._fence)
+        return self._sandbox
+
     def compare(self, groups: Sequence[Group], step: int) -> tuple[dict[str, float], list[dict[str, Any]]]:
         """Signals of one step, and a few completions on which the two differ; none where ``live_share`` is 0.
 
         The sample, of one completion at least, is drawn by seed and step from what the first verifier could judge;
         what the second cannot judge is not compared. What `undisputed` has left out counts as judged differently.
         """
-        if self._sandbox is None or not self._share:
+        sandbox = self._workers() if self._share else None
+        sample = self._sample(groups, step) if sandbox is not None else []
+        if sandbox is None or not sample:
             return {}, []
-        sample = self._sample(groups, step)
-        if not sample:
-            return {}, []
-        second = self._sandbox.judge([(prompt, completion.text) for prompt, completion, _ in sample])
+        second = sandbox.judge([(prompt, completion.text) for prompt, completion, _ in sample])
         compared = [(one, other) for one, other in zip(sample, second, strict=True) if other.accuracy is not None]
         if not compared:
             return {"second_compared": 0.0}, []
@@ -72,10 +78,11 @@ class SecondOpinion:
         What only the first accepts is wrong: it may be a way to please it. What only the second accepts is unscorable:
         it may be right. What the second cannot judge stays as the first judged it.
         """
-        if self._sandbox is None:
+        sandbox = self._workers()
+        if sandbox is None:
             return list(groups)
         texts = [(group.prompt, completion.text) for group in groups for completion in group.completions]
-        others = iter(self._sandbox.judge(texts))
+        others = iter(sandbox.judge(texts))
         return [replace(group, scores=tuple(_settled(one, next(others)) for one in group.scores)) for group in groups]
 
     def _sample(self, groups: Sequence[Group], step: int) -> list[Judged]:
