@@ -37,7 +37,7 @@ schedules: $(INSTALLED)
 # Healthy runs and runs with planted faults, and what the health rules say of them; hours, and what is there is not repeated.
 trial: $(INSTALLED)
 	python -m tests.benchmarks.health run --results trial --arm both --jobs $(JOBS)
-	python -m tests.benchmarks.health table --results trial
+	python -m tests.benchmarks.health table --results trial --out trial/table.md
 
 bench: $(INSTALLED)
 	pytest tests/benchmarks -s

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from components.errors import InputError
 from components.health import Plan
 from components.rollout import Rollout
 from components.training.assembly import Parts
@@ -43,6 +44,9 @@ def respond(verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record:
     """Act upon the verdicts of a step, log the step and the ledger's entries; returns the record as logged.
 
     Outcomes that are due come before new responses: they are judged by what was known when they fell due.
+
+    Raises:
+        InputError: the policy is broken and is not taken back: every further step would be wasted.
     """
     state = parts.state
     if "dev_pass_at_1" in record.signals:
@@ -55,6 +59,12 @@ def respond(verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record:
     state.append(record)
     state.enter([*outcomes, *plan.responses])
     carry_out(plan, parts, measure_anew=anew)
+    if record.signals.get("nonfinite_weights") and not (plan.back_to or plan.stopped_by):
+        raise InputError(
+            "the policy holds numbers that are NaN or infinite, and nothing took it back",
+            where=f"training step {record.step}",
+            how="let the monitor act (health.enabled, health.responses.enabled), or lower learner.lr and train again",
+        )
     return record
 
 

@@ -52,7 +52,7 @@ def train(parts: Parts, on_step: OnStep) -> None:
         if state.progress % how.checkpoint_every == 0 or state.stopped_by:
             state.checkpoint()
         on_step(record)
-    state.enter(state.responder.outcomes(state.step, state.monitor, over=True, blind=bool(state.blind)))
+    state.enter(state.responder.outcomes(state.step - 1, state.monitor, over=True, blind=bool(state.blind)))
     state.checkpoint()
 
 

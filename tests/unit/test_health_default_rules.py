@@ -158,7 +158,10 @@ def test_low_entropy_warns_at_the_51st_step() -> None:
 
 
 def test_entropy_halved_by_step_150_warns_and_later_does_not() -> None:
-    assert levels(run(200, entropy=lambda s: 2.0 if s < 100 else 0.9)) == {"entropy_halved": 104}
+    assert levels(run(200, entropy=lambda s: 2.0 if s < 100 else 0.9)) == {
+        "entropy_halved": 104,
+        "entropy_unrewarded": 109,
+    }
     assert levels(run(300, entropy=lambda s: 2.0 if s < 160 else 0.9)) == {}
 
 

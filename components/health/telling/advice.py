@@ -34,6 +34,8 @@ ADVICE: dict[str, str] = {
     "zero_variance": "choose prompts that the policy sometimes solves (schedule.kind, rollout.dynamic_sampling), or a "
     "larger rollout.group_size.",
     "all_": "choose prompts that the policy sometimes solves (schedule.kind, rollout.dynamic_sampling).",
+    "grad_norm": "look at the batch of that step and at the ones after it; if it comes back, a lower learner.lr or a "
+    "smaller learner.grad_clip.",
     "mismatch": "compare sampler and learner: precision (rollout.engine, policy.dtype) and objective.correction.",
     "ess": "compare sampler and learner: precision (rollout.engine, policy.dtype) and objective.correction.",
     "entropy": "a lower learner.lr; where entropy fell, an entropy bonus (objective.entropy) or a higher upper clip "

@@ -11,6 +11,7 @@ import torch
 
 from components.config import Settings
 from components.data.prompts import read_prompts, subset
+from components.errors import InputError
 from components.files import read_jsonl
 from components.layout import Layout
 from components.learner import Learner
@@ -33,7 +34,7 @@ from tests.recipes import prepare, recipe_settings
 TEST_PROMPTS, TEST_SAMPLES = 64, 2
 FINAL_PROMPTS = 160
 """More of them at the end, where they are measured once; the first are those of every measurement."""
-BREAKS = (RuntimeError, ValueError, ArithmeticError)
+BREAKS = (RuntimeError, ValueError, ArithmeticError, InputError)
 """What a fault may raise in the middle of a run; that it did, and when, is a result."""
 
 

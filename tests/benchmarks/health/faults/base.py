@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -70,7 +71,7 @@ class Around:
         return getattr(self.inner, name)
 
 
-class AroundScorer(Around):
+class AroundScorer(Around, ABC):
     """A scorer whose scores of a group are changed by `changed`."""
 
     def score_groups(self, items: Sequence[tuple[Prompt, Sequence[Completion]]]) -> list[tuple[Score, ...]]:
@@ -80,8 +81,9 @@ class AroundScorer(Around):
     def score(self, prompt: Prompt, completions: Sequence[Completion]) -> tuple[Score, ...]:
         return self.score_groups([(prompt, completions)])[0]
 
+    @abstractmethod
     def changed(self, prompt: Prompt, completions: Sequence[Completion], scores: tuple[Score, ...]) -> Iterable[Score]:
-        raise NotImplementedError
+        """The scores of one group as the faulty verifier gives them."""
 
 
 class AroundEngine(Around):
