@@ -152,6 +152,11 @@ class Layout:
         return self.out / "verdict.md"
 
     @property
+    def logs(self) -> Path:
+        """What stages and the processes that they start have printed, a file each."""
+        return self.root / "logs"
+
+    @property
     def state(self) -> Path:
         """Resume state of unfinished stages. Not an output: DVC deletes outputs before it runs a stage."""
         return self.root / ".state"

@@ -54,3 +54,6 @@ class Learner(ABC):
     @abstractmethod
     def save_policy(self, directory: Path) -> None:
         """Write the policy alone as a checkpoint folder for others to load."""
+
+    def close(self) -> None:  # noqa: B027 - most learners have nothing to let go of
+        """Let go of processes and connections; nothing is learned after it."""

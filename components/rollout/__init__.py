@@ -12,6 +12,8 @@
 `ENGINES` maps ``rollout.engine.kind`` to its class.
 """
 
+from pathlib import Path
+
 from components.config.rollout import RolloutSettings
 from components.policy import Policy
 from components.rollout.base import Engine, Sampling
@@ -20,11 +22,16 @@ from components.rollout.tools import ToolLoop
 from components.rollout.torch_engine import TorchEngine
 from components.tools import build_tool
 
+LOGS = Path("logs")
+
 ENGINES: dict[str, type[TorchEngine]] = {"torch": TorchEngine}
 
 
-def build_engine(policy: Policy, settings: RolloutSettings) -> Engine:
-    """The engine that the settings name, sampling from ``policy``, with the tool between its turns if there is one."""
+def build_engine(policy: Policy, settings: RolloutSettings, logs: Path = LOGS) -> Engine:
+    """The engine that the settings name, sampling from ``policy``, with the tool between its turns if there is one.
+
+    Processes that it starts write their logs into the folder ``logs``; ``close`` ends them.
+    """
     engine = ENGINES[settings.engine.kind](policy, settings.engine)
     if settings.tool is None:
         return engine

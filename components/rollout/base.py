@@ -46,3 +46,6 @@ class Engine(ABC):
     @abstractmethod
     def load_weights(self, weights: dict[str, Tensor]) -> None:
         """Sample from these weights from now on; a partial or foreign set is an error, never ignored."""
+
+    def close(self) -> None:  # noqa: B027 - most engines have nothing to let go of
+        """Let go of processes and connections; nothing is sampled after it."""

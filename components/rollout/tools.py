@@ -68,6 +68,9 @@ class ToolLoop(Engine):
     def load_weights(self, weights: dict[str, Tensor]) -> None:
         self._engine.load_weights(weights)
 
+    def close(self) -> None:
+        self._engine.close()
+
     def generate(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[tuple[Completion, ...]]:
         limit, n = sampling.max_new_tokens, sampling.n
         rows = [Row(tuple(prompt), limit) for prompt in prompts for _ in range(n)]

@@ -122,8 +122,8 @@ def evaluate(
     """The start and the outcome on the prompts of stage `evaluate`, with the same seeds: all figures compare."""
     done = settings.dpo.steps
     with Scorer(settings.reward, layout.consistency) as scorer:
-        before = answer(settings, start, prompts, scorer, bar, done)
-        after = answer(settings, layout.dpo_checkpoint, prompts, scorer, bar, done + len(prompts))
+        before = answer(settings, layout, start, prompts, scorer, bar, done)
+        after = answer(settings, layout, layout.dpo_checkpoint, prompts, scorer, bar, done + len(prompts))
     seed = derive(settings.seed, "bootstrap")
     found = compare([a.result() for a in before], [a.result() for a in after], settings.evaluation, seed)
     return {"start": found.pop("sft"), "dpo": found.pop("trained"), **found}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -29,8 +30,8 @@ def run(settings: Settings, layout: Layout) -> None:
     test = read_prompts(layout.split("test"))
     prompts = subset(test, settings.evaluation.prompts, derive(settings.seed, "test"))
     with Scorer(settings.reward, layout.consistency) as scorer, progress("evaluate", 2 * len(prompts)) as bar:
-        before = answer(settings, layout.sft_checkpoint, prompts, scorer, bar, done=0)
-        after = answer(settings, layout.train_checkpoint, prompts, scorer, bar, done=len(prompts))
+        before = answer(settings, layout, layout.sft_checkpoint, prompts, scorer, bar, done=0)
+        after = answer(settings, layout, layout.train_checkpoint, prompts, scorer, bar, done=len(prompts))
     seed = derive(settings.seed, "bootstrap")
     figures = compare([a.result() for a in before], [a.result() for a in after], settings.evaluation, seed)
     write_json(layout.evaluation, {**figures, "checkpoint_sha256": sha256_tree(layout.train_checkpoint)})
@@ -62,19 +63,26 @@ class Answered:
 
 
 def answer(
-    settings: Settings, checkpoint: Path, prompts: Sequence[Prompt], scorer: Scorer, bar: Progress, done: int
+    settings: Settings,
+    layout: Layout,
+    checkpoint: Path,
+    prompts: Sequence[Prompt],
+    scorer: Scorer,
+    bar: Progress,
+    done: int,
 ) -> list[Answered]:
     """Sample a checkpoint at the training temperature, and once greedily. Both checkpoints get the same seeds."""
     policy = load_policy(checkpoint, settings.policy)
-    collector = Collector(policy, build_engine(policy, settings.rollout.as_policy()), scorer, settings.rollout)
     answered: list[Answered] = []
-    for start in range(0, len(prompts), BATCH):
-        batch = prompts[start : start + BATCH]
-        seed = derive(settings.seed, "evaluate", start)
-        sampled = collector.groups(batch, collector.sampling(seed, n=settings.evaluation.samples))
-        greedy = collector.groups(batch, collector.sampling(seed, n=1, temperature=0.0))
-        answered += [Answered(*pair) for pair in zip(sampled, greedy, strict=True)]
-        bar.advance(done + len(answered))
+    with closing(build_engine(policy, settings.rollout.as_policy(), layout.logs)) as engine:
+        collector = Collector(policy, engine, scorer, settings.rollout)
+        for start in range(0, len(prompts), BATCH):
+            batch = prompts[start : start + BATCH]
+            seed = derive(settings.seed, "evaluate", start)
+            sampled = collector.groups(batch, collector.sampling(seed, n=settings.evaluation.samples))
+            greedy = collector.groups(batch, collector.sampling(seed, n=1, temperature=0.0))
+            answered += [Answered(*pair) for pair in zip(sampled, greedy, strict=True)]
+            bar.advance(done + len(answered))
     return answered
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 
 from components.config import Settings
 from components.data.prompts import read_admitted, subset
@@ -44,8 +45,11 @@ def sample(
     """Groups of ``samples`` completions, as training samples them; ``purpose`` makes the seeds its own."""
     groups: list[Group] = []
     size = max(1, 1024 // samples)
-    with Scorer(settings.reward, layout.consistency) as scorer:
-        collector = Collector(policy, build_engine(policy, settings.rollout), scorer, settings.rollout)
+    with (
+        Scorer(settings.reward, layout.consistency) as scorer,
+        closing(build_engine(policy, settings.rollout, layout.logs)) as engine,
+    ):
+        collector = Collector(policy, engine, scorer, settings.rollout)
         for start in range(0, len(prompts), size):
             sampling = collector.sampling(derive(settings.seed, purpose, start), n=samples)
             groups += collector.groups(prompts[start : start + size], sampling)

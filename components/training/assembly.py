@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -76,18 +76,20 @@ def assembled(
     policy = load_policy(layout.sft_checkpoint, settings.policy)
     if dev is None:
         dev = subset(read_prompts(layout.split("dev")), settings.train.eval_prompts, derive(settings.seed, "dev"))
-    state = RunState(
-        critic=_critic(policy, settings),
-        learner=wrap_learner(build_learner(policy, settings)),
-        engine=wrap_engine(build_engine(policy, settings.rollout)),
-        schedule=wrap_schedule(build_schedule(clusters, settings)),
-        monitor=Monitor(settings.health.rules if settings.health.enabled else {}),
-        responder=Responder(settings),
-        resume=ResumeState(layout.state / "train", _identity(settings, layout)),
-    )
-    reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
-    state.restore()
     with ExitStack() as stack:
+        learner = stack.enter_context(closing(build_learner(policy, settings, layout.logs)))
+        engine = stack.enter_context(closing(build_engine(policy, settings.rollout, layout.logs)))
+        state = RunState(
+            critic=_critic(policy, settings),
+            learner=wrap_learner(learner),
+            engine=wrap_engine(engine),
+            schedule=wrap_schedule(build_schedule(clusters, settings)),
+            monitor=Monitor(settings.health.rules if settings.health.enabled else {}),
+            responder=Responder(settings),
+            resume=ResumeState(layout.state / "train", _identity(settings, layout)),
+        )
+        reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
+        state.restore()
         scorer = wrap_scorer(stack.enter_context(Scorer(settings.reward, layout.consistency)))
         collector = Collector(policy, state.engine, scorer, settings.rollout)
         second = stack.enter_context(SecondOpinion(settings.audit, settings.reward.sandbox, settings.seed))

