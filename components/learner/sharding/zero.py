@@ -36,6 +36,8 @@ class Zero(Spread):
             module.parameters(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
         )
         config = engine_config(settings)
+        # Sums through shared memory, for CPUs alone, are compiled at the first use: a minute and a C++ compiler.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         self._engine, *_ = deepspeed.initialize(model=module, optimizer=adamw, config=config, dist_init_required=False)
         self.parameters = {name.removeprefix(PREFIX): p for name, p in module.named_parameters()}
         self._pieces = pieces_of(self._engine.optimizer, adamw, settings.zero.stage)
