@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
-from components.files import read_json, write_json
+from components.files import dump_json, read_json, write_json
 from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.coefficients import Controller
@@ -159,7 +160,14 @@ class TorchLearner(Learner):
 
     def save(self, directory: Path) -> None:
         self._optimizer.save(directory / "learner.safetensors")
-        write_json(directory / "learner.json", {"updates": self._updates, **self._controller.state_dict()})
+        write_json(directory / "learner.json", self._counters())
+
+    def snapshot(self, directory: Path) -> Callable[[], None]:
+        (directory / "learner.json").write_text(dump_json(self._counters()), "utf-8")
+        return self._optimizer.snapshot(directory / "learner.safetensors")
+
+    def _counters(self) -> dict[str, Any]:
+        return {"updates": self._updates, **self._controller.state_dict()}
 
     def load(self, directory: Path) -> None:
         self._optimizer.load(directory / "learner.safetensors")
