@@ -108,7 +108,7 @@ class RunState:
 
     def _begin(self, directory: Path) -> Finish:
         """Copy what has to be, write what is small; the rest is written by what is returned."""
-        parts = [self.learner] if self.critic is None else [self.learner, self.critic]
+        parts: list[Learner | Critic] = [self.learner] if self.critic is None else [self.learner, self.critic]
         (directory / "state.json").write_text(dump_json(self.state_dict()), "utf-8")
         copied = self.responder.started.train.checkpoints.asynchronous
         rest = [part.snapshot(directory) if copied else partial(part.save, directory) for part in parts]
