@@ -27,7 +27,7 @@ from components.rollout.servers.client import Facts, Request, ServerClient, Serv
 from components.rollout.servers.fleet import Fleet, Server, Stale, together
 from components.rollout.servers.local import Given, Origin, Started
 from components.rollout.servers.sglang import SglangClient
-from components.rollout.servers.transfer import FILE, BroadcastTransfer, FileTransfer, Transfer
+from components.rollout.servers.transfer import BroadcastTransfer, FileTransfer, Transfer
 from components.rollout.servers.vllm import VllmClient
 from components.seeds import derive
 from components.types import Completion, FinishReason
