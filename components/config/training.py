@@ -83,6 +83,27 @@ class LearnerSettings(AdamWSettings):
         return self
 
 
+class CheckpointSettings(Section):
+    """How checkpoints of a run are written, and which of them stay besides those that a roll-back may need.
+
+    No byte of a run's outputs depends on it: a run that stopped can go on with other values.
+    """
+
+    asynchronous: bool = Field(
+        True,
+        description="A thread writes while the run goes on. Takes memory for a second copy of weights and optimizer: "
+        "12 bytes a parameter with AdamW in fp32.",
+    )
+    keep_last: int = Field(2, ge=1, description="Newest ones that are kept: two, so that there is one to fall back to.")
+    keep_healthy: int | None = Field(
+        None,
+        ge=0,
+        description="Newest healthy ones that are kept; null: every one. Each takes 12 bytes a parameter: 7 MB for the "
+        "demo's policy, 84 GB for one of 7 billion parameters, which needs a bound.",
+    )
+    keep_best: int = Field(1, ge=0, description="Those with the best dev pass@1 that are kept; of equals the older.")
+
+
 class TrainSettings(Section):
     """Stage `train`: the loop."""
 
@@ -92,4 +113,5 @@ class TrainSettings(Section):
     eval_prompts: int = Field(64, ge=1)
     eval_samples: int = Field(8, ge=1)
     checkpoint_every: int = Field(10, ge=1)
+    checkpoints: CheckpointSettings = CheckpointSettings()
     keep_pairs: int = Field(8, ge=0, description="Preference pairs stored per step, for stage `dpo`.")

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
-from components.files import read_json, write_json
+from components.files import dump_json, read_json, write_json
 from components.learner.activations import checkpoint_activations
 from components.learner.base import Learner
 from components.learner.batch import Batch
@@ -187,7 +187,15 @@ class TorchLearner(Learner):
     def save(self, directory: Path) -> None:
         self._sharding.save(directory / "learner.safetensors")
         if self._ranks.rank == 0:
-            write_json(directory / "learner.json", {"updates": self._updates, **self._controller.state_dict()})
+            write_json(directory / "learner.json", self._counters())
+
+    def snapshot(self, directory: Path) -> Callable[[], None]:
+        if self._ranks.rank == 0:
+            (directory / "learner.json").write_text(dump_json(self._counters()), "utf-8")
+        return self._sharding.snapshot(directory / "learner.safetensors")
+
+    def _counters(self) -> dict[str, Any]:
+        return {"updates": self._updates, **self._controller.state_dict()}
 
     def load(self, directory: Path) -> None:
         self._sharding.load(directory / "learner.safetensors")

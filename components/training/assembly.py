@@ -11,6 +11,7 @@ from components.config import Settings
 from components.config.consistency import EmbeddedConsistency
 from components.config.judgement import JUDGED_BY
 from components.config.ppo import GaeAdvantage
+from components.config.training import TrainSettings
 from components.data.prompts import read_prompts, subset
 from components.health import Monitor, Responder
 from components.layout import Layout
@@ -29,13 +30,15 @@ from components.training.run import RunState
 from components.training.second_opinion import SecondOpinion
 from components.types import Prompt
 
-WHOLE = ("seed", "threads", "policy", "schedule", "rollout", "reward", "objective", "learner", "train")
+WHOLE = ("seed", "threads", "policy", "schedule", "rollout", "reward", "objective", "learner")
 DEPENDS_ON: dict[str, Any] = {
     **dict.fromkeys(WHOLE, True),
+    "train": set(TrainSettings.model_fields) - {"checkpoints"},
     "health": JUDGED_BY,
     "audit": {"second", "live_share", "agreement"},
 }
-"""The settings that a byte of a run depends on; where its figures are shown is none of them."""
+"""The settings that a byte of a run depends on; where its figures are shown, and which checkpoints are kept, is none of
+them."""
 T = TypeVar("T")
 Wrap = Callable[[T], T]
 
@@ -88,6 +91,7 @@ def assembled(
             responder=Responder(settings),
             resume=ResumeState(layout.state / "train", _identity(settings, layout)),
         )
+        stack.callback(state.writer.close)
         reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
         state.restore()
         scorer = wrap_scorer(stack.enter_context(Scorer(settings.reward, layout.consistency)))

@@ -53,7 +53,7 @@ def respond(verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record:
         state.measured(record.step, record.signals["dev_pass_at_1"], record.signals.get("dev_pass_at_1_se", 0.0))
     outcomes = state.responder.outcomes(record.step, state.monitor, blind=bool(state.blind))
     poison = poisonous(rollout.trained, record)
-    plan = state.responder.respond(verdicts, state.monitor, state.saved, poison, len(state.schedule.prompts))
+    plan = state.responder.respond(verdicts, state.monitor, state.candidates, poison, len(state.schedule.prompts))
     anew = _measured_anew(plan, state)
     record = replace(record, notes={**record.notes, **_notes(verdicts, plan, anew)})
     state.append(record)

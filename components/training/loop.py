@@ -54,6 +54,7 @@ def train(parts: Parts, on_step: OnStep) -> None:
         on_step(record)
     state.enter(state.responder.outcomes(state.step - 1, state.monitor, over=True, blind=bool(state.blind)))
     state.checkpoint()
+    state.writer.wait()
 
 
 def seed_of(parts: Parts) -> int:

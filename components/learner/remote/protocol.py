@@ -7,7 +7,7 @@ from functools import cache
 import torch
 
 from components.errors import InputError
-from components.resume import code_digest
+from components.files import code_digest
 
 RENDEZVOUS, LISTEN, KEY = "EVENKEEL_RENDEZVOUS", "EVENKEEL_LEARNER_LISTEN", "EVENKEEL_LEARNER_KEY"
 """Environment variables of a rank; `components.learner.worker` explains them."""

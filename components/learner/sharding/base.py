@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -50,6 +50,10 @@ class Sharding(ABC):
     @abstractmethod
     def save(self, path: Path) -> None:
         """Write whole weights and moments as one safetensors file, bit-exact; the same layout whatever the sharding."""
+
+    @abstractmethod
+    def snapshot(self, path: Path) -> Callable[[], None]:
+        """Copy what `save` would write now; the call that is returned writes it, whatever has changed meanwhile."""
 
     @abstractmethod
     def load(self, path: Path) -> None:

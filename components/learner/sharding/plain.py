@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from torch import Tensor
@@ -41,6 +41,9 @@ class Plain(Sharding):
 
     def save(self, path: Path) -> None:
         self._optimizer.save(path)
+
+    def snapshot(self, path: Path) -> Callable[[], None]:
+        return self._optimizer.snapshot(path)
 
     def load(self, path: Path) -> None:
         self._optimizer.load(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +56,14 @@ class Spread(Sharding):
             yield name, self.gather(name)
 
     def save(self, path: Path) -> None:
+        self.snapshot(path)()
+
+    def snapshot(self, path: Path) -> Callable[[], None]:
         tensors = {}
         for key, value in self._whole():
             if self.rank == 0:
                 tensors[key] = value.detach().cpu().contiguous()
-        if self.rank == 0:
-            save_file(tensors, path)
+        return (lambda: save_file(tensors, path)) if self.rank == 0 else (lambda: None)
 
     def _whole(self) -> Iterator[tuple[str, Tensor]]:
         steps = self.steps
