@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from components.config import Settings
+from components.errors import InputError
 from components.learner import Batch, Learner, build_batch, build_learner
 from components.training.credit import Credit
 from components.types import Group
@@ -203,11 +207,13 @@ def test_a_saved_policy_is_a_checkpoint_of_the_present_weights(started, tmp_path
     assert difference(learner.weights(), weights) == 0
 
 
-@pytest.mark.parametrize("kind", ["zero-3", "fsdp2"])
+@pytest.mark.parametrize("kind", ["zero-2", "zero-3", "fsdp2"])
 def test_a_run_goes_on_with_another_number_of_ranks(kind, tmp_path):
     def ranks(count: int) -> Learner:
-        chosen = how(**KINDS[kind], ranks=count).model_copy(update={"threads": 1})
-        return build_learner(policy(), chosen, tmp_path / f"{count}" / "logs")
+        of_two = how(**KINDS[kind])
+        spread = of_two.learner.ranks.model_copy(update={"processes": count})
+        learner = of_two.learner.model_copy(update={"ranks": spread})
+        return build_learner(policy(), of_two.model_copy(update={"learner": learner}), tmp_path / f"{count}" / "logs")
 
     one = alone()
     curve, folder = [], None
@@ -226,15 +232,21 @@ def test_a_run_goes_on_with_another_number_of_ranks(kind, tmp_path):
 # Broken ranks
 
 
-def processes(learner: Learner) -> list[psutil.Process]:
-    """Guardians and ranks below this process."""
-    return psutil.Process().children(recursive=True)
+def family() -> list[psutil.Process]:
+    """All ranks below this process, each after its guardian."""
+    found = [p for p in psutil.Process().children(recursive=True) if "RANK" in environment(p)]
+    return sorted(found, key=lambda p: p.create_time())
 
 
-def rank_of(number: int) -> psutil.Process:
-    """The process of one rank of the only learner that lives."""
-    found = [p for p in psutil.Process().children(recursive=True) if p.environ().get("RANK") == str(number)]
-    return max(found, key=lambda p: p.create_time())
+def environment(process: psutil.Process) -> dict[str, str]:
+    try:
+        return process.environ()
+    except psutil.Error:
+        return {}
+
+
+def running(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.fixture
@@ -247,36 +259,29 @@ def broken(tmp_path) -> Iterator[Learner]:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-@pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_rank_that_is_lost_is_named_and_all_others_end(broken, tmp_path, number, signal_):
-    family = [p for p in psutil.Process().children(recursive=True) if "RANK" in environment(p)]
-    victim = rank_of(number)
-    victim.send_signal(signal_)
+@pytest.mark.parametrize("how_", ["SIGKILL", "SIGSTOP"])
+def test_a_rank_that_is_lost_is_named_and_all_others_end(broken, number, how_):
+    everyone = family()
+    victim = [p for p in everyone if environment(p)["RANK"] == str(number)][-1]
+    victim.send_signal(signal.Signals[how_])
     begun = time.monotonic()
     with pytest.raises(InputError) as caught:
         steps(broken, [1])
     assert time.monotonic() - begun < 30
     assert f"learner-{number}" in str(caught.value)
-    assert signal_.name in str(caught.value)
-    assert not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    assert how_ in str(caught.value)
+    assert not running(everyone)
     with pytest.raises(InputError, match="ended"):
         broken.weights()
 
 
-def environment(process: psutil.Process) -> dict[str, str]:
-    try:
-        return process.environ()
-    except psutil.Error:
-        return {}
-
-
 def test_closing_leaves_no_process_and_no_socket(tmp_path):
     learner = build_learner(policy(), how(**FSDP2), tmp_path / "logs")
-    family = [p for p in psutil.Process().children(recursive=True) if "RANK" in environment(p)]
-    assert len(family) >= 4  # two ranks, each under its guardian
+    everyone = family()
+    assert len(everyone) >= 4  # two ranks, each under its guardian
     learner.close()
     learner.close()
-    assert not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    assert not running(everyone)
 
 
 def test_an_error_of_a_rank_says_what_and_where(tmp_path):
