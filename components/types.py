@@ -56,7 +56,8 @@ class Completion:
     ``token_ids`` ends with the token that ended it unless ``finish_reason`` is ``length``; ``text`` leaves it out.
     ``mixes`` are in order of their positions. ``sampled`` says of each token whether the policy drew it (False for
     what a tool wrote; None means all). ``routes`` are the experts that each token took, an integer array
-    ``[tokens, layers, k]``, where the policy has experts and they were recorded.
+    ``[tokens, layers, k]``, where the policy has experts and they were recorded. ``versions`` says which hand-over of
+    weights (1, 2, ...) each token was sampled under, as the engine reported it; empty where it does not say.
     """
 
     token_ids: tuple[int, ...]
@@ -66,6 +67,7 @@ class Completion:
     mixes: tuple[Mix, ...] = ()
     sampled: tuple[bool, ...] | None = None
     routes: Any = field(default=None, compare=False, repr=False)
+    versions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

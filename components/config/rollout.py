@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from components.config.asynchrony import Asynchrony
 from components.config.base import Section
 from components.config.tools import ToolSettings
 
@@ -57,6 +58,7 @@ class RolloutSettings(Section):
     )
     mixing: Mixing | None = None
     tool: ToolSettings | None = Field(None, description="What the policy may call while it writes.")
+    asynchrony: Asynchrony | None = Field(None, description="Sample while the learner updates; null: in turns.")
 
     @model_validator(mode="after")
     def _mixing_needs_embeddings(self) -> RolloutSettings:
