@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo test parity lint bench recipes schedules trial doctor clean
+.PHONY: demo test parity lint bench recipes schedules trial doctor vllm-env test-vllm clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -50,6 +50,18 @@ $(INSTALLED): pyproject.toml constraints.txt
 	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+# vLLM in an environment of its own: its pins are not ours.
+vllm-env: .venv-vllm/.installed
+
+.venv-vllm/.installed: constraints-vllm.txt
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python -m pip install --quiet --no-deps --requirement constraints-vllm.txt
+	touch $@
+
+# Against real servers; some minutes.
+test-vllm: $(INSTALLED) vllm-env
+	OMP_NUM_THREADS=1 pytest tests/vllm
+
 clean:
-	rm -rf .venv runs out .state build *.egg-info
+	rm -rf .venv .venv-vllm runs out .state build *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

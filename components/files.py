@@ -223,6 +223,13 @@ def sha256_path(path: Path) -> str:
     return sha256_tree(path) if path.is_dir() else sha256_file(path)
 
 
+def code_digest() -> str:
+    """Digest of every Python file of the components."""
+    root = Path(__file__).parent
+    files = {path.relative_to(root).as_posix(): sha256_file(path) for path in sorted(root.rglob("*.py"))}
+    return sha256_bytes(dump_json(files).encode())
+
+
 def _remove_torn(path: Path) -> None:
     """Finish what a kill interrupted: put back a folder that was on its way out, drop temporary ones."""
     torn = sorted(path.parent.glob(f".{path.name}.*"))

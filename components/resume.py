@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 from components.files import (
     append_line,
+    code_digest,
     dump_json,
     keep_rows,
     read_json,
     sha256_bytes,
-    sha256_file,
     sha256_path,
     write_directory,
     write_json,
@@ -109,10 +109,3 @@ def identity(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> dict[st
         "inputs": {name: sha256_path(path) for name, path in inputs.items()},
         "code": code_digest(),
     }
-
-
-def code_digest() -> str:
-    """Digest of every Python file of the components."""
-    root = Path(__file__).parent
-    files = {path.relative_to(root).as_posix(): sha256_file(path) for path in sorted(root.rglob("*.py"))}
-    return sha256_bytes(dump_json(files).encode())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from components.config.asynchrony import Asynchrony
 from components.config.base import Section
+from components.config.servers import SglangEngine, VllmEngine
 from components.config.tools import ToolSettings
 
 
@@ -22,6 +23,10 @@ class TorchEngine(Section):
         "and their inputs per token; int4 has coarser weights.",
     )
     record_routes: bool = Field(False, description="Keep the experts of every token, where the policy has experts.")
+
+    def as_policy(self) -> TorchEngine:
+        """The same, at the policy's own precision."""
+        return self.model_copy(update={"precision": "policy"})
 
 
 class Mixing(Section):
@@ -45,10 +50,22 @@ class DynamicSampling(Section):
     max_attempts: int = Field(3, ge=1, description="Batches of prompts drawn per step at the most.")
 
 
+def _kind(engine: Any) -> str:
+    """The engine that settings are for; the embedded one where they do not say."""
+    kind = engine.get("kind", "torch") if isinstance(engine, dict) else getattr(engine, "kind", "torch")
+    return str(kind)
+
+
+AnyEngine = Annotated[
+    Annotated[TorchEngine, Tag("torch")] | Annotated[VllmEngine, Tag("vllm")] | Annotated[SglangEngine, Tag("sglang")],
+    Discriminator(_kind),
+]
+
+
 class RolloutSettings(Section):
     """How completions are made."""
 
-    engine: TorchEngine = TorchEngine()
+    engine: AnyEngine = TorchEngine()
     group_size: int = Field(8, ge=1, description="G, completions per prompt.")
     max_new_tokens: int = Field(40, ge=1)
     temperature: float = Field(1.0, gt=0, le=10)
@@ -76,6 +93,4 @@ class RolloutSettings(Section):
 
     def as_policy(self) -> RolloutSettings:
         """The same, sampled from the policy as it is: for judging a checkpoint rather than training on it."""
-        if not isinstance(self.engine, TorchEngine):
-            return self
-        return self.model_copy(update={"engine": self.engine.model_copy(update={"precision": "policy"})})
+        return self.model_copy(update={"engine": self.engine.as_policy()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from components.config.base import AdamWSettings, Section
 from components.config.ppo import CriticSettings
@@ -13,10 +13,46 @@ LOGITS_AT_ONCE = 2**25
 """128 MiB in fp32: 220 tokens of a vocabulary of 151,936."""
 
 
+class RankSettings(Section):
+    """The processes of a learner that has several. Where and how many they are changes no update but for rounding."""
+
+    processes: int = Field(2, ge=1, description="Ranks; each computes its share of the rows of an update.")
+    address: str | None = Field(
+        None,
+        pattern=r"^[^\s:]+:[0-9]{1,5}$",
+        description="host:port where rank 0 of ranks that something else has started (torchrun, a JobSet) waits for "
+        "this run; null starts them on this machine.",
+    )
+    start_timeout: float = Field(300.0, gt=0, description="Seconds until all ranks have loaded the policy.")
+    reply_timeout: float = Field(
+        1800.0, gt=0, description="Seconds that one pass, update or save may take; ranks that take longer are ended."
+    )
+
+
+class ZeroSettings(Section):
+    """DeepSpeed ZeRO (1910.02054)."""
+
+    stage: Literal[1, 2, 3] = Field(
+        2, description="What is spread over the ranks: 1 the optimizer's state, 2 gradients too, 3 weights too."
+    )
+
+
 class LearnerSettings(AdamWSettings):
     """One update of the policy."""
 
-    kind: Literal["torch"] = "torch"
+    kind: Literal["torch", "deepspeed", "fsdp2"] = Field(
+        "torch", description="torch: in this process. deepspeed (ZeRO) and fsdp2: in processes of their own."
+    )
+    ranks: RankSettings = Field(RankSettings(), description="Used by kinds deepspeed and fsdp2.")
+    zero: ZeroSettings = Field(ZeroSettings(), description="Used by kind deepspeed.")
+    compute_dtype: Literal["float32", "bfloat16"] = Field(
+        "float32",
+        description="Precision of forward and backward passes. Weights, sums of gradients and moments are float32 "
+        "in kinds deepspeed and fsdp2, and policy.dtype in kind torch.",
+    )
+    activation_checkpointing: bool = Field(
+        False, description="Keep only the input of each layer and compute the rest again in the backward pass."
+    )
     lr: float = Field(1e-4, gt=0, le=1)
     updates_per_step: int = Field(1, ge=1, description="Optimizer updates per rollout batch (mini-batches of groups).")
     micro_batch_tokens: int = Field(4096, ge=64, description="Padded tokens of one forward and backward pass.")
@@ -32,6 +68,19 @@ class LearnerSettings(AdamWSettings):
         description="R3 (2510.11370): the learner sends tokens to the experts that the sampler chose. A dense policy "
         "has none, and nothing changes.",
     )
+
+    @model_validator(mode="after")
+    def _sections_belong_to_the_kind(self) -> LearnerSettings:
+        if self.kind == "torch" and self.ranks != RankSettings():
+            raise ValueError("learner.ranks is for kinds deepspeed and fsdp2; kind torch has one process, this one")
+        if self.kind != "deepspeed" and self.zero != ZeroSettings():
+            raise ValueError(f"learner.zero is for kind deepspeed, not for {self.kind}")
+        if self.activation_checkpointing and self.routing_replay:
+            raise ValueError(
+                "learner.routing_replay does not go with learner.activation_checkpointing: the second pass through a "
+                "layer would route freely"
+            )
+        return self
 
 
 class CheckpointSettings(Section):

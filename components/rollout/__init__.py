@@ -4,27 +4,47 @@
 - `torch_engine` — the embedded engine
 - `decoding` — one batch of it: what the model has read, what the rows have written
 - `precision` — the engine's own copy of the policy (`PRECISIONS`)
+- `servers` — engines whose completions come from inference servers
 - `mixing`, `neighbours` — N-GRPO: a gate, and mixtures of the likeliest token with its neighbours
 - `routes` — the experts that sampled tokens went to
 - `tools` — completions in turns, above any engine
 - `collect` — sample, score, and refill (dynamic sampling)
 
-`ENGINES` maps ``rollout.engine.kind`` to its class.
+`ENGINES` maps ``rollout.engine.kind`` to what builds it.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 from components.config.rollout import RolloutSettings
+from components.config.rollout import TorchEngine as TorchEngineSettings
+from components.config.servers import SglangEngine, VllmEngine
 from components.policy import Policy
 from components.rollout.base import Engine, Sampling
 from components.rollout.collect import Collector, Rollout
+from components.rollout.servers import ServerEngine
 from components.rollout.tools import ToolLoop
 from components.rollout.torch_engine import TorchEngine
 from components.tools import build_tool
 
 LOGS = Path("logs")
 
-ENGINES: dict[str, type[TorchEngine]] = {"torch": TorchEngine}
+Build = Callable[[Policy, RolloutSettings, Path], Engine]
+
+
+def _embedded(policy: Policy, settings: RolloutSettings, logs: Path) -> Engine:
+    if not isinstance(settings.engine, TorchEngineSettings):
+        raise TypeError(settings.engine)
+    return TorchEngine(policy, settings.engine)
+
+
+def _served(policy: Policy, settings: RolloutSettings, logs: Path) -> Engine:
+    if not isinstance(settings.engine, VllmEngine | SglangEngine):
+        raise TypeError(settings.engine)
+    return ServerEngine(policy, settings, settings.engine, logs)
+
+
+ENGINES: dict[str, Build] = {"torch": _embedded, "vllm": _served, "sglang": _served}
 
 
 def build_engine(policy: Policy, settings: RolloutSettings, logs: Path = LOGS) -> Engine:
@@ -32,7 +52,7 @@ def build_engine(policy: Policy, settings: RolloutSettings, logs: Path = LOGS) -
 
     Processes that it starts write their logs into the folder ``logs``; ``close`` ends them.
     """
-    engine = ENGINES[settings.engine.kind](policy, settings.engine)
+    engine = ENGINES[settings.engine.kind](policy, settings, logs)
     if settings.tool is None:
         return engine
     return ToolLoop(engine, build_tool(settings.tool), policy, settings.tool.max_turns)

@@ -1,0 +1,102 @@
+"""Inference servers that completions come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from components.config.base import Section
+
+Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+/?$")]
+Dtype = Literal["policy", "float32", "bfloat16", "float16"]
+KvDtype = Literal["auto", "fp8_e4m3", "fp8_e5m2"]
+
+
+class CheckSettings(Section):
+    """The log-prob check after every hand-over of weights.
+
+    Each server samples from a fixed prompt, and what it says of its tokens is compared with the policy's own word. A
+    limit that is not given follows the server's precision (`components.rollout.servers.check.LIMITS`).
+    """
+
+    prompt: str = Field("1+1=", min_length=1, description="The question that is sampled from.")
+    samples: int = Field(8, ge=1)
+    tokens: int = Field(16, ge=1, description="New tokens per sample at the most.")
+    mean_gap: float | None = Field(None, gt=0, description="Largest mean of |server - policy| over tokens, nats.")
+    max_gap: float | None = Field(None, gt=0, description="Largest |server - policy| of a token, nats.")
+
+
+class ServerEngine(Section):
+    """What both dialects of server have in common."""
+
+    urls: tuple[Url, ...] = Field((), description="Servers that run already, such as http://rollout-0:8000.")
+    folder: Path | None = Field(
+        None,
+        description="Where weights are put for the servers to read; servers on other machines need it shared. None: "
+        "the run's folder of logs.",
+    )
+    dtype: Dtype = Field("policy", description="Of the servers' weights; for given servers, what they must say.")
+    concurrency: int = Field(64, ge=1, description="Prompts in flight per server.")
+    attempts: int = Field(3, ge=1, description="Servers that one prompt is tried on before the run stops.")
+    request_timeout: float = Field(600, gt=0, description="Seconds that all completions of one prompt may take.")
+    canary_every: float = Field(15, gt=0, description="Seconds between one-token requests while servers work.")
+    canary_timeout: float = Field(60, gt=0, description="Seconds without its one token after which a server is bad.")
+    start_timeout: float = Field(900, gt=0, description="Seconds until a server must answer for the first time.")
+    sync_timeout: float = Field(300, gt=0, description="Seconds that one step of a hand-over of weights may take.")
+    recovery_timeout: float = Field(900, gt=0, description="Seconds without any sound server before the run stops.")
+    check: CheckSettings = CheckSettings()
+
+
+class VllmEngine(ServerEngine):
+    """`vllm serve` over HTTP, token ids in and out: servers given by URL, or processes that the run starts."""
+
+    kind: Literal["vllm"]
+    processes: int = Field(0, ge=0, description="Servers to start here; 0 with `urls`.")
+    python: Path | None = Field(
+        None, description="Python of vLLM's environment. None: .venv-vllm beside the one that runs, or here."
+    )
+    transfer: Literal["files", "broadcast"] = Field(
+        "files",
+        description="How weights travel: a safetensors file, or a broadcast between processes (NCCL on GPUs, gloo on "
+        "CPUs).",
+    )
+    kv_cache_dtype: KvDtype = "auto"
+    max_model_len: int | None = Field(None, ge=16, description="Positions per sequence. None: the model's own.")
+    max_num_seqs: int | None = Field(None, ge=1, description="Sequences decoded together. None: vLLM's default.")
+    cpu_cache_gib: int = Field(1, ge=1, description="KV cache of a server on CPUs.")
+    gpu_memory: float = Field(0.9, gt=0, le=1, description="Share of a GPU's memory that a server takes.")
+    tensor_parallel: int = Field(1, ge=1)
+    devices: tuple[str, ...] = Field(
+        (), description="CUDA_VISIBLE_DEVICES of each process, such as ['0', '1']. None: what the run sees."
+    )
+    eager: bool = Field(True, description="Without torch.compile and CUDA graphs: a quicker start, a slower server.")
+    restarts: int = Field(3, ge=0, description="Times that each process may be replaced in a run.")
+
+    @model_validator(mode="after")
+    def _given_or_started(self) -> Self:
+        if bool(self.urls) == bool(self.processes):
+            raise ValueError(
+                f"engine vllm needs either urls ({len(self.urls)} given) or processes ({self.processes}): name the "
+                "servers, or say how many to start"
+            )
+        if self.devices and len(self.devices) != self.processes:
+            raise ValueError(f"devices names {len(self.devices)}, processes is {self.processes}; give one for each")
+        return self
+
+    def as_policy(self) -> VllmEngine:
+        """The same, at the policy's own precision where the run decides on it."""
+        if self.urls:
+            return self
+        return self.model_copy(update={"dtype": "policy", "kv_cache_dtype": "auto"})
+
+
+class SglangEngine(ServerEngine):
+    """SGLang servers that run already, over their native HTTP interface. Weights travel as files."""
+
+    kind: Literal["sglang"]
+    urls: tuple[Url, ...] = Field(min_length=1, description="Servers that run, such as http://rollout-0:30000.")
+
+    def as_policy(self) -> SglangEngine:
+        return self

@@ -1,0 +1,19 @@
+"""Completions from inference servers over HTTP, with weights that are handed over while the servers run.
+
+- `client` — the seam between dialects: what a server is asked, and what its answers must be
+- `vllm`, `sglang` — the dialects
+- `local` — where servers come from: given by URL, or processes of the run
+- `fleet` — load, repeats, canaries, and replacing what is bad
+- `transfer` — how weights travel: files, or a broadcast
+- `check` — model, tokenizer and version at the start; log-probabilities after every hand-over
+- `engine` — all of it behind `Engine`
+- `plugin` — what a vLLM server imports, in its own environment
+
+A vLLM server given by URL must have been started with ``VLLM_SERVER_DEV_MODE=1``, ``plugin`` on its PYTHONPATH, and the
+options that `local.command_line` names. Its interface for weights knows no passwords: it belongs on a network that only
+the run can reach.
+"""
+
+from components.rollout.servers.engine import ServerEngine
+
+__all__ = ["ServerEngine"]

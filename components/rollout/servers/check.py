@@ -1,0 +1,125 @@
+"""What a server must be before it is trusted: this model, this tokenizer, these very weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+
+from components.config.servers import CheckSettings, ServerEngine, VllmEngine
+from components.errors import InputError
+from components.policy import Policy, response_logprobs
+from components.policy.padding import pad
+from components.rollout.servers.client import Facts, Written
+
+VERSIONS: Mapping[str, tuple[str, ...]] = {"vllm": ("0.32.",), "sglang": ("0.5.",)}
+"""Versions whose interface is known, by how they begin."""
+LIMITS: Mapping[str, tuple[float, float]] = {
+    "float32": (1e-3, 2e-2),
+    "float16": (2e-2, 0.5),
+    "bfloat16": (5e-2, 1.5),
+    "fp8_e4m3": (0.15, 8.0),
+    "fp8_e5m2": (0.4, 15.0),
+}
+"""Mean and largest gap in nats that is taken for rounding, by the coarsest format that a server computes in. A policy of
+small vocabulary was measured at a fifth of them or less; weights that are wrong are off by nats."""
+PROBES = ("1+1=", "The answer is 42.", "x = [3.5, -7]\n\tif a != b:", "Überprüfung: naïve café, 東京 №5")
+"""Texts that two tokenizers hardly agree on by chance."""
+SURE = 2.0
+"""How much nearer to the old weights than to the new ones a server must be to be called stale."""
+
+
+class Gap(NamedTuple):
+    """|server - policy| over tokens, nats: mean and largest; ``k3`` estimates KL(server || policy) (nats per token)."""
+
+    mean: float
+    largest: float
+    k3: float
+    tokens: int
+
+
+def gap(policy: Policy, prompt: Sequence[int], written: Sequence[Written], temperature: float) -> Gap:
+    """How far a server's log-probabilities are from the policy's own, over completions of one prompt.
+
+    NaN where any value is.
+    """
+    padded = pad([prompt] * len(written), [one.token_ids for one in written], policy.pad_id)
+    with torch.no_grad():
+        own = response_logprobs(
+            policy.model, padded.input_ids, padded.attention_mask, padded.response_mask.shape[1], temperature or 1.0
+        ).logp[padded.response_mask]
+    told = torch.tensor([value for one in written for value in one.logprobs])
+    difference = own.double() - told.double()
+    k3 = difference.exp() - 1 - difference
+    return Gap(difference.abs().mean().item(), difference.abs().max().item(), k3.mean().item(), len(told))
+
+
+def limits(settings: CheckSettings, facts: Facts, dtype: str) -> tuple[float, float]:
+    """Mean and largest gap that are allowed."""
+    formats = [facts.dtype or dtype, dtype, facts.kv_cache_dtype or "auto"]
+    known = [LIMITS[name] for name in formats if name in LIMITS]
+    mean, largest = max(known, default=LIMITS["bfloat16"])
+    return settings.mean_gap or mean, settings.max_gap or largest
+
+
+def refuse_gap(name: str, new: Gap, old: Gap | None, allowed: tuple[float, float]) -> None:
+    """Raise unless the server samples from the present weights.
+
+    Args:
+        new: To the present weights.
+        old: To those before them, of the same completions.
+    """
+    mean, largest = allowed
+    how = "restart the server; raise rollout.engine.check only where its precision explains the gap"
+    if not (new.mean <= mean and new.largest <= largest):  # a NaN must not pass
+        raise InputError(
+            f"{name} does not sample from the policy's weights: its log-probabilities of {new.tokens} tokens are off by "
+            f"{new.mean:.3g} nats on average (limit {mean:g}) and {new.largest:.3g} at most (limit {largest:g})",
+            where="rollout.engine.check",
+            how=how,
+        )
+    if old is not None and SURE * old.mean < new.mean:
+        raise InputError(
+            f"{name} still samples from the weights before the last update: its log-probabilities are {old.mean:.3g} "
+            f"nats from those, and {new.mean:.3g} from the present ones",
+            where="rollout.engine.check",
+            how=how,
+        )
+
+
+def check_facts(name: str, url: str, facts: Facts, policy: Policy, settings: ServerEngine, dtype: str) -> None:
+    """Raise where a server is not what the run needs; both values are named."""
+    config = policy.model.config
+    expected: dict[str, tuple[object, object]] = {}
+    if facts.model_type is not None:
+        expected["model type"] = (facts.model_type, config.model_type)
+    for field, value in (facts.shape or {}).items():
+        expected[field] = (value, getattr(config, field, None))
+    if facts.dtype is not None:
+        expected["dtype"] = (facts.dtype, dtype)
+    if facts.logprobs_mode is not None:
+        expected["logprobs mode"] = (facts.logprobs_mode, "processed_logprobs")
+    if isinstance(settings, VllmEngine):
+        expected["weight transfer"] = (facts.transfer, f"evenkeel_{settings.transfer}")
+    known = VERSIONS[settings.kind]
+    if not facts.version.startswith(known):
+        expected["version"] = (facts.version, " or ".join(f"{start}x" for start in known))
+    odd = [f"{field} is {told}, not {own}" for field, (told, own) in expected.items() if told != own]
+    if odd:
+        raise InputError(
+            f"{name} is not a server for this policy: {'; '.join(odd)}",
+            where=url,
+            how="start it with the policy's checkpoint and the options that components/rollout/servers/__init__.py names",
+        )
+
+
+def check_tokens(name: str, url: str, text: str, told: Sequence[int] | None, policy: Policy) -> None:
+    """Raise where the server's tokenizer writes a text otherwise than the policy's."""
+    own = tuple(policy.tokenizer.encode(text, add_special_tokens=False))
+    if told is not None and tuple(told) != own:
+        raise InputError(
+            f"{name} has another tokenizer: {text!r} is {list(told)[:12]} there and {list(own)[:12]} for the policy",
+            where=url,
+            how="start it with the policy's own tokenizer",
+        )

@@ -1,0 +1,174 @@
+"""What an inference server is asked, whatever its dialect: token ids in, token ids and log-probabilities out."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from components.errors import InputError
+
+SHOWN = 300
+"""Characters of an answer that an error shows."""
+
+
+class ServerFault(Exception):
+    """A server did not do what it was asked: gone, too slow, broken, or talking nonsense. Another one may be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """``n`` completions of one prompt. Every one ends at a token of ``stop`` or after ``max_new_tokens``."""
+
+    prompt: tuple[int, ...]
+    n: int
+    max_new_tokens: int
+    temperature: float
+    seed: int
+    stop: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One completion: token ids, their log-probabilities (nats), and the label of the weights behind each token."""
+
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a server says of itself. A None is not known."""
+
+    version: str
+    model_type: str | None = None
+    shape: Mapping[str, int | None] | None = None
+    dtype: str | None = None
+    kv_cache_dtype: str | None = None
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+    logprobs_mode: str | None = None
+    transfer: str | None = None
+    world_size: int = 1
+    device: str = "cpu"
+
+
+class ServerClient(ABC):
+    """One server. Not safe for use in several event loops."""
+
+    def __init__(self, name: str, url: str) -> None:
+        self.name, self.url = name, url.rstrip("/")
+        # Proxies of the environment are for the outside world. No limit on connections: the fleet has its own.
+        self._http = httpx.AsyncClient(base_url=self.url, trust_env=False, limits=httpx.Limits(max_connections=None))
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    @abstractmethod
+    async def ready(self, timeout: float) -> None:
+        """Return if the server is up and is the one that is meant; a `ServerFault` says why not."""
+
+    @abstractmethod
+    async def facts(self, timeout: float) -> Facts:
+        """The version of the server, and its model."""
+
+    @abstractmethod
+    async def tokenize(self, text: str, timeout: float) -> tuple[int, ...] | None:
+        """The server's own token ids of a text, without special tokens added; None where it has no way to say."""
+
+    @abstractmethod
+    async def generate(self, request: Request, timeout: float) -> list[Written]:
+        """The completions, checked: as many as were asked for, each ended by a stop token or the limit, and with a
+        finite log-probability for every token."""
+
+    @abstractmethod
+    async def begin_update(self, timeout: float) -> None:
+        """Hold generation and get ready for weights. Requests in flight wait, and go on with the new weights."""
+
+    @abstractmethod
+    async def update(self, info: Mapping[str, Any], timeout: float) -> None:
+        """Take weights in; ``info`` says where they are."""
+
+    @abstractmethod
+    async def finish_update(self, label: str, timeout: float) -> None:
+        """Put them to use under a label, forget what the cache holds of the old ones, and go on generating."""
+
+    async def canary(self, prompt: tuple[int, ...], stop: tuple[int, ...], timeout: float) -> None:
+        """One token: a server that is wedged behind a healthy front cannot make it."""
+        await self.generate(Request(prompt, 1, 1, 0.0, 0, stop), timeout)
+
+    async def call(
+        self, method: str, path: str, timeout: float, json: object = None, params: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """One exchange whose answer is a JSON object.
+
+        Raises:
+            ServerFault: no answer, a 5xx, or an answer that is no JSON object.
+            InputError: the server refuses what it is asked (4xx); no other server would take it either.
+        """
+        return mapping(await self.call_any(method, path, timeout, json, params), path)
+
+    async def call_any(
+        self, method: str, path: str, timeout: float, json: object = None, params: Mapping[str, str] | None = None
+    ) -> Any:
+        """As `call`, for an answer that may be any JSON value; an empty one is None."""
+        try:
+            response = await self._http.request(method, path, json=json, params=params, timeout=timeout)
+        except httpx.TimeoutException as error:
+            raise ServerFault(f"no answer to {path} within {timeout:g} s") from error
+        except httpx.HTTPError as error:
+            raise ServerFault(f"no connection for {path}: {error or type(error).__name__}") from error
+        if response.status_code >= 500:
+            raise ServerFault(f"{path} failed with {response.status_code}: {response.text[:SHOWN]}")
+        if response.status_code >= 400:
+            raise InputError(
+                f"{self.name} refused {path} with {response.status_code}: {response.text[:SHOWN]}",
+                where=self.url,
+                how="start the server as components/rollout/servers/__init__.py says, with the version it names",
+            )
+        if not response.content:
+            return None
+        try:
+            return response.json()
+        except ValueError as error:
+            raise ServerFault(f"the answer to {path} is not JSON: {response.text[:SHOWN]!r}") from error
+
+
+def mapping(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ServerFault(f"the answer to {what} is not a JSON object: {str(value)[:SHOWN]!r}")
+    return value
+
+
+def checked(
+    request: Request, ids: Any, logprobs: Any, labels: Sequence[str], finish: Any, *, worst: float = -math.inf
+) -> Written:
+    """One completion as it came over the wire, if it is what was asked for.
+
+    Args:
+        worst: What the server writes for a log-probability that it does not have.
+
+    Raises:
+        ServerFault: cut off, aborted, without its log-probabilities, or with values that cannot be.
+    """
+    if not isinstance(ids, list) or not ids or not all(type(i) is int and i >= 0 for i in ids):
+        raise ServerFault(f"a completion without token ids: {str(ids)[:SHOWN]}")
+    if not isinstance(logprobs, list) or len(logprobs) != len(ids):
+        count = len(logprobs) if isinstance(logprobs, list) else "no"
+        raise ServerFault(f"{count} log-probabilities for {len(ids)} tokens; the server must return one for each")
+    bad = [v for v in logprobs if isinstance(v, bool) or not isinstance(v, (int, float)) or not worst < v <= 1e-3]
+    if bad:
+        raise ServerFault(f"a log-probability of {bad[0]}; the model's output is not finite")
+    if len(labels) != len(ids):
+        raise ServerFault(f"{len(labels)} weight versions for {len(ids)} tokens")
+    ended = ids[-1] in request.stop
+    if not ended and len(ids) != request.max_new_tokens:
+        raise ServerFault(f"a completion of {len(ids)} tokens that ended by {finish!r}, not at a stop token")
+    if len(ids) > request.max_new_tokens or any(i in request.stop for i in ids[:-1]):
+        raise ServerFault(f"a completion of {len(ids)} tokens that goes on after its end")
+    return Written(tuple(ids), tuple(min(0.0, float(v)) for v in logprobs), tuple(labels))

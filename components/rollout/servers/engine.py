@@ -1,0 +1,295 @@
+"""The engine whose completions come from inference servers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from components.config.rollout import RolloutSettings
+from components.config.servers import ServerEngine as ServerSettings
+from components.config.servers import VllmEngine
+from components.errors import InputError
+from components.files import write_directory
+from components.policy import Policy
+from components.policy.policy import check_names
+from components.rollout.base import Engine, Sampling
+from components.rollout.servers.check import PROBES, Gap, check_facts, check_tokens, gap, limits, refuse_gap
+from components.rollout.servers.client import Facts, Request, ServerClient, ServerFault, Written
+from components.rollout.servers.fleet import Fleet, Server, Stale, together
+from components.rollout.servers.local import Given, Origin, Started
+from components.rollout.servers.sglang import SglangClient
+from components.rollout.servers.transfer import BroadcastTransfer, FileTransfer, Transfer
+from components.rollout.servers.vllm import VllmClient
+from components.seeds import derive
+from components.types import Completion, FinishReason
+
+T = TypeVar("T")
+CLIENTS: dict[str, type[ServerClient]] = {"vllm": VllmClient, "sglang": SglangClient}
+SEEDS = 2**31
+"""Seeds that both dialects take, room for one per completion of a prompt included."""
+
+
+class ServerEngine(Engine):
+    """Completions from servers that hold the policy's weights, each hand-over of which is proved by log-probabilities.
+
+    A copy of the policy stays here: what the servers say of their tokens is compared with it. All servers must be up and
+    sound when the engine is made; later on, one that fails is replaced while the others go on. Weights may be handed
+    over while another thread generates: requests in flight go on with the new ones, and `Completion.versions` says
+    which token came from which.
+
+    Raises:
+        InputError: a server does not start, or is not one for this policy.
+    """
+
+    def __init__(self, policy: Policy, settings: RolloutSettings, servers: ServerSettings, logs: Path) -> None:
+        self._policy, self._settings, self._temperature = policy.frozen_copy(), servers, settings.temperature
+        dtype = str(policy.model.dtype).removeprefix("torch.") if servers.dtype == "policy" else servers.dtype
+        self._dtype: str = dtype
+        self._folder = (servers.folder or logs / "rollout").absolute()
+        self._run, self._number, self._torn = secrets.token_hex(4), 1, ""
+        self._facts: dict[str, Facts] = {}
+        self._prompt = policy.encode_prompt(servers.check.prompt)
+        check_layout(policy, self._folder / "model")
+        self._transfer = build_transfer(servers, dtype, self._folder, policy)
+        self._transfer.publish(self._number, self._policy.weights())
+        self._loop = Background()
+        canary = (self._prompt, (policy.eos_id,))
+        try:
+            self._fleet = Fleet(origins(servers, self._folder / "model", dtype, logs), self._prepare, servers, canary)
+            self._loop.run(self._fleet.start())
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def version(self) -> int:
+        """The number of the latest hand-over."""
+        return self._number
+
+    def generate(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[tuple[Completion, ...]]:
+        """As `Engine.generate`. Batches on a server differ from run to run, and so may the last bits of a
+        log-probability.
+
+        Raises:
+            InputError: no sound server is left, or none can do what is asked.
+        """
+        if self._torn:
+            raise InputError(self._torn, where="rollout.engine", how="start the run again from its newest checkpoint")
+        self._check_room(prompts, sampling)
+        stop = tuple(sorted({self._policy.eos_id, *sampling.stop}))
+        requests = [
+            Request(
+                tuple(prompt),
+                sampling.n,
+                sampling.max_new_tokens,
+                sampling.temperature,
+                derive(sampling.seed, "prompt", number) % SEEDS,
+                stop,
+            )
+            for number, prompt in enumerate(prompts)
+        ]
+        since = self._number
+
+        def sound(written: Sequence[Written]) -> None:
+            for one in written:
+                self._versions(one.labels, since)
+
+        answers = self._loop.run(self._fleet.answer(requests, sound))
+        return [tuple(self._completion(one, since, stop) for one in answer) for answer in answers]
+
+    def load_weights(self, weights: dict[str, Tensor]) -> None:
+        """As `Engine.load_weights`: returns when every server that is in use has the weights and has proved it.
+
+        Raises:
+            InputError: no server could be brought to them, or one samples from something else.
+        """
+        check_names(dict(self._policy.model.named_parameters()), weights)
+        self._torn = "the servers' weights are torn: a hand-over did not come to its end"
+        self._loop.run(self._hand_over(weights))
+        self._torn = ""
+
+    def close(self) -> None:
+        if hasattr(self, "_fleet"):
+            with contextlib.suppress(RuntimeError):
+                self._loop.run(self._fleet.close())
+        self._loop.close()
+
+    def gaps(self) -> dict[str, Gap]:
+        """The log-prob check of every server in use, made anew."""
+
+        async def measure() -> dict[str, Gap]:
+            async with self._fleet.updating():
+                return {s.name: self._gap(await self._sample(s)) for s in self._fleet.serving}
+
+        return self._loop.run(measure())
+
+    async def _hand_over(self, weights: Mapping[str, Tensor]) -> None:
+        async with self._fleet.updating():
+            self._number += 1
+            self._transfer.publish(self._number, weights)
+            servers = self._fleet.serving
+            samples = await together([self._renew(server, weights) for server in servers])
+            told = [(server, written) for server, written in zip(servers, samples, strict=True) if written is not None]
+            old = [self._gap(written) for _, written in told]
+            self._policy.load_weights(dict(weights))
+            for (server, written), before in zip(told, old, strict=True):
+                self._refuse(server, self._gap(written), before)
+        await self._fleet.await_one()
+
+    async def _renew(self, server: Server, weights: Mapping[str, Tensor]) -> list[Written] | None:
+        """Bring a server to the weights and sample from it; None for one that failed and will be replaced."""
+        try:
+            await self._send(server, weights)
+            return await self._sample(server)
+        except ServerFault as fault:
+            self._fleet.drain(server, fault)
+            return None
+
+    async def _prepare(self, server: Server) -> None:
+        """Make a server that has just been opened fit for use, with the present weights."""
+        client, settings = server.link, self._settings
+        facts = await client.facts(settings.start_timeout)
+        check_facts(server.name, client.url, facts, self._policy, settings, self._dtype)
+        self._facts[server.name] = facts
+        for text in PROBES:
+            told = await client.tokenize(text, settings.start_timeout)
+            check_tokens(server.name, client.url, text, told, self._policy)
+        await self._transfer.open(client, facts)
+        await self._send(server, self._policy.weights())
+        # A server's first tokens take long: it compiles what it needs.
+        await client.canary(self._prompt, (self._policy.eos_id,), settings.start_timeout)
+        self._refuse(server, self._gap(await self._sample(server)), None)
+
+    async def _send(self, server: Server, weights: Mapping[str, Tensor]) -> None:
+        client, timeout = server.link, self._settings.sync_timeout
+        await client.begin_update(timeout)
+        await self._transfer.send(client, weights)
+        await client.finish_update(self._label(self._number), timeout)
+
+    async def _sample(self, server: Server) -> list[Written]:
+        check = self._settings.check
+        seed = derive(0, "check", self._number) % SEEDS
+        stop = (self._policy.eos_id,)
+        request = Request(self._prompt, check.samples, check.tokens, self._temperature, seed, stop)
+        written = await server.link.generate(request, self._settings.sync_timeout)
+        for one in written:
+            self._versions(one.labels, self._number)
+        return written
+
+    def _gap(self, written: Sequence[Written]) -> Gap:
+        return gap(self._policy, self._prompt, written, self._temperature)
+
+    def _refuse(self, server: Server, new: Gap, old: Gap | None) -> None:
+        allowed = limits(self._settings.check, self._facts[server.name], self._dtype)
+        refuse_gap(server.name, new, old, allowed)
+
+    def _label(self, number: int) -> str:
+        return f"{self._run}-{number}"
+
+    def _versions(self, labels: Sequence[str], since: int) -> tuple[int, ...]:
+        """Numbers of the hand-overs behind labels, none of them from before ``since``."""
+        numbers = {self._label(number): number for number in range(since, self._number + 1)}
+        odd = set(labels) - numbers.keys()
+        if odd:
+            raise Stale(f"tokens sampled under weights {sorted(odd)}, not {self._label(self._number)!r}")
+        return tuple(numbers[label] for label in labels)
+
+    def _completion(self, written: Written, since: int, stop: Sequence[int]) -> Completion:
+        ids, versions = written.token_ids, self._versions(written.labels, since)
+        reason: FinishReason = "stop_token" if ids[-1] in stop else "length"
+        if ids[-1] == self._policy.eos_id:
+            reason = "stop"
+        text = self._policy.decode(ids if reason == "length" else ids[:-1])
+        return Completion(ids, written.logprobs, reason, text, versions=versions)
+
+    def _check_room(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> None:
+        """Refuse what a server would silently cut short."""
+        if sampling.mixing is not None:
+            raise InputError(
+                "a server cannot mix embeddings", where="rollout.mixing", how="use rollout.engine.kind torch"
+            )
+        room = min((f.max_model_len for f in self._facts.values() if f.max_model_len is not None), default=None)
+        longest = max((len(prompt) for prompt in prompts), default=0) + sampling.max_new_tokens
+        if room is not None and longest > room:
+            raise InputError(
+                f"a prompt and its completion may take {longest} positions, the servers have {room}",
+                where="rollout.max_new_tokens",
+                how="lower it, or raise rollout.engine.max_model_len",
+            )
+
+
+def check_layout(policy: Policy, folder: Path) -> None:
+    """Write the policy for servers to start from, and see that its weights have the same names there.
+
+    Raises:
+        InputError: they have not, so that single weights could not be handed over by name (mixtures of experts).
+    """
+    write_directory(folder, policy.save)
+    names: set[str] = set()
+    for file in folder.glob("*.safetensors"):
+        with safe_open(file, framework="pt") as tensors:
+            names |= set(tensors.keys())
+    if names != policy.weights().keys():
+        odd = sorted(names ^ policy.weights().keys())
+        raise InputError(
+            f"weights of this model have other names in a checkpoint than in memory: {', '.join(odd[:3])}",
+            where="rollout.engine",
+            how="use rollout.engine.kind torch for mixtures of experts",
+        )
+
+
+def build_transfer(settings: ServerSettings, dtype: str, folder: Path, policy: Policy) -> Transfer:
+    kind, timeout = getattr(torch, dtype), settings.sync_timeout
+    if isinstance(settings, VllmEngine) and settings.transfer == "broadcast":
+        return BroadcastTransfer(kind, timeout, policy.model.device)
+    return FileTransfer(kind, timeout, folder)
+
+
+def origins(settings: ServerSettings, model: Path, dtype: str, logs: Path) -> list[Origin]:
+    """Where the servers come from."""
+    if isinstance(settings, VllmEngine) and settings.processes:
+        devices = settings.devices or (None,) * settings.processes
+        return [Started(f"rollout-{i}", settings, model, dtype, logs, device) for i, device in enumerate(devices)]
+    kind = CLIENTS[settings.kind]
+
+    def given(name: str, url: str) -> Given:
+        return Given(name, lambda: kind(name, url), settings)
+
+    return [given(f"rollout-{i}", url) for i, url in enumerate(settings.urls)]
+
+
+class Background:
+    """An event loop in a thread of its own, for callers that wait."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="rollout-servers", daemon=True)
+        self._thread.start()
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        """Wait for a coroutine; an interrupt ends it."""
+        if self._loop.is_closed():
+            call.close()
+            raise RuntimeError("the engine is closed")
+        future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        if self._loop.is_closed():
+            return
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,271 @@
+"""All servers of a run: load is spread, what is safe to repeat is repeated, and bad servers are replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from components.config.servers import ServerEngine
+from components.errors import InputError
+from components.rollout.servers.client import Request, ServerClient, ServerFault, Written
+from components.rollout.servers.local import Origin
+
+T = TypeVar("T")
+PAUSE = 1.0
+"""Seconds before a server that could not be made sound is tried again."""
+
+
+class Stale(ServerFault):
+    """A server that samples from other weights than the present ones."""
+
+
+@dataclass(eq=False)
+class Server:
+    """One server, or the place of one."""
+
+    origin: Origin
+    client: ServerClient | None = None
+    serving: bool = False
+    dead: bool = False
+    said: str = "nothing yet"
+    calls: set[asyncio.Task[Any]] = field(default_factory=set)
+    mending: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.origin.name
+
+    @property
+    def link(self) -> ServerClient:
+        if self.client is None:
+            raise ServerFault("it was never reached")
+        return self.client
+
+
+Prepare = Callable[[Server], Awaitable[None]]
+
+
+class Fleet:
+    """Sends requests to sound servers only.
+
+    A request is repeated on another server after a broken connection, a timeout, a 5xx or an answer that cannot be:
+    it has its own seed, so a repeat does no harm. What a server refuses (4xx) is an error at once. A server that
+    failed has to make one token; one that cannot is drained: its requests go elsewhere, and it is opened anew,
+    prepared and only then used again.
+
+    Args:
+        prepare: Makes a server that answers fit for use: the right model, the present weights, checked.
+        canary: A prompt and its stop tokens.
+    """
+
+    def __init__(
+        self,
+        origins: Sequence[Origin],
+        prepare: Prepare,
+        settings: ServerEngine,
+        canary: tuple[tuple[int, ...], tuple[int, ...]],
+    ) -> None:
+        self.servers = [Server(origin) for origin in origins]
+        self.lock = asyncio.Lock()  # held while weights or the fitness of a server are at stake
+        self._prepare, self._settings, self._canary = prepare, settings, canary
+        self._changed = asyncio.Event()
+        self._held = False
+        self._watching: asyncio.Task[None] | None = None
+
+    @property
+    def serving(self) -> list[Server]:
+        return [server for server in self.servers if server.serving]
+
+    async def start(self) -> None:
+        """Open and prepare all servers; each of them must be fit."""
+        await together([self._start(server) for server in self.servers])
+        self._watching = asyncio.create_task(self._watch())
+
+    async def _start(self, server: Server) -> None:
+        try:
+            server.client = await server.origin.open()
+            async with self.lock:
+                await self._prepare(server)
+        except ServerFault as fault:
+            raise InputError(
+                f"{server.name} did not start: {fault}",
+                where="rollout.engine",
+                how="mend what it says; a server of vLLM needs the environment of constraints-vllm.txt",
+            ) from fault
+        server.serving = True
+
+    async def close(self) -> None:
+        """Stop watching and end all processes."""
+        tasks = [task for task in (self._watching, *(server.mending for server in self.servers)) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for server in self.servers:
+            server.serving = False
+            if server.client is not None:
+                await server.client.aclose()
+        await asyncio.gather(*(server.origin.close() for server in self.servers))
+
+    @contextlib.asynccontextmanager
+    async def updating(self) -> AsyncIterator[None]:
+        """No server is given a new request, nor made sound, inside; requests in flight stay where they are."""
+        async with self.lock:
+            self._held = True
+            try:
+                yield
+            finally:
+                self._held = False
+                self._notify()
+
+    async def answer(
+        self, requests: Sequence[Request], sound: Callable[[Sequence[Written]], None]
+    ) -> list[list[Written]]:
+        """The completions of all requests, in order. ``sound`` raises `Stale` for those that must not be used."""
+        return await together([self._answer(request, sound) for request in requests])
+
+    async def _answer(self, request: Request, sound: Callable[[Sequence[Written]], None]) -> list[Written]:
+        tried: list[str] = []
+        avoid: set[Server] = set()
+        while len(tried) < self._settings.attempts:
+            async with self._free(avoid) as server:
+                try:
+                    written = await self._run(server, server.link.generate(request, self._settings.request_timeout))
+                    sound(written)
+                    return written
+                except ServerFault as fault:
+                    problem = fault
+            tried.append(f"{server.name}: {problem}")
+            avoid.add(server)
+            await self._suspect(server, problem)
+        raise InputError(
+            f"no server could complete a prompt in {len(tried)} attempts:\n  " + "\n  ".join(tried),
+            where="rollout.engine",
+            how="look into the servers' logs; raise rollout.engine.request_timeout where they are only slow",
+        )
+
+    async def _run(self, server: Server, call: Coroutine[Any, Any, T]) -> T:
+        """Await a call that ends with a fault when its server is drained."""
+        task = asyncio.create_task(call)
+        server.calls.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if server.serving or (current is not None and current.cancelling()):
+                raise
+            raise ServerFault(f"drained: {server.said}") from None
+        finally:
+            server.calls.discard(task)
+
+    @contextlib.asynccontextmanager
+    async def _free(self, avoid: set[Server]) -> AsyncIterator[Server]:
+        """The sound server with the least to do, and if possible none of ``avoid``; waits for one."""
+        clock = asyncio.get_running_loop().time
+        give_up = clock() + self._settings.recovery_timeout
+        while True:
+            if self.serving:
+                give_up = clock() + self._settings.recovery_timeout
+            free = [server for server in self.serving if len(server.calls) < self._settings.concurrency]
+            if free and not self._held:
+                break
+            await self._wait(give_up)
+        try:
+            yield min(free, key=lambda server: (server in avoid, len(server.calls)))
+        finally:
+            self._notify()
+
+    async def await_one(self) -> None:
+        """Return when a server is sound.
+
+        Raises:
+            InputError: none is, within the time for recovery, or none can be any more.
+        """
+        give_up = asyncio.get_running_loop().time() + self._settings.recovery_timeout
+        while not self.serving:
+            await self._wait(give_up)
+
+    async def _wait(self, give_up: float) -> None:
+        """Wait for a change."""
+        left = give_up - asyncio.get_running_loop().time()
+        if all(server.dead for server in self.servers) or left <= 0:
+            said = "\n  ".join(f"{server.name}: {server.said}" for server in self.servers)
+            raise InputError(
+                f"no inference server is left; what each said last:\n  {said}",
+                where="rollout.engine",
+                how="mend the servers and start the run again: it goes on from its newest checkpoint",
+            )
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), min(left, PAUSE))
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _suspect(self, server: Server, fault: ServerFault) -> None:
+        """Drain a server unless it can still make a token."""
+        async with self.lock:
+            if not server.serving:
+                return
+            if isinstance(fault, Stale) or not server.origin.alive():
+                self.drain(server, fault)
+            else:
+                await self._sing(server)
+        self._notify()
+
+    async def _sing(self, server: Server) -> None:
+        prompt, stop = self._canary
+        try:
+            await server.link.canary(prompt, stop, self._settings.canary_timeout)
+        except (ServerFault, InputError) as fault:
+            self.drain(server, ServerFault(f"its canary failed: {fault}"))
+
+    async def _watch(self) -> None:
+        """Look after the servers while they work."""
+        while True:
+            await asyncio.sleep(self._settings.canary_every)
+            async with self.lock:
+                for server in self.serving:
+                    if not server.origin.alive():
+                        self.drain(server, ServerFault("its process has ended"))
+                await asyncio.gather(*(self._sing(server) for server in self.serving if server.calls))
+            self._notify()
+
+    def drain(self, server: Server, fault: ServerFault) -> None:
+        """Take a server out, move its requests elsewhere, and begin to make it sound again."""
+        server.serving, server.said = False, str(fault)
+        for call in server.calls:
+            call.cancel()
+        server.mending = asyncio.create_task(self._mend(server))
+
+    async def _mend(self, server: Server) -> None:
+        while server.origin.may_open():
+            try:
+                if server.client is not None:
+                    await server.client.aclose()
+                server.client = await server.origin.open()
+                async with self.lock:
+                    await self._prepare(server)
+                    server.serving = True
+                break
+            except (ServerFault, InputError) as error:
+                server.said = str(error)
+            except Exception as error:  # a mistake of ours: whoever waits must hear of it
+                server.said = f"{type(error).__name__}: {error}"
+                break
+            await asyncio.sleep(PAUSE)
+        server.dead = not server.serving
+        self._notify()
+
+
+async def together(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Results in order; the first error ends the others."""
+    tasks = [asyncio.create_task(call) for call in calls]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

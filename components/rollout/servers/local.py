@@ -1,0 +1,182 @@
+"""Where servers come from: given by URL, or processes that the run starts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+
+from components.config.servers import ServerEngine, VllmEngine
+from components.errors import InputError
+from components.processes import Child, free_port
+from components.rollout.servers.client import ServerClient, ServerFault
+from components.rollout.servers.vllm import VllmClient
+
+PLUGIN = Path(__file__).parent / "plugin"
+POLL = 0.5
+"""Seconds between two looks at a server that is starting."""
+PORTS = 5
+"""Ports that are tried, where others take them away."""
+GLANCE = 5.0
+"""Seconds that a server that is starting may take to say that it is up."""
+
+
+class Origin(ABC):
+    """Where one server comes from, and where another comes from when that one is bad."""
+
+    name: str
+
+    @abstractmethod
+    def may_open(self) -> bool:
+        """Whether it may be opened (again)."""
+
+    @abstractmethod
+    async def open(self) -> ServerClient:
+        """A client of a server that answers; waits for it. A `ServerFault` says why there is none."""
+
+    def alive(self) -> bool:
+        """False where it is known to be gone."""
+        return True
+
+    async def close(self) -> None:  # noqa: B027 - what was not started is not ended
+        """End what was started."""
+
+
+class Given(Origin):
+    """A server that others run. A bad one is waited for."""
+
+    def __init__(self, name: str, client: Callable[[], ServerClient], settings: ServerEngine) -> None:
+        self.name, self._client, self._timeout = name, client, settings.start_timeout
+
+    def may_open(self) -> bool:
+        return True
+
+    async def open(self) -> ServerClient:
+        client = self._client()
+        give_up = time.monotonic() + self._timeout
+        while True:
+            try:
+                await client.ready(GLANCE)
+                return client
+            except ServerFault:
+                if time.monotonic() > give_up:
+                    await client.aclose()
+                    raise
+            await asyncio.sleep(POLL)
+
+
+class Started(Origin):
+    """A vLLM server in a process of its own, replaced by a new process when it is bad."""
+
+    def __init__(
+        self, name: str, settings: VllmEngine, model: Path, dtype: str, logs: Path, device: str | None
+    ) -> None:
+        self.name, self._settings, self._model, self._dtype = name, settings, model, dtype
+        self._log, self._device, self._starts = logs / f"{name}.log", device, 0
+        self._python = interpreter(settings.python)
+        self.child: Child | None = None
+
+    def may_open(self) -> bool:
+        return self._starts <= self._settings.restarts
+
+    def alive(self) -> bool:
+        return self.child is not None and self.child.alive
+
+    async def open(self) -> ServerClient:
+        self._starts += 1
+        for _ in range(PORTS):
+            await self.close()
+            client = await self._start(free_port())
+            if client is not None:
+                return client
+        raise ServerFault(f"{PORTS} ports in turn were taken away by other processes; see {self._log}")
+
+    async def close(self) -> None:
+        if self.child is not None:
+            await asyncio.to_thread(self.child.stop)
+
+    async def _start(self, port: int) -> ServerClient | None:
+        """The server on this port, or None where another process has taken it."""
+        served = f"evenkeel-{secrets.token_hex(4)}"  # so that no other server on the port is taken for it
+        begin = self._log.stat().st_size if self._log.exists() else 0
+        command = command_line(self._python, self._settings, self._model, self._dtype, port, served)
+        self.child = Child(self.name, command, log=self._log, env=self._environment())
+        client = VllmClient(self.name, f"http://127.0.0.1:{port}", served)
+        give_up = time.monotonic() + self._settings.start_timeout
+        while self.child.alive:
+            try:
+                await client.ready(GLANCE)
+                return client
+            except ServerFault as fault:
+                if time.monotonic() > give_up:
+                    await client.aclose()
+                    raise ServerFault(f"not up after {self._settings.start_timeout:g} s: {fault}") from fault
+            await asyncio.sleep(POLL)
+        await client.aclose()
+        if "address already in use" in self._log.read_bytes()[begin:].decode(errors="replace").lower():
+            return None
+        raise ServerFault(self.child.ending())
+
+    def _environment(self) -> dict[str, str]:
+        paths = [str(PLUGIN), *filter(None, [os.environ.get("PYTHONPATH")])]
+        found = {
+            "PYTHONPATH": os.pathsep.join(paths),
+            "VLLM_SERVER_DEV_MODE": "1",  # weights come in over its interface for RL; hence the loopback address
+            "VLLM_CPU_KVCACHE_SPACE": str(self._settings.cpu_cache_gib),
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+            "VLLM_NO_USAGE_STATS": "1",
+            "DO_NOT_TRACK": "1",
+            "HF_HUB_OFFLINE": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+        }
+        return found if self._device is None else {**found, "CUDA_VISIBLE_DEVICES": self._device}
+
+
+def command_line(python: Path, settings: VllmEngine, model: Path, dtype: str, port: int, served: str) -> list[str]:
+    """What starts a server that fits: `python -m`, because the console script of CPU builds does not start."""
+    command = [str(python), "-m", "vllm.entrypoints.openai.api_server"]
+    options = {
+        "--model": str(model),
+        "--served-model-name": served,
+        "--host": "127.0.0.1",
+        "--port": str(port),
+        "--dtype": dtype,
+        "--kv-cache-dtype": settings.kv_cache_dtype,
+        "--logprobs-mode": "processed_logprobs",  # of the distribution that is sampled from
+        "--generation-config": "vllm",  # nothing of the model's own defaults
+        "--worker-extension-cls": "evenkeel_vllm.Extension",
+        "--weight-transfer-config": json.dumps({"backend": f"evenkeel_{settings.transfer}"}),
+        "--seed": "0",
+        "--tensor-parallel-size": str(settings.tensor_parallel),
+        "--gpu-memory-utilization": f"{settings.gpu_memory:g}",
+        "--max-model-len": None if settings.max_model_len is None else str(settings.max_model_len),
+        "--max-num-seqs": None if settings.max_num_seqs is None else str(settings.max_num_seqs),
+    }
+    for name, value in options.items():
+        command += [] if value is None else [name, value]
+    return [*command, "--enable-scale-out", *(["--enforce-eager"] if settings.eager else [])]
+
+
+def interpreter(python: Path | None) -> Path:
+    """The Python that has vLLM.
+
+    Raises:
+        InputError: there is none.
+    """
+    places = [Path(sys.prefix).parent / ".venv-vllm", Path.cwd() / ".venv-vllm"]
+    candidates = [python] if python is not None else [place / "bin" / "python" for place in places]
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate.absolute()  # not resolved: a virtual environment is known by the path of its Python
+    raise InputError(
+        "no environment with vLLM",
+        where=", ".join(str(candidate) for candidate in candidates),
+        how="build it with `make vllm-env`, or name its Python in rollout.engine.python",
+    )

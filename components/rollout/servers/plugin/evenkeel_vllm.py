@@ -1,0 +1,183 @@
+"""What the run adds to a vLLM server: facts about its model, and two ways for weights to come in.
+
+This file is imported by the server, in vLLM's environment, where nothing else of the project is: it may use torch,
+safetensors and vLLM only. The server is told of it by ``--worker-extension-cls evenkeel_vllm.Extension`` with this
+folder on its PYTHONPATH, and of the way by ``--weight-transfer-config``. vLLM's own backends need GPUs; these do not.
+
+- ``evenkeel_files``: the update names a safetensors file that the server can read
+- ``evenkeel_broadcast``: the update names tensors, and they come by broadcast from rank 0 of a process group
+
+Written for vLLM 0.32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from address import own_address  # beside this file, where the server looks
+from safetensors import safe_open
+from vllm.distributed.weight_transfer.base import (
+    WeightTransferEngine,
+    WeightTransferInitInfo,
+    WeightTransferUpdateInfo,
+)
+from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
+from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
+from vllm.platforms import current_platform
+
+SHAPE = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+
+
+class Extension:
+    """Mixed into vLLM's worker."""
+
+    vllm_config: Any
+
+    def evenkeel_facts(self) -> dict[str, Any]:
+        """What a run has to know of the model before it trusts the server."""
+        model = self.vllm_config.model_config
+        config = model.hf_text_config
+        transfer = self.vllm_config.weight_transfer_config
+        return {
+            "model_type": config.model_type,
+            "shape": {name: getattr(config, name, None) for name in SHAPE},
+            "tied": bool(getattr(config, "tie_word_embeddings", False)),
+            "dtype": str(model.dtype).removeprefix("torch."),
+            "kv_cache_dtype": str(self.vllm_config.cache_config.cache_dtype),
+            "max_model_len": model.max_model_len,
+            "max_num_seqs": self.vllm_config.scheduler_config.max_num_seqs,
+            "logprobs_mode": str(getattr(model.logprobs_mode, "value", model.logprobs_mode)),
+            "transfer": None if transfer is None else transfer.backend,
+            "world_size": self.vllm_config.parallel_config.world_size,
+            "device": current_platform.device_type,
+        }
+
+
+class CheckpointEngine(WeightTransferEngine):
+    """Weights in the checkpoint's names and shapes, loaded layer by layer."""
+
+    def start_weight_update(self) -> None:
+        initialize_layerwise_reload(self.model)
+
+    def update_weights(self, update_info: dict[str, Any]) -> None:
+        self.receive_weights(self.parse_update_info(update_info))
+        if not current_platform.is_cpu():
+            torch.accelerator.synchronize()
+
+    def finish_weight_update(self) -> None:
+        finalize_layerwise_reload(self.model, self.model_config)
+        repack_tied_head(self.model)
+
+    def shutdown(self) -> None:
+        pass
+
+
+def repack_tied_head(model: torch.nn.Module) -> None:
+    """On CPUs a tied output layer keeps a packed copy of the embedding that a reload does not renew; make it anew."""
+    if not current_platform.is_cpu():
+        return
+    from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
+
+    for module in model.modules():
+        weight = getattr(module, "weight", None)
+        if hasattr(module, "cpu_linear") and weight is not None and weight.numel():
+            dispatch_cpu_unquantized_gemm(module, remove_weight=False)
+
+
+@dataclass
+class NoInit(WeightTransferInitInfo):
+    """Nothing to agree on beforehand."""
+
+
+@dataclass
+class FileUpdate(WeightTransferUpdateInfo):
+    """A safetensors file that holds all weights."""
+
+    path: str
+
+
+class FileEngine(CheckpointEngine):
+    """Weights from a file."""
+
+    init_info_cls, update_info_cls = NoInit, FileUpdate
+
+    def init_transfer_engine(self, init_info: NoInit) -> None:
+        pass
+
+    def receive_weights(self, update_info: FileUpdate) -> None:
+        with safe_open(update_info.path, framework="pt") as file:
+            self.model.load_weights((name, file.get_tensor(name)) for name in file.keys())  # noqa: SIM118
+
+
+@dataclass
+class Group(WeightTransferInitInfo):
+    """The process group: the run is rank 0 and holds the store at ``host``:``port``, this server's workers follow."""
+
+    host: str
+    port: int
+    world_size: int
+    backend: str  # gloo or nccl
+    timeout: float  # seconds
+
+
+@dataclass
+class Announced(WeightTransferUpdateInfo):
+    """The tensors that come next, in order."""
+
+    names: list[str]
+    dtypes: list[str]
+    shapes: list[list[int]]
+
+
+class BroadcastEngine(CheckpointEngine):
+    """Weights from the run's memory."""
+
+    init_info_cls, update_info_cls = Group, Announced
+    _group: Any = None
+    _device = torch.device("cpu")
+
+    def init_transfer_engine(self, init_info: Group) -> None:
+        self.shutdown()
+        rank = 1 + self.parallel_config.rank
+        self._group = join(init_info, rank)
+        self._device = self.device if init_info.backend == "nccl" else torch.device("cpu")
+
+    def receive_weights(self, update_info: Announced) -> None:
+        if self._group is None:
+            raise RuntimeError("no process group: init_weight_transfer_engine comes first")
+        self.model.load_weights(self._received(update_info))
+
+    def _received(self, announced: Announced) -> Iterator[tuple[str, torch.Tensor]]:
+        for name, dtype, shape in zip(announced.names, announced.dtypes, announced.shapes, strict=True):
+            tensor = torch.empty(shape, dtype=getattr(torch, dtype), device=self._device)
+            options = dist.BroadcastOptions()
+            options.rootRank = 0
+            self._group.broadcast([tensor], options).wait()
+            yield name, tensor
+
+    def shutdown(self) -> None:
+        self._group = None
+
+
+def join(group: Group, rank: int) -> Any:
+    """The process group as this rank sees it; apart from whatever groups the server has of its own."""
+    timeout = timedelta(seconds=group.timeout)
+    store = dist.TCPStore(group.host, group.port, group.world_size, is_master=False, timeout=timeout)
+    if group.backend == "nccl":
+        options = dist.ProcessGroupNCCL.Options()
+        options._timeout = timeout
+        return dist.ProcessGroupNCCL(store, rank, group.world_size, options)
+    options = dist.ProcessGroupGloo._Options()
+    options._timeout = timeout
+    options._devices = [dist.ProcessGroupGloo.create_device(hostname=own_address(group.host, group.port))]
+    return dist.ProcessGroupGloo(store, rank, group.world_size, options)
+
+
+for name, engine in {"evenkeel_files": FileEngine, "evenkeel_broadcast": BroadcastEngine}.items():
+    if name not in WeightTransferEngineFactory._registry:
+        WeightTransferEngineFactory.register_engine(name, engine)

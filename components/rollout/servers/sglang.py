@@ -1,0 +1,116 @@
+"""SGLang's dialect: its native HTTP interface, as documented for 0.5.
+
+No such server runs where the project is tested; the exchange that the tests replay is written from the documentation. The
+log-prob check stands guard over a real one as it does over vLLM: a server that reports log-probabilities of another
+temperature, or keeps its old weights, is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from components.rollout.servers.client import Facts, Request, ServerClient, ServerFault, Written, checked, mapping
+
+UNTOUCHED: dict[str, Any] = {
+    "top_p": 1.0,
+    "top_k": -1,
+    "min_p": 0.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "repetition_penalty": 1.0,
+}
+"""The policy's whole distribution, said in full: the server takes its defaults from the model's generation_config."""
+
+
+class SglangClient(ServerClient):
+    """One SGLang server. It says of each completion which weights it came from, not of each token.
+
+    It keeps to seeds only when it was started with ``--enable-deterministic-inference``.
+    """
+
+    async def ready(self, timeout: float) -> None:
+        await self.call("GET", "/get_model_info", timeout)
+
+    async def facts(self, timeout: float) -> Facts:
+        server = await self.call("GET", "/get_server_info", timeout)
+        model = await self.call("GET", "/get_model_info", timeout)
+        kind = model.get("model_type")
+        if model.get("is_generation") is False:
+            raise ServerFault("it serves a model that does not generate")
+        dtype = server.get("dtype")
+        return Facts(
+            version=str(server.get("version")),
+            model_type=kind if isinstance(kind, str) else None,
+            dtype=dtype if isinstance(dtype, str) and dtype != "auto" else None,
+            kv_cache_dtype=_text(server.get("kv_cache_dtype")),
+            max_model_len=_number(server.get("context_length")),
+            max_num_seqs=_number(server.get("max_running_requests")),
+        )
+
+    async def tokenize(self, text: str, timeout: float) -> tuple[int, ...] | None:
+        answer = await self.call("POST", "/tokenize", timeout, {"prompt": text, "add_special_tokens": False})
+        tokens = answer.get("tokens")
+        return tuple(tokens) if isinstance(tokens, list) else None
+
+    async def generate(self, request: Request, timeout: float) -> list[Written]:
+        params = {
+            **UNTOUCHED,
+            "max_new_tokens": request.max_new_tokens,
+            "temperature": request.temperature,
+            "stop_token_ids": list(request.stop),
+            "ignore_eos": True,  # the end tokens are those of the request
+            "skip_special_tokens": False,
+        }
+        # A batch rather than n: the samples of one request would share its seed.
+        body = {
+            "input_ids": [list(request.prompt)] * request.n,
+            "sampling_params": [{**params, "sampling_seed": request.seed + i} for i in range(request.n)],
+            "return_logprob": True,
+        }
+        answer = await self.call_any("POST", "/generate", timeout, body)
+        answers = answer if isinstance(answer, list) else [answer]
+        if len(answers) != request.n:
+            raise ServerFault(f"{len(answers)} completions for n {request.n}")
+        return [_written(request, mapping(one, "generate")) for one in answers]
+
+    async def begin_update(self, timeout: float) -> None:
+        await self.call_any("POST", "/pause_generation", timeout, {"mode": "retract"})
+
+    async def update(self, info: Mapping[str, Any], timeout: float) -> None:
+        body = {"model_path": str(Path(info["path"]).parent), "flush_cache": True}
+        answer = await self.call("POST", "/update_weights_from_disk", timeout, body)
+        if answer.get("success") is not True:
+            raise ServerFault(f"it did not take the weights in: {answer.get('message')}")
+
+    async def finish_update(self, label: str, timeout: float) -> None:
+        await self.call_any(
+            "POST", "/update_weight_version", timeout, {"new_version": label, "abort_all_requests": False}
+        )
+        await self.call_any("POST", "/continue_generation", timeout, {})
+        told = (await self.call("GET", "/get_model_info", timeout)).get("weight_version")
+        if told != label:
+            raise ServerFault(f"it has weights {told!r} after an update to {label!r}")
+
+
+def _written(request: Request, answer: dict[str, Any]) -> Written:
+    """``output_token_logprobs`` holds (log-probability, token id, text or None) of every token."""
+    meta = mapping(answer.get("meta_info"), "generate")
+    entries = meta.get("output_token_logprobs")
+    if not isinstance(entries, list) or not all(isinstance(entry, list) and len(entry) >= 2 for entry in entries):
+        raise ServerFault("no log-probabilities; the server must return them (return_logprob)")
+    values, ids = [entry[0] for entry in entries], [entry[1] for entry in entries]
+    told = answer.get("output_ids")
+    if told is not None and told != ids:
+        raise ServerFault("log-probabilities of other tokens than those that were written")
+    labels = [str(meta.get("weight_version"))] * len(ids)
+    return checked(request, ids, values, labels, mapping(meta.get("finish_reason"), "generate").get("type"))
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) else None

@@ -1,0 +1,141 @@
+"""How weights get from the run into a server."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import torch
+import torch.distributed as dist
+from safetensors.torch import save_file
+from torch import Tensor
+
+from components.files import write_directory
+from components.rollout.servers.client import Facts, ServerClient, ServerFault
+from components.rollout.servers.plugin.address import own_address
+from components.rollout.servers.vllm import VllmClient
+
+FILE = "model.safetensors"
+
+
+class Transfer(ABC):
+    """Weights of one hand-over after the other. ``weights`` are the same at every call of one hand-over."""
+
+    def __init__(self, dtype: torch.dtype, timeout: float) -> None:
+        self._dtype, self._timeout = dtype, timeout
+
+    @abstractmethod
+    def publish(self, number: int, weights: Mapping[str, Tensor]) -> None:
+        """Make the weights of a hand-over ready, once for all servers."""
+
+    async def open(self, client: ServerClient, facts: Facts) -> None:  # noqa: B027 - files need no introduction
+        """Get to know a server that has just been opened."""
+
+    @abstractmethod
+    async def send(self, client: ServerClient, weights: Mapping[str, Tensor]) -> None:
+        """Let a server that holds still take the weights in."""
+
+
+class FileTransfer(Transfer):
+    """A safetensors file, whole before any server hears of it; the one before it goes when the next is there."""
+
+    def __init__(self, dtype: torch.dtype, timeout: float, folder: Path) -> None:
+        super().__init__(dtype, timeout)
+        self._folder, self._present = folder.absolute(), folder
+
+    def publish(self, number: int, weights: Mapping[str, Tensor]) -> None:
+        tensors = {name: tensor.detach().to("cpu", self._dtype).contiguous() for name, tensor in weights.items()}
+        target = self._folder / f"weights-{number}"
+        write_directory(target, lambda staging: save_file(tensors, staging / FILE, metadata={"format": "pt"}))
+        for older in self._folder.glob("weights-*"):
+            if older != target:
+                shutil.rmtree(older, ignore_errors=True)
+        self._present = target
+
+    async def send(self, client: ServerClient, weights: Mapping[str, Tensor]) -> None:
+        await client.update({"path": str(self._present / FILE)}, self._timeout)
+
+
+class BroadcastTransfer(Transfer):
+    """A broadcast from this process, in a group of its own for each server, so that one that dies takes no other along.
+
+    Over NCCL where the weights and the server are on GPUs, over gloo where not.
+    """
+
+    def __init__(self, dtype: torch.dtype, timeout: float, device: torch.device) -> None:
+        super().__init__(dtype, timeout)
+        self._device = device
+        self._groups: dict[ServerClient, tuple[Any, Any]] = {}  # a group lives as long as its store
+
+    def publish(self, number: int, weights: Mapping[str, Tensor]) -> None:
+        pass
+
+    async def open(self, client: ServerClient, facts: Facts) -> None:
+        if not isinstance(client, VllmClient):
+            raise TypeError("only vLLM takes weights by broadcast")
+        backend = "nccl" if self._device.type == "cuda" and facts.device == "cuda" else "gloo"
+        server = urlsplit(client.url)
+        host = own_address(str(server.hostname), server.port or 80)
+        size, timeout = 1 + facts.world_size, timedelta(seconds=self._timeout)
+        store = dist.TCPStore(host, 0, size, is_master=True, timeout=timeout, wait_for_workers=False)
+        info = {
+            "host": host,
+            "port": store.port,
+            "world_size": size,
+            "backend": backend,
+            "timeout": self._timeout,
+        }
+        joined = asyncio.to_thread(group, store, size, backend, host, timeout)
+        _, made = await both(client.init_transfer(info, self._timeout), joined)
+        self._groups = {known: value for known, value in self._groups.items() if known.name != client.name}
+        self._groups[client] = (made, store)
+
+    async def send(self, client: ServerClient, weights: Mapping[str, Tensor]) -> None:
+        made, _ = self._groups[client]
+        device = self._device if "NCCL" in type(made).__name__ else torch.device("cpu")
+        tensors = {name: tensor.detach().to(device, self._dtype).contiguous() for name, tensor in weights.items()}
+        info = {
+            "names": list(tensors),
+            "dtypes": [str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()],
+            "shapes": [list(tensor.shape) for tensor in tensors.values()],
+        }
+        await both(client.update(info, self._timeout), asyncio.to_thread(broadcast, made, list(tensors.values())))
+
+
+def group(store: Any, size: int, backend: str, host: str, timeout: timedelta) -> Any:
+    """The process group as its rank 0 sees it, apart from any group that the learner has."""
+    if backend == "nccl":
+        options = dist.ProcessGroupNCCL.Options()
+        options._timeout = timeout
+        return dist.ProcessGroupNCCL(store, 0, size, options)
+    options = dist.ProcessGroupGloo._Options()
+    options._timeout = timeout
+    options._devices = [dist.ProcessGroupGloo.create_device(hostname=host)]
+    return dist.ProcessGroupGloo(store, 0, size, options)
+
+
+def broadcast(made: Any, tensors: list[Tensor]) -> None:
+    """Send tensors one after the other from rank 0."""
+    for tensor in tensors:
+        options = dist.BroadcastOptions()
+        options.rootRank = 0
+        made.broadcast([tensor], options).wait()
+
+
+async def both(asked: Any, done: Any) -> tuple[Any, Any]:
+    """What the server does and what is done here, at the same time; the first fault ends the wait."""
+    tasks = [asyncio.ensure_future(asked), asyncio.ensure_future(done)]
+    try:
+        first, second = await asyncio.gather(*tasks)
+    except RuntimeError as error:  # torch.distributed: the peer is gone, or the time is up
+        raise ServerFault(f"its process group broke: {str(error).splitlines()[0]}") from error
+    finally:
+        for task in tasks:
+            task.cancel()
+    return first, second

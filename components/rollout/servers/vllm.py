@@ -1,0 +1,120 @@
+"""vLLM's dialect: its token-in token-out endpoint, and its interface for RL (development mode)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from components.rollout.servers.client import Facts, Request, ServerClient, ServerFault, Written, checked, mapping
+
+MISSING = -9999.0
+"""What vLLM writes for a log-probability that is NaN or that it does not have."""
+UNTOUCHED: dict[str, Any] = {
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": 0.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "repetition_penalty": 1.0,
+}
+"""The policy's whole distribution. All of it is said, because a model's generation_config may say otherwise."""
+
+
+class VllmClient(ServerClient):
+    """One `vllm serve`. ``model`` is the name that it must serve; None takes any."""
+
+    def __init__(self, name: str, url: str, model: str | None = None) -> None:
+        super().__init__(name, url)
+        self._model = model
+
+    async def ready(self, timeout: float) -> None:
+        models = (await self.call("GET", "/v1/models", timeout)).get("data")
+        served = [one.get("id") for one in models if isinstance(one, dict)] if isinstance(models, list) else []
+        if not served or self._model not in (None, *served):
+            raise ServerFault(f"it serves {served}, not {self._model!r}: another server listens there")
+
+    async def facts(self, timeout: float) -> Facts:
+        version = str((await self.call("GET", "/version", timeout)).get("version"))
+        results = (await self.call("POST", "/collective_rpc", timeout, {"method": "evenkeel_facts"})).get("results")
+        if not isinstance(results, list) or not results:
+            raise ServerFault("it says nothing of its model; is the extension evenkeel_vllm.Extension loaded?")
+        told = {name: value for name, value in mapping(results[0], "evenkeel_facts").items() if name != "tied"}
+        try:
+            return Facts(version=version, **told)
+        except TypeError as error:
+            raise ServerFault(f"its extension is not this project's: {error}") from error
+
+    async def tokenize(self, text: str, timeout: float) -> tuple[int, ...] | None:
+        answer = await self.call("POST", "/tokenize", timeout, {"prompt": text, "add_special_tokens": False})
+        tokens = answer.get("tokens")
+        return tuple(tokens) if isinstance(tokens, list) else None
+
+    async def generate(self, request: Request, timeout: float) -> list[Written]:
+        params = {
+            **UNTOUCHED,
+            "n": request.n,
+            "max_tokens": request.max_new_tokens,
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "stop_token_ids": list(request.stop),
+            "ignore_eos": True,  # the end tokens are those of the request, not those of the server's configuration
+            "logprobs": 0,
+            "detokenize": False,
+        }
+        body = {"token_ids": list(request.prompt), "sampling_params": params}
+        choices = (await self.call("POST", "/inference/v1/generate", timeout, body)).get("choices")
+        if not isinstance(choices, list) or len(choices) != request.n:
+            raise ServerFault(f"{len(choices) if isinstance(choices, list) else 'no'} completions for n {request.n}")
+        choices = sorted((mapping(choice, "generate") for choice in choices), key=lambda one: int(one.get("index", 0)))
+        return [_written(request, choice) for choice in choices]
+
+    async def begin_update(self, timeout: float) -> None:
+        await self.call("POST", "/pause", timeout, params={"mode": "keep"})
+        try:
+            await self.call("POST", "/start_weight_update", timeout)
+        except ServerFault as fault:
+            # A run that died between start and finish left it so; what comes now replaces all of the weights.
+            if "already active" not in str(fault):
+                raise
+
+    async def update(self, info: Mapping[str, Any], timeout: float) -> None:
+        await self.call("POST", "/update_weights", timeout, {"update_info": dict(info)})
+
+    async def finish_update(self, label: str, timeout: float) -> None:
+        await self.call("POST", "/finish_weight_update", timeout, {"weight_version": label})
+        # Requests in flight are read anew under the new weights, so that no key or value of the old ones is left.
+        reset = await self.call("POST", "/reset_prefix_cache", timeout, params={"reset_running_requests": "true"})
+        if reset.get("success") is not True:
+            raise ServerFault(f"it could not forget what the cache holds of the old weights: {reset}")
+        await self.call("POST", "/resume", timeout)
+        told = (await self.call("GET", "/weight_info", timeout)).get("weight_version")
+        if told != label:
+            raise ServerFault(f"it has weights {told!r} after an update to {label!r}")
+
+    async def init_transfer(self, info: Mapping[str, Any], timeout: float) -> None:
+        """Agree on how weights will travel."""
+        await self.call("POST", "/init_weight_transfer_engine", timeout, {"init_info": dict(info)})
+
+
+def _written(request: Request, choice: dict[str, Any]) -> Written:
+    ids = choice.get("token_ids")
+    content = (choice.get("logprobs") or {}).get("content")
+    values: list[Any] = []
+    if isinstance(content, list) and isinstance(ids, list):
+        entries = [mapping(entry, "generate") for entry in content]
+        if [entry.get("token_id") for entry in entries] != ids:
+            raise ServerFault("log-probabilities of other tokens than those that were written")
+        values = [entry.get("logprob") for entry in entries]
+    labels = _labels(choice.get("weight_versions"))
+    return checked(request, ids, values, labels, choice.get("finish_reason"), worst=MISSING)
+
+
+def _labels(spans: Any) -> list[str]:
+    """The label of each token, from spans that follow one another."""
+    labels: list[str] = []
+    for span in spans if isinstance(spans, list) else []:
+        start, end = mapping(span, "generate").get("start"), span.get("end")
+        if start != len(labels) or not isinstance(end, int) or end < len(labels):
+            raise ServerFault(f"weight versions that do not follow one another: {spans}")
+        labels += [str(span.get("version"))] * (end - len(labels))
+    return labels
