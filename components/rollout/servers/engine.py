@@ -27,7 +27,7 @@ from components.rollout.servers.client import Facts, Request, ServerClient, Serv
 from components.rollout.servers.fleet import Fleet, Server, Stale, together
 from components.rollout.servers.local import Given, Origin, Started
 from components.rollout.servers.sglang import SglangClient
-from components.rollout.servers.transfer import FILE, BroadcastTransfer, FileTransfer, Transfer
+from components.rollout.servers.transfer import BroadcastTransfer, FileTransfer, Transfer
 from components.rollout.servers.vllm import VllmClient
 from components.seeds import derive
 from components.types import Completion, FinishReason
@@ -41,10 +41,10 @@ SEEDS = 2**31
 class ServerEngine(Engine):
     """Completions from servers that hold the policy's weights, each hand-over of which is proved by log-probabilities.
 
-    A copy of the policy stays here: what the servers say of their tokens is compared with it. All servers must be up and
-    sound when the engine is made; later on, one that fails is replaced while the others go on. Weights may be handed
-    over while another thread generates: requests in flight go on with the new ones, and `Completion.versions` says
-    which token came from which.
+    A copy of the policy stays here: what the servers say of their tokens is compared with it. All servers must be up
+    and sound when the engine is made; later on, one that fails is replaced while the others go on. Weights may be
+    handed over while another thread generates: requests in flight go on with the new ones, and `Completion.versions`
+    says which token came from which.
 
     Raises:
         InputError: a server does not start, or is not one for this policy.
