@@ -1,7 +1,7 @@
 """A vLLM server of a few milliseconds: its HTTP interface over a policy of this process, with faults on order.
 
-What it samples and reports is real, so that the log-prob check means something; `tests/vllm` holds the same ground against
-the real server.
+What it samples and reports is real, so that the log-prob check means something; `tests/vllm` holds the same ground
+against the real server.
 """
 
 from __future__ import annotations

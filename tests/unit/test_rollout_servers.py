@@ -51,6 +51,15 @@ def engine_of(servers: list[FakeVllm], tmp_path: Path, own: Policy | None = None
         tested.close()
 
 
+def assert_refused(
+    said: str, servers: list[FakeVllm], tmp_path: Path, own: Policy | None = None, **options: Any
+) -> None:
+    """No engine can be made of these servers, and the error says why."""
+    tested = engine_of(servers, tmp_path, own, **options)
+    with pytest.raises(InputError, match=said):
+        tested.__enter__()
+
+
 def prompts(own: Policy, count: int = 4) -> list[tuple[int, ...]]:
     return [own.encode_prompt(f"{i}+{i}=") for i in range(count)]
 
@@ -124,9 +133,11 @@ class TestCompletions:
 
     def test_longer_than_the_servers_have_room_for_are_refused_instead_of_cut_short(self, tmp_path):
         own = policy()
+        long = Sampling(n=1, max_new_tokens=20, temperature=1.0, seed=0)
         with serving(own, max_model_len=16) as servers, engine_of(servers, tmp_path) as tested:
-            with pytest.raises(InputError, match="may take 2[0-9] positions, the servers have 16"):
-                tested.generate(prompts(own, 1), Sampling(n=1, max_new_tokens=20, temperature=1.0, seed=0))
+            refused = pytest.raises(InputError, match=r"may take 2[0-9] positions, the servers have 16")
+            with refused:
+                tested.generate(prompts(own, 1), long)
 
 
 class TestAtTheStart:
@@ -142,23 +153,18 @@ class TestAtTheStart:
         ],
     )
     def test_a_server_for_something_else_is_refused_with_both_values(self, facts, said, tmp_path):
-        with serving(policy(), **facts) as servers, pytest.raises(InputError, match=said):
-            with engine_of(servers, tmp_path):
-                raise AssertionError("it must not start")
+        with serving(policy(), **facts) as servers:
+            assert_refused(said, servers, tmp_path)
 
     def test_another_version_is_refused(self, tmp_path):
         with serving(policy()) as (server,):
             server.version = "0.9.1"
-            with pytest.raises(InputError, match=r"version is 0\.9\.1, not 0\.32\.x"):
-                with engine_of([server], tmp_path):
-                    raise AssertionError("it must not start")
+            assert_refused(r"version is 0\.9\.1, not 0\.32\.x", [server], tmp_path)
 
     def test_another_tokenizer_is_refused(self, tmp_path):
         with serving(policy()) as (server,):
             server.fail("/tokenize", lambda _body, answer: {"tokens": [*answer["tokens"], 7]})
-            with pytest.raises(InputError, match="another tokenizer: '1\\+1='"):
-                with engine_of([server], tmp_path):
-                    raise AssertionError("it must not start")
+            assert_refused("another tokenizer: '1\\+1='", [server], tmp_path)
 
     def test_a_server_without_log_probabilities_is_refused(self, tmp_path):
         def without(_body: Any, answer: Any) -> Any:
@@ -166,16 +172,12 @@ class TestAtTheStart:
 
         with serving(policy()) as (server,):
             server.fail(GENERATE, without)
-            with pytest.raises(InputError, match="0 log-probabilities for"):
-                with engine_of([server], tmp_path):
-                    raise AssertionError("it must not start")
+            assert_refused("0 log-probabilities for", [server], tmp_path)
 
     def test_a_server_that_is_not_there_is_named(self, tmp_path):
         dead = FakeVllm(policy())
         dead.port = 1
-        with pytest.raises(InputError, match="rollout-0 did not start: no connection"):
-            with engine_of([dead], tmp_path, start_timeout=0.2):
-                raise AssertionError("it must not start")
+        assert_refused("rollout-0 did not start: no connection", [dead], tmp_path, start_timeout=0.2)
 
     def test_one_environment_that_is_missing_says_how_to_build_it(self, tmp_path):
         settings = RolloutSettings.model_validate(
@@ -193,9 +195,8 @@ class TestAtTheStart:
         base = policy()
         experts = TinyModel.model_validate({**TINY.model_dump(), "experts": 4})
         own = Policy(build_model(experts, base.tokenizer, 0), base.tokenizer)
-        with serving(base) as servers, pytest.raises(InputError, match="other names in a checkpoint"):
-            with engine_of(servers, tmp_path, own):
-                raise AssertionError("it must not start")
+        with serving(base) as servers:
+            assert_refused("other names in a checkpoint", servers, tmp_path, own)
 
 
 class TestWeights:
@@ -214,8 +215,9 @@ class TestWeights:
     def test_of_another_model_are_refused(self, tmp_path):
         own = policy()
         with serving(own) as servers, engine_of(servers, tmp_path) as tested:
+            other = {"other": torch.zeros(1)}
             with pytest.raises(ValueError, match="do not fit the model"):
-                tested.load_weights({"other": torch.zeros(1)})
+                tested.load_weights(other)
 
     def test_that_a_server_only_pretends_to_take_are_noticed(self, tmp_path):
         """The label is new and the weights are old: what a checksum of the wrong tensors would let pass."""
@@ -368,7 +370,7 @@ class TestFaults:
             for server in servers:
                 server.fail(GENERATE, raising(Status(400, "n is too large")), times=1)
             before = sum(server.calls.count(GENERATE) for server in servers)
-            with pytest.raises(InputError, match="refused /inference/v1/generate with 400.*n is too large"):
+            with pytest.raises(InputError, match=r"refused /inference/v1/generate with 400.*n is too large"):
                 tested.generate(prompts(own, 1), SAMPLED)
             assert sum(server.calls.count(GENERATE) for server in servers) == before + 1
 
@@ -392,7 +394,7 @@ class TestFaults:
         with serving(own, 2) as servers, engine_of(servers, tmp_path, recovery_timeout=0.5) as tested:
             for server in servers:
                 server.stop()
-            with pytest.raises(InputError, match="no inference server is left|no server could complete") as caught:
+            with pytest.raises(InputError, match=r"no inference server is left|no server could complete") as caught:
                 tested.generate(prompts(own, 1), SAMPLED)
         assert "rollout-0" in str(caught.value)
 
@@ -419,9 +421,7 @@ def test_the_check_is_made_at_the_temperature_of_the_run(tmp_path):
             assert isinstance(tested, ServerEngine)
             assert tested.gaps()["rollout-0"].mean < 1e-4
         server.fail(GENERATE, untempered)
-        with pytest.raises(InputError, match="does not sample from the policy's weights"):
-            with engine_of([server], tmp_path, temperature=0.5):
-                raise AssertionError("it must not start")
+        assert_refused("does not sample from the policy's weights", [server], tmp_path, temperature=0.5)
 
 
 def test_a_policy_is_not_changed_by_its_engine(tmp_path):
