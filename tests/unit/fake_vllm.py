@@ -110,7 +110,7 @@ class FakeVllm:
     def answer(self, path: str, body: Any) -> Any:
         self.calls.append(path)
         self.bodies.append(body)
-        if path == "/inference/v1/generate":
+        if path.endswith("/generate"):
             answer = self._generate(body)
         else:
             answer = getattr(self, "_" + path.strip("/").replace("/", "_"))(body)
@@ -155,13 +155,13 @@ class FakeVllm:
 
     def _generate(self, body: Any) -> Any:
         params = body["sampling_params"]
-        end, *stop = params["stop_token_ids"]
+        _end, *stop = params["stop_token_ids"]
         sampling = Sampling(params["n"], params["max_tokens"], params["temperature"], params["seed"], tuple(stop))
         with self._lock:
             (group,) = self.engine.generate([body["token_ids"]], sampling)
-        return {"choices": [self._choice(i, one, end) for i, one in enumerate(group)]}
+        return {"choices": [self._choice(i, one) for i, one in enumerate(group)]}
 
-    def _choice(self, index: int, one: Any, end: int) -> Any:
+    def _choice(self, index: int, one: Any) -> Any:
         content = [{"token_id": i, "logprob": v} for i, v in zip(one.token_ids, one.logprobs, strict=True)]
         return {
             "index": index,

@@ -17,7 +17,7 @@ import torch
 from components.config.rollout import RolloutSettings
 from components.errors import InputError
 from components.policy import Policy
-from components.rollout import ENGINES, Sampling, build_engine
+from components.rollout import Sampling, build_engine
 from components.rollout.servers import ServerEngine
 from tests.unit.factories import policy
 from tests.unit.fake_vllm import Drop, FakeVllm, Hang, Raw, Status, raising, serving, until
@@ -68,10 +68,6 @@ def moved(own: Policy, by: float = 0.1) -> dict[str, torch.Tensor]:
     """Other weights of the same policy."""
     generator = torch.Generator().manual_seed(1)
     return {name: w + by * torch.randn(w.shape, generator=generator) for name, w in own.weights().items()}
-
-
-def test_every_kind_of_engine_has_a_builder():
-    assert set(ENGINES) == {"torch", "vllm", "sglang"}
 
 
 class TestCompletions:
