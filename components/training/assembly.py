@@ -25,6 +25,7 @@ from components.scheduling import Clusters, Schedule, build_schedule
 from components.seeds import derive
 from components.training.canaries import Canaries
 from components.training.heldout import HeldOut
+from components.training.pipeline import Rollouts
 from components.training.reference import Reference
 from components.training.run import RunState
 from components.training.second_opinion import SecondOpinion
@@ -52,11 +53,9 @@ class Parts:
     """What `components.training.loop.train` takes."""
 
     state: RunState
-    collector: Collector
-    held_out: HeldOut
+    rollouts: Rollouts
     reference: Reference
     second: SecondOpinion
-    canaries: Canaries
 
 
 def as_it_is(part: T) -> T:
@@ -103,7 +102,8 @@ def assembled(
         second = stack.enter_context(SecondOpinion(settings.audit, settings.reward.sandbox, settings.seed))
         held_out = HeldOut(collector, dev, settings.train.eval_samples)
         canaries = Canaries(collector, settings.health.canaries if settings.health.enabled else {})
-        yield Parts(state, collector, held_out, reference, second, canaries)
+        rollouts = stack.enter_context(closing(Rollouts(state, collector, held_out, canaries, second)))
+        yield Parts(state, rollouts, reference, second)
 
 
 def _critic(policy: Policy, settings: Settings) -> Critic | None:

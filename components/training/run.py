@@ -8,19 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from components.files import append_line, dump_json, keep_rows, read_json
+from components.files import append_line, dump_json, keep_rows, read_json, read_jsonl, write_jsonl
 from components.health import CanaryBaseline, Guard, Jumps, Monitor, Responder, Saved
 from components.learner import Learner
 from components.learner.critic import Critic
 from components.resume import ResumeState
-from components.rollout import Engine
+from components.rollout import Engine, Rollout
 from components.scheduling import Schedule
+from components.seeds import derive
 from components.training.checkpoints import CheckpointWriter, Finish
 from components.training.keeping import to_go_back_to, worth_keeping
+from components.training.pending import from_row, to_row
 from components.types import Outcome, Response, StepRecord
 
 DEV_SIGNALS = ("dev_pass_at_1", "dev_pass_at_k", "dev_pass_at_1_se", "dev_pass_at_k_se", "train_dev_gap")
 """What hangs on how the dev split is judged."""
+PENDING = "rollouts.jsonl"
 
 
 @dataclass
@@ -50,6 +53,8 @@ class RunState:
     dev: tuple[float | None, float] = (None, 0.0)  # the latest dev pass@1 and its standard error
     entries: int = 0  # of the ledger
     blind: str = ""  # why nobody watches any more
+    version: int = 0  # number of the latest hand-over of weights to the sampler
+    pending: list[Rollout] = field(default_factory=list)  # sampled for the next steps
 
     def __post_init__(self) -> None:
         health = self.responder.started.health
@@ -65,6 +70,12 @@ class RunState:
     def ledger(self) -> Path:
         """The append-only record of what was done about it."""
         return self.resume.directory / "ledger.jsonl"
+
+    def seed(self, progress: int | None = None) -> int:
+        """The seed of a step, the present one unless given: of its number in the training, and of the roll-backs
+        before it."""
+        attempt = [self.responder.attempt] if self.responder.attempt else []
+        return derive(self.responder.started.seed, "train", self.progress if progress is None else progress, *attempt)
 
     def append(self, record: StepRecord) -> None:
         """Log one finished step.
@@ -113,7 +124,10 @@ class RunState:
         copied = self.responder.started.train.checkpoints.asynchronous
         rest = [part.snapshot(directory) if copied else partial(part.save, directory) for part in parts]
 
+        pending = list(self.pending)
+
         def finish() -> None:
+            write_jsonl(directory / PENDING, map(to_row, pending))
             for write in rest:
                 write()
 
@@ -135,6 +149,7 @@ class RunState:
             "back": sorted(self.back),
             "entries": self.entries,
             "blind": self.blind,
+            "version": self.version,
         }
 
     def restore(self) -> None:
@@ -150,6 +165,9 @@ class RunState:
         self._load(directory, state)
         self.monitor.load_state_dict(state["monitor"])
         self.stopped_by, self.entries, self.blind = state["stopped_by"], int(state["entries"]), state["blind"]
+        self.version = int(state["version"])
+        prompts = {prompt.id: prompt for prompt in self.schedule.prompts}
+        self.pending = [from_row(row, prompts) for row in read_jsonl(directory / PENDING)]
         self.saved, self.back = [Saved(**one) for one in state["saved"]], set(state["back"])
         keep_rows(self.log, self.step)
         keep_rows(self.ledger, self.entries)
@@ -162,6 +180,7 @@ class RunState:
         self._load(directory, state)
         self.monitor.go_back(state["monitor"])
         self.saved = [one for one in self.saved if one.step <= to.step]
+        self.pending = []
 
     def measured(self, step: int, dev: float, error: float) -> None:
         """Note the dev pass@1 of a step: that of its first policy, and so of the checkpoint made before it."""
