@@ -25,7 +25,8 @@ from components.training.credit import Credit
 from components.types import Group
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from factories import group, policy, settings
+from factories import group, policy, settings, workspace
+from training_runs import killed, outputs, train
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -290,6 +291,20 @@ def test_an_error_of_a_rank_says_what_and_where(tmp_path):
     save_file({"weight/other": torch.zeros(1)}, tmp_path / "other" / "learner.safetensors")
     with pytest.raises(InputError, match="belongs to another model"):
         learner.load(tmp_path / "other")
+
+
+# The loop
+
+
+@pytest.mark.parametrize("kind", ["zero-2", "fsdp2"])
+def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(kind, tmp_path, monkeypatch):
+    chosen = how(**KINDS[kind])
+    expected = outputs(train(tmp_path / "whole", chosen))
+    workspace(tmp_path / "killed")
+    with killed(monkeypatch, "checkpoint", 2, after=True):
+        train(tmp_path / "killed", chosen)
+    assert outputs(train(tmp_path / "killed", chosen)) == expected
+    assert not running(family())
 
 
 # Settings of the ranks
