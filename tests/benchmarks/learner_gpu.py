@@ -3,7 +3,7 @@
 Models with random weights in the shapes of Qwen2.5 0.5B and 1.5B, one rank, bf16 passes, fp32 weights and moments. A
 row is one sharding with logits whole or in pieces: ms a step, tokens a second, peak memory, and the share of the GPU's
 bf16 peak that the model's own arithmetic uses (MFU: 6 FLOPs a parameter and token, and 12 x layers x width x length for
-the attention; what checkpointing computes again does not count). Without a GPU it runs a toy model, to show that it runs.
+the attention; what checkpointing computes again does not count). Without a GPU a toy model shows that it runs.
 """
 
 from __future__ import annotations
@@ -84,9 +84,7 @@ def batch_of(shape: Shape) -> Batch:
     return Batch(**{**scored.__dict__, "advantages": advantages})
 
 
-def measure(
-    shape: Shape, chosen: dict[str, Any], logits: int, checkpointing: bool, device: torch.device
-) -> dict[str, Any]:
+def measure(shape: Shape, chosen: dict[str, Any], logits: int, again: bool, device: torch.device) -> dict[str, Any]:
     """One row of the result."""
     settings = LearnerSettings(
         compute_dtype="bfloat16" if device.type == "cuda" else "float32",

@@ -1,7 +1,7 @@
 """What an update costs in one process and in two: ms a step, seconds to save and to start: `make bench`.
 
-All learners get the same batches and must end with the same loss. On one machine without a GPU two ranks share the cores
-and the memory's bandwidth: the figures show what a sharding costs, not what several machines gain.
+All learners get the same batches and must end with the same loss. On one machine without a GPU two ranks share
+cores and memory's bandwidth: the figures show what a sharding costs, not what several machines gain.
 """
 
 from __future__ import annotations
