@@ -54,7 +54,7 @@ def measure(learner: Learner, folder: Path) -> tuple[float, float, float]:
         began = time.perf_counter()
         signals = learner.step(batch(), seed=step)
         times.append(1e3 * (time.perf_counter() - began))
-    folder.mkdir()
+    folder.mkdir(parents=True)
     began = time.perf_counter()
     learner.save(folder)
     return statistics.median(times[WARM:]), time.perf_counter() - began, signals["loss"]
