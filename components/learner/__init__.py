@@ -11,7 +11,7 @@
 - `sharding` — how its weights, gradients and optimizer state lie in memory
 - `ranks` — who of several processes scores which rows
 - `remote` — a learner in processes of its own; `worker` is the program that they run
-- `scoring_module`, `activations` — how a forward pass is made
+- `inputs`, `scoring_module`, `activations` — how a forward pass is made
 - `critic` — PPO's value model, which learns beside the policy
 
 `LEARNERS` maps ``learner.kind`` to its builder.
