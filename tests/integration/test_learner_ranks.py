@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -274,6 +275,24 @@ def test_a_rank_that_is_lost_is_named_and_all_others_end(broken, how_, number):
     assert not running(everyone)
     with pytest.raises(InputError, match="ended"):
         broken.weights()
+
+
+def test_a_run_that_is_killed_takes_its_ranks_with_it(tmp_path):
+    script = (
+        f"import sys, time; sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[2])]}\n"
+        "from test_learner_ranks import *\n"
+        "learner = build_learner(policy(), how(**FSDP2), Path('logs'))\n"
+        "print('ready', flush=True); time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as run:
+        assert "ready\n" in iter(run.stdout.readline, "")
+        everyone = family()
+        run.kill()
+    begun = time.monotonic()
+    while running(everyone) and time.monotonic() - begun < 20:
+        time.sleep(0.1)
+    assert len(everyone) >= 4
+    assert not running(everyone)
 
 
 def test_closing_leaves_no_process_and_no_socket(tmp_path):
