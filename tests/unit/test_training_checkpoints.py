@@ -322,6 +322,50 @@ def test_from_the_checkpoint_of_any_step_a_run_goes_on_to_the_same_bytes(tmp_pat
         assert outputs(train(again.root, chosen)) == expected, f"from step {step}"
 
 
+def going_back(asynchrony: Any) -> Any:
+    rules = {"sick": {"when": "progress > 2.5 and step < 3.5", "level": "rollback", "why": "w"}}
+    how = {"rollout": {"asynchrony": asynchrony}, "health": {"rules": rules}}
+    return settings(**how, train={"steps": 4, "checkpoint_every": 1})
+
+
+@pytest.fixture(scope="module", params=[None, {"max_staleness": 2}], ids=["in turns", "ahead"])
+def undisturbed(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, dict[str, str]]:
+    """Settings of a run with a roll-back, and what it leaves."""
+    chosen = going_back(request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+        return chosen, outputs(train(tmp_path_factory.mktemp("whole"), chosen))
+
+
+@pytest.mark.parametrize("lost", range(1, 7))
+def test_a_run_killed_before_a_checkpoint_was_complete_goes_on_from_the_one_before(
+    undisturbed, tmp_path, monkeypatch, lost
+):
+    """What is killed is the loop, one step further on, and the thread that writes: its folder stays as it is."""
+    chosen, expected = undisturbed
+    layout, complete, append, calls = workspace(tmp_path / "killed"), CheckpointWriter._complete, RunState.append, []
+
+    def killed(self: CheckpointWriter, step: int, *args: Any) -> None:
+        calls.append(step)
+        if len(calls) != lost:
+            complete(self, step, *args)
+
+    def late(self: RunState, record: Any) -> None:
+        append(self, record)
+        self.writer.wait()
+        if len(calls) == lost:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(CheckpointWriter, "_complete", killed)
+        patch.setattr(RunState, "append", late)
+        stage.run(chosen, layout)
+        assert lost == 6, "the last one is written after the last step"
+    assert calls[-1] not in steps_on_disk(layout)
+    assert [int(path.name[6:12]) for path in (layout.state / "train").glob(".step-*")] == calls[-1:]
+    assert outputs(train(tmp_path / "killed", chosen)) == expected
+
+
 def test_a_checkpoint_knows_only_of_checkpoints_that_are_there(tmp_path):
     layout = train(tmp_path, settings(train=EVERY_STEP))
     for step in steps_on_disk(layout):
