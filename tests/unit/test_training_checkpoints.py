@@ -10,11 +10,13 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import Judge, parity, policy, settings, workspace
+import torch
+from factories import Judge, group, parity, policy, settings, workspace
 from training_runs import outputs, train
 
 from components.config.load import merge
@@ -23,7 +25,7 @@ from components.errors import InputError
 from components.files import manifest, read_json, write_jsonl, write_text
 from components.health import Saved
 from components.layout import Layout
-from components.learner import Learner, build_learner
+from components.learner import Learner, build_batch, build_learner
 from components.resume import ResumeState
 from components.stages import train as stage
 from components.training import assembly
@@ -157,6 +159,20 @@ def test_what_is_written_is_what_was_there_when_it_began(tmp_path, asynchronous)
         weight.add_(1.0)
     finish()
     assert manifest(tmp_path / "later") == manifest(tmp_path / "then")
+
+
+def test_a_snapshot_after_a_return_to_the_start_holds_no_moments_of_later_steps(tmp_path):
+    learner = build_learner(policy(), settings())
+    for name in ("start", "later", "back"):
+        (tmp_path / name).mkdir()
+    learner.snapshot(tmp_path / "start")()
+    groups = [group([1.0, 0.0])]
+    batch = build_batch(groups, pad_id=0)
+    learner.step(replace(batch, advantages=torch.where(batch.member[:, None] == 0, 1.0, -1.0).expand(2, 2)), seed=0)
+    learner.snapshot(tmp_path / "later")()
+    learner.load(tmp_path / "start")
+    learner.snapshot(tmp_path / "back")()
+    assert manifest(tmp_path / "back") == manifest(tmp_path / "start") != manifest(tmp_path / "later")
 
 
 def test_an_older_checkpoint_goes_only_once_the_new_one_is_whole(tmp_path):
