@@ -31,6 +31,7 @@ class CheckSettings(Section):
 class ServerEngine(Section):
     """What both dialects of server have in common."""
 
+    kind: str
     urls: tuple[Url, ...] = Field((), description="Servers that run already, such as http://rollout-0:8000.")
     folder: Path | None = Field(
         None,

@@ -52,7 +52,8 @@ class ScoringModule(nn.Module):
         self.training = model.training
 
     def forward(self, batch: Batch, how: Pass) -> tuple[Tensor, Tensor, Tensor | None]:
-        return tuple(score_pass(self.model, batch, how))
+        stats = score_pass(self.model, batch, how)
+        return stats.logp, stats.entropy, stats.routing
 
 
 def autocast(model: nn.Module, settings: LearnerSettings) -> AbstractContextManager[object]:

@@ -32,6 +32,7 @@ def main() -> int:
     """Serve one run until it hangs up; returns the exit code."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = torch.device("cpu")
+    os.environ["DS_ACCELERATOR"] = "cuda" if torch.cuda.is_available() else "cpu"
     if torch.cuda.is_available():
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)

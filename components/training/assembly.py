@@ -11,7 +11,7 @@ from components.config import Settings
 from components.config.consistency import EmbeddedConsistency
 from components.config.judgement import JUDGED_BY
 from components.config.ppo import GaeAdvantage
-from components.config.training import TrainSettings
+from components.config.training import LearnerSettings, TrainSettings
 from components.data.prompts import read_prompts, subset
 from components.health import Monitor, Responder
 from components.layout import Layout
@@ -31,9 +31,13 @@ from components.training.run import RunState
 from components.training.second_opinion import SecondOpinion
 from components.types import Prompt
 
-WHOLE = ("seed", "threads", "policy", "schedule", "rollout", "reward", "objective", "learner")
+WHOLE = ("seed", "threads", "policy", "schedule", "rollout", "reward", "objective")
+ELASTIC = {"ranks", "zero"}
+"""How a learner is spread over processes. Another spread rounds otherwise and is still the same run: it goes on where
+there are fewer machines than before."""
 DEPENDS_ON: dict[str, Any] = {
     **dict.fromkeys(WHOLE, True),
+    "learner": set(LearnerSettings.model_fields) - ELASTIC,
     "train": set(TrainSettings.model_fields) - {"checkpoints"},
     "health": JUDGED_BY,
     "audit": {"second", "live_share", "agreement"},

@@ -123,26 +123,30 @@ class RemoteLearner(Learner):
             self._local.end()
             self._local = None
 
+    @property
+    def _link(self) -> Connection:
+        if self._connection is None:
+            raise InputError("the learner's ranks have ended", where="learner.ranks", how="start the stage again")
+        return self._connection
+
     def _call(
         self, command: str, tensors: Mapping[str, Tensor] | None = None, limit: float | None = None, **header: Any
     ) -> Message:
         """Have the ranks carry out a command, and return their first reply."""
-        if self._connection is None:
-            raise InputError("its ranks have ended", where="learner.ranks", how="start the stage again")
-        with suppress(OSError):  # a rank that has gone is told below
-            self._connection.send_bytes(encode({"command": command, **header}, tensors))
+        with suppress(OSError):  # that a rank has gone is found out below
+            self._link.send_bytes(encode({"command": command, **header}, tensors))
         return self._reply(command, limit or self._settings.ranks.reply_timeout)
 
     def _reply(self, command: str, limit: float) -> Message:
         """The next reply; an error of the ranks is raised here, after all of them have been ended."""
         until = time.monotonic() + limit
-        while not self._connection.poll(POLL):
+        while not self._link.poll(POLL):
             if self._local is not None and not self._local.all_alive:
                 raise self._lost(command)
             if time.monotonic() > until:
                 raise self._silent(command, limit)
         try:
-            reply = decode(self._connection.recv_bytes())
+            reply = decode(self._link.recv_bytes())
         except (EOFError, OSError):
             raise self._lost(command) from None
         if error := reply.header.get("error"):

@@ -31,6 +31,7 @@ class LocalRanks:
             LISTEN: self.address,
             "OMP_NUM_THREADS": str(threads),
             "HF_HUB_OFFLINE": "1",
+            "PYTHONWARNINGS": "ignore::FutureWarning",  # about names inside of torch and DeepSpeed
             **({"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}),
         }
         self.children: list[Child] = []

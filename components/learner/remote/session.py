@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +82,13 @@ class Session:
         torch.set_num_threads(header["threads"])
         self._dtype = DTYPES[header["dtype"]]
         policy = load_policy(folder, PolicySettings(dtype="float32", chat=False))
-        sharding = partial(SHARDINGS[settings.kind], ranks=self._ranks, device=self._ranks.device)
         self._learner = TorchLearner(
-            policy, settings, objective, header["temperature"], sharding=sharding, ranks=self._ranks
+            policy,
+            settings,
+            objective,
+            header["temperature"],
+            sharding=lambda policy, how: SHARDINGS[how.kind](policy, how, self._ranks, self._ranks.device),
+            ranks=self._ranks,
         )
         yield self._reply(device=str(self._ranks.device))
 

@@ -14,7 +14,8 @@ import deepspeed
 import torch
 from deepspeed import utils
 from deepspeed.runtime.bf16_optimizer import BF16_Optimizer
-from torch import Tensor
+from torch import Tensor, distributed
+from torch.nn import Parameter, functional
 
 from components.config.training import LearnerSettings
 from components.learner.batch import Batch
@@ -36,6 +37,8 @@ class Zero(Spread):
             module.parameters(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
         )
         config = engine_config(settings)
+        # Sums through shared memory, for CPUs alone, are compiled at the first use: a minute and a C++ compiler.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         self._engine, *_ = deepspeed.initialize(model=module, optimizer=adamw, config=config, dist_init_required=False)
         self.parameters = {name.removeprefix(PREFIX): p for name, p in module.named_parameters()}
         self._pieces = pieces_of(self._engine.optimizer, adamw, settings.zero.stage)
@@ -76,11 +79,7 @@ class Zero(Spread):
         return found.view(self.shapes[name])  # type: ignore[no-any-return]
 
     def scatter(self, value: Tensor, name: str, moment: str | None = None) -> None:
-        parameter, value = self.parameters[name], value.to(self.device, torch.float32)
-        if moment is None:
-            utils.safe_set_full_fp32_param(parameter, value)
-        else:
-            utils.safe_set_full_optimizer_state(parameter, value, moment)
+        self._pieces.put(value.to(self.device, torch.float32), self.parameters[name], moment)
 
     def refresh(self) -> None:
         self._pieces.refresh()
@@ -117,6 +116,13 @@ class Pieces:
     def refresh(self) -> None:
         """Give the weights of the forward pass the values of the pieces."""
         self.optimizer.update_lp_params()
+
+    def put(self, value: Tensor, parameter: Parameter, moment: str | None) -> None:
+        """Take this rank's share of a whole weight, or of one of its moments."""
+        if moment is None:
+            utils.safe_set_full_fp32_param(parameter, value)
+        else:
+            utils.safe_set_full_optimizer_state(parameter, value, moment)
 
     @property
     def steps(self) -> float | None:
@@ -159,6 +165,16 @@ class Stage3Pieces(Pieces):
     def norm(self) -> float:
         norms = [valid(norm) for norm in self.optimizer._get_norm_groups()]
         return math.sqrt(sum(norm * norm for norm in norms))
+
+    def put(self, value: Tensor, parameter: Any, moment: str | None) -> None:
+        # DeepSpeed 0.19 cannot take a whole tensor whose elements do not divide into the ranks.
+        size, rank = parameter.ds_tensor.numel(), distributed.get_rank()
+        share = functional.pad(value.flatten(), (0, size * distributed.get_world_size() - value.numel()))
+        share = share[size * rank : size * (rank + 1)]
+        if moment is None:
+            utils.safe_set_local_fp32_param(parameter, share)
+        else:
+            utils.safe_set_local_optimizer_state(parameter, share, moment)
 
     def refresh(self) -> None:
         self.optimizer._partition_all_parameters()

@@ -22,8 +22,8 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "fp8_e4m3": (0.15, 8.0),
     "fp8_e5m2": (0.4, 15.0),
 }
-"""Mean and largest gap in nats that is taken for rounding, by the coarsest format that a server computes in. A policy of
-small vocabulary was measured at a fifth of them or less; weights that are wrong are off by nats."""
+"""Mean and largest gap in nats that is taken for rounding, by the coarsest format that a server computes in. Small
+policies were measured at a fifth of them or less; weights that are wrong are off by nats."""
 PROBES = ("1+1=", "The answer is 42.", "x = [3.5, -7]\n\tif a != b:", "Überprüfung: naïve café, 東京 №5")
 """Texts that two tokenizers hardly agree on by chance."""
 SURE = 2.0
@@ -74,8 +74,8 @@ def refuse_gap(name: str, new: Gap, old: Gap | None, allowed: tuple[float, float
     how = "restart the server; raise rollout.engine.check only where its precision explains the gap"
     if not (new.mean <= mean and new.largest <= largest):  # a NaN must not pass
         raise InputError(
-            f"{name} does not sample from the policy's weights: its log-probabilities of {new.tokens} tokens are off by "
-            f"{new.mean:.3g} nats on average (limit {mean:g}) and {new.largest:.3g} at most (limit {largest:g})",
+            f"{name} does not sample from the policy's weights: its log-probabilities of {new.tokens} tokens are off "
+            f"by {new.mean:.3g} nats on average (limit {mean:g}) and {new.largest:.3g} at most (limit {largest:g})",
             where="rollout.engine.check",
             how=how,
         )
@@ -110,7 +110,7 @@ def check_facts(name: str, url: str, facts: Facts, policy: Policy, settings: Ser
         raise InputError(
             f"{name} is not a server for this policy: {'; '.join(odd)}",
             where=url,
-            how="start it with the policy's checkpoint and the options that components/rollout/servers/__init__.py names",
+            how="start it with the policy's checkpoint, as components/rollout/servers/__init__.py says",
         )
 
 

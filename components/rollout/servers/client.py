@@ -64,7 +64,8 @@ class ServerClient(ABC):
     def __init__(self, name: str, url: str) -> None:
         self.name, self.url = name, url.rstrip("/")
         # Proxies of the environment are for the outside world. No limit on connections: the fleet has its own.
-        self._http = httpx.AsyncClient(base_url=self.url, trust_env=False, limits=httpx.Limits(max_connections=None))
+        limits, verify = httpx.Limits(max_connections=None), self.url.startswith("https")
+        self._http = httpx.AsyncClient(base_url=self.url, trust_env=False, limits=limits, verify=verify)
 
     async def aclose(self) -> None:
         await self._http.aclose()

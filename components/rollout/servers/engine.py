@@ -41,10 +41,10 @@ SEEDS = 2**31
 class ServerEngine(Engine):
     """Completions from servers that hold the policy's weights, each hand-over of which is proved by log-probabilities.
 
-    A copy of the policy stays here: what the servers say of their tokens is compared with it. All servers must be up and
-    sound when the engine is made; later on, one that fails is replaced while the others go on. Weights may be handed
-    over while another thread generates: requests in flight go on with the new ones, and `Completion.versions` says
-    which token came from which.
+    A copy of the policy stays here: what the servers say of their tokens is compared with it. All servers must be up
+    and sound when the engine is made; later on, one that fails is replaced while the others go on. Weights may be
+    handed over while another thread generates: requests in flight go on with the new ones, and `Completion.versions`
+    says which token came from which.
 
     Raises:
         InputError: a server does not start, or is not one for this policy.

@@ -1,7 +1,7 @@
 """SGLang's dialect: its native HTTP interface, as documented for 0.5.
 
-No such server runs where the project is tested; the exchange that the tests replay is written from the documentation. The
-log-prob check stands guard over a real one as it does over vLLM: a server that reports log-probabilities of another
+No such server runs where the project is tested; the exchange that the tests replay is written from the documentation.
+The log-prob check stands guard over a real one as it does over vLLM: a server that reports log-probabilities of another
 temperature, or keeps its old weights, is refused.
 """
 

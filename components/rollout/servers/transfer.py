@@ -18,10 +18,11 @@ from torch import Tensor
 
 from components.files import write_directory
 from components.rollout.servers.client import Facts, ServerClient, ServerFault
-from components.rollout.servers.plugin.address import own_address
+from components.rollout.servers.plugin.evenkeel_address import own_address
 from components.rollout.servers.vllm import VllmClient
 
 FILE = "model.safetensors"
+c10d: Any = dist  # process groups apart from the global one have no type information
 
 
 class Transfer(ABC):
@@ -83,7 +84,7 @@ class BroadcastTransfer(Transfer):
         server = urlsplit(client.url)
         host = own_address(str(server.hostname), server.port or 80)
         size, timeout = 1 + facts.world_size, timedelta(seconds=self._timeout)
-        store = dist.TCPStore(host, 0, size, is_master=True, timeout=timeout, wait_for_workers=False)
+        store = c10d.TCPStore(host, 0, size, is_master=True, timeout=timeout, wait_for_workers=False)
         info = {
             "host": host,
             "port": store.port,
@@ -111,13 +112,13 @@ class BroadcastTransfer(Transfer):
 def group(store: Any, size: int, backend: str, host: str, timeout: timedelta) -> Any:
     """The process group as its rank 0 sees it, apart from any group that the learner has."""
     if backend == "nccl":
-        options = dist.ProcessGroupNCCL.Options()
+        options = c10d.ProcessGroupNCCL.Options()
         options._timeout = timeout
-        return dist.ProcessGroupNCCL(store, 0, size, options)
-    options = dist.ProcessGroupGloo._Options()
+        return c10d.ProcessGroupNCCL(store, 0, size, options)
+    options = c10d.ProcessGroupGloo._Options()
     options._timeout = timeout
-    options._devices = [dist.ProcessGroupGloo.create_device(hostname=host)]
-    return dist.ProcessGroupGloo(store, 0, size, options)
+    options._devices = [c10d.ProcessGroupGloo.create_device(hostname=host)]
+    return c10d.ProcessGroupGloo(store, 0, size, options)
 
 
 def broadcast(made: Any, tensors: list[Tensor]) -> None:

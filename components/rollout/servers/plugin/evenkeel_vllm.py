@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from address import own_address  # beside this file, where the server looks
+from evenkeel_address import own_address  # beside this file, where the server looks
 from safetensors import safe_open
 from vllm.distributed.weight_transfer.base import (
     WeightTransferEngine,

@@ -1,0 +1,428 @@
+"""Completions from servers: what is asked, what is checked, and what becomes of a server that fails."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from components.config.rollout import RolloutSettings
+from components.errors import InputError
+from components.policy import Policy
+from components.rollout import Sampling, build_engine
+from components.rollout.servers import ServerEngine
+from tests.unit.factories import policy
+from tests.unit.fake_vllm import Drop, FakeVllm, Hang, Raw, Status, raising, serving, until
+
+GENERATE = "/inference/v1/generate"
+QUICK = {
+    "request_timeout": 5,
+    "canary_every": 60,
+    "canary_timeout": 0.5,
+    "start_timeout": 2,
+    "sync_timeout": 2,
+    "recovery_timeout": 2,
+    "check": {"samples": 4, "tokens": 6},
+}
+GREEDY = Sampling(n=1, max_new_tokens=6, temperature=0.0, seed=3)
+SAMPLED = Sampling(n=3, max_new_tokens=6, temperature=1.0, seed=3)
+
+
+@contextlib.contextmanager
+def engine_of(servers: list[FakeVllm], tmp_path: Path, own: Policy | None = None, **options: Any) -> Iterator[Any]:
+    settings = RolloutSettings.model_validate(
+        {
+            "temperature": options.pop("temperature", 1.0),
+            "engine": {"kind": "vllm", "urls": [server.url for server in servers], **QUICK, **options},
+        }
+    )
+    tested = build_engine(own or policy(), settings, tmp_path)
+    try:
+        yield tested
+    finally:
+        tested.close()
+
+
+def assert_refused(
+    said: str, servers: list[FakeVllm], tmp_path: Path, own: Policy | None = None, **options: Any
+) -> None:
+    """No engine can be made of these servers, and the error says why."""
+    tested = engine_of(servers, tmp_path, own, **options)
+    with pytest.raises(InputError, match=said):
+        tested.__enter__()
+
+
+def prompts(own: Policy, count: int = 4) -> list[tuple[int, ...]]:
+    return [own.encode_prompt(f"{i}+{i}=") for i in range(count)]
+
+
+def moved(own: Policy, by: float = 0.1) -> dict[str, torch.Tensor]:
+    """Other weights of the same policy."""
+    generator = torch.Generator().manual_seed(1)
+    return {name: w + by * torch.randn(w.shape, generator=generator) for name, w in own.weights().items()}
+
+
+class TestCompletions:
+    def test_are_those_of_the_embedded_engine_token_for_token(self, tmp_path):
+        own = policy()
+        with serving(own) as servers, engine_of(servers, tmp_path) as tested:
+            groups = tested.generate(prompts(own), GREEDY)
+            expected = build_engine(own, RolloutSettings()).generate(prompts(own), GREEDY)
+        assert [group[0].token_ids for group in groups] == [group[0].token_ids for group in expected]
+        assert [group[0].text for group in groups] == [group[0].text for group in expected]
+        assert [group[0].finish_reason for group in groups] == [group[0].finish_reason for group in expected]
+        for group, other in zip(groups, expected, strict=True):
+            assert group[0].logprobs == pytest.approx(other[0].logprobs, abs=1e-5)
+
+    def test_come_in_the_order_of_the_prompts_with_n_of_each(self, tmp_path):
+        own = policy()
+        with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
+            together = tested.generate(prompts(own), SAMPLED)
+            assert [len(group) for group in together] == [3] * 4
+            assert tested.generate(prompts(own), SAMPLED) == together, "the same seed gives the same completions"
+            assert tested.generate([], SAMPLED) == []
+
+    def test_say_which_hand_over_each_token_was_sampled_under(self, tmp_path):
+        own = policy()
+        with serving(own) as servers, engine_of(servers, tmp_path) as tested:
+            ((first,),) = tested.generate(prompts(own, 1), GREEDY)
+            tested.load_weights(moved(own))
+            ((second,),) = tested.generate(prompts(own, 1), GREEDY)
+        assert first.versions == (1,) * len(first.token_ids)
+        assert second.versions == (2,) * len(second.token_ids)
+
+    def test_end_at_the_end_token_at_a_stop_token_or_at_the_limit(self, tmp_path):
+        own = policy()
+        with serving(own) as servers, engine_of(servers, tmp_path) as tested:
+            ((plain,),) = tested.generate(prompts(own, 1), GREEDY)
+            stop = Sampling(n=1, max_new_tokens=6, temperature=0.0, seed=3, stop=(plain.token_ids[2],))
+            ((stopped,),) = tested.generate(prompts(own, 1), stop)
+        assert stopped.finish_reason == "stop_token"
+        assert stopped.token_ids == plain.token_ids[: len(stopped.token_ids)]
+        assert stopped.text == own.decode(stopped.token_ids[:-1])
+
+    def test_are_of_the_whole_distribution_whatever_a_generation_config_says(self, tmp_path):
+        own = policy()
+        with serving(own) as (server,), engine_of([server], tmp_path) as tested:
+            tested.generate(prompts(own, 1), SAMPLED)
+            params = server.bodies[-1]["sampling_params"]
+        assert {name: params[name] for name in ("top_p", "top_k", "min_p")} == {"top_p": 1.0, "top_k": 0, "min_p": 0.0}
+        assert params["repetition_penalty"] == 1.0
+        assert params["presence_penalty"] == params["frequency_penalty"] == 0.0
+
+    def test_are_spread_over_the_servers(self, tmp_path):
+        own = policy()
+        with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
+            before = [server.calls.count(GENERATE) for server in servers]
+            tested.generate(prompts(own, 20), GREEDY)
+            asked = [server.calls.count(GENERATE) - b for server, b in zip(servers, before, strict=True)]
+        assert sum(asked) == 20
+        assert min(asked) >= 5
+
+    def test_longer_than_the_servers_have_room_for_are_refused_instead_of_cut_short(self, tmp_path):
+        own = policy()
+        long = Sampling(n=1, max_new_tokens=20, temperature=1.0, seed=0)
+        with serving(own, max_model_len=16) as servers, engine_of(servers, tmp_path) as tested:
+            refused = pytest.raises(InputError, match=r"may take 2[0-9] positions, the servers have 16")
+            with refused:
+                tested.generate(prompts(own, 1), long)
+
+
+class TestAtTheStart:
+    @pytest.mark.parametrize(
+        ("facts", "said"),
+        [
+            ({"model_type": "llama"}, "model type is llama, not qwen3"),
+            ({"shape": {"vocab_size": 999}}, "vocab_size is 999, not 260"),
+            ({"shape": {"hidden_size": 64}}, "hidden_size is 64, not 32"),
+            ({"dtype": "bfloat16"}, "dtype is bfloat16, not float32"),
+            ({"logprobs_mode": "raw_logprobs"}, "logprobs mode is raw_logprobs, not processed_logprobs"),
+            ({"transfer": "nccl"}, "weight transfer is nccl, not evenkeel_files"),
+        ],
+    )
+    def test_a_server_for_something_else_is_refused_with_both_values(self, facts, said, tmp_path):
+        with serving(policy(), **facts) as servers:
+            assert_refused(said, servers, tmp_path)
+
+    def test_another_version_is_refused(self, tmp_path):
+        with serving(policy()) as (server,):
+            server.version = "0.9.1"
+            assert_refused(r"version is 0\.9\.1, not 0\.32\.x", [server], tmp_path)
+
+    def test_another_tokenizer_is_refused(self, tmp_path):
+        with serving(policy()) as (server,):
+            server.fail("/tokenize", lambda _body, answer: {"tokens": [*answer["tokens"], 7]})
+            assert_refused("another tokenizer: '1\\+1='", [server], tmp_path)
+
+    def test_a_server_without_log_probabilities_is_refused(self, tmp_path):
+        def without(_body: Any, answer: Any) -> Any:
+            return {"choices": [{**choice, "logprobs": None} for choice in answer["choices"]]}
+
+        with serving(policy()) as (server,):
+            server.fail(GENERATE, without)
+            assert_refused("0 log-probabilities for", [server], tmp_path)
+
+    def test_a_server_that_is_not_there_is_named(self, tmp_path):
+        dead = FakeVllm(policy())
+        dead.port = 1
+        assert_refused("rollout-0 did not start: no connection", [dead], tmp_path, start_timeout=0.2)
+
+    def test_one_environment_that_is_missing_says_how_to_build_it(self, tmp_path):
+        settings = RolloutSettings.model_validate(
+            {"engine": {"kind": "vllm", "processes": 1, "python": str(tmp_path / "python")}}
+        )
+        with pytest.raises(InputError, match="no environment with vLLM") as caught:
+            build_engine(policy(), settings, tmp_path)
+        assert "make vllm-env" in str(caught.value)
+
+    def test_a_mixture_of_experts_is_refused_where_its_weights_have_other_names(self, tmp_path):
+        from components.config.policy import TinyModel
+        from components.policy.tiny import build_model
+        from tests.unit.factories import TINY
+
+        base = policy()
+        experts = TinyModel.model_validate({**TINY.model_dump(), "experts": 4})
+        own = Policy(build_model(experts, base.tokenizer, 0), base.tokenizer)
+        with serving(base) as servers:
+            assert_refused("other names in a checkpoint", servers, tmp_path, own)
+
+
+class TestWeights:
+    def test_are_sampled_from_after_a_hand_over_and_back_again(self, tmp_path):
+        own = policy()
+        with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
+            before = tested.generate(prompts(own), GREEDY)
+            tested.load_weights(moved(own))
+            between = tested.generate(prompts(own), GREEDY)
+            tested.load_weights(own.weights())
+            after = tested.generate(prompts(own), GREEDY)
+        ids = [[group[0].token_ids for group in groups] for groups in (before, between, after)]
+        assert ids[0] != ids[1]
+        assert ids[0] == ids[2]
+
+    def test_of_another_model_are_refused(self, tmp_path):
+        own = policy()
+        with serving(own) as servers, engine_of(servers, tmp_path) as tested:
+            other = {"other": torch.zeros(1)}
+            with pytest.raises(ValueError, match="do not fit the model"):
+                tested.load_weights(other)
+
+    def test_that_a_server_only_pretends_to_take_are_noticed(self, tmp_path):
+        """The label is new and the weights are old: what a checksum of the wrong tensors would let pass."""
+        own = policy()
+        with serving(own) as (server,), engine_of([server], tmp_path) as tested:
+            server.fail("/update_weights", lambda _body, _answer: {})
+            with pytest.raises(InputError, match="rollout-0 does not sample from the policy's weights"):
+                tested.load_weights(moved(own))
+            with pytest.raises(InputError, match="torn"):
+                tested.generate(prompts(own, 1), GREEDY)
+
+    def test_that_hardly_differ_from_the_old_ones_are_told_apart_too(self, tmp_path):
+        """A gap within the limits is an error all the same where it is the gap to the old weights."""
+        own = policy()
+        with serving(own) as (server,), engine_of([server], tmp_path) as tested:
+            server.fail("/update_weights", lambda _body, _answer: {})
+            with pytest.raises(InputError, match="still samples from the weights before the last update"):
+                tested.load_weights(moved(own, by=1e-5))
+
+    def test_that_a_server_garbles_are_an_error_with_gap_and_limit(self, tmp_path):
+        own, other = policy(), policy()
+        other.load_weights(moved(own, by=0.5))
+        with serving(own) as (server,), engine_of([server], tmp_path) as tested:
+            server.fail("/update_weights", lambda _body, _answer: lambda: server.engine.load_weights(other.weights()))
+            with pytest.raises(InputError, match=r"nats on average \(limit 0.001\)"):
+                tested.load_weights(moved(own))
+
+    def test_without_finite_log_probabilities_never_pass(self, tmp_path):
+        own = policy()
+
+        def nan(_body: Any, answer: Any) -> Any:
+            for choice in answer["choices"]:
+                for entry in choice["logprobs"]["content"]:
+                    entry["logprob"] = -9999.0  # what vLLM makes of NaN
+            return answer
+
+        with serving(own) as (server,), engine_of([server], tmp_path) as tested:
+            server.fail(GENERATE, nan)
+            with pytest.raises(InputError, match="no inference server is left") as caught:
+                tested.load_weights(moved(own))
+            assert "not finite" in str(caught.value)
+
+    @pytest.mark.parametrize("step", ["/start_weight_update", "/update_weights", "/finish_weight_update", "/resume"])
+    def test_torn_at_any_step_bring_the_server_to_the_present_ones_before_it_serves(self, step, tmp_path):
+        own = policy()
+        with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
+            servers[0].fail(step, raising(Drop()), times=1)
+            tested.load_weights(moved(own))
+            until(lambda: servers[0].label == servers[1].label)
+            groups = tested.generate(prompts(own, 20), GREEDY)
+        assert {version for (one,) in groups for version in one.versions} == {2}
+
+    def test_torn_on_the_only_server_wait_until_it_is_mended(self, tmp_path):
+        own = policy()
+        with serving(own) as (server,), engine_of([server], tmp_path) as tested:
+            server.fail("/update_weights", raising(Status(500)), times=1)
+            tested.load_weights(moved(own))
+            ((one,),) = tested.generate(prompts(own, 1), GREEDY)
+        assert set(one.versions) == {2}
+
+    def test_that_no_server_takes_end_the_run_with_what_each_said(self, tmp_path):
+        own = policy()
+        with serving(own, 2) as servers, engine_of(servers, tmp_path, recovery_timeout=0.5) as tested:
+            for server in servers:
+                server.fail("/update_weights", raising(Status(500, "no memory")))
+            with pytest.raises(InputError, match="no inference server is left") as caught:
+                tested.load_weights(moved(own))
+        assert "rollout-0: " in str(caught.value) and "rollout-1: " in str(caught.value)
+        assert "no memory" in str(caught.value)
+
+    def test_left_half_way_by_a_run_that_died_are_replaced(self, tmp_path):
+        own = policy()
+        with serving(own) as (server,):
+            server.fail("/start_weight_update", raising(Status(500, "an update is already active")))
+            with engine_of([server], tmp_path) as tested:
+                assert tested.generate(prompts(own, 1), GREEDY)
+
+    def test_are_written_whole_before_a_server_hears_of_them_and_old_ones_go(self, tmp_path):
+        own = policy()
+        with serving(own) as (server,), engine_of([server], tmp_path) as tested:
+            tested.load_weights(moved(own))
+            tested.load_weights(own.weights())
+            assert [folder.name for folder in (tmp_path / "rollout").glob("weights-*")] == ["weights-3"]
+
+    def test_may_be_handed_over_while_completions_are_written(self, tmp_path):
+        own = policy()
+        with serving(own) as (server,), engine_of([server], tmp_path, concurrency=2) as tested:
+            slow = threading.Event()
+            server.fail(GENERATE, lambda _body, answer: (slow.wait(0.05), answer)[1])
+            with ThreadPoolExecutor(1) as pool:
+                future = pool.submit(tested.generate, prompts(own, 20), GREEDY)
+                time.sleep(0.2)
+                tested.load_weights(moved(own))
+                groups = future.result()
+        versions = [version for (one,) in groups for version in one.versions]
+        assert set(versions) == {1, 2}
+
+    def test_from_before_a_request_are_refused_in_its_answer(self, tmp_path):
+        own = policy()
+
+        def stale(_body: Any, answer: Any) -> Any:
+            for choice in answer["choices"]:
+                choice["weight_versions"][0]["version"] = "another"
+            return answer
+
+        with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
+            servers[0].fail(GENERATE, stale, times=1)
+            groups = tested.generate(prompts(own, 8), GREEDY)
+        assert {version for (one,) in groups for version in one.versions} == {1}
+
+
+class TestFaults:
+    @pytest.mark.parametrize(
+        "fault",
+        [raising(Status(500)), raising(Drop()), lambda *_: Raw(b"<html>"), lambda *_: [], lambda *_: {"choices": []}],
+        ids=["500", "dropped connection", "garbage", "a list", "no choices"],
+    )
+    def test_a_request_that_fails_on_one_server_is_repeated_on_another(self, fault, tmp_path):
+        own = policy()
+        with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
+            expected = tested.generate(prompts(own), SAMPLED)
+            servers[0].fail(GENERATE, fault, times=3)
+            assert tested.generate(prompts(own), SAMPLED) == expected
+
+    def test_a_server_that_is_gone_loses_nothing_and_comes_back(self, tmp_path):
+        own = policy()
+        with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
+            expected = tested.generate(prompts(own, 12), SAMPLED)
+            servers[0].stop()
+            assert tested.generate(prompts(own, 12), SAMPLED) == expected
+            tested.load_weights(moved(own))
+            servers[0].start()
+            until(lambda: servers[0].label == servers[1].label)
+            tested.load_weights(own.weights())
+            assert [[c.token_ids for c in g] for g in tested.generate(prompts(own, 12), SAMPLED)] == [
+                [c.token_ids for c in g] for g in expected
+            ]
+
+    def test_a_server_that_hangs_is_found_by_its_canary_long_before_the_request_times_out(self, tmp_path):
+        own = policy()
+        with serving(own, 2) as servers, engine_of(servers, tmp_path, request_timeout=60, canary_every=0.1) as tested:
+            servers[0].fail(GENERATE, raising(Hang()))
+            begin = time.monotonic()
+            assert len(tested.generate(prompts(own, 12), SAMPLED)) == 12
+            assert time.monotonic() - begin < 10
+
+    def test_what_a_server_refuses_is_an_error_at_once(self, tmp_path):
+        own = policy()
+        with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
+            for server in servers:
+                server.fail(GENERATE, raising(Status(400, "n is too large")), times=1)
+            before = sum(server.calls.count(GENERATE) for server in servers)
+            with pytest.raises(InputError, match=r"refused /inference/v1/generate with 400.*n is too large"):
+                tested.generate(prompts(own, 1), SAMPLED)
+            assert sum(server.calls.count(GENERATE) for server in servers) == before + 1
+
+    def test_a_prompt_that_no_server_can_complete_ends_the_run_with_every_attempt(self, tmp_path):
+        own = policy()
+
+        def only_prompts(body: Any, answer: Any) -> Any:
+            if body["sampling_params"]["max_tokens"] > 1:
+                raise Status(500, "out of luck")
+            return answer
+
+        with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
+            for server in servers:
+                server.fail(GENERATE, only_prompts)
+            with pytest.raises(InputError, match="no server could complete a prompt in 3 attempts") as caught:
+                tested.generate(prompts(own, 1), SAMPLED)
+        assert str(caught.value).count("out of luck") == 3
+
+    def test_when_all_servers_are_gone_the_run_ends_with_what_each_said(self, tmp_path):
+        own = policy()
+        with serving(own, 2) as servers, engine_of(servers, tmp_path, recovery_timeout=0.5) as tested:
+            for server in servers:
+                server.stop()
+            with pytest.raises(InputError, match=r"no inference server is left|no server could complete") as caught:
+                tested.generate(prompts(own, 1), SAMPLED)
+        assert "rollout-0" in str(caught.value)
+
+    def test_a_closed_engine_samples_nothing(self, tmp_path):
+        own = policy()
+        with serving(own) as servers, engine_of(servers, tmp_path) as tested:
+            tested.close()
+            with pytest.raises(RuntimeError, match="closed"):
+                tested.generate(prompts(own, 1), SAMPLED)
+
+
+def test_the_check_is_made_at_the_temperature_of_the_run(tmp_path):
+    """A server that reports log-probabilities of temperature 1 is wrong by nats at 0.5."""
+    own = policy()
+
+    def untempered(body: Any, answer: Any) -> Any:
+        for choice in answer["choices"]:
+            for entry in choice["logprobs"]["content"]:
+                entry["logprob"] *= 0.5
+        return answer
+
+    with serving(own) as (server,):
+        with engine_of([server], tmp_path, temperature=0.5) as tested:
+            assert isinstance(tested, ServerEngine)
+            assert tested.gaps()["rollout-0"].mean < 1e-4
+        server.fail(GENERATE, untempered)
+        assert_refused("does not sample from the policy's weights", [server], tmp_path, temperature=0.5)
+
+
+def test_a_policy_is_not_changed_by_its_engine(tmp_path):
+    own = policy()
+    before = copy.deepcopy(own.weights())
+    with serving(own) as servers, engine_of(servers, tmp_path, own) as tested:
+        tested.load_weights(moved(own))
+    assert all(torch.equal(before[name], value) for name, value in own.weights().items())
