@@ -119,14 +119,14 @@ def measure(work: Path, seed: int, steps: int, staleness: int, tis: bool) -> Row
 def table(rows: Sequence[Row]) -> str:
     """Markdown, one line an arm; means over seeds."""
     lines = [
-        "| steps old | TIS | seeds | accuracy, last 5 steps | mean of all | KL sampler, learner | smallest ESS | s |",
+        "| steps old | TIS | seeds | dev pass@1 every 5 steps | accuracy, last 5 | KL sampler, learner | ESS | s |",
         "|---" * 8 + "|",
     ]
     for staleness, tis in sorted({(row["staleness"], not row["tis"]) for row in rows}):
         mine = [row for row in rows if (row["staleness"], not row["tis"]) == (staleness, tis)]
         cells = [
-            f"{fmean(fmean(row['accuracy'][-5:]) for row in mine):.3f}",
-            f"{fmean(fmean(row['accuracy']) for row in mine):.3f}",
+            " ".join(f"{fmean(values):.0%}" for values in zip(*(row["dev"] for row in mine), strict=True)),
+            f"{fmean(fmean(row['accuracy'][-5:]) for row in mine):.0%}",
             f"{fmean(row['mismatch_k3'] for row in mine):.1e}",
             f"{min(row['ess'] for row in mine):.2f}",
             f"{fmean(row['seconds'] for row in mine):.0f}",
