@@ -58,13 +58,14 @@ class ServerEngine(Engine):
         self._run, self._number, self._torn = secrets.token_hex(4), 1, ""
         self._facts: dict[str, Facts] = {}
         self._prompt = policy.encode_prompt(servers.check.prompt)
+        places = origins(servers, self._folder / "model", dtype, logs)
         check_layout(policy, self._folder / "model")
         self._transfer = build_transfer(servers, dtype, self._folder, policy)
         self._transfer.publish(self._number, self._policy.weights())
         self._loop = Background()
         canary = (self._prompt, (policy.eos_id,))
         try:
-            self._fleet = Fleet(origins(servers, self._folder / "model", dtype, logs), self._prepare, servers, canary)
+            self._fleet = Fleet(places, self._prepare, lambda: self._number, servers, canary)
             self._loop.run(self._fleet.start())
         except BaseException:
             self.close()
@@ -113,9 +114,12 @@ class ServerEngine(Engine):
             InputError: no server could be brought to them, or one samples from something else.
         """
         check_names(dict(self._policy.model.named_parameters()), weights)
-        self._torn = "the servers' weights are torn: a hand-over did not come to its end"
-        self._loop.run(self._hand_over(weights))
-        self._torn = ""
+        try:
+            self._loop.run(self._hand_over(weights))
+        except BaseException:
+            self._torn = "the servers' weights are torn: a hand-over did not come to its end"
+            self._loop.run(self._fleet.give_up(self._torn))
+            raise
 
     def close(self) -> None:
         if hasattr(self, "_fleet"):

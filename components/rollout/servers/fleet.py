@@ -58,6 +58,7 @@ class Fleet:
 
     Args:
         prepare: Makes a server that answers fit for use: the right model, the present weights, checked.
+        present: The number of the present weights.
         canary: A prompt and its stop tokens.
     """
 
@@ -65,12 +66,13 @@ class Fleet:
         self,
         origins: Sequence[Origin],
         prepare: Prepare,
+        present: Callable[[], int],
         settings: ServerEngine,
         canary: tuple[tuple[int, ...], tuple[int, ...]],
     ) -> None:
         self.servers = [Server(origin) for origin in origins]
         self.lock = asyncio.Lock()  # held while weights or the fitness of a server are at stake
-        self._prepare, self._settings, self._canary = prepare, settings, canary
+        self._prepare, self._present, self._settings, self._canary = prepare, present, settings, canary
         self._changed = asyncio.Event()
         self._held = False
         self._watching: asyncio.Task[None] | None = None
@@ -87,15 +89,37 @@ class Fleet:
     async def _start(self, server: Server) -> None:
         try:
             server.client = await server.origin.open()
-            async with self.lock:
-                await self._prepare(server)
+            await self._fit(server)
         except ServerFault as fault:
             raise InputError(
                 f"{server.name} did not start: {fault}",
                 where="rollout.engine",
                 how="mend what it says; a server of vLLM needs the environment of constraints-vllm.txt",
             ) from fault
-        server.serving = True
+
+    async def _fit(self, server: Server) -> None:
+        """Prepare a server, and again where other weights have come meanwhile; then it serves."""
+        while True:
+            number = self._present()
+            try:
+                await self._prepare(server)
+            except (ServerFault, InputError):
+                if number == self._present():
+                    raise
+                continue
+            async with self.lock:
+                if number == self._present():
+                    server.serving = True
+                    return
+
+    async def give_up(self, reason: str) -> None:
+        """No server is to be used any more."""
+        for server in self.servers:
+            server.serving, server.dead, server.said = False, True, f"{server.said}; {reason}"
+            for task in (*server.calls, server.mending):
+                if task is not None:
+                    task.cancel()
+        self._notify()
 
     async def close(self) -> None:
         """Stop watching and end all processes."""
@@ -246,9 +270,7 @@ class Fleet:
                 if server.client is not None:
                     await server.client.aclose()
                 server.client = await server.origin.open()
-                async with self.lock:
-                    await self._prepare(server)
-                    server.serving = True
+                await self._fit(server)
                 break
             except (ServerFault, InputError) as error:
                 server.said = str(error)
