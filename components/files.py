@@ -223,6 +223,13 @@ def sha256_path(path: Path) -> str:
     return sha256_tree(path) if path.is_dir() else sha256_file(path)
 
 
+def code_digest() -> str:
+    """Digest of every Python file of the components."""
+    root = Path(__file__).parent
+    files = {path.relative_to(root).as_posix(): sha256_file(path) for path in sorted(root.rglob("*.py"))}
+    return sha256_bytes(dump_json(files).encode())
+
+
 def _remove_torn(path: Path) -> None:
     """Finish what a kill interrupted: put back a folder that was on its way out, drop temporary ones."""
     torn = sorted(path.parent.glob(f".{path.name}.*"))
@@ -241,18 +248,35 @@ def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
     ``fill`` gets an empty folder on the same disk. Nothing is visible under ``path`` until all of it is written.
     """
     with os_errors("write", path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_torn(path)
-        staging = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        staged = StagedDirectory(path)
+        with staged.discarded_on_error():
+            fill(staged.path)
+            staged.commit()
+
+
+class StagedDirectory:
+    """A folder that is being filled under a temporary name, ``path``, beside its ``target``."""
+
+    def __init__(self, target: Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_torn(target)
+        self.target, self.path = target, Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+
+    def commit(self) -> None:
+        """Flush what has been written to disk, and let it take the target's place."""
+        _flush_tree(self.path)
+        os.chmod(self.path, 0o755)
+        _swap_in(self.path, self.target)
+        fsync_directory(self.target.parent)
+
+    @contextlib.contextmanager
+    def discarded_on_error(self) -> Iterator[None]:
+        """Remove the temporary folder where the block fails."""
         try:
-            fill(staging)
-            _flush_tree(staging)
-            os.chmod(staging, 0o755)
-            _swap_in(staging, path)
+            yield
         except BaseException:
-            shutil.rmtree(staging, ignore_errors=True)
+            shutil.rmtree(self.path, ignore_errors=True)
             raise
-        fsync_directory(path.parent)
 
 
 def _swap_in(staging: Path, path: Path) -> None:

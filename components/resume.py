@@ -13,18 +13,18 @@ from typing import Any, Protocol
 
 from components.files import (
     append_line,
+    code_digest,
     dump_json,
     keep_rows,
     read_json,
     sha256_bytes,
-    sha256_file,
     sha256_path,
     write_directory,
     write_json,
 )
 
 KEEP = 2
-"""Checkpoints kept: the newest, and one to fall back to."""
+"""Checkpoints that `ResumeState.save` keeps: the newest, and one to fall back to."""
 
 
 class ResumeState:
@@ -43,15 +43,23 @@ class ResumeState:
 
     def latest(self) -> tuple[int, Path] | None:
         """Step and folder of the newest checkpoint."""
-        found = sorted(self.directory.glob("step-*"))
-        return (int(found[-1].name.removeprefix("step-")), found[-1]) if found else None
+        steps = self.steps()
+        return (steps[-1], self.folder(steps[-1])) if steps else None
 
-    def save(self, step: int, fill: Callable[[Path], None], keep: Container[int] = ()) -> None:
-        """Write the checkpoint of ``step`` whole, then drop the oldest ones but those of the steps to ``keep``."""
+    def save(self, step: int, fill: Callable[[Path], None]) -> None:
+        """Write the checkpoint of ``step`` whole, then drop all but the newest ones."""
         write_directory(self.folder(step), fill)
-        for path in sorted(self.directory.glob("step-*"))[:-KEEP]:
-            if int(path.name.removeprefix("step-")) not in keep:
-                shutil.rmtree(path)
+        self.drop_all_but(self.steps()[-KEEP:])
+
+    def steps(self) -> list[int]:
+        """Of the checkpoints that there are, oldest first."""
+        return sorted(int(path.name.removeprefix("step-")) for path in self.directory.glob("step-*"))
+
+    def drop_all_but(self, keep: Container[int]) -> None:
+        """Remove the checkpoints of other steps."""
+        for step in self.steps():
+            if step not in keep:
+                shutil.rmtree(self.folder(step))
 
     def folder(self, step: int) -> Path:
         """Where the checkpoint of a step is, or would be."""
@@ -101,10 +109,3 @@ def identity(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> dict[st
         "inputs": {name: sha256_path(path) for name, path in inputs.items()},
         "code": code_digest(),
     }
-
-
-def code_digest() -> str:
-    """Digest of every Python file of the components."""
-    root = Path(__file__).parent
-    files = {path.relative_to(root).as_posix(): sha256_file(path) for path in sorted(root.rglob("*.py"))}
-    return sha256_bytes(dump_json(files).encode())

@@ -101,6 +101,20 @@ def _same(found: str | None, pinned: str) -> bool:
         return found == pinned
 
 
+def servers(project: Path) -> Check:
+    """The environment of inference servers that a run starts itself, if it was built; a run without them needs none."""
+    folder = project / ".venv-vllm"
+    found = [path.name for path in folder.glob("lib/python*/site-packages/vllm*.dist-info")]
+    if not found:
+        return Check("servers", "ok", "no environment with vLLM; rollout.engine.kind vllm needs one (make vllm-env)")
+    pins = (project / "constraints-vllm.txt").read_text(encoding="utf-8")
+    tested = dict(re.findall(r"^(vllm[\w\-]*)==(\S+)", pins, re.MULTILINE))
+    name, _, version = found[0].removesuffix(".dist-info").replace("_", "-").rpartition("-")
+    if _same(version, next(iter(tested.values()), version)):
+        return Check("servers", "ok", f"{name} {version}")
+    return Check("servers", "warn", f"{name} {version}, tested {' '.join(tested.values())}", "make vllm-env")
+
+
 def disk(project: Path) -> Check:
     free = shutil.disk_usage(project).free / GIB
     if free >= 5:
@@ -168,4 +182,12 @@ def prefect_api(_: Path) -> Check:
     return Check("prefect", "ok", f"{url}, {served}")
 
 
-PROJECT_CHECKS: tuple[Callable[[Path], Check], ...] = (packages, disk, writable, git_state, dvc_state, prefect_api)
+PROJECT_CHECKS: tuple[Callable[[Path], Check], ...] = (
+    packages,
+    servers,
+    disk,
+    writable,
+    git_state,
+    dvc_state,
+    prefect_api,
+)

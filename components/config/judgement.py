@@ -148,4 +148,8 @@ class RegistrySettings(Section):
 class LaunchSettings(Section):
     """Where the training stage runs."""
 
-    kind: Literal["inline"] = "inline"
+    kind: Literal["inline", "processes"] = Field(
+        "inline",
+        description="inline: in the process of the stage. processes: in one of its own on this machine, a log under "
+        "logs/, and ended with all that it started.",
+    )

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from components.config.asynchrony import Asynchrony
 from components.config.base import Section
 from components.config.servers import SglangEngine, VllmEngine
 from components.config.tools import ToolSettings
@@ -74,6 +75,7 @@ class RolloutSettings(Section):
     )
     mixing: Mixing | None = None
     tool: ToolSettings | None = Field(None, description="What the policy may call while it writes.")
+    asynchrony: Asynchrony | None = Field(None, description="Sample while the learner updates; null: in turns.")
 
     @model_validator(mode="after")
     def _mixing_needs_embeddings(self) -> RolloutSettings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from components.config.base import AdamWSettings, Section
 from components.config.ppo import CriticSettings
@@ -13,10 +13,46 @@ LOGITS_AT_ONCE = 2**25
 """128 MiB in fp32: 220 tokens of a vocabulary of 151,936."""
 
 
+class RankSettings(Section):
+    """The processes of a learner that has several. Where and how many they are changes no update but for rounding."""
+
+    processes: int = Field(2, ge=1, description="Ranks; each computes its share of the rows of an update.")
+    address: str | None = Field(
+        None,
+        pattern=r"^[^\s:]+:[0-9]{1,5}$",
+        description="host:port where rank 0 of ranks that something else has started (torchrun, a JobSet) waits for "
+        "this run; null starts them on this machine.",
+    )
+    start_timeout: float = Field(300.0, gt=0, description="Seconds until all ranks have loaded the policy.")
+    reply_timeout: float = Field(
+        1800.0, gt=0, description="Seconds that one pass, update or save may take; ranks that take longer are ended."
+    )
+
+
+class ZeroSettings(Section):
+    """DeepSpeed ZeRO (1910.02054)."""
+
+    stage: Literal[1, 2, 3] = Field(
+        2, description="What is spread over the ranks: 1 the optimizer's state, 2 gradients too, 3 weights too."
+    )
+
+
 class LearnerSettings(AdamWSettings):
     """One update of the policy."""
 
-    kind: Literal["torch"] = "torch"
+    kind: Literal["torch", "deepspeed", "fsdp2"] = Field(
+        "torch", description="torch: in this process. deepspeed (ZeRO) and fsdp2: in processes of their own."
+    )
+    ranks: RankSettings = Field(RankSettings(), description="Used by kinds deepspeed and fsdp2.")
+    zero: ZeroSettings = Field(ZeroSettings(), description="Used by kind deepspeed.")
+    compute_dtype: Literal["float32", "bfloat16"] = Field(
+        "float32",
+        description="Precision of forward and backward passes. Weights, sums of gradients and moments are float32 "
+        "in kinds deepspeed and fsdp2, and policy.dtype in kind torch.",
+    )
+    activation_checkpointing: bool = Field(
+        False, description="Keep only the input of each layer and compute the rest again in the backward pass."
+    )
     lr: float = Field(1e-4, gt=0, le=1)
     updates_per_step: int = Field(1, ge=1, description="Optimizer updates per rollout batch (mini-batches of groups).")
     micro_batch_tokens: int = Field(4096, ge=64, description="Padded tokens of one forward and backward pass.")
@@ -33,6 +69,40 @@ class LearnerSettings(AdamWSettings):
         "has none, and nothing changes.",
     )
 
+    @model_validator(mode="after")
+    def _sections_belong_to_the_kind(self) -> LearnerSettings:
+        if self.kind == "torch" and self.ranks != RankSettings():
+            raise ValueError("learner.ranks is for kinds deepspeed and fsdp2; kind torch has one process, this one")
+        if self.kind != "deepspeed" and self.zero != ZeroSettings():
+            raise ValueError(f"learner.zero is for kind deepspeed, not for {self.kind}")
+        if self.activation_checkpointing and self.routing_replay:
+            raise ValueError(
+                "learner.routing_replay does not go with learner.activation_checkpointing: the second pass through a "
+                "layer would route freely"
+            )
+        return self
+
+
+class CheckpointSettings(Section):
+    """How checkpoints of a run are written, and which of them stay besides those that a roll-back may need.
+
+    No byte of a run's outputs depends on it: a run that stopped can go on with other values.
+    """
+
+    asynchronous: bool = Field(
+        True,
+        description="A thread writes while the run goes on. Takes memory for a second copy of weights and optimizer: "
+        "12 bytes a parameter with AdamW in fp32.",
+    )
+    keep_last: int = Field(2, ge=1, description="Newest ones that are kept: two, so that there is one to fall back to.")
+    keep_healthy: int | None = Field(
+        None,
+        ge=0,
+        description="Newest healthy ones that are kept; null: every one. Each takes 12 bytes a parameter: 7 MB for the "
+        "demo's policy, 84 GB for one of 7 billion parameters, which needs a bound.",
+    )
+    keep_best: int = Field(1, ge=0, description="Those with the best dev pass@1 that are kept; of equals the older.")
+
 
 class TrainSettings(Section):
     """Stage `train`: the loop."""
@@ -43,4 +113,5 @@ class TrainSettings(Section):
     eval_prompts: int = Field(64, ge=1)
     eval_samples: int = Field(8, ge=1)
     checkpoint_every: int = Field(10, ge=1)
+    checkpoints: CheckpointSettings = CheckpointSettings()
     keep_pairs: int = Field(8, ge=0, description="Preference pairs stored per step, for stage `dpo`.")

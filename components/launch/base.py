@@ -71,11 +71,16 @@ class Launcher(ABC):
         return status
 
     def run(self, job: Job) -> None:
-        """Submit ``job`` and wait for its end.
+        """Submit ``job`` and wait for its end; a wait that is interrupted cancels it.
 
         Raises:
             JobFailed: it failed or was cancelled.
         """
-        status = self.wait(self.submit(job))
+        job_id = self.submit(job)
+        try:
+            status = self.wait(job_id)
+        except BaseException:  # nobody is left to look after it
+            self.cancel(job_id)
+            raise
         if status.state != "succeeded":
             raise JobFailed(job, status)

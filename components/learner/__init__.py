@@ -7,23 +7,38 @@
 - `coefficients` — adaptive weights of KL and entropy
 - `epochs` — which rows a supervised step trains on
 - `signals` — what an update did, as scalars
-- `torch_learner` — the embedded learner
+- `torch_learner` — the learner: in this process, or in every one of several ranks
+- `sharding` — how its weights, gradients and optimizer state lie in memory
+- `ranks` — who of several processes scores which rows
+- `remote` — a learner in processes of its own; `worker` is the program that they run
+- `scoring_module`, `activations` — how a forward pass is made
 - `critic` — PPO's value model, which learns beside the policy
 
-`LEARNERS` maps ``learner.kind`` to its class.
+`LEARNERS` maps ``learner.kind`` to its builder.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 from components.config import Settings
 from components.learner.base import Learner
 from components.learner.batch import Batch, batch_of_rows, build_batch
+from components.learner.remote.learner import RemoteLearner
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
 
 LOGS = Path("logs")
 
-LEARNERS: dict[str, type[TorchLearner]] = {"torch": TorchLearner}
+
+def _torch(policy: Policy, settings: Settings, logs: Path) -> Learner:
+    return TorchLearner(policy, settings.learner, settings.objective, settings.rollout.temperature)
+
+
+LEARNERS: dict[str, Callable[[Policy, Settings, Path], Learner]] = {
+    "torch": _torch,
+    "deepspeed": RemoteLearner,
+    "fsdp2": RemoteLearner,
+}
 
 
 def build_learner(policy: Policy, settings: Settings, logs: Path = LOGS) -> Learner:
@@ -31,8 +46,7 @@ def build_learner(policy: Policy, settings: Settings, logs: Path = LOGS) -> Lear
 
     Processes that it starts write their logs into the folder ``logs``; ``close`` ends them.
     """
-    learner = LEARNERS[settings.learner.kind]
-    return learner(policy, settings.learner, settings.objective, settings.rollout.temperature)
+    return LEARNERS[settings.learner.kind](policy, settings, logs)
 
 
 __all__ = ["LEARNERS", "Batch", "Learner", "batch_of_rows", "build_batch", "build_learner"]

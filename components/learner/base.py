@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 
 from torch import Tensor
@@ -47,6 +48,15 @@ class Learner(ABC):
     def save(self, directory: Path) -> None:
         """Write weights, optimizer and counters into an empty folder, bit-exact."""
 
+    def snapshot(self, directory: Path) -> Callable[[], None]:
+        """Take what `save` would write now; the call that is returned writes it into the empty folder.
+
+        It may be called from another thread, and later: what the learner does meanwhile changes none of it. Learners
+        that cannot copy themselves write everything at once.
+        """
+        self.save(directory)
+        return _written
+
     @abstractmethod
     def load(self, directory: Path) -> None:
         """Continue exactly where `save` was called."""
@@ -57,3 +67,7 @@ class Learner(ABC):
 
     def close(self) -> None:  # noqa: B027 - most learners have nothing to let go of
         """Let go of processes and connections; nothing is learned after it."""
+
+
+def _written() -> None:
+    """Nothing is left to write."""

@@ -42,6 +42,7 @@ class Batch:
     mix_ids: Tensor | None = None  # [B, R, k], see components.policy.mixing
     mix_weights: Tensor | None = None  # [B, R, k]
     routes: Tensor | None = None  # [B, T, layers, k] experts, -1 unknown
+    versions: Tensor | None = None  # [B, R] number of the hand-over of weights that each token was sampled under
 
     def __len__(self) -> int:
         return self.input_ids.shape[0]
@@ -119,9 +120,17 @@ def build_batch(groups: Sequence[Group], pad_id: int, overlong_filter: bool = Fa
         mix_ids=mixes.token_ids if mixes else None,
         mix_weights=mixes.weights if mixes else None,
         routes=pad_routes([c.routes for c in completions], prompts, padded.input_ids.shape[1]),
+        versions=_pad_versions([c.versions for c in completions], mask.shape[1]),
     )
     # Rows of like length stand together, so that micro-batches can be trimmed to what they hold.
     return batch.rows(padded.attention_mask.sum(1).argsort(stable=True))
+
+
+def _pad_versions(versions: Sequence[tuple[int, ...]], width: int) -> Tensor | None:
+    """``[B, width]``, 0 behind the end of a row; None where a completion does not say."""
+    if not all(versions):
+        return None
+    return torch.tensor([[*row, *[0] * (width - len(row))] for row in versions])
 
 
 def _counts(completion: Completion, score: Score, overlong_filter: bool) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from components.config.ppo import CriticSettings
-from components.files import read_json, write_json
+from components.files import dump_json, read_json, write_json
 from components.learner.batch import Batch
 from components.learner.optimizer import ClippedAdamW, warmup_then_constant
 from components.learner.scoring import join
@@ -108,6 +108,11 @@ class Critic:
         """Write weights, optimizer and counter, bit-exact."""
         self._optimizer.save(directory / "critic.safetensors")
         write_json(directory / "critic.json", {"updates": self._updates})
+
+    def snapshot(self, directory: Path) -> Callable[[], None]:
+        """Copy what `save` would write now; the call that is returned writes it."""
+        (directory / "critic.json").write_text(dump_json({"updates": self._updates}), "utf-8")
+        return self._optimizer.snapshot(directory / "critic.safetensors")
 
     def load(self, directory: Path) -> None:
         """Continue exactly where `save` was called."""

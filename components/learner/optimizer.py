@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
+from safetensors.torch import save_file
 from torch.nn import Parameter
 
 from components.config.base import AdamWSettings
-from components.learner.optimizer_state import load_state, save_state
+from components.learner.optimizer_state import load_state, state_tensors
 
 
 class ClippedAdamW:
@@ -40,7 +41,13 @@ class ClippedAdamW:
 
     def save(self, path: Path) -> None:
         """Write weights and moments as safetensors, bit-exact."""
-        save_state(path, self._parameters, self._adamw)
+        save_file(state_tensors(self._parameters, self._adamw), path)
+
+    def snapshot(self, path: Path) -> Callable[[], None]:
+        """Copy what `save` would write now; the call that is returned writes it."""
+        tensors = state_tensors(self._parameters, self._adamw)
+        copies = {name: tensor.to("cpu", copy=True) for name, tensor in tensors.items()}
+        return lambda: save_file(copies, path)
 
     def load(self, path: Path) -> None:
         """Read what `save` wrote. Raises ValueError for another model's file."""

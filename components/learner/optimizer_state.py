@@ -7,24 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import Parameter
 
 Parameters = Mapping[str, Parameter]
 
 
-def save_state(path: Path, parameters: Parameters, optimizer: torch.optim.Optimizer) -> None:
-    """Write every parameter and every per-parameter optimizer tensor, bit-exact."""
+def state_tensors(parameters: Parameters, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Every parameter and every per-parameter optimizer tensor by its name in the file; no copies."""
     tensors = {f"weight/{name}": p.detach().contiguous() for name, p in parameters.items()}
     for name, parameter in parameters.items():
         for key, value in optimizer.state.get(parameter, {}).items():
             tensors[f"optimizer/{key}/{name}"] = value.contiguous()
-    save_file(tensors, path)
+    return tensors
 
 
 def load_state(path: Path, parameters: Parameters, optimizer: torch.optim.Optimizer) -> None:
-    """Read what `save_state` wrote into the same parameters and optimizer.
+    """Read a file of `state_tensors` into the same parameters and optimizer.
 
     Raises:
         ValueError: the file belongs to a model with other parameters.

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from components.config.corrections import Correction, TokenTis
 from components.learner.batch import Batch
+from components.learner.ranks import Ranks
 from components.objectives.corrections import importance
 from components.objectives.kl import estimate_k3
 from components.objectives.objective import Terms
@@ -90,6 +91,16 @@ class TokenTotals:
             known = agreement[mask & agreement.isfinite()]
             self._routed += known.numel()
             self._agreement += known.double().sum().item()
+
+    def reduce(self, ranks: Ranks) -> None:
+        """Turn what every rank has counted into what all of them have."""
+        counts = [self._tokens, self._routed, self._agreement, *self._sums.values()]
+        tokens, routed, self._agreement, *sums = ranks.total(torch.tensor(counts, dtype=torch.float64)).tolist()
+        self._tokens, self._routed, self._sums = int(tokens), int(routed), dict(zip(SUMMED, sums, strict=True))
+        extremes = torch.tensor([-self._ratio_min, self._ratio_max], dtype=torch.float64)
+        low, self._ratio_max = ranks.largest(extremes).tolist()
+        self._ratio_min = -low
+        self._entropies = [ranks.joined(torch.cat([torch.zeros(0), *self._entropies]))]
 
     def means(self) -> dict[str, float]:
         """Means per token; empty when nothing was counted."""

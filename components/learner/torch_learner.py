@@ -1,27 +1,34 @@
-"""The embedded learner: one process, plain torch, exact gradients under any micro-batch split."""
+"""The learner: exact gradients under any split into micro-batches and ranks."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
-from components.files import read_json, write_json
+from components.files import dump_json, read_json, write_json
+from components.learner.activations import checkpoint_activations
 from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.coefficients import Controller
-from components.learner.optimizer import ClippedAdamW, accepted, warmup_then_constant
-from components.learner.scoring import join, score, score_all
+from components.learner.optimizer import accepted, warmup_then_constant
+from components.learner.ranks import Ranks, Share, share_of
+from components.learner.scoring_module import Pass
+from components.learner.sharding.base import Sharding
+from components.learner.sharding.plain import Plain
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, TokenInputs, objective
 from components.policy import Policy, TokenStats
 from components.seeds import derive
+
+ALONE = Ranks()
 
 
 class Update(NamedTuple):
@@ -32,22 +39,43 @@ class Update(NamedTuple):
     logp: Tensor
 
 
+ShardingOf = Callable[[Policy, LearnerSettings], Sharding]
+
+
 class TorchLearner(Learner):
-    """AdamW with linear warm-up and gradient clipping on an in-process model."""
+    """AdamW with linear warm-up and gradient clipping on a model in this process, or on this process's share of it.
+
+    With several ``ranks`` every one of them runs this with the whole batch, scores its share of the rows, and gets the
+    same signals. ``sharding`` says how the weights lie; as a rule whole, here.
+    """
 
     def __init__(
-        self, policy: Policy, settings: LearnerSettings, objective: ObjectiveSettings, temperature: float
+        self,
+        policy: Policy,
+        settings: LearnerSettings,
+        objective: ObjectiveSettings,
+        temperature: float,
+        *,
+        sharding: ShardingOf = Plain,
+        ranks: Ranks = ALONE,
     ) -> None:
         self._policy, self._settings, self._objective = policy, settings, objective
-        self._temperature = temperature
+        self._temperature, self._ranks = temperature, ranks
         policy.model.requires_grad_(True)
-        self._optimizer = ClippedAdamW(dict(policy.model.named_parameters()), settings)
+        if settings.activation_checkpointing:
+            checkpoint_activations(policy.model)
+        self._sharding = sharding(policy, settings)
         self._updates = 0
         self._controller = Controller(objective)
 
     @property
     def coefficients(self) -> Coefficients:
         return self._controller.coefficients
+
+    @property
+    def sharding(self) -> Sharding:
+        """What holds the weights."""
+        return self._sharding
 
     def configure(self, settings: LearnerSettings, objective: ObjectiveSettings) -> None:
         self._settings, self._objective = settings, objective
@@ -56,32 +84,26 @@ class TorchLearner(Learner):
     def logprobs(self, batch: Batch) -> Tensor:
         return self._score_all(batch).logp
 
-    def _score(self, batch: Batch, entropy_grad: bool) -> TokenStats:
-        how = self._settings
-        return score(
-            self._policy.model,
-            batch,
-            self._temperature,
-            entropy_grad,
-            logits_at_once=how.logits_at_once,
-            replay=how.routing_replay,
+    @torch.no_grad()
+    def _score_all(self, batch: Batch) -> TokenStats:
+        """Log-probabilities and entropies of all rows, ``[B, R]``, on every rank."""
+        share, how = self._share(batch), Pass.of(self._settings, self._temperature)
+        stats = [self._sharding.score(moved(part, self._sharding.device), how) for part in share.parts]
+        for part in share.idle:
+            self._sharding.score(moved(part, self._sharding.device), how)
+        shape = (batch.responses, len(batch), self._ranks)
+        return TokenStats(
+            *(share.whole(parts, *shape) for parts in ([s.logp for s in stats], [s.entropy for s in stats]))
         )
 
-    def _score_all(self, batch: Batch) -> TokenStats:
-        how = self._settings
-        return score_all(
-            self._policy.model,
-            batch,
-            self._temperature,
-            how.micro_batch_tokens,
-            logits_at_once=how.logits_at_once,
-            replay=how.routing_replay,
-        )
+    def _share(self, batch: Batch) -> Share:
+        return share_of(batch, self._ranks, self._settings.micro_batch_tokens)
 
     def step(self, batch: Batch, seed: int, norm_limit: float = math.inf) -> dict[str, float]:
         totals = TokenTotals()
         batch = self._prepared(batch, seed)
         updates = [self._update(batch.rows(rows), totals, norm_limit) for rows in self._mini_batches(len(batch), seed)]
+        totals.reduce(self._ranks)
         if batch.old_logp is None:
             # The forward pass of the only update saw the old weights: a pass of its own would give the same numbers.
             batch = replace(batch, old_logp=updates[0].logp)
@@ -130,42 +152,64 @@ class TorchLearner(Learner):
         """
         aggregation = self._objective.aggregation
         weights = AGGREGATIONS[aggregation.kind](batch.response_mask, batch.group, aggregation)
-        batch = replace(batch, weights=weights)
-        self._optimizer.zero_grad()
+        share = self._share(replace(batch, weights=weights))
+        self._sharding.zero_grad()
         coefficients = self._controller.applied()
+        how = Pass.of(self._settings, self._temperature, entropy_grad=bool(coefficients.entropy))
+        passes = [*share.parts, *share.idle]
         loss, logps = 0.0, []
-        for part in batch.micro_batches(self._settings.micro_batch_tokens):
-            stats = self._score(part, entropy_grad=bool(coefficients.entropy))
+        for number, part in enumerate(passes, start=1):
+            part = moved(part, self._sharding.device)
+            stats = self._sharding.score(part, how)
             logps.append(stats.logp.detach())
             old = logps[-1] if part.old_logp is None else part.old_logp
             terms = objective(stats.logp, token_inputs(part, old), self._objective, coefficients, stats.entropy)
-            terms.loss.backward()  # type: ignore[no-untyped-call]
+            self._sharding.backward(terms.loss, last=number == len(passes))
             loss += terms.loss.item()
             totals.add(part.response_mask, stats.entropy, terms)
             totals.add_routing(part.response_mask, stats.routing)
-        norm = self._optimizer.step(self._lr(self._updates + 1), norm_limit)
+        norm = self._sharding.step(self._lr(self._updates + 1), norm_limit)
         self._updates += accepted(norm, norm_limit)
-        return Update(loss, norm, join(logps, batch.responses))
+        loss = self._ranks.total(torch.tensor(loss, dtype=torch.float64)).item()
+        logp = share.whole(logps[: len(share.parts)], batch.responses, len(batch), self._ranks)
+        return Update(loss, norm, logp)
 
     def _lr(self, update: int) -> float:
         """Learning rate of an update, counted from 1."""
         return self._settings.lr * warmup_then_constant(update, self._settings.warmup)
 
     def weights(self) -> dict[str, Tensor]:
-        return self._policy.weights()
+        return dict(self._sharding.weights())
 
     def save_policy(self, directory: Path) -> None:
         self._policy.save(directory)
 
     def save(self, directory: Path) -> None:
-        self._optimizer.save(directory / "learner.safetensors")
-        write_json(directory / "learner.json", {"updates": self._updates, **self._controller.state_dict()})
+        self._sharding.save(directory / "learner.safetensors")
+        if self._ranks.rank == 0:
+            write_json(directory / "learner.json", self._counters())
+
+    def snapshot(self, directory: Path) -> Callable[[], None]:
+        if self._ranks.rank == 0:
+            (directory / "learner.json").write_text(dump_json(self._counters()), "utf-8")
+        return self._sharding.snapshot(directory / "learner.safetensors")
+
+    def _counters(self) -> dict[str, Any]:
+        return {"updates": self._updates, **self._controller.state_dict()}
 
     def load(self, directory: Path) -> None:
-        self._optimizer.load(directory / "learner.safetensors")
+        self._sharding.load(directory / "learner.safetensors")
         state = read_json(directory / "learner.json")
         self._updates = int(state.pop("updates"))
         self._controller.load_state_dict(state)
+
+
+def moved(batch: Batch, device: torch.device) -> Batch:
+    """The batch where the weights are."""
+    if device == batch.input_ids.device:
+        return batch
+    tensors = {f.name: getattr(batch, f.name) for f in fields(batch)}
+    return replace(batch, **{name: t.to(device, non_blocking=True) for name, t in tensors.items() if t is not None})
 
 
 def advantages_of(batch: Batch) -> Tensor:

@@ -17,6 +17,7 @@ GRACE = 10.0
 TAIL = 20
 """Lines of a log that an error shows."""
 READ = 64 * 1024
+GUARDIAN = Path(__file__).with_name("guardian.py")
 
 
 class Child:
@@ -34,6 +35,7 @@ class Child:
         *,
         log: Path,
         env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
         grace: float = GRACE,
     ) -> None:
         self.name, self.log, self._grace = name, log, grace
@@ -42,11 +44,12 @@ class Child:
             output = log.open("ab")
         with output:
             self._guardian = subprocess.Popen(
-                [sys.executable, "-m", "components.processes.guardian", str(grace), *command],
+                [sys.executable, "-P", str(GUARDIAN), str(grace), *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
                 env={**os.environ, **(env or {})},
+                cwd=cwd,
                 start_new_session=True,  # a Ctrl-C in the terminal is the run's to deal with
             )
 

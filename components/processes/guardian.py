@@ -1,9 +1,9 @@
 """Runs one command and ends it, with everything that it started, when the run that asked for it is gone.
 
-``python -m components.processes.guardian GRACE COMMAND...``: the run holds the other end of the standard input. It may
-die of anything, a SIGKILL included; then the input ends, or the guardian has another parent. What the command started
-in sessions of its own stays below the guardian, which is a subreaper (Linux). Exits with the command's own code, 128
-plus the number of the signal that ended it, as a shell does.
+``python guardian.py GRACE COMMAND...`` needs nothing else of this project. The run holds the other end of the standard
+input. It may die of anything, a SIGKILL included; then the input ends, or the guardian has another parent. What the
+command started in sessions of its own stays below the guardian, which is a subreaper (Linux). Exits with the command's
+own code, 128 plus the number of the signal that ended it, as a shell does.
 """
 
 from __future__ import annotations

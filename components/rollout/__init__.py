@@ -2,7 +2,9 @@
 
 - `base` — the `Engine` seam
 - `torch_engine` — the embedded engine
-- `decoding` — one batch of it: what the model has read, what the rows have written
+- `context` — one batch of it: what the model has read, by its own forward pass
+- `dense`, `static_cache` — the same by a lean forward pass, for architectures that it computes exactly
+- `draws`, `decoding` — the tokens that are drawn, and what the rows have written
 - `precision` — the engine's own copy of the policy (`PRECISIONS`)
 - `servers` — engines whose completions come from inference servers
 - `mixing`, `neighbours` — N-GRPO: a gate, and mixtures of the likeliest token with its neighbours

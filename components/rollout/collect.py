@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from components.config.rollout import RolloutSettings
 from components.errors import InputError
@@ -13,18 +13,29 @@ from components.rewards import Scorer
 from components.rollout.base import Engine, Sampling
 from components.scheduling import Schedule
 from components.seeds import derive
-from components.types import Group, Prompt
+from components.types import Completion, Group, Prompt
 
 Review = Callable[[Sequence[Group]], list[Group]]
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """What one step sampled and what of it is trained on. ``attempts`` counts the batches of prompts drawn."""
+    """What one step sampled and what of it is trained on. ``attempts`` counts the batches of prompts drawn;
+    ``schedule`` is what the schedule had to report after them."""
 
     sampled: tuple[Group, ...]
     trained: tuple[Group, ...]
     attempts: int
+    schedule: Mapping[str, float] = field(default_factory=dict)
+
+    def numbered(self, versions: Callable[[Completion], tuple[int, ...]]) -> Rollout:
+        """The same, with the version of the weights behind every token."""
+
+        def number(group: Group) -> Group:
+            return replace(group, completions=tuple(replace(c, versions=versions(c)) for c in group.completions))
+
+        new = {id(group): number(group) for group in self.sampled}
+        return replace(self, sampled=tuple(new.values()), trained=tuple(new[id(group)] for group in self.trained))
 
 
 class Collector:
@@ -83,7 +94,7 @@ class Collector:
             kept = without_repeats(kept, self._settings.max_repeats)
             if len(kept) >= count:
                 break
-        return Rollout(tuple(sampled), tuple(kept[:count]), attempt)
+        return Rollout(tuple(sampled), tuple(kept[:count]), attempt, schedule.metrics())
 
     def sampling(self, seed: int, n: int | None = None, temperature: float | None = None) -> Sampling:
         """The training's sampling without its mixing, with another group size or temperature where given."""

@@ -1,18 +1,14 @@
-"""One batch of completions while it is decoded: what the model has read, and what the rows have written."""
+"""What the rows of a batch have written while it is decoded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache
 
 from components.policy import Policy
-from components.policy.logprobs import position_ids
-from components.policy.mixing import Mixes, mixed_embeddings
-from components.policy.padding import pad
+from components.policy.mixing import Mixes
 from components.rollout.base import Sampling
 from components.types import Completion, FinishReason, Mix
 
@@ -30,98 +26,62 @@ class Choice(NamedTuple):
         return Choice(self.tokens[rows], self.logp[rows], mixes)
 
 
-class Context:
-    """The model with all that it has read: a KV cache and an attention mask, one row a completion."""
-
-    def __init__(self, policy: Policy, prompts: Sequence[Sequence[int]]) -> None:
-        self._model, self._cache = policy.model, DynamicCache(config=policy.model.config)
-        self._prompts, self._mask, _ = pad(prompts, [()] * len(prompts), policy.pad_id)
-
-    def read_prompts(self, n: int) -> Tensor:
-        """Read each prompt once and make ``n`` rows of it; logits of what follows, ``[prompts * n, V]``."""
-        logits = self._forward(position_ids(self._mask), input_ids=self._prompts, logits_to_keep=1)
-        if n > 1:
-            self._cache.batch_repeat_interleave(n)
-            self._mask = self._mask.repeat_interleave(n, dim=0)
-            logits = logits.repeat_interleave(n, dim=0)
-        return logits
-
-    def read(self, choice: Choice) -> Tensor:
-        """Read every row's choice; logits of what follows, ``[B, V]``."""
-        self._mask = torch.cat([self._mask, self._mask.new_ones(len(self._mask), 1)], dim=1)
-        positions, tokens = position_ids(self._mask)[:, -1:], choice.tokens[:, None]
-        if choice.mixes is None:
-            return self._forward(positions, input_ids=tokens)
-        token_ids, weights = choice.mixes
-        embedding = self._model.get_input_embeddings()
-        return self._forward(
-            positions, inputs_embeds=mixed_embeddings(embedding, tokens, token_ids[:, None], weights[:, None])
-        )
-
-    def keep(self, rows: Tensor) -> None:
-        """Forget all rows but these."""
-        self._cache.batch_select_indices(rows)
-        self._mask = self._mask[rows]
-
-    def _forward(self, positions: Tensor, **inputs: Tensor | int) -> Tensor:
-        output = self._model(
-            attention_mask=self._mask, position_ids=positions, past_key_values=self._cache, use_cache=True, **inputs
-        )
-        logits: Tensor = output.logits[:, -1]
-        return logits
-
-
 class Writing:
-    """What each row has written. Finished rows stay in the batch until half of it is done, then all of them leave."""
+    """What each row has written. A finished row writes on, behind its end, until it leaves."""
 
     def __init__(self, rows: int, sampling: Sampling, eos: int) -> None:
         self._eos, self._stop, self._limit = eos, frozenset(sampling.stop), sampling.max_new_tokens
         self._ends = torch.tensor([eos, *sorted(self._stop)])
         self._logprobs = torch.zeros(rows, self._limit)
-        self._lengths = torch.full((rows,), self._limit)
         self._mixes: list[list[Mix]] = [[] for _ in range(rows)]
         self._done = torch.zeros(rows, dtype=torch.bool)  # of the rows in the batch
+        self._finished = 0  # how many of them
         self.tokens = torch.full((rows, self._limit), eos)
         self.rows = torch.arange(rows)  # row of ``tokens`` that each row of the batch writes to
         self.length = 0
 
     def add(self, choice: Choice) -> None:
-        """Write one token in every row of the batch that is not done."""
-        going = (~self._done).nonzero().squeeze(-1)
-        rows, choice = self.rows[going], choice.rows(going)
-        self.tokens[rows, self.length] = choice.tokens
-        self._logprobs[rows, self.length] = choice.logp
-        self._note_mixes(rows, choice.mixes)
-        ended = torch.isin(choice.tokens, self._ends)
+        """Write one token in every row of the batch."""
+        self.tokens[self.rows, self.length] = choice.tokens
+        self._logprobs[self.rows, self.length] = choice.logp
+        self._note_mixes(choice.mixes)
         self.length += 1
-        self._lengths[rows[ended]] = self.length
-        self._done[going[ended]] = True
+        self._done |= torch.isin(choice.tokens, self._ends)
+        self._finished = int(self._done.sum())
 
-    def _note_mixes(self, rows: Tensor, mixes: Mixes | None) -> None:
+    def _note_mixes(self, mixes: Mixes | None) -> None:
         if mixes is None:
             return
-        mixed = mixes.mixed
+        mixed = mixes.mixed & ~self._done
         for row, token_ids, weights in zip(
-            rows[mixed].tolist(), mixes.token_ids[mixed].tolist(), mixes.weights[mixed].tolist(), strict=True
+            self.rows[mixed].tolist(), mixes.token_ids[mixed].tolist(), mixes.weights[mixed].tolist(), strict=True
         ):
             self._mixes[row].append(Mix(self.length, tuple(token_ids), tuple(weights)))
 
     @property
     def over(self) -> bool:
         """Whether nothing is left to write."""
-        return self.length == self._limit or bool(self._done.all())
+        return self.length == self._limit or self._finished == len(self._done)
 
-    def leave(self) -> Tensor | None:
-        """Let the finished rows leave where they are the greater half; the rows of the batch that stay, or None."""
-        if int(self._done.sum()) * 2 <= len(self._done):
+    def leave(self, share: float) -> Tensor | None:
+        """Let the finished rows leave where they are more than this share; the rows of the batch that stay, or None.
+
+        Rows from the end take the places of those that leave; all others stay where they are.
+        """
+        count = len(self._done)
+        if not self._finished or self._finished <= share * count:
             return None
-        staying = (~self._done).nonzero().squeeze(-1)
-        self.rows, self._done = self.rows[staying], self._done[staying]
+        left = count - self._finished
+        staying = torch.arange(left)
+        staying[self._done[:left]] = (~self._done[left:]).nonzero().squeeze(-1) + left
+        self.rows, self._done, self._finished = self.rows[staying], self._done[staying], 0
         return staying
 
     def completions(self, policy: Policy) -> list[Completion]:
         """All rows, in the order in which they started."""
-        rows = zip(self.tokens.tolist(), self._logprobs.tolist(), self._lengths.tolist(), self._mixes, strict=True)
+        ends = torch.isin(self.tokens[:, : self.length], self._ends)
+        lengths = torch.where(ends.any(1), ends.int().argmax(1) + 1, self.length)
+        rows = zip(self.tokens.tolist(), self._logprobs.tolist(), lengths.tolist(), self._mixes, strict=True)
         found = []
         for ids, logp, length, mixes in rows:
             written = tuple(ids[:length])

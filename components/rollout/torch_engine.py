@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -11,20 +11,31 @@ from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.policy import Policy
 from components.policy.routing import recorded
 from components.rollout.base import Engine, Sampling
-from components.rollout.decoding import Choice, Context, Writing
+from components.rollout.context import Context, ModelContext
+from components.rollout.decoding import Choice, Writing
+from components.rollout.dense import dense_model
+from components.rollout.draws import Draws, choose
 from components.rollout.mixing import Marker, Mixer
 from components.rollout.neighbours import Neighbours
 from components.rollout.precision import PRECISIONS
 from components.rollout.routes import RouteLog
+from components.rollout.static_cache import DenseContext
 from components.seeds import derive
 from components.types import Completion
 
+BUCKET = 128
+"""Rows that a batch has at least before it is parted for the sake of padding: smaller ones cost more than they save."""
+STRETCH = 1.5
+"""A prompt that is that much longer than the shortest of its batch begins another one."""
+
 
 class TorchEngine(Engine):
-    """Decodes with `transformers` and its dynamic cache; finished rows leave the batch when half of it is done."""
+    """Prompts of like length are decoded together; a completion does not depend on what stands beside it but for
+    rounding. Dense decoders are computed by `dense`, all other models by their own forward pass."""
 
     def __init__(self, policy: Policy, settings: TorchEngineSettings) -> None:
         self._policy = PRECISIONS[settings.precision](policy)
+        self._dense = dense_model(self._policy.model)
         self._rows, self._record_routes = settings.batch_rows, settings.record_routes
         self._neighbours: dict[int, Neighbours] = {}  # by number of candidates, of the present weights
 
@@ -34,43 +45,43 @@ class TorchEngine(Engine):
 
     @torch.no_grad()
     def generate(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[tuple[Completion, ...]]:
-        generator = torch.Generator().manual_seed(sampling.seed)
-        per_batch = max(1, self._rows // sampling.n)
-        groups: list[tuple[Completion, ...]] = []
-        for start in range(0, len(prompts), per_batch):
-            batch = prompts[start : start + per_batch]
-            mixer = self._mixer(sampling, len(batch) * sampling.n, derive(sampling.seed, "mixing", start))
+        groups: list[tuple[Completion, ...]] = [()] * len(prompts)
+        for places in buckets([len(prompt) for prompt in prompts], sampling.n, self._rows):
+            batch = [prompts[place] for place in places]
+            draws = Draws(sampling.seed, places, sampling.n, sampling.max_new_tokens)
+            mixer = self._mixer(sampling, len(batch) * sampling.n, derive(sampling.seed, "mixing", places[0]))
             with recorded(self._policy.model, self._record_routes) as router:
                 routes = RouteLog(router, batch, sampling.n)
-                completions = self._decode(batch, sampling, generator, mixer, routes)
-            groups += [tuple(completions[i : i + sampling.n]) for i in range(0, len(completions), sampling.n)]
+                completions = self._decode(batch, sampling, draws, mixer, routes)
+            for row, place in enumerate(places):
+                groups[place] = tuple(completions[row * sampling.n : (row + 1) * sampling.n])
         return groups
 
     def _decode(
-        self,
-        prompts: Sequence[Sequence[int]],
-        sampling: Sampling,
-        generator: torch.Generator,
-        mixer: Mixer | None,
-        routes: RouteLog,
+        self, prompts: Sequence[Sequence[int]], sampling: Sampling, draws: Draws, mixer: Mixer | None, routes: RouteLog
     ) -> list[Completion]:
-        context = Context(self._policy, prompts)
+        context = self._context(prompts, sampling.max_new_tokens)
         logits = context.read_prompts(sampling.n)
         routes.note_prompts()
         writing = Writing(len(logits), sampling, self._policy.eos_id)
         while True:
-            choice = Choice(*choose(logits, sampling.temperature, generator))
+            choice = Choice(*choose(logits, sampling.temperature, draws.at(writing.rows, writing.length)))
             if mixer is not None:
                 choice = mixer.mix(logits, choice, writing)
             writing.add(choice)
             if writing.over:
                 return routes.attached(writing.completions(self._policy))
-            staying = writing.leave()
+            staying = writing.leave(context.leave_at)
             if staying is not None:
                 context.keep(staying)
                 choice = choice.rows(staying)
             logits = context.read(choice)
             routes.note_tokens(writing.rows)
+
+    def _context(self, prompts: Sequence[Sequence[int]], limit: int) -> Context:
+        if self._dense is None:
+            return ModelContext(self._policy, prompts)
+        return DenseContext(self._dense, prompts, limit)
 
     def _mixer(self, sampling: Sampling, rows: int, seed: int) -> Mixer | None:
         """What mixes the steps of one batch of ``rows``; None where the sampling does not ask for it."""
@@ -84,12 +95,18 @@ class TorchEngine(Engine):
         return Mixer(mixing, sampling.temperature, self._neighbours[mixing.neighbours], marker, seed)
 
 
-def choose(logits: Tensor, temperature: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Next token and its log-probability for each row of ``logits`` ``[B, V]``; temperature 0 takes the likeliest."""
-    if temperature == 0:
-        distribution = torch.log_softmax(logits.float(), dim=-1)
-        logp, chosen = distribution.max(dim=-1)
-        return chosen, logp
-    distribution = torch.log_softmax(logits.float() / temperature, dim=-1)
-    chosen = torch.multinomial(distribution.exp(), 1, generator=generator).squeeze(-1)
-    return chosen, distribution.gather(-1, chosen[:, None]).squeeze(-1)
+def buckets(lengths: Sequence[int], n: int, rows: int) -> Iterator[list[int]]:
+    """Places of the prompts that are decoded together: shorter ones first, at most ``rows`` completions a batch (one
+    prompt at least), and no padding worth a batch of its own."""
+    order = sorted(range(len(lengths)), key=lambda place: lengths[place])
+    batch: list[int] = []
+    for number, place in enumerate(order):
+        full = (len(batch) + 1) * n > rows
+        long = lengths[place] > STRETCH * lengths[batch[0]] if batch else False
+        worth = min(len(batch), len(order) - number) * n >= BUCKET
+        if batch and (full or (long and worth)):
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch

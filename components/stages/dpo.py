@@ -22,7 +22,7 @@ from components.progress import Progress, progress
 from components.resume import ResumeState, identity, run_steps
 from components.rewards import Scorer
 from components.seeds import derive
-from components.stages.evaluate import answer
+from components.stages.evaluate import answers
 from components.tools import build_tool
 from components.types import Prompt
 
@@ -122,8 +122,7 @@ def evaluate(
     """The start and the outcome on the prompts of stage `evaluate`, with the same seeds: all figures compare."""
     done = settings.dpo.steps
     with Scorer(settings.reward, layout.consistency) as scorer:
-        before = answer(settings, layout, start, prompts, scorer, bar, done)
-        after = answer(settings, layout, layout.dpo_checkpoint, prompts, scorer, bar, done + len(prompts))
+        before, after = answers(settings, layout, (start, layout.dpo_checkpoint), prompts, scorer, bar, done)
     seed = derive(settings.seed, "bootstrap")
     found = compare([a.result() for a in before], [a.result() for a in after], settings.evaluation, seed)
     return {"start": found.pop("sft"), "dpo": found.pop("trained"), **found}

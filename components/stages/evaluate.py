@@ -30,8 +30,8 @@ def run(settings: Settings, layout: Layout) -> None:
     test = read_prompts(layout.split("test"))
     prompts = subset(test, settings.evaluation.prompts, derive(settings.seed, "test"))
     with Scorer(settings.reward, layout.consistency) as scorer, progress("evaluate", 2 * len(prompts)) as bar:
-        before = answer(settings, layout, layout.sft_checkpoint, prompts, scorer, bar, done=0)
-        after = answer(settings, layout, layout.train_checkpoint, prompts, scorer, bar, done=len(prompts))
+        checkpoints = layout.sft_checkpoint, layout.train_checkpoint
+        before, after = answers(settings, layout, checkpoints, prompts, scorer, bar)
     seed = derive(settings.seed, "bootstrap")
     figures = compare([a.result() for a in before], [a.result() for a in after], settings.evaluation, seed)
     write_json(layout.evaluation, {**figures, "checkpoint_sha256": sha256_tree(layout.train_checkpoint)})
@@ -62,27 +62,42 @@ class Answered:
         )
 
 
-def answer(
+def answers(
     settings: Settings,
     layout: Layout,
-    checkpoint: Path,
+    checkpoints: Sequence[Path],
     prompts: Sequence[Prompt],
     scorer: Scorer,
     bar: Progress,
-    done: int,
-) -> list[Answered]:
-    """Sample a checkpoint at the training temperature, and once greedily. Both checkpoints get the same seeds."""
-    policy = load_policy(checkpoint, settings.policy)
-    answered: list[Answered] = []
+    done: int = 0,
+) -> list[list[Answered]]:
+    """Sample each checkpoint at the training temperature, and once greedily; one list a checkpoint.
+
+    All get the same seeds, and one engine after the other's weights: a server takes longer to start than to answer.
+    """
+    policy = load_policy(checkpoints[0], settings.policy)
+    found = []
     with closing(build_engine(policy, settings.rollout.as_policy(), layout.logs)) as engine:
-        collector = Collector(policy, engine, scorer, settings.rollout)
-        for start in range(0, len(prompts), BATCH):
-            batch = prompts[start : start + BATCH]
-            seed = derive(settings.seed, "evaluate", start)
-            sampled = collector.groups(batch, collector.sampling(seed, n=settings.evaluation.samples))
-            greedy = collector.groups(batch, collector.sampling(seed, n=1, temperature=0.0))
-            answered += [Answered(*pair) for pair in zip(sampled, greedy, strict=True)]
-            bar.advance(done + len(answered))
+        for number, checkpoint in enumerate(checkpoints):
+            if number:
+                policy = load_policy(checkpoint, settings.policy)
+                engine.load_weights(policy.weights())
+            collector = Collector(policy, engine, scorer, settings.rollout)
+            found.append(_answered(settings, collector, prompts, bar, done + number * len(prompts)))
+    return found
+
+
+def _answered(
+    settings: Settings, collector: Collector, prompts: Sequence[Prompt], bar: Progress, done: int
+) -> list[Answered]:
+    answered: list[Answered] = []
+    for start in range(0, len(prompts), BATCH):
+        batch = prompts[start : start + BATCH]
+        seed = derive(settings.seed, "evaluate", start)
+        sampled = collector.groups(batch, collector.sampling(seed, n=settings.evaluation.samples))
+        greedy = collector.groups(batch, collector.sampling(seed, n=1, temperature=0.0))
+        answered += [Answered(*pair) for pair in zip(sampled, greedy, strict=True)]
+        bar.advance(done + len(answered))
     return answered
 
 

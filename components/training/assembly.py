@@ -11,6 +11,7 @@ from components.config import Settings
 from components.config.consistency import EmbeddedConsistency
 from components.config.judgement import JUDGED_BY
 from components.config.ppo import GaeAdvantage
+from components.config.training import LearnerSettings, TrainSettings
 from components.data.prompts import read_prompts, subset
 from components.health import Monitor, Responder
 from components.layout import Layout
@@ -24,18 +25,25 @@ from components.scheduling import Clusters, Schedule, build_schedule
 from components.seeds import derive
 from components.training.canaries import Canaries
 from components.training.heldout import HeldOut
+from components.training.pipeline import Rollouts
 from components.training.reference import Reference
 from components.training.run import RunState
 from components.training.second_opinion import SecondOpinion
 from components.types import Prompt
 
-WHOLE = ("seed", "threads", "policy", "schedule", "rollout", "reward", "objective", "learner", "train")
+WHOLE = ("seed", "threads", "policy", "schedule", "rollout", "reward", "objective")
+ELASTIC = {"ranks", "zero"}
+"""How a learner is spread over processes. Another spread rounds otherwise and is still the same run: it goes on where
+there are fewer machines than before."""
 DEPENDS_ON: dict[str, Any] = {
     **dict.fromkeys(WHOLE, True),
+    "learner": set(LearnerSettings.model_fields) - ELASTIC,
+    "train": set(TrainSettings.model_fields) - {"checkpoints"},
     "health": JUDGED_BY,
     "audit": {"second", "live_share", "agreement"},
 }
-"""The settings that a byte of a run depends on; where its figures are shown is none of them."""
+"""The settings that a byte of a run depends on; where its figures are shown, and which checkpoints are kept, is none of
+them."""
 T = TypeVar("T")
 Wrap = Callable[[T], T]
 
@@ -45,11 +53,9 @@ class Parts:
     """What `components.training.loop.train` takes."""
 
     state: RunState
-    collector: Collector
-    held_out: HeldOut
+    rollouts: Rollouts
     reference: Reference
     second: SecondOpinion
-    canaries: Canaries
 
 
 def as_it_is(part: T) -> T:
@@ -88,6 +94,7 @@ def assembled(
             responder=Responder(settings),
             resume=ResumeState(layout.state / "train", _identity(settings, layout)),
         )
+        stack.callback(state.writer.close)
         reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
         state.restore()
         scorer = wrap_scorer(stack.enter_context(Scorer(settings.reward, layout.consistency)))
@@ -95,7 +102,8 @@ def assembled(
         second = stack.enter_context(SecondOpinion(settings.audit, settings.reward.sandbox, settings.seed))
         held_out = HeldOut(collector, dev, settings.train.eval_samples)
         canaries = Canaries(collector, settings.health.canaries if settings.health.enabled else {})
-        yield Parts(state, collector, held_out, reference, second, canaries)
+        rollouts = stack.enter_context(closing(Rollouts(state, collector, held_out, canaries, second)))
+        yield Parts(state, rollouts, reference, second)
 
 
 def _critic(policy: Policy, settings: Settings) -> Critic | None:

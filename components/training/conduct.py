@@ -17,11 +17,18 @@ from components.types import Group, StepRecord, Verdict
 
 
 def configure(parts: Parts) -> None:
-    """Give every part the present settings; they differ from the configured ones where a response changed a knob."""
+    """Give the learner the present settings; they differ from the configured ones where a response changed a knob.
+
+    What is sampled takes them from the state (`Rollouts`).
+    """
     settings = parts.state.responder.settings
     parts.state.learner.configure(settings.learner, settings.objective)
-    review = parts.second.undisputed if settings.audit.agreement else list
-    parts.collector.configure(settings.rollout, shaping=settings.reward.shaping, review=review)
+
+
+def checkpoint(parts: Parts) -> None:
+    """Save the run, with what has been sampled for the steps ahead."""
+    parts.rollouts.settle()
+    parts.state.checkpoint()
 
 
 def watch(state: RunState, record: StepRecord) -> tuple[list[Verdict], StepRecord]:
@@ -53,7 +60,7 @@ def respond(verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record:
         state.measured(record.step, record.signals["dev_pass_at_1"], record.signals.get("dev_pass_at_1_se", 0.0))
     outcomes = state.responder.outcomes(record.step, state.monitor, blind=bool(state.blind))
     poison = poisonous(rollout.trained, record)
-    plan = state.responder.respond(verdicts, state.monitor, state.saved, poison, len(state.schedule.prompts))
+    plan = state.responder.respond(verdicts, state.monitor, state.candidates, poison, len(state.schedule.prompts))
     anew = _measured_anew(plan, state)
     record = replace(record, notes={**record.notes, **_notes(verdicts, plan, anew)})
     state.append(record)
@@ -73,13 +80,13 @@ def carry_out(plan: Plan, parts: Parts, *, measure_anew: bool) -> None:
     state = parts.state
     state.stopped_by = plan.stopped_by
     if plan.back_to is not None:
-        state.roll_back(plan.back_to)
+        parts.rollouts.go_back(plan.back_to)
     if measure_anew:
         state.measure_anew()
     if plan.responses:
         configure(parts)
     if plan.back_to is not None:
-        state.checkpoint()  # a run that is killed now must not come back to what it has left
+        checkpoint(parts)  # a run that is killed now must not come back to what it has left
 
 
 def _measured_anew(plan: Plan, state: RunState) -> bool:

@@ -10,10 +10,11 @@ from components.dpo.pairs import pairs_of
 from components.health import dev_signals, like_gap, step_signals
 from components.learner import build_batch
 from components.rollout import Rollout
-from components.seeds import derive
 from components.training.assembly import Parts
-from components.training.conduct import configure, respond, standing, watch
+from components.training.background import finished
+from components.training.conduct import checkpoint, configure, respond, standing, watch
 from components.training.credit import Credit
+from components.training.staleness import staleness
 from components.training.weights import hand_over
 from components.types import StepRecord
 
@@ -29,20 +30,20 @@ def train(parts: Parts, on_step: OnStep) -> None:
     state, how = parts.state, parts.state.responder.started.train
     configure(parts)
     if not state.step:
-        state.checkpoint()  # where a run begins can always be gone back to
+        checkpoint(parts)  # where a run begins can always be gone back to
     while state.progress < how.steps and not state.stopped_by:
-        settings, seed = state.responder.settings, seed_of(parts)
+        settings, seed = state.responder.settings, state.seed()
         due = state.progress % how.eval_every == 0
-        dev = parts.held_out.sample(seed) if due else []
-        canaries = parts.canaries.measure(state.progress, state.jumps.latest)
-        rollout = parts.collector.step(state.schedule, how.prompts_per_step, seed, state.responder.quarantined)
+        asked = (parts.rollouts.dev() if due else finished([])), parts.rollouts.canaries()
+        rollout = parts.rollouts.take()
         update = _update(parts, rollout, settings, seed, with_kl=due)
-        measured = canaries | state.canaries.observe(canaries) | update | hand_over(state.learner, state.engine)
+        dev, canaries = asked[0].result(), asked[1].result()
+        measured = canaries | state.canaries.observe(canaries) | update | hand_over(state.learner, parts.rollouts)
 
-        measured |= {f"schedule_{name}": value for name, value in state.schedule.metrics().items()}
+        measured |= {f"schedule_{name}": value for name, value in rollout.schedule.items()}
         opinion, disagreements = parts.second.compare(rollout.sampled, state.step)
         measured |= opinion | state.jumps.observe(rollout.sampled) | standing(state)
-        measured |= dev_signals(dev, parts.held_out.samples) | like_gap(rollout.sampled, dev)
+        measured |= dev_signals(dev, how.eval_samples) | like_gap(rollout.sampled, dev)
         record = StepRecord(state.step, step_signals(rollout.sampled, rollout.trained, measured, rollout.attempts))
 
         pairs = pairs_of(rollout.sampled, state.step, seed, how.keep_pairs)
@@ -50,17 +51,11 @@ def train(parts: Parts, on_step: OnStep) -> None:
         verdicts, record = watch(state, record)
         record = respond(verdicts, parts, rollout, record)
         if state.progress % how.checkpoint_every == 0 or state.stopped_by:
-            state.checkpoint()
+            checkpoint(parts)
         on_step(record)
     state.enter(state.responder.outcomes(state.step - 1, state.monitor, over=True, blind=bool(state.blind)))
-    state.checkpoint()
-
-
-def seed_of(parts: Parts) -> int:
-    """The seed of the present step: of its number in the training, and of the roll-backs before it."""
-    state = parts.state
-    attempt = [state.responder.attempt] if state.responder.attempt else []
-    return derive(state.responder.started.seed, "train", state.progress, *attempt)
+    checkpoint(parts)
+    state.writer.wait()
 
 
 def _update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, with_kl: bool) -> dict[str, float]:
@@ -80,4 +75,4 @@ def _update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, with_
         return signals
     update = state.learner.step(batch, seed, state.guard.limit)
     state.guard.observe(update)
-    return signals | update
+    return signals | update | staleness(batch, state.version, settings.learner.updates_per_step)

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from components.files import append_line, keep_rows, read_json, write_json
+from components.files import append_line, dump_json, keep_rows, read_json, read_jsonl, write_jsonl
 from components.health import CanaryBaseline, Guard, Jumps, Monitor, Responder, Saved
 from components.learner import Learner
 from components.learner.critic import Critic
 from components.resume import ResumeState
-from components.rollout import Engine
+from components.rollout import Engine, Rollout
 from components.scheduling import Schedule
+from components.seeds import derive
+from components.training.checkpoints import CheckpointWriter, Finish
+from components.training.keeping import to_go_back_to, worth_keeping
+from components.training.pending import from_row, to_row
 from components.types import Outcome, Response, StepRecord
 
 DEV_SIGNALS = ("dev_pass_at_1", "dev_pass_at_k", "dev_pass_at_1_se", "dev_pass_at_k_se", "train_dev_gap")
 """What hangs on how the dev split is judged."""
+PENDING = "rollouts.jsonl"
 
 
 @dataclass
@@ -38,17 +44,22 @@ class RunState:
     jumps: Jumps = field(default_factory=Jumps)
     canaries: CanaryBaseline = field(default_factory=CanaryBaseline)
     guard: Guard = field(init=False)
+    writer: CheckpointWriter = field(init=False)
     step: int = 0
     progress: int = 0
     stopped_by: str | None = None
     saved: list[Saved] = field(default_factory=list)
+    back: set[int] = field(default_factory=set)  # steps of those that a roll-back may go to
     dev: tuple[float | None, float] = (None, 0.0)  # the latest dev pass@1 and its standard error
     entries: int = 0  # of the ledger
     blind: str = ""  # why nobody watches any more
+    version: int = 0  # number of the latest hand-over of weights to the sampler
+    pending: list[Rollout] = field(default_factory=list)  # sampled for the next steps
 
     def __post_init__(self) -> None:
         health = self.responder.started.health
         self.guard = Guard(health.responses, health.enabled)
+        self.writer = CheckpointWriter(self.resume, asynchronous=self.responder.started.train.checkpoints.asynchronous)
 
     @property
     def log(self) -> Path:
@@ -60,8 +71,19 @@ class RunState:
         """The append-only record of what was done about it."""
         return self.resume.directory / "ledger.jsonl"
 
+    def seed(self, progress: int | None = None) -> int:
+        """The seed of a step, the present one unless given: of its number in the training, and of the roll-backs
+        before it."""
+        attempt = [self.responder.attempt] if self.responder.attempt else []
+        return derive(self.responder.started.seed, "train", self.progress if progress is None else progress, *attempt)
+
     def append(self, record: StepRecord) -> None:
-        """Log one finished step."""
+        """Log one finished step.
+
+        Raises:
+            InputError: a checkpoint that was being written meanwhile could not be.
+        """
+        self.writer.check()
         append_line(self.log, record.to_dict())
         self.step, self.progress = record.step + 1, self.progress + 1
 
@@ -72,32 +94,44 @@ class RunState:
             self.entries += 1
 
     def checkpoint(self) -> None:
-        """Save every stateful part; the folder appears whole or not at all."""
+        """Save every stateful part as it is now; the folder appears whole or not at all, a little later.
+
+        Raises:
+            InputError: this one, or the one before, could not be written.
+        """
         if any(one.step == self.step for one in self.saved):
             return
-        self.saved.append(Saved(self.step, self.progress, self.monitor.at_ease, *self.dev))
-        self.saved = self._worth_keeping()
-        self.resume.save(self.step, self._fill, keep={one.step for one in self.saved})
-
-    def _worth_keeping(self) -> list[Saved]:
-        """The newest one, and those that the run may be rolled back to: its beginning, the latest healthy ones, and two
-        so far apart that one of them is older than the evidence of any verdict."""
+        self.writer.wait()  # what a checkpoint knows of the others is true: they are complete
+        new = Saved(self.step, self.progress, self.monitor.at_ease, *self.dev)
         settings = self.responder.started
-        if not (settings.health.enabled and settings.health.responses.enabled):
-            return self.saved[-1:]
-        healthy = [one.step for one in self.saved if one.at_ease and one.step]
-        apart: list[int] = []
-        for step in healthy:
-            if not apart or step - apart[-1] >= self.monitor.reach + settings.train.eval_every:
-                apart.append(step)
-        kept = (0, self.step, *healthy[-settings.health.responses.keep :], *apart[-2:])
-        return [one for one in self.saved if one.step in kept]
+        acting = settings.health.enabled and settings.health.responses.enabled
+        apart = self.monitor.reach + settings.train.eval_every
+        back = to_go_back_to([*self.candidates, new], settings.health.responses.keep, apart) if acting else [new]
+        kept = worth_keeping([*self.saved, new], settings.train.checkpoints, judged=settings.health.enabled)
+        self.back = {one.step for one in back}
+        self.saved = [one for one in (*self.saved, new) if one in kept or one.step in self.back]
+        self.writer.write(self.step, self._begin, keep={one.step for one in self.saved})
 
-    def _fill(self, directory: Path) -> None:
-        self.learner.save(directory)
-        if self.critic is not None:
-            self.critic.save(directory)
-        write_json(directory / "state.json", self.state_dict())
+    @property
+    def candidates(self) -> list[Saved]:
+        """The checkpoints that a roll-back may go to."""
+        return [one for one in self.saved if one.step in self.back]
+
+    def _begin(self, directory: Path) -> Finish:
+        """Copy what has to be, write what is small; the rest is written by what is returned."""
+        parts: list[Learner | Critic] = [self.learner] if self.critic is None else [self.learner, self.critic]
+        (directory / "state.json").write_text(dump_json(self.state_dict()), "utf-8")
+        copied = self.responder.started.train.checkpoints.asynchronous
+        rest = [part.snapshot(directory) if copied else partial(part.save, directory) for part in parts]
+
+        pending = list(self.pending)
+
+        def finish() -> None:
+            write_jsonl(directory / PENDING, map(to_row, pending))
+            for write in rest:
+                write()
+
+        return finish
 
     def state_dict(self) -> dict[str, Any]:
         """All but the weights and the optimizer."""
@@ -112,8 +146,10 @@ class RunState:
             "progress": self.progress,
             "dev": list(self.dev),
             "saved": [one.to_dict() for one in self.saved],
+            "back": sorted(self.back),
             "entries": self.entries,
             "blind": self.blind,
+            "version": self.version,
         }
 
     def restore(self) -> None:
@@ -129,17 +165,22 @@ class RunState:
         self._load(directory, state)
         self.monitor.load_state_dict(state["monitor"])
         self.stopped_by, self.entries, self.blind = state["stopped_by"], int(state["entries"]), state["blind"]
-        self.saved = [Saved(**one) for one in state["saved"]]
+        self.version = int(state["version"])
+        prompts = {prompt.id: prompt for prompt in self.schedule.prompts}
+        self.pending = [from_row(row, prompts) for row in read_jsonl(directory / PENDING)]
+        self.saved, self.back = [Saved(**one) for one in state["saved"]], set(state["back"])
         keep_rows(self.log, self.step)
         keep_rows(self.ledger, self.entries)
 
     def roll_back(self, to: Saved) -> None:
         """Weights, optimizer, schedule and monitor as they were; log, ledger and what was changed stay."""
+        self.writer.wait()
         directory = self.resume.folder(to.step)
         state = read_json(directory / "state.json")
         self._load(directory, state)
         self.monitor.go_back(state["monitor"])
         self.saved = [one for one in self.saved if one.step <= to.step]
+        self.pending = []
 
     def measured(self, step: int, dev: float, error: float) -> None:
         """Note the dev pass@1 of a step: that of its first policy, and so of the checkpoint made before it."""

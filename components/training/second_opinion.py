@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
@@ -34,6 +35,7 @@ class SecondOpinion:
         self._share, self._seed = settings.live_share, seed
         self._settings, self._fence = settings, fence
         self._sandbox: Sandbox | None = None
+        self._one_at_a_time = Lock()  # a thread that samples asks too
 
     def __enter__(self) -> Self:
         return self
@@ -46,9 +48,10 @@ class SecondOpinion:
 
     def _workers(self) -> Sandbox | None:
         """The second verifier's workers, started when they are first needed; None where there is no second verifier."""
-        if self._sandbox is None and self._settings.second is not None:
-            self._sandbox = Sandbox(self._settings.second, self._fence)
-        return self._sandbox
+        with self._one_at_a_time:
+            if self._sandbox is None and self._settings.second is not None:
+                self._sandbox = Sandbox(self._settings.second, self._fence)
+            return self._sandbox
 
     def compare(self, groups: Sequence[Group], step: int) -> tuple[dict[str, float], list[dict[str, Any]]]:
         """Signals of one step, and a few completions on which the two differ; none where ``live_share`` is 0.
@@ -60,7 +63,8 @@ class SecondOpinion:
         sample = self._sample(groups, step) if sandbox is not None else []
         if sandbox is None or not sample:
             return {}, []
-        second = sandbox.judge([(prompt, completion.text) for prompt, completion, _ in sample])
+        with self._one_at_a_time:
+            second = sandbox.judge([(prompt, completion.text) for prompt, completion, _ in sample])
         compared = [(one, other) for one, other in zip(sample, second, strict=True) if other.accuracy is not None]
         if not compared:
             return {"second_compared": 0.0}, []
@@ -82,7 +86,8 @@ class SecondOpinion:
         if sandbox is None:
             return list(groups)
         texts = [(group.prompt, completion.text) for group in groups for completion in group.completions]
-        others = iter(sandbox.judge(texts))
+        with self._one_at_a_time:
+            others = iter(sandbox.judge(texts))
         return [replace(group, scores=tuple(_settled(one, next(others)) for one in group.scores)) for group in groups]
 
     def _sample(self, groups: Sequence[Group], step: int) -> list[Judged]:

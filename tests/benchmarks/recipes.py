@@ -26,7 +26,7 @@ from components.layout import Layout
 from components.progress import progress
 from components.rewards import Scorer
 from components.seeds import derive
-from components.stages.evaluate import answer
+from components.stages.evaluate import answers
 from tests.recipes import OWN_DATA, RECIPES, base_of, prepare, recipe_settings, train
 
 Row = dict[str, Any]
@@ -87,7 +87,7 @@ def accuracy(settings: Settings, layout: Layout, checkpoint: str) -> Row:
     """Sampled and greedy accuracy of one checkpoint on the same held-out prompts."""
     prompts = subset(read_prompts(layout.split("test")), settings.evaluation.prompts, derive(settings.seed, "test"))
     with Scorer(settings.reward, layout.consistency) as scorer, progress("evaluate", len(prompts)) as bar:
-        answered = answer(settings, getattr(layout, checkpoint), prompts, scorer, bar, done=0)
+        (answered,) = answers(settings, layout, [getattr(layout, checkpoint)], prompts, scorer, bar)
     figures = summarise([a.result() for a in answered], settings.evaluation.samples)
     return {"pass_at_1": figures["pass_at_1"], "greedy": figures["greedy"]}
 

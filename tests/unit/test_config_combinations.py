@@ -348,6 +348,36 @@ LOOP = [
         {"audit": {"second": {"kind": "code", "seconds": 9}}},
         id="a second verifier whose code outlives the worker",
     ),
+    pytest.param(
+        {**objective(correction=None), "rollout": {"asynchrony": {"max_staleness": 3}}},
+        ["rollout.asynchrony", "3 steps old", "objective.correction"],
+        objective(correction={"kind": "tis_token"}),
+        id="rollouts of an older policy that nothing weighs",
+    ),
+    pytest.param(
+        {**objective(ratio={"kind": "cispo"}, correction=None), "rollout": {"asynchrony": {}}},
+        ["rollout.asynchrony", "anchor rollout"],
+        objective(ratio={"anchor": "rollout"}),
+        id="rollouts of an older policy and a ratio to the newer one",
+    ),
+    pytest.param(
+        {"rollout": {"asynchrony": {"in_flight": True}}},
+        ["rollout.asynchrony.in_flight", "rollout.engine.kind torch"],
+        {"rollout": {"asynchrony": {"in_flight": False}}},
+        id="weights in flight and the embedded engine",
+    ),
+    pytest.param(
+        {
+            "rollout": {
+                "asynchrony": {"in_flight": True},
+                "tool": {"kind": "calculator"},
+                "engine": {"kind": "vllm", "urls": ["http://127.0.0.1:8000"]},
+            }
+        },
+        ["rollout.asynchrony.in_flight", "rollout.tool"],
+        {"rollout": {"tool": None}},
+        id="weights in flight and a tool",
+    ),
 ]
 
 FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP]
@@ -398,6 +428,11 @@ def test_a_combination_has_one_thing_wrong_with_it(tree, words, way_out):
             id="a penalty that is only measured",
         ),
         pytest.param(objective(overlong_filter=True), id="overlong filter alone"),
+        pytest.param({"rollout": {"asynchrony": {"max_staleness": 4}}}, id="older rollouts and a correction"),
+        pytest.param(
+            {**objective(ratio={"kind": "dppo_tv"}, correction=None), "rollout": {"asynchrony": {}}},
+            id="older rollouts and a ratio to the sampler",
+        ),
     ],
 )
 def test_what_stands_beside_a_forbidden_pair_is_accepted(tree):

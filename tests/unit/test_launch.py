@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from components import stages
@@ -13,7 +14,9 @@ from components.config.judgement import LaunchSettings
 from components.errors import NoCandidate
 from components.launch import LAUNCHERS, Job, JobFailed, JobStatus, Launcher
 from components.launch.inline import InlineLauncher
+from components.launch.processes import ProcessLauncher
 from components.layout import Layout
+from tests.code_graph import ROOT
 
 JOB = Job("train", Settings())
 
@@ -98,3 +101,84 @@ def test_a_job_that_fails_elsewhere_raises_with_its_exit_code(status: JobStatus,
 def test_the_message_of_a_failed_job_is_the_stages_own() -> None:
     with pytest.raises(JobFailed, match=r"^triage refused$"):
         Remote(JobStatus("failed", 3, "triage refused")).run(JOB)
+
+
+STAGE = """
+import sys, time
+from pathlib import Path
+from components.config import load
+from components.files import write_json
+
+settings = load(Path(sys.argv[sys.argv.index("--config") + 1]))
+print(sys.argv[1], settings.name, settings.launch.kind, Path.cwd().name, flush=True)
+"""
+
+
+@pytest.fixture
+def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], tuple[ProcessLauncher, str]]]:
+    """Submits a stage whose process does what the code says instead of a stage's work."""
+    launcher, ids = ProcessLauncher(), []
+
+    def submit(code: str) -> tuple[ProcessLauncher, str]:
+        script = tmp_path / "stage.py"
+        script.write_text(STAGE + code, encoding="utf-8")
+        monkeypatch.setattr("components.launch.processes.MODULE", [str(script)])
+        monkeypatch.setenv("PYTHONPATH", str(ROOT))
+        ids.append(launcher.submit(Job("train", Settings(name="x", launch={"kind": "processes"}), tmp_path)))
+        return launcher, ids[-1]
+
+    yield submit
+    for job_id in ids:
+        launcher.cancel(job_id)
+
+
+def test_a_process_of_its_own_runs_the_stage_inline_in_the_workspace(launched, tmp_path: Path) -> None:
+    launcher, job_id = launched("write_json(Path('.state/status/train.json'), {'exit_code': 0, 'message': ''})")
+    assert launcher.wait(job_id, poll=0.05) == JobStatus("succeeded", 0)
+    assert list(launcher.logs(job_id)) == [f"train x inline {tmp_path.name}"]
+    assert (tmp_path / "logs" / "driver.log").exists()
+    launcher.cancel(job_id)
+    assert launcher.status(job_id).state == "succeeded"
+
+
+def test_what_the_stage_said_is_the_status_of_its_job(launched) -> None:
+    launcher, job_id = launched(
+        "write_json(Path('.state/status/train.json'), {'exit_code': 3, 'message': 'triage refused'}); sys.exit(3)"
+    )
+    assert launcher.wait(job_id, poll=0.05) == JobStatus("failed", 3, "triage refused")
+
+
+def test_a_stage_that_was_killed_shows_how_and_the_end_of_its_log(launched) -> None:
+    launcher, job_id = launched("import os; os.kill(os.getpid(), 9)")
+    status = launcher.wait(job_id, poll=0.05)
+    assert (status.state, status.exit_code) == ("failed", 137)
+    assert "was ended by SIGKILL" in status.message
+    assert "train x inline" in status.message
+
+
+def test_a_cancelled_job_ends_with_all_that_it_started(launched) -> None:
+    launcher, job_id = launched(
+        "import subprocess; print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True)\n"
+        "time.sleep(60)"
+    )
+    while len(lines := list(launcher.logs(job_id))) < 2:
+        assert launcher.status(job_id).state == "running"
+    launcher.cancel(job_id)
+    assert launcher.status(job_id).state == "cancelled"
+    assert not psutil.pid_exists(int(lines[1]))
+
+
+def test_a_wait_that_is_interrupted_cancels_the_job() -> None:
+    class Interrupted(Remote):
+        cancelled = ""
+
+        def status(self, job_id: str) -> JobStatus:
+            raise KeyboardInterrupt
+
+        def cancel(self, job_id: str) -> None:
+            self.cancelled = job_id
+
+    launcher = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        launcher.run(JOB)
+    assert launcher.cancelled == "a"

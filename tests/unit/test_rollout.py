@@ -19,7 +19,9 @@ from components.learner.scoring import score_all
 from components.policy import Policy
 from components.rollout import ENGINES, Collector, Engine, Sampling, build_engine
 from components.rollout.collect import without_repeats
-from components.rollout.torch_engine import TorchEngine, choose
+from components.rollout.draws import Draws, choose
+from components.rollout.static_cache import DenseContext
+from components.rollout.torch_engine import TorchEngine, buckets
 from components.scheduling import Schedule, Uniform, build_schedule
 from components.types import Completion, Group, Prompt, Score
 
@@ -38,6 +40,16 @@ def talkative(bonus: float = 6.0) -> Policy:
     """Ends an answer at different places: about one token in five is the end token."""
     micro = policy()
     return prefer(micro, micro.eos_id, bonus)
+
+
+def hooked(micro: Policy) -> Policy:
+    """The same policy, with something hooked into it that the lean pass would not run."""
+    micro.model.register_forward_hook(lambda _module, _args, output: output)
+    return micro
+
+
+WAYS = (lambda micro: micro, hooked)
+"""A policy that the lean forward pass computes, and one that computes itself."""
 
 
 def groups(completions: Sequence[tuple[Completion, ...]], prompt_ids: Sequence[tuple[int, ...]]) -> list[Group]:
@@ -70,9 +82,10 @@ def test_an_engine_keeps_nothing_from_one_call_to_the_next():
     assert used.generate(PROMPTS, sampling(seed=1)) == first
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("temperature", [0.7, 1.0, 2.0])
-def test_reported_log_probabilities_are_those_that_the_learner_computes(temperature):
-    micro = talkative()
+def test_reported_log_probabilities_are_those_that_the_learner_computes(temperature, way):
+    micro = way(talkative())
     found = engine(micro).generate(PROMPTS, sampling(n=8, tokens=12, temperature=temperature))
     batch = build_batch(groups(found, PROMPTS), micro.pad_id)
     logp = score_all(micro.model, batch, temperature, max_tokens=64).logp
@@ -107,7 +120,9 @@ def greedy_by_hand(micro: Policy, prompt: tuple[int, ...], tokens: int) -> tuple
     return ids[len(prompt) :], logprobs
 
 
-@pytest.mark.parametrize("build", [lambda: talkative(0.0), lambda: talkative(5.0), gpt2])
+@pytest.mark.parametrize(
+    "build", [lambda: talkative(0.0), lambda: talkative(5.0), lambda: hooked(talkative(5.0)), gpt2]
+)
 def test_greedy_takes_the_likeliest_token_whatever_stands_beside_it(build):
     micro = build()
     found = engine(micro).generate(PROMPTS, sampling(n=1, temperature=0.0))
@@ -124,10 +139,32 @@ def test_greedy_does_not_depend_on_the_seed():
 
 
 def test_choose_reports_the_untempered_probability_of_a_greedy_token_and_the_tempered_one_of_a_sample():
-    logits, generator = torch.tensor([[0.0, 2.0]]), torch.Generator().manual_seed(0)
-    assert choose(logits, 0.0, generator)[1].item() == pytest.approx(torch.log_softmax(logits, -1)[0, 1].item())
-    chosen, logp = choose(logits, 0.5, generator)
+    logits, uniform = torch.tensor([[0.0, 2.0]]), torch.tensor([0.5])
+    assert choose(logits, 0.0, uniform)[1].item() == pytest.approx(torch.log_softmax(logits, -1)[0, 1].item())
+    chosen, logp = choose(logits, 0.5, uniform)
     assert logp.item() == pytest.approx(torch.log_softmax(logits / 0.5, -1)[0, chosen.item()].item())
+
+
+@pytest.mark.parametrize(
+    ("uniform", "token"), [(0.0, 1), (0.199, 1), (0.201, 2), (0.499, 2), (0.501, 4), (1 - 2**-53, 4)]
+)
+def test_a_sample_is_where_the_cumulative_probability_exceeds_the_uniform_number(uniform, token):
+    logits = torch.tensor([[0.0, 0.2, 0.3, 0.0, 0.5, 0.0]]).log()  # tokens 0, 3 and 5 are impossible
+    assert choose(logits, 1.0, torch.tensor([uniform], dtype=torch.float64))[0].item() == token
+
+
+def test_a_group_draws_the_same_numbers_whatever_stands_beside_it():
+    together, alone = Draws(3, [5, 2], n=4, limit=6), Draws(3, [2], n=4, limit=6)
+    rows = torch.arange(4)
+    assert torch.equal(together.at(rows + 4, 5), alone.at(rows, 5))
+    assert not torch.equal(together.at(rows, 5), alone.at(rows, 5))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_group_is_written_the_same_whatever_stands_beside_it(way):
+    first = [engine(way(talkative())).generate(asked, sampling())[0] for asked in (PROMPTS, PROMPTS[:1])]
+    tokens = [[c.token_ids for c in group] for group in first]
+    assert tokens[0] == tokens[1]
 
 
 # The end
@@ -176,9 +213,9 @@ def test_rows_stop_at_different_places_and_the_end_token_stays_an_end():
         assert completion.finish_reason == reason
 
 
-def test_decoding_ends_when_every_row_has_ended():
-    micro = talkative(50.0)
-    calls = count_calls(tested := engine(micro))
+@pytest.mark.parametrize("way", WAYS)
+def test_decoding_ends_when_every_row_has_ended(way):
+    calls = count_calls(tested := engine(way(talkative(50.0))))
     tested.generate(PROMPTS, sampling(tokens=30))
     assert len(calls) == 1
 
@@ -186,38 +223,81 @@ def test_decoding_ends_when_every_row_has_ended():
 # How it is computed
 
 
-def count_calls(tested: TorchEngine) -> list[tuple[int, ...]]:
-    """Shapes of the inputs of every forward pass."""
-    calls: list[tuple[int, ...]] = []
+def count_calls(tested: TorchEngine) -> list[int]:
+    """Tokens that every forward pass reads, padding included."""
+    calls: list[int] = []
+    if tested._dense is None:
 
-    def note(_module: torch.nn.Module, _args: object, options: dict[str, torch.Tensor]) -> None:
-        calls.append(tuple(options["input_ids"].shape))
+        def note(_module: torch.nn.Module, _args: object, options: dict[str, torch.Tensor]) -> None:
+            calls.append(options["input_ids"].numel())
 
-    tested._policy.model.register_forward_pre_hook(note, with_kwargs=True)
+        tested._policy.model.register_forward_pre_hook(note, with_kwargs=True)
+        return calls
+    forward = tested._dense.forward
+
+    def noted(hidden: torch.Tensor, *rest: object) -> torch.Tensor:
+        calls.append(len(hidden))
+        return forward(hidden, *rest)
+
+    tested._dense.forward = noted
     return calls
 
 
-def test_a_group_is_prefilled_once_and_decoded_token_by_token():
-    calls = count_calls(tested := engine(talkative(-50.0)))
+@pytest.mark.parametrize(("way", "lean"), zip(WAYS, (True, False), strict=True))
+def test_a_dense_decoder_is_computed_by_the_lean_pass_unless_something_is_hooked_into_it(way, lean):
+    assert (engine(way(talkative()))._dense is not None) == lean
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_group_is_prefilled_once_and_decoded_token_by_token(way):
+    calls = count_calls(tested := engine(way(talkative(-50.0))))
     tested.generate(PROMPTS, sampling(n=4, tokens=3))
-    assert calls == [(3, 7), (12, 1), (12, 1)]
+    assert calls == [3 * 7, 12, 12]
 
 
-def test_finished_rows_leave_the_batch():
-    calls = count_calls(tested := engine(talkative()))
+@pytest.mark.parametrize("way", WAYS)
+def test_finished_rows_leave_the_batch(way):
+    calls = count_calls(tested := engine(way(talkative())))
     tested.generate(PROMPTS, sampling(n=16, tokens=20))
-    rows = [shape[0] for shape in calls[1:]]
+    rows = calls[1:]
     assert rows == sorted(rows, reverse=True)
-    assert rows[-1] < rows[0] == 48
+    assert rows[-1] < rows[0] <= 48
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_what_is_written_does_not_depend_on_when_finished_rows_leave(share, monkeypatch):
+    expected = engine(talkative()).generate(PROMPTS, sampling(n=16, tokens=20))
+    monkeypatch.setattr(DenseContext, "leave_at", share)
+    found = engine(talkative()).generate(PROMPTS, sampling(n=16, tokens=20))
+    assert [[c.token_ids for c in row] for row in found] == [[c.token_ids for c in row] for row in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert [c.logprobs for c in one] == [pytest.approx(c.logprobs, abs=1e-5) for c in other]
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("rows", "batches"), [(1, 3), (4, 3), (8, 2), (1024, 1)])
-def test_prompts_are_decoded_in_batches_of_bounded_size_and_stay_in_order(rows, batches):
-    micro = talkative(-50.0)
+def test_prompts_are_decoded_in_batches_of_bounded_size_and_stay_in_order(rows, batches, way):
+    micro = way(talkative(-50.0))
     calls = count_calls(tested := engine(micro, rows))
     found = tested.generate(PROMPTS, sampling(temperature=0.0))
-    assert sum(width > 1 for _, width in calls) == batches
+    assert len(calls) == 8 * batches
     assert [list(row[0].token_ids) for row in found] == [greedy_by_hand(micro, p, 8)[0] for p in PROMPTS]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "n", "rows", "expected"),
+    [
+        ([9, 7, 8], 4, 1024, [[1, 2, 0]]),
+        ([9, 7, 8], 4, 8, [[1, 2], [0]]),
+        ([9, 7, 8], 4, 1, [[1], [2], [0]]),
+        ([7, 30, 7, 30], 64, 1024, [[0, 2], [1, 3]]),  # padding of 128 rows is worth a batch
+        ([7, 30, 7, 30], 63, 1024, [[0, 2, 1, 3]]),  # that of fewer is not
+        ([7, 10, 7, 10], 64, 1024, [[0, 2, 1, 3]]),  # and neither is a little padding
+        ([], 4, 8, []),
+    ],
+)
+def test_prompts_of_like_length_are_decoded_together(lengths, n, rows, expected):
+    assert list(buckets(lengths, n, rows)) == expected
 
 
 # Weights

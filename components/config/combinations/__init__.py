@@ -5,6 +5,7 @@
 - `judges` — verifiers and their sandbox
 - `loop` — schedule, sizes, models
 - `tools` — what goes with a tool, and with a critic
+- `asynchrony` — rollouts that are older than the policy
 
 Each rule yields errors that name the settings, why they do not go together (with the paper), and the way out. There are
 no warnings: nobody reads them before a run.
@@ -31,6 +32,7 @@ from components.config.combinations.advantage import (
     overlong,
     scales_that_cancel,
 )
+from components.config.combinations.asynchrony import asynchrony
 from components.config.combinations.judges import second_code
 from components.config.combinations.loop import ads, models, sizes
 from components.config.combinations.ratio import (
@@ -62,6 +64,7 @@ RULES: tuple[Callable[[Settings], Iterator[str]], ...] = (
     tools,
     critic_schedule,
     second_code,
+    asynchrony,
 )
 
 

@@ -37,8 +37,21 @@ def sizes(s: Settings) -> Iterator[str]:
         )
     if s.learner.updates_per_step > s.train.prompts_per_step:
         yield "learner.updates_per_step cannot exceed train.prompts_per_step: an update needs a group"
+    if s.learner.kind != "torch":
+        yield from _ranks(s)
     if s.dpo.steps and s.dpo.pairs is None and s.train.keep_pairs == 0:
         yield "dpo.steps without pairs: raise train.keep_pairs, or name a file under dpo.pairs"
+
+
+def _ranks(s: Settings) -> Iterator[str]:
+    rows, ranks = s.train.prompts_per_step * s.rollout.group_size, s.learner.ranks.processes
+    if rows % (ranks * s.learner.updates_per_step):
+        yield (
+            f"the {rows} completions of a step (train.prompts_per_step x rollout.group_size, "
+            f"{s.train.prompts_per_step} x {s.rollout.group_size}) do not divide into learner.updates_per_step "
+            f"({s.learner.updates_per_step}) "
+            f"updates for the ranks of learner.ranks.processes ({ranks}): some would always wait"
+        )
 
 
 def models(s: Settings) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from components.config.corrections import IcePop, TokenTis
 from components.config.exploration import ClipCov, KlCov, TopEntropy
 from components.config.ppo import GaeAdvantage
-from components.config.ratios import CispoRatio, DppoRatio, GmpoRatio, GspoRatio, LuspoRatio, VespoRatio
+from components.config.ratios import CispoRatio, DppoRatio, GmpoRatio, GspoRatio, LuspoRatio, Ratio, VespoRatio
 
 if TYPE_CHECKING:
     from components.config.settings import Settings
@@ -51,12 +51,16 @@ def whole_sequences(s: Settings) -> Iterator[str]:
 def sampler_twice(s: Settings) -> Iterator[str]:
     """Methods with the sampler in the denominator have corrected the mismatch already."""
     ratio, correction = s.objective.ratio, s.objective.correction
-    anchored = isinstance(ratio, DppoRatio) or (isinstance(ratio, CispoRatio) and ratio.anchor == "rollout")
-    if anchored and correction is not None:
+    if is_relative_to_the_sampler(ratio) and correction is not None:
         yield (
             f"objective.ratio.kind {ratio.kind} is relative to the sampler, so objective.correction.kind "
             f"{correction.kind} would count the mismatch twice (2602.04879); set objective.correction to null"
         )
+
+
+def is_relative_to_the_sampler(ratio: Ratio) -> bool:
+    """Whether the ratio itself is taken against the sampler's policy."""
+    return isinstance(ratio, DppoRatio) or (isinstance(ratio, CispoRatio) and ratio.anchor == "rollout")
 
 
 def weights_of_sequences(s: Settings) -> Iterator[str]:

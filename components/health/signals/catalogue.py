@@ -74,6 +74,9 @@ SIGNALS: dict[str, Signal] = {
     "ratio_min": Signal("ratio", 0, _INF, "free", "learner", "smallest importance ratio against the old policy"),
     "ratio_mean": Signal("ratio", 0, _INF, "free", "learner", "mean importance ratio; 1 but for noise"),
     "staleness": Signal("updates", 0, _INF, "free", "learner", "made since the sampler got its weights, mean"),
+    "staleness_max": Signal(
+        "updates", 0, _INF, "free", "learner", "made since the sampler got its weights, largest; with asynchrony"
+    ),
     "mismatch_mean": Signal("nats", 0, _INF, "free", "learner", "mean |old_logp - rollout_logp|"),
     "mismatch_max": Signal("nats", 0, _INF, "free", "learner", "largest |old_logp - rollout_logp|"),
     "mismatch_k3": Signal("nats/token", 0, _INF, "free", "learner", "k3 estimate of KL(sampler || learner)"),

@@ -1,0 +1,34 @@
+"""What goes with rollouts that are older than the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from components.config.combinations.ratio import is_relative_to_the_sampler
+from components.config.rollout import TorchEngine
+
+if TYPE_CHECKING:
+    from components.config.settings import Settings
+
+
+def asynchrony(s: Settings) -> Iterator[str]:
+    how = s.rollout.asynchrony
+    if how is None:
+        return
+    if s.objective.correction is None and not is_relative_to_the_sampler(s.objective.ratio):
+        yield (
+            f"rollout.asynchrony samples from a policy up to {how.max_staleness} steps old, and nothing weighs the "
+            "difference; set objective.correction (kind tis_token), or use a ratio relative to the sampler (dppo_tv, "
+            "dppo_kl, cispo with anchor rollout)"
+        )
+    if how.in_flight and isinstance(s.rollout.engine, TorchEngine):
+        yield (
+            "rollout.asynchrony.in_flight hands weights over in the middle of a completion, which rollout.engine.kind "
+            "torch cannot take; use inference servers, or leave it off"
+        )
+    if how.in_flight and s.rollout.tool is not None:
+        yield (
+            "rollout.asynchrony.in_flight needs to know the weights behind every token, and a rollout.tool joins turns "
+            "without; use one of the two"
+        )

@@ -1,0 +1,74 @@
+"""In a process of its own on this machine, with the servers and ranks that the stage starts below it.
+
+One guardian holds the whole tree: when the job ends, is cancelled, or loses whoever submitted it, nothing stays behind.
+Every process has a log of its own under ``logs/``: this one ``driver.log``, servers ``rollout-N.log``, ranks
+``learner-N.log``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from components.config import Settings, dump
+from components.files import write_text
+from components.launch.base import Job, JobStatus, Launcher
+from components.layout import Layout
+from components.processes import Child
+from components.status import clear_status, read_status
+
+MODULE = ["-m", "components"]
+GRACE = 30.0
+"""Seconds that a cancelled stage has to end its own servers and ranks."""
+
+
+class ProcessLauncher(Launcher):
+    """Jobs are children of this process, and end with it."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, tuple[Job, Child]] = {}
+        self._cancelled: set[str] = set()
+
+    def submit(self, job: Job) -> str:
+        layout, job_id = Layout(job.workspace), f"{job.stage}-{len(self._jobs)}"
+        config = layout.state.absolute() / "launch" / f"{job.stage}.yaml"
+        write_text(config, dump(inline(job.settings)))
+        clear_status(layout, job.stage)
+        command = [sys.executable, *MODULE, job.stage, "--config", str(config)]
+        child = Child("driver", command, log=driver_log(layout), cwd=job.workspace, grace=GRACE)
+        self._jobs[job_id] = job, child
+        return job_id
+
+    def status(self, job_id: str) -> JobStatus:
+        job, child = self._jobs[job_id]
+        code = child.exit_code
+        if code is None:
+            return JobStatus("running")
+        if job_id in self._cancelled:
+            return JobStatus("cancelled", code, f"stage {job.stage} was cancelled; submit it again to go on")
+        said = read_status(Layout(job.workspace), job.stage)
+        if said is None:  # it was killed before it could say anything
+            return JobStatus("failed", code, child.ending())
+        return JobStatus("succeeded" if said.exit_code == 0 else "failed", said.exit_code, said.message)
+
+    def logs(self, job_id: str) -> Iterator[str]:
+        _, child = self._jobs[job_id]
+        with child.log.open(encoding="utf-8", errors="replace") as lines:
+            yield from (line.rstrip("\n") for line in lines)
+
+    def cancel(self, job_id: str) -> None:
+        _, child = self._jobs[job_id]
+        if child.alive:
+            self._cancelled.add(job_id)
+            child.stop()
+
+
+def inline(settings: Settings) -> Settings:
+    """The same settings for the process that is the job: it must not launch itself again."""
+    return settings.model_copy(update={"launch": settings.launch.model_copy(update={"kind": "inline"})})
+
+
+def driver_log(layout: Layout) -> Path:
+    """Where the stage's own output goes."""
+    return layout.logs / "driver.log"

@@ -1,0 +1,16 @@
+"""A learner in processes of its own.
+
+On the run's side:
+
+- `learner` — the `Learner` that the loop sees
+- `processes` — ranks that the run starts on this machine
+
+On the ranks' side, below `components.learner.worker`:
+
+- `session` — what a rank does for its run
+
+And between them:
+
+- `protocol` — commands, and what both sides must agree about
+- `wire` — messages: JSON and safetensors
+"""

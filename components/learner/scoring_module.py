@@ -1,0 +1,63 @@
+"""A model whose forward pass is `score`: one module, one pass, for whatever spreads its weights over ranks."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from components.config.training import LearnerSettings
+from components.learner.batch import Batch
+from components.learner.scoring import score
+from components.policy import TokenStats
+
+PREFIX = "model."
+"""Before the name of every parameter in a `ScoringModule`."""
+
+
+class Pass(NamedTuple):
+    """How one forward pass is made."""
+
+    temperature: float
+    entropy_grad: bool
+    logits_at_once: int
+    replay: bool
+
+    @classmethod
+    def of(cls, settings: LearnerSettings, temperature: float, entropy_grad: bool = False) -> Pass:
+        return cls(temperature, entropy_grad, settings.logits_at_once, settings.routing_replay)
+
+
+def score_pass(model: PreTrainedModel, batch: Batch, how: Pass) -> TokenStats:
+    """`score` as the settings of a learner have it."""
+    return score(
+        model,
+        batch,
+        how.temperature,
+        how.entropy_grad,
+        logits_at_once=how.logits_at_once,
+        replay=how.replay,
+    )
+
+
+class ScoringModule(nn.Module):
+    """Whatever scoring touches, the output layer included, happens inside its forward pass."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+        self.training = model.training
+
+    def forward(self, batch: Batch, how: Pass) -> tuple[Tensor, Tensor, Tensor | None]:
+        stats = score_pass(self.model, batch, how)
+        return stats.logp, stats.entropy, stats.routing
+
+
+def autocast(model: nn.Module, settings: LearnerSettings) -> AbstractContextManager[object]:
+    """Matrix products in bfloat16 where the settings ask for it; weights stay as they are."""
+    if settings.compute_dtype == "float32":
+        return nullcontext()
+    return torch.autocast(next(model.parameters()).device.type, torch.bfloat16)

@@ -1,0 +1,60 @@
+"""The seam between the algorithm of an update and how weights, gradients and optimizer state lie in memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from components.learner.batch import Batch
+from components.learner.scoring_module import Pass
+from components.policy import TokenStats
+
+
+class Sharding(ABC):
+    """A model and its AdamW, whole in one process or spread over ranks.
+
+    Every rank calls the same methods in the same order: most of them are collective. The loss of an update is the *sum*
+    of what all ranks give to `backward`.
+    """
+
+    device: torch.device
+    """Where batches have to be."""
+
+    @abstractmethod
+    def score(self, batch: Batch, how: Pass) -> TokenStats:
+        """One forward pass over a micro-batch, with gradient where that is enabled."""
+
+    @abstractmethod
+    def zero_grad(self) -> None:
+        """Forget the gradients of the update before."""
+
+    @abstractmethod
+    def backward(self, loss: Tensor, last: bool) -> None:
+        """Add the gradient of ``loss``; ``last`` is that of the update's last micro-batch."""
+
+    @abstractmethod
+    def step(self, lr: float, limit: float) -> float:
+        """One clipped AdamW update at this learning rate; returns the gradient's norm before clipping.
+
+        Where the norm is not finite, or above ``limit``, weights, moments and counters stay as they are.
+        """
+
+    @abstractmethod
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Whole weights by parameter name, one at a time; tied ones appear once."""
+
+    @abstractmethod
+    def save(self, path: Path) -> None:
+        """Write whole weights and moments as one safetensors file, bit-exact; the same layout whatever the sharding."""
+
+    @abstractmethod
+    def snapshot(self, path: Path) -> Callable[[], None]:
+        """Copy what `save` would write now; the call that is returned writes it, whatever has changed meanwhile."""
+
+    @abstractmethod
+    def load(self, path: Path) -> None:
+        """Read what any sharding's `save` wrote. Raises ValueError for another model's file."""

@@ -1,0 +1,93 @@
+"""PyTorch's fully sharded data parallel, ``fully_shard`` (2304.11277): every rank holds a piece of everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from components.config.training import LearnerSettings
+from components.learner.activations import checkpointed_layers
+from components.learner.batch import Batch
+from components.learner.optimizer import accepted
+from components.learner.ranks import Ranks
+from components.learner.scoring_module import PREFIX, Pass, ScoringModule
+from components.learner.sharding.spread import MOMENTS, Spread
+from components.policy import Policy, TokenStats
+
+
+class Fsdp2(Spread):
+    """One group of weights per layer, gathered when the layer runs; the rest of the model is one more group."""
+
+    def __init__(self, policy: Policy, settings: LearnerSettings, ranks: Ranks, device: torch.device) -> None:
+        self.rank, self._world, self.device = ranks.rank, ranks.size, device
+        self._module = ScoringModule(policy.model.to(device))
+        self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in self._module.named_parameters()}
+        mesh = init_device_mesh(device.type, (ranks.size,))
+        options: dict[str, Any] = {"mesh": mesh, "mp_policy": _precision(settings)}
+        for layer in checkpointed_layers(policy.model):
+            fully_shard(layer, **options)
+        fully_shard(self._module, **options)
+        self.parameters = {name.removeprefix(PREFIX): p for name, p in self._module.named_parameters()}
+        self._grad_clip = settings.grad_clip
+        self._adamw = torch.optim.AdamW(
+            self.parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
+        )
+
+    def score(self, batch: Batch, how: Pass) -> TokenStats:
+        return TokenStats(*self._module(batch, how))
+
+    def zero_grad(self) -> None:
+        self._adamw.zero_grad(set_to_none=True)
+
+    def backward(self, loss: Tensor, last: bool) -> None:
+        # It averages over the ranks. Every micro-batch is reduced at once: a rank keeps only its share of a gradient.
+        (loss * self._world).backward()  # type: ignore[no-untyped-call]
+
+    def step(self, lr: float, limit: float) -> float:
+        gradients: list[Any] = [p.grad for p in self.parameters.values() if p.grad is not None]
+        total: Any = torch.nn.utils.get_total_norm(gradients)
+        norm = total.full_tensor().item()
+        if accepted(norm, limit):
+            torch.nn.utils.clip_grads_with_norm_(self.parameters.values(), self._grad_clip, total)
+            for group in self._adamw.param_groups:
+                group["lr"] = lr
+            self._adamw.step()
+        return float(norm)
+
+    @property
+    def steps(self) -> float | None:
+        state = self._adamw.state.get(next(iter(self.parameters.values())), {})
+        return float(state["step"]) if state else None
+
+    def reset(self, steps: float | None) -> None:
+        self._adamw.state.clear()
+        for parameter in self.parameters.values() if steps is not None else ():
+            moments = {moment: torch.zeros_like(parameter.detach()) for moment in MOMENTS}
+            self._adamw.state[parameter] = {"step": torch.tensor(steps, dtype=torch.float32), **moments}
+
+    def gather(self, name: str, moment: str | None = None) -> Tensor:
+        held = self._held(name, moment)
+        whole: Tensor = held.full_tensor()
+        return whole.float()
+
+    def scatter(self, value: Tensor, name: str, moment: str | None = None) -> None:
+        held = self._held(name, moment)
+        # Every rank has read the file: nothing is sent.
+        share = distribute_tensor(value.to(self.device), held.device_mesh, held.placements, src_data_rank=None)
+        with torch.no_grad():
+            held.to_local().copy_(share.to_local())
+
+    def _held(self, name: str, moment: str | None) -> DTensor:
+        held: Any = self.parameters[name] if moment is None else self._adamw.state[self.parameters[name]][moment]
+        return held  # type: ignore[no-any-return]
+
+
+def _precision(settings: LearnerSettings) -> MixedPrecisionPolicy:
+    if settings.compute_dtype == "float32":
+        return MixedPrecisionPolicy()
+    return MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)

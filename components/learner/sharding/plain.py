@@ -1,0 +1,49 @@
+"""All of it in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from torch import Tensor
+
+from components.config.training import LearnerSettings
+from components.learner.batch import Batch
+from components.learner.optimizer import ClippedAdamW
+from components.learner.scoring_module import Pass, autocast, score_pass
+from components.learner.sharding.base import Sharding
+from components.policy import Policy, TokenStats
+
+
+class Plain(Sharding):
+    """The policy's own model and `ClippedAdamW`."""
+
+    def __init__(self, policy: Policy, settings: LearnerSettings) -> None:
+        self._policy, self._settings = policy, settings
+        self.device = next(policy.model.parameters()).device
+        self._optimizer = ClippedAdamW(dict(policy.model.named_parameters()), settings)
+
+    def score(self, batch: Batch, how: Pass) -> TokenStats:
+        with autocast(self._policy.model, self._settings):
+            return score_pass(self._policy.model, batch, how)
+
+    def zero_grad(self) -> None:
+        self._optimizer.zero_grad()
+
+    def backward(self, loss: Tensor, last: bool) -> None:
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def step(self, lr: float, limit: float) -> float:
+        return self._optimizer.step(lr, limit)
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        yield from self._policy.weights().items()
+
+    def save(self, path: Path) -> None:
+        self._optimizer.save(path)
+
+    def snapshot(self, path: Path) -> Callable[[], None]:
+        return self._optimizer.snapshot(path)
+
+    def load(self, path: Path) -> None:
+        self._optimizer.load(path)

@@ -1,0 +1,117 @@
+"""What every sharding over several ranks has in common: how its state is gathered into one file and scattered again."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn import Parameter
+
+from components.learner.sharding.base import Sharding
+
+MOMENTS = ("exp_avg", "exp_avg_sq")
+"""What AdamW keeps for every element of a parameter."""
+
+
+class Spread(Sharding):
+    """Weights, moments or both are spread over ranks. The file is that of `components.learner.optimizer_state`.
+
+    Gathering goes parameter by parameter: a rank holds one whole tensor more than its share, and rank 0 all of them in
+    host memory while it writes (12 bytes a parameter).
+    """
+
+    rank: int
+    parameters: Mapping[str, Parameter]
+    shapes: Mapping[str, torch.Size]
+    """Whole shapes, by the names that the parameters have in the model."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> float | None:
+        """Updates that AdamW has made; None before the first."""
+
+    @abstractmethod
+    def reset(self, steps: float | None) -> None:
+        """Moments of 0 after so many updates; as before the first update where that is None."""
+
+    @abstractmethod
+    def gather(self, name: str, moment: str | None = None) -> Tensor:
+        """The whole fp32 weight, or one of its moments; collective, on every rank."""
+
+    @abstractmethod
+    def scatter(self, value: Tensor, name: str, moment: str | None = None) -> None:
+        """Take this rank's share of a whole tensor."""
+
+    def refresh(self) -> None:
+        """Make what the forward pass reads agree with the scattered weights; collective."""
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        for name in self.parameters:
+            yield name, self.gather(name)
+
+    def save(self, path: Path) -> None:
+        self.snapshot(path)()
+
+    def snapshot(self, path: Path) -> Callable[[], None]:
+        tensors = {}
+        for key, value in self._whole():
+            if self.rank == 0:
+                tensors[key] = value.detach().cpu().contiguous()
+        return (lambda: save_file(tensors, path)) if self.rank == 0 else (lambda: None)
+
+    def _whole(self) -> Iterator[tuple[str, Tensor]]:
+        steps = self.steps
+        for name in self.parameters:
+            yield f"weight/{name}", self.gather(name)
+            if steps is not None:
+                yield f"optimizer/step/{name}", torch.tensor(steps, dtype=torch.float32)
+                for moment in MOMENTS:
+                    yield f"optimizer/{moment}/{name}", self.gather(name, moment)
+
+    def load(self, path: Path) -> None:
+        with safe_open(path, "pt") as file:
+            check_model(file, self.shapes, path)
+            steps = steps_of(file, self.shapes, path)
+            self.reset(steps)
+            for name in self.parameters:
+                self.scatter(file.get_tensor(f"weight/{name}"), name)
+                for moment in MOMENTS if steps is not None else ():
+                    self.scatter(file.get_tensor(f"optimizer/{moment}/{name}"), name, moment)
+        self.refresh()
+
+
+def keys_of(file: Any) -> list[str]:
+    """The keys of an open safetensors file, which cannot be iterated itself."""
+    keys: list[str] = file.keys()
+    return keys
+
+
+def check_model(file: Any, own: Mapping[str, torch.Size], path: Path) -> None:
+    """Refuse the state of a model with other parameters, or with other shapes of them."""
+    found = {key.removeprefix("weight/") for key in keys_of(file) if key.startswith("weight/")}
+    if found != own.keys():
+        raise ValueError(f"{path} belongs to another model: {sorted(found ^ own.keys())[:5]}")
+    for name, shape in own.items():
+        other = file.get_slice(f"weight/{name}").get_shape()
+        if list(shape) != list(other):
+            raise ValueError(f"{path} belongs to another model: {name} is {other} there and {list(shape)} here")
+
+
+def steps_of(file: Any, names: Mapping[str, Any], path: Path) -> float | None:
+    """Updates behind a state; None before the first. It must be the same number for every parameter: they are stepped
+    as one."""
+    known = [f"optimizer/step/{name}" for name in names]
+    found = {key: float(file.get_tensor(key)) for key in keys_of(file) if key in set(known)}
+    if not found:
+        return None
+    if len(found) < len(known) or len(set(found.values())) > 1:
+        raise ValueError(
+            f"{path}: the parameters have made different numbers of updates: {sorted(set(found.values()))}"
+        )
+    return found[known[0]]

@@ -1,0 +1,115 @@
+"""One rank of a learner: ``python -m components.learner.worker``, started by a run or by torchrun.
+
+RANK, WORLD_SIZE and LOCAL_RANK say who it is; the ranks meet at MASTER_ADDR and MASTER_PORT, or in the file
+EVENKEEL_RENDEZVOUS. Rank 0 listens at EVENKEEL_LEARNER_LISTEN (host:port, or the path of a Unix socket) for the one run
+that knows EVENKEEL_LEARNER_KEY, and passes what it says on to all ranks, which carry it out together. What fails on one
+rank ends all of them: the run has its checkpoints.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from contextlib import suppress
+from datetime import timedelta
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, Listener
+
+import torch
+from torch import distributed
+
+from components.errors import EvenkeelError
+from components.learner.remote.protocol import BROKE, CLOSE, KEY, LISTEN, LOST_PEER, REFUSED, RENDEZVOUS, address_of
+from components.learner.remote.session import Session
+from components.learner.remote.wire import decode, encode
+
+IDLE = timedelta(days=30)
+"""Between two commands a run samples and scores, for as long as it takes."""
+
+
+def main() -> int:
+    """Serve one run until it hangs up; returns the exit code."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    device = torch.device("cpu")
+    os.environ["DS_ACCELERATOR"] = "cuda" if torch.cuda.is_available() else "cpu"
+    if torch.cuda.is_available():
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(device)
+    meeting = f"file://{os.environ[RENDEZVOUS]}" if RENDEZVOUS in os.environ else "env://"
+    backend = "gloo" if device.type == "cpu" else "nccl"
+    distributed.init_process_group(backend, init_method=meeting, rank=rank, world_size=size)
+    control = distributed.new_group(backend="gloo", timeout=IDLE)
+    run = accept() if rank == 0 else None
+    try:
+        serve(Session(rank, size, device), run, control)
+    except Exception as error:
+        traceback.print_exc()
+        if run is not None:
+            with suppress(OSError):
+                run.send_bytes(encode({"error": described(error), "rank": rank}))
+        return exit_code(error)
+    return 0
+
+
+def accept() -> Connection:
+    """The connection of the run; whoever does not know the key is turned away."""
+    key = os.environ.pop(KEY).encode()
+    with Listener(address_of(os.environ[LISTEN]), authkey=key) as listener:
+        while True:
+            try:
+                return listener.accept()
+            except (AuthenticationError, EOFError, OSError) as error:
+                print(f"turned a connection away: {error!r}", file=sys.stderr)
+
+
+def serve(session: Session, run: Connection | None, control: distributed.ProcessGroup) -> None:
+    """Carry out every command on all ranks; rank 0 answers. Returns when the run has hung up."""
+    while True:
+        message = decode(on_every_rank(received(run), control))
+        if message.header["command"] == CLOSE:
+            return
+        for reply in session.carry_out(message):
+            if run is not None:
+                run.send_bytes(reply)
+
+
+def received(run: Connection | None) -> bytes:
+    """The next message on rank 0; nothing on the others."""
+    if run is None:
+        return b""
+    try:
+        return run.recv_bytes()
+    except (EOFError, ConnectionResetError):
+        return encode({"command": CLOSE})
+
+
+def on_every_rank(data: bytes, control: distributed.ProcessGroup) -> bytes:
+    """Rank 0's bytes."""
+    length = torch.tensor([len(data)])
+    distributed.broadcast(length, src=0, group=control)
+    buffer = torch.frombuffer(bytearray(data or bytes(int(length))), dtype=torch.uint8)
+    distributed.broadcast(buffer, src=0, group=control)
+    return buffer.numpy().tobytes()
+
+
+def described(error: Exception) -> dict[str, str | None]:
+    """An error as the run will raise it."""
+    if isinstance(error, EvenkeelError):
+        return {"what": error.what, "where": error.where, "how": error.how}
+    return {"what": f"{type(error).__name__}: {error}", "where": None, "how": None}
+
+
+def exit_code(error: Exception) -> int:
+    """What kind of end it is."""
+    if isinstance(error, EvenkeelError):
+        return REFUSED
+    lost = isinstance(error, distributed.DistError) or "closed by peer" in str(error) or "reset by peer" in str(error)
+    return LOST_PEER if lost else BROKE
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # the ordinary way out waits for peers that may be gone

@@ -1,0 +1,89 @@
+"""Writing checkpoints while the run goes on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Container, Iterator
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from contextlib import contextmanager
+from pathlib import Path
+
+from components.errors import InputError
+from components.files import StagedDirectory, os_errors
+from components.resume import ResumeState
+from components.training.background import worker
+
+Finish = Callable[[], None]
+"""Writes the rest of a checkpoint; nothing that changes meanwhile is part of it."""
+
+
+class CheckpointWriter:
+    """Copies a checkpoint at once, and writes, flushes and renames it beside the loop: one at a time.
+
+    Older checkpoints are dropped once the new one is complete, so a run that is killed, or whose disk is full, goes on
+    from the newest complete one.
+    """
+
+    def __init__(self, resume: ResumeState, *, asynchronous: bool) -> None:
+        self._resume = resume
+        self._worker = worker("checkpoint", beside=asynchronous)
+        self._writing: Future[None] | None = None
+
+    def write(self, step: int, begin: Callable[[Path], Finish], keep: Container[int]) -> None:
+        """Write the checkpoint of ``step``, then drop those of steps that are not to be kept.
+
+        ``begin`` gets an empty folder and returns what is left to do. Waits for the checkpoint before.
+
+        Raises:
+            InputError: this checkpoint, or the one before, cannot be written (such as on a full disk).
+        """
+        self.wait()
+        with self._explained(step):
+            staged = StagedDirectory(self._resume.folder(step))
+            with staged.discarded_on_error():
+                finish = begin(staged.path)
+        self._writing = self._worker.submit(self._complete, step, staged, finish, keep)
+
+    def _complete(self, step: int, staged: StagedDirectory, finish: Finish, keep: Container[int]) -> None:
+        with self._explained(step):
+            with staged.discarded_on_error():
+                finish()
+                staged.commit()
+            self._resume.drop_all_but(keep)
+
+    @contextmanager
+    def _explained(self, step: int) -> Iterator[None]:
+        """Say of an error which checkpoint is missing, and that nothing else is."""
+        try:
+            with os_errors("write", self._resume.folder(step)):
+                yield
+        except InputError as error:
+            latest = self._resume.latest()
+            again = (
+                "from the beginning" if latest is None else f"from the checkpoint of step {latest[0]}, which is whole"
+            )
+            raise InputError(
+                f"the checkpoint of step {step} was not written: {error.what}",
+                where=error.where,
+                how=f"{error.how}; started again, the run goes on {again}",
+            ) from error
+
+    def check(self) -> None:
+        """Raise what has gone wrong so far; waits for nothing."""
+        if self._writing is not None and self._writing.done():
+            self.wait()
+
+    def wait(self) -> None:
+        """Return when nothing is being written any more. Raises what went wrong."""
+        if self._writing is None:
+            return
+        wait_for([self._writing])
+        writing, self._writing = self._writing, None
+        writing.result()
+
+    def close(self) -> None:
+        """End the thread, which finishes what it is at. An error that nobody has waited for is shown."""
+        self._worker.shutdown()
+        if self._writing is not None and (error := self._writing.exception()) is not None:
+            print(error, file=sys.stderr)

@@ -1,0 +1,130 @@
+"""Rollouts for the loop, from a sampler that may be at work while the learner is."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from dataclasses import replace
+from typing import TypeVar
+
+from torch import Tensor
+
+from components.health import Saved
+from components.rollout import Collector, Rollout
+from components.training.background import finished, worker
+from components.training.canaries import Canaries
+from components.training.heldout import HeldOut
+from components.training.run import RunState
+from components.training.second_opinion import SecondOpinion
+from components.types import Group
+
+T = TypeVar("T")
+
+
+class Rollouts:
+    """Everything that is sampled for the loop, by one worker, in the order in which the loop asks for it.
+
+    Without `rollout.asynchrony` the worker is the loop itself. With it, it is a thread, and the rollout of step k is
+    asked for at step k - ``max_staleness``, or where the run began or went back to: always with the weights, the
+    settings and the quarantine of that step, so that the same seed gives the same bytes. The schedule belongs to the
+    worker while anything is under way; what the loop may know of it comes with the rollouts.
+    """
+
+    def __init__(
+        self, state: RunState, collector: Collector, held_out: HeldOut, canaries: Canaries, second: SecondOpinion
+    ) -> None:
+        self._state, self._collector = state, collector
+        self._held_out, self._canaries, self._second = held_out, canaries, second
+        self._how = state.responder.started.rollout.asynchrony
+        self._worker = worker("rollouts", beside=self._how is not None)
+        self._queue: deque[Future[Rollout]] = deque(finished(rollout) for rollout in state.pending)
+        self._weights: dict[str, Tensor] | None = None  # of the present version, where the engine has still others
+        self._loaded = state.version  # what the engine samples from
+
+    def dev(self) -> Future[list[Group]]:
+        """The dev split as the present policy answers it."""
+        seed = self._state.seed()
+        return self._ask(lambda: self._held_out.sample(seed))
+
+    def canaries(self) -> Future[dict[str, float]]:
+        """The probe sets that are due, as the present policy answers them."""
+        progress, jump = self._state.progress, self._state.jumps.latest
+        return self._ask(lambda: self._canaries.measure(progress, jump))
+
+    def take(self) -> Rollout:
+        """The rollout of the present step, once those of the steps ahead are asked for.
+
+        What has gone into quarantine since it was asked for is not trained on. An error of the sampler is raised here.
+        """
+        ahead = 0 if self._how is None else self._how.max_staleness
+        steps = self._state.responder.started.train.steps
+        while len(self._queue) <= ahead and self._state.progress + len(self._queue) < steps:
+            self._queue.append(self._rollout(self._state.progress + len(self._queue)))
+        rollout, barred = self._queue.popleft().result(), self._state.responder.quarantined
+        return replace(rollout, trained=tuple(group for group in rollout.trained if group.prompt.id not in barred))
+
+    def _rollout(self, progress: int) -> Future[Rollout]:
+        seed, barred = self._state.seed(progress), frozenset(self._state.responder.quarantined)
+        schedule, count = self._state.schedule, self._state.responder.started.train.prompts_per_step
+        number = self._number
+        return self._ask(lambda: number(self._collector.step(schedule, count, seed, barred)))
+
+    def _ask(self, job: Callable[[], T]) -> Future[T]:
+        """Have it done with the present weights and settings, after everything that was asked for before."""
+        settings, weights, version = self._state.responder.settings, self._weights, self._state.version
+        review = self._second.undisputed if settings.audit.agreement else list
+
+        def run() -> T:
+            if weights is not None and self._loaded != version:
+                self._state.engine.load_weights(weights)
+                self._loaded = version
+            self._collector.configure(settings.rollout, shaping=settings.reward.shaping, review=review)
+            return job()
+
+        return self._worker.submit(run)
+
+    @property
+    def _number(self) -> Callable[[Rollout], Rollout]:
+        """Writes the version of the weights beside every token, where versions differ from step to step."""
+        if self._how is None:
+            return lambda rollout: rollout
+        version, told = self._state.version, getattr(self._state.engine, "version", None)
+        if self._how.in_flight and told is not None:
+            shift = version - int(told)  # the engine counts hand-overs of its own life, the state those of the run's
+            return lambda rollout: rollout.numbered(lambda one: tuple(number + shift for number in one.versions))
+        return lambda rollout: rollout.numbered(lambda one: (version,) * len(one.token_ids))
+
+    def load_weights(self, weights: dict[str, Tensor]) -> None:
+        """What is asked for from now on is sampled from these weights; what is under way stays what it is.
+
+        With ``in_flight`` they are given to the engine at once. A thread gets a copy: the learner's own will change.
+        """
+        self._state.version += 1
+        if self._how is None or self._how.in_flight:
+            self._state.engine.load_weights(weights)
+            self._loaded = self._state.version
+        else:
+            self._weights = {name: weight.detach().clone() for name, weight in weights.items()}
+
+    def settle(self) -> None:
+        """Wait for what is under way, and let the state hold it: a checkpoint may be made now."""
+        self._state.pending = [rollout.result() for rollout in self._queue]
+
+    def go_back(self, to: Saved) -> None:
+        """Go back to a checkpoint. What was sampled ahead is thrown away: it is what the run is to leave."""
+        self._discard()
+        self._state.roll_back(to)
+        self._state.version += 1
+        self._weights, self._loaded = None, self._state.version
+
+    def _discard(self) -> None:
+        for rollout in self._queue:
+            rollout.cancel()
+        wait_for(self._queue)
+        self._queue.clear()
+
+    def close(self) -> None:
+        """End the thread, once it is through with what it is at; nothing that it has not begun is begun."""
+        self._worker.shutdown(cancel_futures=True)

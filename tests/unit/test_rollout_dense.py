@@ -1,0 +1,209 @@
+"""The lean forward pass: it gives what transformers gives, or it is not taken."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from factories import gpt2, policy
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from components.config.rollout import TorchEngine as TorchEngineSettings
+from components.policy import Policy
+from components.policy.int8 import int8_copy
+from components.rollout import static_cache
+from components.rollout.base import Sampling
+from components.rollout.dense import dense_model
+from components.rollout.torch_engine import TorchEngine
+
+PROMPTS = [(2, 30, 3), (2, 30, 31, 32, 33, 34, 3), (2, 40, 41, 3)]
+SHAPE: dict[str, Any] = dict(
+    vocab_size=272,
+    hidden_size=48,
+    intermediate_size=40,
+    num_hidden_layers=3,
+    num_attention_heads=6,
+    num_key_value_heads=2,
+    head_dim=16,
+    max_position_embeddings=128,
+)
+ROPE: dict[str, Any] = {"rope_theta": 10000.0}
+LINEAR = {**ROPE, "rope_type": "linear", "factor": 2.0}
+LLAMA3 = {
+    **ROPE,
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
+YARN = {**ROPE, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
+DYNAMIC = {**ROPE, "rope_type": "dynamic", "factor": 2.0}
+
+
+def built(kind: type[PreTrainedModel], config: type, **changes: Any) -> PreTrainedModel:
+    """A small model of that kind with weights, biases and norms that are all far from their initial values."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = kind(config(**{**SHAPE, **changes})).eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(0.2 * torch.randn_like(parameter))
+    return model.requires_grad_(False)
+
+
+def qwen3(**changes: Any) -> PreTrainedModel:
+    return built(Qwen3ForCausalLM, Qwen3Config, **changes)
+
+
+def qwen2(**changes: Any) -> PreTrainedModel:
+    return built(Qwen2ForCausalLM, Qwen2Config, **{**changes, "head_dim": 8})
+
+
+def llama(**changes: Any) -> PreTrainedModel:
+    return built(LlamaForCausalLM, LlamaConfig, **changes)
+
+
+SAME = {
+    "qwen3": lambda: qwen3(),
+    "qwen3, tied": lambda: qwen3(tie_word_embeddings=True),
+    "qwen3, as many key heads": lambda: qwen3(num_key_value_heads=6),
+    "qwen3, biases": lambda: qwen3(attention_bias=True),
+    "qwen3, yarn": lambda: qwen3(rope_parameters=YARN),
+    "qwen2": lambda: qwen2(),
+    "qwen2, one key head": lambda: qwen2(num_key_value_heads=1),
+    "llama": lambda: llama(),
+    "llama, biases": lambda: llama(attention_bias=True, mlp_bias=True),
+    "llama, llama3 rotary": lambda: llama(rope_parameters=LLAMA3),
+    "llama, linear rotary": lambda: llama(rope_parameters=LINEAR),
+}
+
+
+def hooked(model: PreTrainedModel) -> PreTrainedModel:
+    model.base_model.layers[1].mlp.register_forward_hook(lambda _module, _args, output: 2 * output)
+    return model
+
+
+def softened(model: PreTrainedModel) -> PreTrainedModel:
+    """A model that differs in a way that neither its name nor its configuration tells."""
+    model.base_model.layers[1].mlp.act_fn = torch.nn.GELU()
+    return model
+
+
+OTHER = {
+    "another architecture": lambda: gpt2().model,
+    "an architecture that nobody has looked at": lambda: built(MistralForCausalLM, MistralConfig),
+    "a sliding window": lambda: qwen2(use_sliding_window=True, sliding_window=4, max_window_layers=0),
+    "rotary angles that depend on the length": lambda: llama(rope_parameters=DYNAMIC),
+    "another activation": lambda: llama(hidden_act="gelu"),
+    "another activation in one layer": lambda: softened(llama()),
+    "linear layers that were replaced": lambda: int8_copy(Policy(qwen3(), policy().tokenizer)).model,
+    "something hooked in": lambda: hooked(llama()),
+    "a precision that nobody has looked at": lambda: llama().to(torch.float16),
+    "two precisions": lambda: mixed_precisions(llama()),
+}
+
+
+def mixed_precisions(model: PreTrainedModel) -> PreTrainedModel:
+    model.base_model.norm.to(torch.bfloat16)
+    return model
+
+
+def sampled(model: PreTrainedModel, temperature: float = 1.0, tokens: int = 12) -> tuple[list[tuple[int, ...]], bool]:
+    """Token ids of some completions, and whether the lean pass wrote them."""
+    engine = TorchEngine(Policy(model, policy().tokenizer), TorchEngineSettings())
+    found = engine.generate(PROMPTS, Sampling(n=8, max_new_tokens=tokens, temperature=temperature, seed=1))
+    return [c.token_ids for row in found for c in row], engine._dense is not None
+
+
+def logprobs(model: PreTrainedModel, prompt: tuple[int, ...], written: tuple[int, ...]) -> torch.Tensor:
+    logits = model(torch.tensor([[*prompt, *written]])).logits[0, len(prompt) - 1 : -1]
+    return torch.log_softmax(logits, -1).gather(1, torch.tensor(written)[:, None])[:, 0]
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_log_probabilities_are_those_of_transformers(name):
+    model = SAME[name]()
+    engine = TorchEngine(Policy(model, policy().tokenizer), TorchEngineSettings())
+    assert engine._dense is not None
+    found = engine.generate(PROMPTS, Sampling(n=4, max_new_tokens=40, temperature=1.0, seed=0))
+    for prompt, group in zip(PROMPTS, found, strict=True):
+        for completion in group:
+            expected = logprobs(model, prompt, completion.token_ids)
+            assert torch.allclose(torch.tensor(completion.logprobs), expected, rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("name", SAME)
+def test_tokens_are_those_that_the_models_own_forward_pass_leads_to(name, temperature):
+    model = SAME[name]()
+    slow = copy.deepcopy(model)
+    slow.register_forward_hook(lambda _module, _args, output: output)
+    (fast_tokens, lean), (slow_tokens, own) = sampled(model, temperature), sampled(slow, temperature)
+    assert (lean, own) == (True, False)
+    assert fast_tokens == slow_tokens
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_a_model_that_might_compute_something_else_computes_itself(name):
+    assert dense_model(OTHER[name]()) is None
+
+
+def test_weights_that_are_loaded_into_the_model_are_computed_with_at_once():
+    model, other = qwen2(), qwen2()
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.mul_(1.1)
+    tested = TorchEngine(Policy(model, policy().tokenizer), TorchEngineSettings())
+    tested.load_weights(dict(other.named_parameters()))
+    found = tested.generate(PROMPTS, Sampling(n=4, max_new_tokens=8, temperature=1.0, seed=0))
+    for prompt, group in zip(PROMPTS, found, strict=True):
+        for completion in group:
+            expected = logprobs(other, prompt, completion.token_ids)
+            assert torch.allclose(torch.tensor(completion.logprobs), expected, rtol=0, atol=2e-5)
+
+
+def test_fused_weights_take_no_memory_of_their_own():
+    model = qwen3()
+    dense = dense_model(model)
+    assert dense is not None
+    for layer, block in zip(dense.layers, model.base_model.layers, strict=True):
+        assert layer.qkv.data_ptr() == block.self_attn.q_proj.weight.data_ptr()
+        assert layer.gate_up.data_ptr() == block.mlp.gate_proj.weight.data_ptr()
+        assert block.mlp.up_proj.weight.untyped_storage().data_ptr() == layer.gate_up.data_ptr()
+
+
+def test_making_the_lean_pass_changes_no_weight_of_the_model():
+    model = llama(attention_bias=True, mlp_bias=True)
+    before = copy.deepcopy(model.state_dict())
+    dense_model(model)
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize("columns", [1, 3, 1000])
+def test_a_cache_that_grows_is_the_same_cache(columns, monkeypatch):
+    model = qwen3()
+    expected, _ = sampled(model, tokens=30)
+    monkeypatch.setattr(static_cache, "COLUMNS", columns)
+    assert sampled(model, tokens=30)[0] == expected
+
+
+def test_bfloat16_is_computed_by_the_lean_pass_within_its_rounding():
+    model = qwen3()
+    engine = TorchEngine(Policy(model, policy().tokenizer), TorchEngineSettings(precision="bfloat16"))
+    assert engine._dense is not None
+    ((completion,),) = engine.generate(PROMPTS[:1], Sampling(n=1, max_new_tokens=8, temperature=1.0, seed=0))
+    gap = torch.tensor(completion.logprobs) - logprobs(model, PROMPTS[0], completion.token_ids)
+    assert 0 < gap.abs().max() < 0.3
