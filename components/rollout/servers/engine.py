@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import threading
+import time
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ from components.config.rollout import RolloutSettings
 from components.config.servers import ServerEngine as ServerSettings
 from components.config.servers import VllmEngine
 from components.errors import InputError
-from components.files import write_directory
+from components.files import append_line, write_directory
 from components.policy import Policy
 from components.policy.policy import check_names
 from components.rollout.base import Engine, Sampling
@@ -44,7 +45,7 @@ class ServerEngine(Engine):
     A copy of the policy stays here: what the servers say of their tokens is compared with it. All servers must be up
     and sound when the engine is made; later on, one that fails is replaced while the others go on. Weights may be
     handed over while another thread generates: requests in flight go on with the new ones, and `Completion.versions`
-    says which token came from which.
+    says which token came from which. What happens to the servers is kept in ``rollout.jsonl`` beside their logs.
 
     Raises:
         InputError: a server does not start, or is not one for this policy.
@@ -55,6 +56,7 @@ class ServerEngine(Engine):
         dtype = str(policy.model.dtype).removeprefix("torch.") if servers.dtype == "policy" else servers.dtype
         self._dtype: str = dtype
         self._folder = (servers.folder or logs / "rollout").absolute()
+        self._log = logs / "rollout.jsonl"
         self._run, self._number, self._torn = secrets.token_hex(4), 1, ""
         self._facts: dict[str, Facts] = {}
         self._prompt = policy.encode_prompt(servers.check.prompt)
@@ -65,7 +67,7 @@ class ServerEngine(Engine):
         self._loop = Background()
         canary = (self._prompt, (policy.eos_id,))
         try:
-            self._fleet = Fleet(places, self._prepare, lambda: self._number, servers, canary)
+            self._fleet = Fleet(places, self._prepare, lambda: self._number, servers, canary, self._note)
             self._loop.run(self._fleet.start())
         except BaseException:
             self.close()
@@ -195,6 +197,10 @@ class ServerEngine(Engine):
     def _refuse(self, server: Server, new: Gap, old: Gap | None) -> None:
         allowed = limits(self._settings.check, self._facts[server.name], self._dtype)
         refuse_gap(server.name, new, old, allowed)
+
+    def _note(self, name: str, event: str, said: str) -> None:
+        row = {"time": round(time.time(), 3), "server": name, "event": event, "said": said, "weights": self._number}
+        append_line(self._log, row)
 
     def _label(self, number: int) -> str:
         return f"{self._run}-{number}"

@@ -59,6 +59,7 @@ class Fleet:
     Args:
         prepare: Makes a server that answers fit for use: the right model, the present weights, checked.
         present: The number of the present weights.
+        note: Takes down what happened to a server: its name, one word, and what it said.
         canary: A prompt and its stop tokens.
     """
 
@@ -69,10 +70,12 @@ class Fleet:
         present: Callable[[], int],
         settings: ServerEngine,
         canary: tuple[tuple[int, ...], tuple[int, ...]],
+        note: Callable[[str, str, str], None],
     ) -> None:
         self.servers = [Server(origin) for origin in origins]
         self.lock = asyncio.Lock()  # held while weights or the fitness of a server are at stake
         self._prepare, self._present, self._settings, self._canary = prepare, present, settings, canary
+        self._note = note
         self._changed = asyncio.Event()
         self._held = False
         self._watching: asyncio.Task[None] | None = None
@@ -110,6 +113,7 @@ class Fleet:
             async with self.lock:
                 if number == self._present():
                     server.serving = True
+                    self._note(server.name, "serves", server.link.url)
                     return
 
     async def give_up(self, reason: str) -> None:
@@ -162,6 +166,7 @@ class Fleet:
                 except ServerFault as fault:
                     problem = fault
             tried.append(f"{server.name}: {problem}")
+            self._note(server.name, "failed", str(problem))
             avoid.add(server)
             await self._suspect(server, problem)
         raise InputError(
@@ -260,6 +265,7 @@ class Fleet:
     def drain(self, server: Server, fault: ServerFault) -> None:
         """Take a server out, move its requests elsewhere, and begin to make it sound again."""
         server.serving, server.said = False, str(fault)
+        self._note(server.name, "drained", server.said)
         for call in server.calls:
             call.cancel()
         server.mending = asyncio.create_task(self._mend(server))
@@ -279,6 +285,8 @@ class Fleet:
                 break
             await asyncio.sleep(PAUSE)
         server.dead = not server.serving
+        if server.dead:
+            self._note(server.name, "dead", server.said)
         self._notify()
 
 
