@@ -29,7 +29,7 @@ from components.files import read_json, read_jsonl
 from components.layout import Layout
 from components.policy import Policy, load_policy
 from components.rollout import Engine, Sampling, build_engine
-from components.rollout.servers.check import Gap, gap
+from components.rollout.servers.check import Gap, differences, gap
 from components.rollout.servers.client import Written
 from components.rollout.servers.local import interpreter
 from components.stages import run_stage
@@ -58,29 +58,13 @@ SIGNALS = ("mismatch_mean", "mismatch_k3", "ess")
 
 def distance(policy: Policy, prompts: list[tuple[int, ...]], groups: Any) -> tuple[Gap, float, float]:
     """The gap over all completions, the mean of the TIS weights' distance from 1, and the share of them at the cap."""
-    parts, ratios = [], []
+    parts = []
     for prompt, group in zip(prompts, groups, strict=True):
         written = [Written(one.token_ids, one.logprobs, ()) for one in group]
-        parts.append(gap(policy, prompt, written, SAMPLING.temperature))
-        ratios.append(tis_weights(policy, prompt, written))
-    tokens = sum(part.tokens for part in parts)
-    mean, k3 = (sum(getattr(p, name) * p.tokens for p in parts) / tokens for name in ("mean", "k3"))
-    weights = torch.cat(ratios)
-    whole = Gap(mean, max(part.largest for part in parts), k3, tokens)
-    return whole, (weights - 1).abs().mean().item(), (weights == CAP).double().mean().item()
-
-
-def tis_weights(policy: Policy, prompt: tuple[int, ...], written: list[Written]) -> torch.Tensor:
-    """min(policy / sampler, cap) of every token."""
-    from components.policy import response_logprobs
-    from components.policy.padding import pad
-
-    padded = pad([prompt] * len(written), [one.token_ids for one in written], policy.pad_id)
-    width = padded.response_mask.shape[1]
-    with torch.no_grad():
-        own = response_logprobs(policy.model, padded.input_ids, padded.attention_mask, width, SAMPLING.temperature).logp
-    told = torch.tensor([value for one in written for value in one.logprobs])
-    return (own[padded.response_mask] - told).exp().clamp(max=CAP)
+        parts.append(differences(policy, prompt, written, SAMPLING.temperature))
+    off = torch.cat(parts)
+    weights = off.exp().clamp(max=CAP)
+    return gap(off), (weights - 1).abs().mean().item(), (weights == CAP).double().mean().item()
 
 
 def measure(policy: Policy, prompts: list[tuple[int, ...]], options: dict[str, Any], logs: Path) -> dict[str, float]:

@@ -154,6 +154,7 @@ class TestAtTheStart:
             ({"shape": {"hidden_size": 64}}, "hidden_size is 64, not 32"),
             ({"dtype": "bfloat16"}, "dtype is bfloat16, not float32"),
             ({"logprobs_mode": "raw_logprobs"}, "logprobs mode is raw_logprobs, not processed_logprobs"),
+            ({"kv_cache_dtype": "fp8_e5m2"}, "KV cache is fp8_e5m2, not auto"),
             ({"transfer": "nccl"}, "weight transfer is nccl, not evenkeel_files"),
         ],
     )

@@ -11,13 +11,12 @@ import torch
 
 from components.config.servers import CheckSettings
 from components.errors import InputError
-from components.rollout.servers.check import LIMITS, Gap, gap, limits, refuse_gap
+from components.rollout.servers.check import LIMITS, differences, gap, limits, refuse_gap, stale
 from components.rollout.servers.client import Facts, Request, ServerFault, Written, checked
 from components.rollout.servers.vllm import VllmClient
 from tests.unit.factories import policy
 
 REQUEST = Request(prompt=(5, 6), n=1, max_new_tokens=3, temperature=1.0, seed=0, stop=(1, 9))
-NEAR = Gap(1e-6, 1e-5, 0.0, 10)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +73,10 @@ def test_log_probabilities_of_other_tokens_than_those_written_are_noticed():
         ask({"token_ids": [4, 5, 7]})
 
 
+def tensor(values: list[float]) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
 def ask(changes: dict[str, Any]) -> Written:
     """One request to a client whose server answers with a right choice, changed."""
     choice = {
@@ -107,7 +110,7 @@ class TestTheCheck:
             logits = own.model(torch.tensor([[*prompt, *ids]])).logits[0]
         right = torch.log_softmax(logits[len(prompt) - 1 : -1] / 0.5, -1).gather(1, torch.tensor([ids]).T)[:, 0]
         told = (right[0].item() - 0.25, right[1].item())
-        found = gap(own, prompt, [Written(ids, told, ("a", "a"))], 0.5)
+        found = gap(differences(own, prompt, [Written(ids, told, ("a", "a"))], 0.5))
         assert found.mean == pytest.approx(0.125, abs=1e-5)
         assert found.largest == pytest.approx(0.25, abs=1e-5)
         assert found.k3 == pytest.approx((math.exp(0.25) - 1 - 0.25) / 2, abs=1e-5)
@@ -116,19 +119,31 @@ class TestTheCheck:
     @pytest.mark.parametrize(
         ("new", "old", "said"),
         [
-            (Gap(0.2, 0.3, 0.0, 8), None, r"off by 0.2 nats on average \(limit 0.1\)"),
-            (Gap(0.01, 3.0, 0.0, 8), None, r"3 at most \(limit 1\)"),
-            (Gap(math.nan, math.nan, math.nan, 8), None, "does not sample from"),
-            (Gap(0.09, 0.1, 0.0, 8), Gap(0.01, 0.02, 0.0, 8), "still samples from the weights before"),
+            ([0.2] * 16, None, r"off by 0.2 nats on average \(limit 0.1\)"),
+            ([0.0] * 31 + [3.0], None, r"3 at most \(limit 1\)"),
+            ([0.0] * 15 + [math.nan], None, "does not sample from"),
+            ([0.09] * 16, [1e-3] * 16, "still samples from the weights before"),
         ],
     )
     def test_refuses_what_is_too_far_not_a_number_or_nearer_to_the_old_weights(self, new, old, said):
         with pytest.raises(InputError, match=said):
-            refuse_gap("rollout-0", new, old, (0.1, 1.0))
+            refuse_gap("rollout-0", tensor(new), None if old is None else tensor(old), (0.1, 1.0))
 
-    @pytest.mark.parametrize("old", [None, NEAR, Gap(0.04, 0.1, 0.0, 8)])
-    def test_lets_rounding_pass_also_where_hardly_anything_has_changed(self, old):
-        refuse_gap("rollout-0", Gap(0.01, 0.1, 0.0, 8) if old is not NEAR else NEAR, old, (0.1, 1.0))
+    @pytest.mark.parametrize("seed", range(20))
+    @pytest.mark.parametrize("step", [0.0, 1e-4, 1e-2, 1.0])
+    def test_coarse_rounding_with_heavy_tails_is_never_taken_for_old_weights(self, seed, step):
+        generator = torch.Generator().manual_seed(seed)
+        rounding = 0.02 / torch.rand(64, generator=generator)
+        new = rounding * torch.randn(64, generator=generator)
+        old = new - step * torch.randn(64, generator=generator)
+        assert not stale(old.double(), new.double())
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_old_weights_are_recognised_where_an_update_is_larger_than_rounding(self, seed):
+        generator = torch.Generator().manual_seed(seed)
+        old = 1e-3 * torch.randn(64, generator=generator)
+        new = old + 1e-2 * torch.randn(64, generator=generator)
+        assert stale(old.double(), new.double())
 
     @pytest.mark.parametrize(
         ("facts", "expected"),

@@ -23,7 +23,16 @@ from components.files import append_line, write_directory
 from components.policy import Policy
 from components.policy.policy import check_names
 from components.rollout.base import Engine, Sampling
-from components.rollout.servers.check import PROBES, Gap, check_facts, check_tokens, gap, limits, refuse_gap
+from components.rollout.servers.check import (
+    PROBES,
+    Gap,
+    check_facts,
+    check_tokens,
+    differences,
+    gap,
+    limits,
+    refuse_gap,
+)
 from components.rollout.servers.client import Facts, Request, ServerClient, ServerFault, Written
 from components.rollout.servers.fleet import Fleet, Server, Stale, together
 from components.rollout.servers.local import Given, Origin, Started
@@ -134,7 +143,7 @@ class ServerEngine(Engine):
 
         async def measure() -> dict[str, Gap]:
             async with self._fleet.updating():
-                return {s.name: self._gap(await self._sample(s)) for s in self._fleet.serving}
+                return {s.name: gap(self._off(await self._sample(s))) for s in self._fleet.serving}
 
         return self._loop.run(measure())
 
@@ -145,10 +154,10 @@ class ServerEngine(Engine):
             servers = self._fleet.serving
             samples = await together([self._renew(server, weights) for server in servers])
             told = [(server, written) for server, written in zip(servers, samples, strict=True) if written is not None]
-            old = [self._gap(written) for _, written in told]
+            old = [self._off(written) for _, written in told]
             self._policy.load_weights(dict(weights))
             for (server, written), before in zip(told, old, strict=True):
-                self._refuse(server, self._gap(written), before)
+                self._refuse(server, self._off(written), before)
         await self._fleet.await_one()
 
     async def _renew(self, server: Server, weights: Mapping[str, Tensor]) -> list[Written] | None:
@@ -173,7 +182,7 @@ class ServerEngine(Engine):
         await self._send(server, self._policy.weights())
         # A server's first tokens take long: it compiles what it needs.
         await client.canary(self._prompt, (self._policy.eos_id,), settings.start_timeout)
-        self._refuse(server, self._gap(await self._sample(server)), None)
+        self._refuse(server, self._off(await self._sample(server)), None)
 
     async def _send(self, server: Server, weights: Mapping[str, Tensor]) -> None:
         client, timeout = server.link, self._settings.sync_timeout
@@ -191,10 +200,10 @@ class ServerEngine(Engine):
             self._versions(one.labels, self._number)
         return written
 
-    def _gap(self, written: Sequence[Written]) -> Gap:
-        return gap(self._policy, self._prompt, written, self._temperature)
+    def _off(self, written: Sequence[Written]) -> Tensor:
+        return differences(self._policy, self._prompt, written, self._temperature)
 
-    def _refuse(self, server: Server, new: Gap, old: Gap | None) -> None:
+    def _refuse(self, server: Server, new: Tensor, old: Tensor | None) -> None:
         allowed = limits(self._settings.check, self._facts[server.name], self._dtype)
         refuse_gap(server.name, new, old, allowed)
 
