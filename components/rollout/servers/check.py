@@ -43,7 +43,7 @@ class Gap(NamedTuple):
 
 
 def differences(policy: Policy, prompt: Sequence[int], written: Sequence[Written], temperature: float) -> Tensor:
-    """Each token's log-probability, the policy's own minus the server's, over completions of one prompt; ``[tokens]``."""
+    """Each token's log-probability by the policy minus the server's, ``[tokens]``, over completions of one prompt."""
     padded = pad([prompt] * len(written), [one.token_ids for one in written], policy.pad_id)
     with torch.no_grad():
         own = response_logprobs(
