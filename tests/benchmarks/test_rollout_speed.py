@@ -1,8 +1,9 @@
 """Tokens a second that the embedded engine samples, beside `transformers.generate`: `pytest -s` on this file.
 
 Same model, same prompts (64; 16 for the larger model), 8 samples of at most 40 tokens each, one thread; every way runs
-in turn, several times, and a row shows medians of tokens a second of processor time. Only tokens that count are counted, none behind an end token. What `generate` does not do is not
-asked of it: it returns no log-probabilities and decodes no text, and the engine does both.
+in turn, several times, and a row shows medians of tokens a second of processor time. Only tokens up to the end token
+are counted. What `generate` does not do is not asked of it: it returns no log-probabilities and decodes no
+text, and the engine does both.
 """
 
 from __future__ import annotations
