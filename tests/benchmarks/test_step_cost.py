@@ -1,6 +1,6 @@
 """Where the time of a demo training step goes: `pytest -s` on this file.
 
-Processor time of this process, one thread; the verifiers' workers are not in it. ``EVENKEEL_BENCH_STEPS`` is the length.
+Processor time of this process, one thread; the verifiers' workers are not in it. ``EVENKEEL_BENCH_STEPS``: how many.
 """
 
 from __future__ import annotations
