@@ -2,6 +2,7 @@
 
 - `base` — the `Learner` seam
 - `batch` — groups -> tensors
+- `cuts` — where a batch is cut into passes
 - `optimizer` — AdamW, clipping and schedules of every trainer
 - `scoring` — log-probabilities of a batch
 - `coefficients` — adaptive weights of KL and entropy
