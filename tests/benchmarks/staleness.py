@@ -127,7 +127,7 @@ def table(rows: Sequence[Row]) -> str:
         cells = [
             " ".join(f"{fmean(values):.0%}" for values in zip(*(row["dev"] for row in mine), strict=True)),
             f"{fmean(fmean(row['accuracy'][-5:]) for row in mine):.0%}",
-            f"{fmean(row["drift_k3"] for row in mine):.1e}",
+            f"{fmean(row['drift_k3'] for row in mine):.1e}",
             f"{min(row['ess'] for row in mine):.2f}",
             f"{fmean(row['seconds'] for row in mine):.0f}",
         ]
