@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -16,9 +18,10 @@ import torch
 
 from components.config.rollout import RolloutSettings
 from components.errors import InputError
+from components.files import read_jsonl
 from components.policy import Policy
 from components.rollout import Sampling, build_engine
-from components.rollout.servers import ServerEngine
+from components.rollout.servers import ServerEngine, transfer
 from tests.unit.factories import policy
 from tests.unit.fake_vllm import Drop, FakeVllm, Hang, Raw, Status, raising, serving, until
 
@@ -62,6 +65,12 @@ def assert_refused(
 
 def prompts(own: Policy, count: int = 4) -> list[tuple[int, ...]]:
     return [own.encode_prompt(f"{i}+{i}=") for i in range(count)]
+
+
+def history(logs: Path, server: str) -> list[str]:
+    """What happened to a server, but for single requests."""
+    rows = [row for row in read_jsonl(logs / "rollout.jsonl") if row["server"] == server]
+    return [row["event"] for row in rows if row["event"] != "failed"]
 
 
 def moved(own: Policy, by: float = 0.1) -> dict[str, torch.Tensor]:
@@ -145,6 +154,7 @@ class TestAtTheStart:
             ({"shape": {"hidden_size": 64}}, "hidden_size is 64, not 32"),
             ({"dtype": "bfloat16"}, "dtype is bfloat16, not float32"),
             ({"logprobs_mode": "raw_logprobs"}, "logprobs mode is raw_logprobs, not processed_logprobs"),
+            ({"kv_cache_dtype": "fp8_e5m2"}, "KV cache is fp8_e5m2, not auto"),
             ({"transfer": "nccl"}, "weight transfer is nccl, not evenkeel_files"),
         ],
     )
@@ -298,6 +308,21 @@ class TestWeights:
             tested.load_weights(own.weights())
             assert [folder.name for folder in (tmp_path / "rollout").glob("weights-*")] == ["weights-3"]
 
+    def test_that_cannot_be_written_end_the_run_before_any_server_hears_of_them(self, tmp_path, monkeypatch):
+        own = policy()
+
+        def full(*_: Any, **__: Any) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with serving(own) as (server,), engine_of([server], tmp_path) as tested:
+            before = len(server.calls)
+            monkeypatch.setattr(transfer, "save_file", full)
+            with pytest.raises(InputError, match="No space left"):
+                tested.load_weights(moved(own))
+            assert len(server.calls) == before
+            with pytest.raises(InputError, match="torn"):
+                tested.generate(prompts(own, 1), GREEDY)
+
     def test_may_be_handed_over_while_completions_are_written(self, tmp_path):
         own = policy()
         with serving(own) as (server,), engine_of([server], tmp_path, concurrency=2) as tested:
@@ -346,11 +371,12 @@ class TestFaults:
             assert tested.generate(prompts(own, 12), SAMPLED) == expected
             tested.load_weights(moved(own))
             servers[0].start()
-            until(lambda: servers[0].label == servers[1].label)
+            until(lambda: history(tmp_path, "rollout-0") == ["serves", "drained", "serves"])
             tested.load_weights(own.weights())
             assert [[c.token_ids for c in g] for g in tested.generate(prompts(own, 12), SAMPLED)] == [
                 [c.token_ids for c in g] for g in expected
             ]
+        assert history(tmp_path, "rollout-1") == ["serves"]
 
     def test_a_server_that_hangs_is_found_by_its_canary_long_before_the_request_times_out(self, tmp_path):
         own = policy()

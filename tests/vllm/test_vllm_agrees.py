@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
+
 import pytest
 
 from components.config.policy import TinyModel
@@ -78,13 +81,10 @@ def test_a_hand_over_changes_what_is_sampled_and_another_one_changes_it_back(tie
 
 
 def test_completions_in_flight_go_on_with_the_new_weights_and_say_so(tied):
-    from concurrent.futures import ThreadPoolExecutor
-    from time import sleep
-
     own = tiny()
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(tied.generate, prompts(own, 24), LONG)
-        sleep(1.0)
+        future = pool.submit(tied.generate, prompts(own, 64), LONG)
+        sleep(0.3)
         tied.load_weights(own.weights())
         groups = future.result()
     mixed = [one.versions for group in groups for one in group if len(set(one.versions)) == 2]

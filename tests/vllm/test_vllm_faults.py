@@ -111,7 +111,7 @@ import sys, time
 from pathlib import Path
 from tests.vllm.tiny import engine_of, processes, servers, tiny
 with engine_of(tiny(), Path(sys.argv[1])) as engine:
-    print(*(process.pid for server in servers(engine) for process in processes(server)), flush=True)
+    print("pids", *(process.pid for server in servers(engine) for process in processes(server)), flush=True)
     time.sleep(600)
 """
 
@@ -121,7 +121,8 @@ def test_a_run_that_is_killed_leaves_no_server_behind(tmp_path):
     command = [sys.executable, "-c", RUN, str(tmp_path)]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
-        pids = [int(word) for word in run.stdout.readline().split()]
+        said = next(line for line in run.stdout if line.startswith("pids"))
+        pids = [int(word) for word in said.split()[1:]]
         assert len(pids) >= 3
         run.kill()
     until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 40)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from components.config.servers import CheckSettings, ServerEngine, VllmEngine
 from components.errors import InputError
@@ -26,8 +27,10 @@ LIMITS: Mapping[str, tuple[float, float]] = {
 policies were measured at a fifth of them or less; weights that are wrong are off by nats."""
 PROBES = ("1+1=", "The answer is 42.", "x = [3.5, -7]\n\tif a != b:", "Überprüfung: naïve café, 東京 №5")
 """Texts that two tokenizers hardly agree on by chance."""
-SURE = 2.0
-"""How much nearer to the old weights than to the new ones a server must be to be called stale."""
+SURE = 0.9
+"""Share of tokens that must be nearer to the old weights than to the new ones before a server is called stale."""
+FEW = 8
+"""Tokens below which that share means nothing."""
 
 
 class Gap(NamedTuple):
@@ -39,20 +42,32 @@ class Gap(NamedTuple):
     tokens: int
 
 
-def gap(policy: Policy, prompt: Sequence[int], written: Sequence[Written], temperature: float) -> Gap:
-    """How far a server's log-probabilities are from the policy's own, over completions of one prompt.
-
-    NaN where any value is.
-    """
+def differences(policy: Policy, prompt: Sequence[int], written: Sequence[Written], temperature: float) -> Tensor:
+    """Each token's log-probability by the policy minus the server's, ``[tokens]``, over completions of one prompt."""
     padded = pad([prompt] * len(written), [one.token_ids for one in written], policy.pad_id)
     with torch.no_grad():
         own = response_logprobs(
             policy.model, padded.input_ids, padded.attention_mask, padded.response_mask.shape[1], temperature or 1.0
         ).logp[padded.response_mask]
     told = torch.tensor([value for one in written for value in one.logprobs])
-    difference = own.double() - told.double()
-    k3 = difference.exp() - 1 - difference
-    return Gap(difference.abs().mean().item(), difference.abs().max().item(), k3.mean().item(), len(told))
+    return own.double() - told.double()
+
+
+def gap(off: Tensor) -> Gap:
+    """What `differences` come to; NaN where one of them is."""
+    return Gap(off.abs().mean().item(), off.abs().max().item(), (off.exp() - 1 - off).mean().item(), len(off))
+
+
+def stale(old: Tensor, new: Tensor) -> bool:
+    """Whether tokens come from the old weights, by their `differences` to those and to the new ones.
+
+    A sign test on the half of the tokens that the update moved most: rounding, however coarse, takes neither side.
+    """
+    moved = (new - old).abs()
+    telling = (moved > 0) & (moved >= moved.median())
+    if int(telling.sum()) < FEW:
+        return False
+    return bool((old.abs() < new.abs())[telling].double().mean() >= SURE)
 
 
 def limits(settings: CheckSettings, facts: Facts, dtype: str) -> tuple[float, float]:
@@ -63,26 +78,27 @@ def limits(settings: CheckSettings, facts: Facts, dtype: str) -> tuple[float, fl
     return settings.mean_gap or mean, settings.max_gap or largest
 
 
-def refuse_gap(name: str, new: Gap, old: Gap | None, allowed: tuple[float, float]) -> None:
+def refuse_gap(name: str, new: Tensor, old: Tensor | None, allowed: tuple[float, float]) -> None:
     """Raise unless the server samples from the present weights.
 
     Args:
-        new: To the present weights.
+        new: `differences` to the present weights.
         old: To those before them, of the same completions.
+        allowed: Mean and largest gap.
     """
-    mean, largest = allowed
+    (mean, largest), found = allowed, gap(new)
     how = "restart the server; raise rollout.engine.check only where its precision explains the gap"
-    if not (new.mean <= mean and new.largest <= largest):  # a NaN must not pass
+    if not (found.mean <= mean and found.largest <= largest):  # a NaN must not pass
         raise InputError(
-            f"{name} does not sample from the policy's weights: its log-probabilities of {new.tokens} tokens are off "
-            f"by {new.mean:.3g} nats on average (limit {mean:g}) and {new.largest:.3g} at most (limit {largest:g})",
+            f"{name} does not sample from the policy's weights: its log-probabilities of {found.tokens} tokens are off "
+            f"by {found.mean:.3g} nats on average (limit {mean:g}) and {found.largest:.3g} at most (limit {largest:g})",
             where="rollout.engine.check",
             how=how,
         )
-    if old is not None and SURE * old.mean < new.mean:
+    if old is not None and stale(old, new):
         raise InputError(
-            f"{name} still samples from the weights before the last update: its log-probabilities are {old.mean:.3g} "
-            f"nats from those, and {new.mean:.3g} from the present ones",
+            f"{name} still samples from the weights before the last update: its log-probabilities are "
+            f"{gap(old).mean:.3g} nats from those, and {found.mean:.3g} from the present ones",
             where="rollout.engine.check",
             how=how,
         )
@@ -90,7 +106,7 @@ def refuse_gap(name: str, new: Gap, old: Gap | None, allowed: tuple[float, float
 
 def check_facts(name: str, url: str, facts: Facts, policy: Policy, settings: ServerEngine, dtype: str) -> None:
     """Raise where a server is not what the run needs; both values are named."""
-    config = policy.model.config
+    config = policy.model.config.get_text_config()
     expected: dict[str, tuple[object, object]] = {}
     if facts.model_type is not None:
         expected["model type"] = (facts.model_type, config.model_type)
@@ -101,6 +117,7 @@ def check_facts(name: str, url: str, facts: Facts, policy: Policy, settings: Ser
     if facts.logprobs_mode is not None:
         expected["logprobs mode"] = (facts.logprobs_mode, "processed_logprobs")
     if isinstance(settings, VllmEngine):
+        expected["KV cache"] = (facts.kv_cache_dtype, settings.kv_cache_dtype)
         expected["weight transfer"] = (facts.transfer, f"evenkeel_{settings.transfer}")
     known = VERSIONS[settings.kind]
     if not facts.version.startswith(known):

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import threading
+import time
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,11 +19,20 @@ from components.config.rollout import RolloutSettings
 from components.config.servers import ServerEngine as ServerSettings
 from components.config.servers import VllmEngine
 from components.errors import InputError
-from components.files import write_directory
+from components.files import append_line, write_directory
 from components.policy import Policy
 from components.policy.policy import check_names
 from components.rollout.base import Engine, Sampling
-from components.rollout.servers.check import PROBES, Gap, check_facts, check_tokens, gap, limits, refuse_gap
+from components.rollout.servers.check import (
+    PROBES,
+    Gap,
+    check_facts,
+    check_tokens,
+    differences,
+    gap,
+    limits,
+    refuse_gap,
+)
 from components.rollout.servers.client import Facts, Request, ServerClient, ServerFault, Written
 from components.rollout.servers.fleet import Fleet, Server, Stale, together
 from components.rollout.servers.local import Given, Origin, Started
@@ -44,7 +54,7 @@ class ServerEngine(Engine):
     A copy of the policy stays here: what the servers say of their tokens is compared with it. All servers must be up
     and sound when the engine is made; later on, one that fails is replaced while the others go on. Weights may be
     handed over while another thread generates: requests in flight go on with the new ones, and `Completion.versions`
-    says which token came from which.
+    says which token came from which. What happens to the servers is kept in ``rollout.jsonl`` beside their logs.
 
     Raises:
         InputError: a server does not start, or is not one for this policy.
@@ -55,16 +65,18 @@ class ServerEngine(Engine):
         dtype = str(policy.model.dtype).removeprefix("torch.") if servers.dtype == "policy" else servers.dtype
         self._dtype: str = dtype
         self._folder = (servers.folder or logs / "rollout").absolute()
+        self._log = logs / "rollout.jsonl"
         self._run, self._number, self._torn = secrets.token_hex(4), 1, ""
         self._facts: dict[str, Facts] = {}
         self._prompt = policy.encode_prompt(servers.check.prompt)
+        places = origins(servers, self._folder / "model", dtype, logs)
         check_layout(policy, self._folder / "model")
         self._transfer = build_transfer(servers, dtype, self._folder, policy)
         self._transfer.publish(self._number, self._policy.weights())
         self._loop = Background()
         canary = (self._prompt, (policy.eos_id,))
         try:
-            self._fleet = Fleet(origins(servers, self._folder / "model", dtype, logs), self._prepare, servers, canary)
+            self._fleet = Fleet(places, self._prepare, lambda: self._number, servers, canary, self._note)
             self._loop.run(self._fleet.start())
         except BaseException:
             self.close()
@@ -113,9 +125,12 @@ class ServerEngine(Engine):
             InputError: no server could be brought to them, or one samples from something else.
         """
         check_names(dict(self._policy.model.named_parameters()), weights)
-        self._torn = "the servers' weights are torn: a hand-over did not come to its end"
-        self._loop.run(self._hand_over(weights))
-        self._torn = ""
+        try:
+            self._loop.run(self._hand_over(weights))
+        except BaseException:
+            self._torn = "the servers' weights are torn: a hand-over did not come to its end"
+            self._loop.run(self._fleet.give_up(self._torn))
+            raise
 
     def close(self) -> None:
         if hasattr(self, "_fleet"):
@@ -128,7 +143,7 @@ class ServerEngine(Engine):
 
         async def measure() -> dict[str, Gap]:
             async with self._fleet.updating():
-                return {s.name: self._gap(await self._sample(s)) for s in self._fleet.serving}
+                return {s.name: gap(self._off(await self._sample(s))) for s in self._fleet.serving}
 
         return self._loop.run(measure())
 
@@ -139,10 +154,10 @@ class ServerEngine(Engine):
             servers = self._fleet.serving
             samples = await together([self._renew(server, weights) for server in servers])
             told = [(server, written) for server, written in zip(servers, samples, strict=True) if written is not None]
-            old = [self._gap(written) for _, written in told]
+            old = [self._off(written) for _, written in told]
             self._policy.load_weights(dict(weights))
             for (server, written), before in zip(told, old, strict=True):
-                self._refuse(server, self._gap(written), before)
+                self._refuse(server, self._off(written), before)
         await self._fleet.await_one()
 
     async def _renew(self, server: Server, weights: Mapping[str, Tensor]) -> list[Written] | None:
@@ -167,7 +182,7 @@ class ServerEngine(Engine):
         await self._send(server, self._policy.weights())
         # A server's first tokens take long: it compiles what it needs.
         await client.canary(self._prompt, (self._policy.eos_id,), settings.start_timeout)
-        self._refuse(server, self._gap(await self._sample(server)), None)
+        self._refuse(server, self._off(await self._sample(server)), None)
 
     async def _send(self, server: Server, weights: Mapping[str, Tensor]) -> None:
         client, timeout = server.link, self._settings.sync_timeout
@@ -185,12 +200,16 @@ class ServerEngine(Engine):
             self._versions(one.labels, self._number)
         return written
 
-    def _gap(self, written: Sequence[Written]) -> Gap:
-        return gap(self._policy, self._prompt, written, self._temperature)
+    def _off(self, written: Sequence[Written]) -> Tensor:
+        return differences(self._policy, self._prompt, written, self._temperature)
 
-    def _refuse(self, server: Server, new: Gap, old: Gap | None) -> None:
+    def _refuse(self, server: Server, new: Tensor, old: Tensor | None) -> None:
         allowed = limits(self._settings.check, self._facts[server.name], self._dtype)
         refuse_gap(server.name, new, old, allowed)
+
+    def _note(self, name: str, event: str, said: str) -> None:
+        row = {"time": round(time.time(), 3), "server": name, "event": event, "said": said, "weights": self._number}
+        append_line(self._log, row)
 
     def _label(self, number: int) -> str:
         return f"{self._run}-{number}"

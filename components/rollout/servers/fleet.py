@@ -58,6 +58,8 @@ class Fleet:
 
     Args:
         prepare: Makes a server that answers fit for use: the right model, the present weights, checked.
+        present: The number of the present weights.
+        note: Takes down what happened to a server: its name, one word, and what it said.
         canary: A prompt and its stop tokens.
     """
 
@@ -65,12 +67,15 @@ class Fleet:
         self,
         origins: Sequence[Origin],
         prepare: Prepare,
+        present: Callable[[], int],
         settings: ServerEngine,
         canary: tuple[tuple[int, ...], tuple[int, ...]],
+        note: Callable[[str, str, str], None],
     ) -> None:
         self.servers = [Server(origin) for origin in origins]
         self.lock = asyncio.Lock()  # held while weights or the fitness of a server are at stake
-        self._prepare, self._settings, self._canary = prepare, settings, canary
+        self._prepare, self._present, self._settings, self._canary = prepare, present, settings, canary
+        self._note = note
         self._changed = asyncio.Event()
         self._held = False
         self._watching: asyncio.Task[None] | None = None
@@ -87,15 +92,38 @@ class Fleet:
     async def _start(self, server: Server) -> None:
         try:
             server.client = await server.origin.open()
-            async with self.lock:
-                await self._prepare(server)
+            await self._fit(server)
         except ServerFault as fault:
             raise InputError(
                 f"{server.name} did not start: {fault}",
                 where="rollout.engine",
                 how="mend what it says; a server of vLLM needs the environment of constraints-vllm.txt",
             ) from fault
-        server.serving = True
+
+    async def _fit(self, server: Server) -> None:
+        """Prepare a server, and again where other weights have come meanwhile; then it serves."""
+        while True:
+            number = self._present()
+            try:
+                await self._prepare(server)
+            except (ServerFault, InputError):
+                if number == self._present():
+                    raise
+                continue
+            async with self.lock:
+                if number == self._present():
+                    server.serving = True
+                    self._note(server.name, "serves", server.link.url)
+                    return
+
+    async def give_up(self, reason: str) -> None:
+        """No server is to be used any more."""
+        for server in self.servers:
+            server.serving, server.dead, server.said = False, True, f"{server.said}; {reason}"
+            for task in (*server.calls, server.mending):
+                if task is not None:
+                    task.cancel()
+        self._notify()
 
     async def close(self) -> None:
         """Stop watching and end all processes."""
@@ -138,6 +166,7 @@ class Fleet:
                 except ServerFault as fault:
                     problem = fault
             tried.append(f"{server.name}: {problem}")
+            self._note(server.name, "failed", str(problem))
             avoid.add(server)
             await self._suspect(server, problem)
         raise InputError(
@@ -236,6 +265,7 @@ class Fleet:
     def drain(self, server: Server, fault: ServerFault) -> None:
         """Take a server out, move its requests elsewhere, and begin to make it sound again."""
         server.serving, server.said = False, str(fault)
+        self._note(server.name, "drained", server.said)
         for call in server.calls:
             call.cancel()
         server.mending = asyncio.create_task(self._mend(server))
@@ -246,9 +276,7 @@ class Fleet:
                 if server.client is not None:
                     await server.client.aclose()
                 server.client = await server.origin.open()
-                async with self.lock:
-                    await self._prepare(server)
-                    server.serving = True
+                await self._fit(server)
                 break
             except (ServerFault, InputError) as error:
                 server.said = str(error)
@@ -257,6 +285,8 @@ class Fleet:
                 break
             await asyncio.sleep(PAUSE)
         server.dead = not server.serving
+        if server.dead:
+            self._note(server.name, "dead", server.said)
         self._notify()
 
 

@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 from components.config.servers import ServerEngine, VllmEngine
 from components.errors import InputError
 from components.processes import Child, free_port
@@ -161,6 +163,9 @@ def command_line(python: Path, settings: VllmEngine, model: Path, dtype: str, po
     }
     for name, value in options.items():
         command += [] if value is None else [name, value]
+    if not torch.cuda.is_available():
+        # On CPUs vLLM cannot rewind a seeded generator, which it does after half of a prompt: its engine would die.
+        command.append("--no-enable-chunked-prefill")
     return [*command, "--enable-scale-out", *(["--enforce-eager"] if settings.eager else [])]
 
 

@@ -1,0 +1,152 @@
+"""Servers that the run starts: their command line, their port, and how often they may be started again."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import psutil
+import pytest
+
+from components.config.rollout import RolloutSettings
+from components.config.servers import SglangEngine, VllmEngine
+from components.rollout.servers.client import ServerFault
+from components.rollout.servers.local import Started, command_line
+
+SCRIPT = """#!{python}
+import http.server, json, os, sys
+options = dict(zip(sys.argv, sys.argv[1:]))
+{first}
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = json.dumps({{"data": [{{"id": options["--served-model-name"]}}]}}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+http.server.HTTPServer(("127.0.0.1", int(options["--port"])), Handler).serve_forever()
+"""
+TAKEN = "if not os.path.exists('tried'): open('tried', 'w'); sys.exit('OSError: [Errno 98] Address already in use')"
+
+
+def stand_in(folder: Path, first: str = "") -> Path:
+    """A program that takes the command line of a server, and is up at once."""
+    path = folder / "python"
+    path.write_text(SCRIPT.format(python=sys.executable, first=first))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def origin(folder: Path, first: str = "", **options: object) -> Started:
+    python = str(stand_in(folder, first))
+    settings = VllmEngine.model_validate({"kind": "vllm", "processes": 1, "python": python, **options})
+    return Started("rollout-0", settings, folder / "model", "float32", folder / "logs", None)
+
+
+def test_a_server_is_up_when_it_serves_the_name_it_was_given_and_gone_when_it_is_closed(tmp_path):
+    async def run() -> None:
+        tested = origin(tmp_path)
+        client = await tested.open()
+        assert tested.child is not None
+        pids = [process.pid for process in psutil.Process(tested.child.pid).children(recursive=True)]
+        assert tested.alive() and pids
+        await client.aclose()
+        await tested.close()
+        assert not tested.alive() and not any(psutil.pid_exists(pid) for pid in pids)
+
+    asyncio.run(run())
+
+
+def test_a_port_that_was_taken_meanwhile_is_tried_anew(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+
+    async def run() -> None:
+        tested = origin(tmp_path, TAKEN)
+        client = await tested.open()
+        assert (tmp_path / "tried").exists() and tested.alive()
+        await client.aclose()
+        await tested.close()
+
+    asyncio.run(run())
+
+
+def test_a_server_that_ends_at_once_says_so_with_the_end_of_its_log(tmp_path):
+    tested = origin(tmp_path, "sys.exit('no such model')")
+    with pytest.raises(ServerFault, match=r"rollout-0 ended with exit code 1(?s:.*)no such model"):
+        asyncio.run(tested.open())
+
+
+def test_a_server_that_is_never_up_is_given_up(tmp_path):
+    async def run() -> None:
+        tested = origin(tmp_path, "import time; time.sleep(60)", start_timeout=0.5)
+        try:
+            with pytest.raises(ServerFault, match=r"not up after 0\.5 s"):
+                await tested.open()
+        finally:
+            await tested.close()
+
+    asyncio.run(run())
+
+
+def test_a_process_may_be_replaced_as_often_as_the_settings_say(tmp_path):
+    tested = origin(tmp_path, "sys.exit(1)", restarts=1)
+    for _ in range(2):
+        assert tested.may_open()
+        with pytest.raises(ServerFault):
+            asyncio.run(tested.open())
+    assert not tested.may_open()
+
+
+def test_a_server_takes_nothing_from_the_models_defaults_and_listens_to_this_machine_only():
+    settings = VllmEngine(kind="vllm", processes=1, kv_cache_dtype="fp8_e5m2", max_num_seqs=8)
+    command = command_line(Path("python"), settings, Path("model"), "bfloat16", 8000, "name")
+    options = dict(pairwise(command))
+    expected = {
+        "--generation-config": "vllm",
+        "--logprobs-mode": "processed_logprobs",
+        "--host": "127.0.0.1",
+        "--dtype": "bfloat16",
+        "--kv-cache-dtype": "fp8_e5m2",
+        "--max-num-seqs": "8",
+    }
+    assert {name: options[name] for name in expected} == expected
+    assert "--max-model-len" not in command
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("engine", "said"),
+        [
+            ({"kind": "vllm"}, "either urls"),
+            ({"kind": "vllm", "urls": ["http://a:1"], "processes": 1}, "either urls"),
+            ({"kind": "vllm", "processes": 2, "devices": ["0"]}, "devices names 1, processes is 2"),
+            ({"kind": "vllm", "urls": ["a:1"]}, "should match pattern"),
+            ({"kind": "sglang"}, "Field required"),
+            ({"kind": "other"}, "does not match any of the expected tags"),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, engine, said):
+        with pytest.raises(ValueError, match=said):
+            RolloutSettings.model_validate({"engine": engine})
+
+    def test_an_engine_without_a_kind_is_the_embedded_one(self):
+        assert RolloutSettings.model_validate({"engine": {"precision": "int8"}}).engine.kind == "torch"
+
+    def test_a_checkpoint_is_judged_at_its_own_precision_by_servers_that_the_run_starts(self):
+        engine = {"kind": "vllm", "processes": 1, "dtype": "bfloat16", "kv_cache_dtype": "fp8_e5m2"}
+        judged = RolloutSettings.model_validate({"engine": engine}).as_policy().engine
+        assert isinstance(judged, VllmEngine)
+        assert (judged.dtype, judged.kv_cache_dtype) == ("policy", "auto")
+
+    def test_given_servers_stay_what_they_are(self):
+        given = RolloutSettings.model_validate({"engine": {"kind": "sglang", "urls": ["http://a:1"]}})
+        assert isinstance(given.engine, SglangEngine)
+        assert given.as_policy() == given
+
+    def test_mixing_needs_the_embedded_engine(self):
+        with pytest.raises(ValueError, match="which engine vllm cannot do"):
+            RolloutSettings.model_validate({"engine": {"kind": "vllm", "processes": 1}, "mixing": {}})
