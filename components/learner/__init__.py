@@ -2,6 +2,7 @@
 
 - `base` — the `Learner` seam
 - `batch` — groups -> tensors
+- `cuts` — where a batch is cut into passes
 - `optimizer` — AdamW, clipping and schedules of every trainer
 - `scoring` — log-probabilities of a batch
 - `coefficients` — adaptive weights of KL and entropy
@@ -11,7 +12,7 @@
 - `sharding` — how its weights, gradients and optimizer state lie in memory
 - `ranks` — who of several processes scores which rows
 - `remote` — a learner in processes of its own; `worker` is the program that they run
-- `scoring_module`, `activations` — how a forward pass is made
+- `inputs`, `scoring_module`, `activations` — how a forward pass is made
 - `critic` — PPO's value model, which learns beside the policy
 
 `LEARNERS` maps ``learner.kind`` to its builder.

@@ -51,8 +51,8 @@ class Learner(ABC):
     def snapshot(self, directory: Path) -> Callable[[], None]:
         """Take what `save` would write now; the call that is returned writes it into the empty folder.
 
-        It may be called from another thread, and later: what the learner does meanwhile changes none of it. Learners
-        that cannot copy themselves write everything at once.
+        It may be called from another thread, and later, but before the next snapshot is taken: what the learner does
+        meanwhile changes none of it. Learners that cannot copy themselves write everything at once.
         """
         self.save(directory)
         return _written

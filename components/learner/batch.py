@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.learner.cuts import cuts
 from components.policy.mixing import pad_mixes
 from components.policy.padding import pad
 from components.policy.routing import pad_routes
@@ -83,9 +84,9 @@ class Batch:
 
     def micro_batches(self, max_tokens: int) -> Iterator[Batch]:
         """Runs of rows of at most ``max_tokens`` padded tokens each (one row at least), trimmed."""
-        size = max(1, max_tokens // self.input_ids.shape[1])
-        for start in range(0, len(self), size):
-            yield self.rows(slice(start, start + size)).trimmed()
+        real, prompts = self.attention_mask.bool(), self.input_ids.shape[1] - self.responses
+        for part in cuts(real[:, :prompts].sum(1).cpu().numpy(), real[:, prompts:].sum(1).cpu().numpy(), max_tokens):
+            yield self.rows(part).trimmed()
 
 
 def build_batch(groups: Sequence[Group], pad_id: int, overlong_filter: bool = False) -> Batch:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 from torch.nn import Parameter
 
 from components.config.base import AdamWSettings
@@ -19,6 +21,7 @@ class ClippedAdamW:
 
     def __init__(self, parameters: Mapping[str, Parameter], settings: AdamWSettings) -> None:
         self._parameters, self._grad_clip = dict(parameters), settings.grad_clip
+        self._copies: dict[str, Tensor] = {}
         self._adamw = torch.optim.AdamW(
             self._parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
         )
@@ -44,10 +47,16 @@ class ClippedAdamW:
         save_file(state_tensors(self._parameters, self._adamw), path)
 
     def snapshot(self, path: Path) -> Callable[[], None]:
-        """Copy what `save` would write now; the call that is returned writes it."""
+        """Copy what `save` would write now; the call that is returned writes it, before the next snapshot is taken.
+
+        All copies go to the same memory: memory that is new to the process takes longer to get than to fill.
+        """
         tensors = state_tensors(self._parameters, self._adamw)
-        copies = {name: tensor.to("cpu", copy=True) for name, tensor in tensors.items()}
-        return lambda: save_file(copies, path)
+        for name, tensor in tensors.items():
+            if name not in self._copies:
+                self._copies[name] = torch.empty_like(tensor, device="cpu")
+            self._copies[name].copy_(tensor)
+        return partial(save_file, {name: self._copies[name] for name in tensors}, path)
 
     def load(self, path: Path) -> None:
         """Read what `save` wrote. Raises ValueError for another model's file."""

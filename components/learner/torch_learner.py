@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,13 +18,14 @@ from components.learner.activations import checkpoint_activations
 from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.coefficients import Controller
+from components.learner.inputs import advantages_of, moved, token_inputs
 from components.learner.optimizer import accepted, warmup_then_constant
 from components.learner.ranks import Ranks, Share, share_of
 from components.learner.scoring_module import Pass
 from components.learner.sharding.base import Sharding
 from components.learner.sharding.plain import Plain
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
-from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, TokenInputs, objective
+from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, objective
 from components.policy import Policy, TokenStats
 from components.seeds import derive
 
@@ -202,34 +203,3 @@ class TorchLearner(Learner):
         state = read_json(directory / "learner.json")
         self._updates = int(state.pop("updates"))
         self._controller.load_state_dict(state)
-
-
-def moved(batch: Batch, device: torch.device) -> Batch:
-    """The batch where the weights are."""
-    if device == batch.input_ids.device:
-        return batch
-    tensors = {f.name: getattr(batch, f.name) for f in fields(batch)}
-    return replace(batch, **{name: t.to(device, non_blocking=True) for name, t in tensors.items() if t is not None})
-
-
-def advantages_of(batch: Batch) -> Tensor:
-    """The advantages of a batch that has them."""
-    if batch.advantages is None:
-        raise ValueError("the advantages have not been assigned")
-    return batch.advantages
-
-
-def token_inputs(batch: Batch, old_logp: Tensor) -> TokenInputs:
-    """The objective's view of a batch whose advantages and aggregation weights are set."""
-    if batch.weights is None:
-        raise ValueError("the weights of the tokens have not been set")
-    return TokenInputs(
-        mask=batch.response_mask,
-        weights=batch.weights,
-        advantages=advantages_of(batch),
-        rollout_logp=batch.rollout_logp,
-        old_logp=old_logp,
-        ref_logp=batch.ref_logp,
-        forced=batch.forced,
-        selected=batch.selected,
-    )

@@ -108,10 +108,11 @@ def distribution_stats(logits: Tensor, ids: Tensor, temperature: float, entropy_
     logits = logits.float() if temperature == 1 else logits.float() / temperature
     distribution = torch.log_softmax(logits, dim=-1)
     logp = distribution.gather(-1, ids[..., None]).squeeze(-1)
-    with torch.set_grad_enabled(entropy_grad and torch.is_grad_enabled()):
-        # 0 x -inf of an impossible token would be NaN; far above the clamp exp is 0 already.
-        entropy = -(distribution.exp() * distribution.clamp(min=-1e4)).sum(-1)
-    return TokenStats(logp, entropy)
+    # 0 x -inf of an impossible token would be NaN; far above the clamp exp is 0 already.
+    if entropy_grad and torch.is_grad_enabled():
+        return TokenStats(logp, -(distribution.exp() * distribution.clamp(min=-1e4)).sum(-1))
+    with torch.no_grad():
+        return TokenStats(logp, -distribution.exp().mul_(distribution.clamp(min=-1e4)).sum(-1))
 
 
 def token_stats(logits: Tensor, input_ids: Tensor, responses: int, temperature: float) -> TokenStats:

@@ -92,7 +92,8 @@ class Cache:
     def write_prompts(self, layer: int, keys: Tensor, values: Tensor, n: int) -> None:
         """Keys and values of prompts, ``[prompts, kv_heads, width, D]``, into ``n`` rows each."""
         for cache, new in ((self._keys, keys), (self._values, values)):
-            cache[layer, :, :, : new.shape[2]] = new.repeat_interleave(n, 0)
+            rows = cache[layer].view(-1, n, *cache.shape[2:])
+            rows[:, :, :, : new.shape[2]] = new[:, None]
 
     def write(self, layer: int, column: int, keys: Tensor, values: Tensor) -> None:
         """Keys and values ``[rows, kv_heads, D]`` of one token a row."""

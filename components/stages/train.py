@@ -45,7 +45,7 @@ def run(settings: Settings, layout: Layout) -> None:
             exporter.observe(record, [Verdict(**verdict) for verdict in record.notes["verdicts"]], responses)
 
         train(parts, on_step)
-    write_outputs(parts.state, settings, layout, overrides)
+        write_outputs(state, settings, layout, overrides)  # while the learner is there to be asked for the policy
 
 
 def check_triage(settings: Settings, layout: Layout) -> str:

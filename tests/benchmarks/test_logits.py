@@ -70,13 +70,16 @@ def in_a_process(tokens: int, at_once: int, dtype: str) -> dict[str, float]:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_memory_and_time_of_a_large_vocabulary(dtype: str) -> None:
     table = Table(
-        "tokens", "logits", "peak MiB", "CPU seconds", title=f"V {VOCABULARY:,}, hidden {HIDDEN}, {dtype}, one thread"
+        *("tokens", "logits", "peak MiB", "of plain", "CPU seconds", "tokens/s", "of plain"),
+        title=f"V {VOCABULARY:,}, hidden {HIDDEN}, {dtype}, one thread",
     )
     for tokens in TOKENS:
         found = {way: in_a_process(tokens, at_once, dtype) for way, at_once in WAYS.items()}
-        for way, row in found.items():
-            table.add_row(f"{tokens:,}", way, f"{row['peak']:,.0f}", f"{row['seconds']:.1f}")
         plain, *pieces = found.values()
+        for way, row in found.items():
+            memory = (f"{row['peak']:,.0f}", f"{row['peak'] / plain['peak']:.2f}")
+            speed = (f"{tokens / row['seconds']:,.0f}", f"{plain['seconds'] / row['seconds']:.2f}")
+            table.add_row(f"{tokens:,}", way, *memory, f"{row['seconds']:.1f}", *speed)
         assert all(row["loss"] == pytest.approx(plain["loss"], abs=1e-5) for row in pieces)
         assert pieces[-1]["peak"] < plain["peak"]
     Console().print(table)

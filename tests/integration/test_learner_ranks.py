@@ -20,11 +20,13 @@ from torch import Tensor
 from components.config import Settings
 from components.errors import InputError
 from components.learner import Batch, Learner, build_batch, build_learner
+from components.processes import Child, free_port
 from components.training.credit import Credit
 from components.types import Group
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from factories import group, policy, settings
+from factories import group, policy, settings, workspace
+from training_runs import killed, outputs, train
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -258,9 +260,8 @@ def broken(tmp_path) -> Iterator[Learner]:
     learner.close()
 
 
-@pytest.mark.parametrize("number", [0, 1])
-@pytest.mark.parametrize("how_", ["SIGKILL", "SIGSTOP"])
-def test_a_rank_that_is_lost_is_named_and_all_others_end(broken, number, how_):
+@pytest.mark.parametrize(("how_", "number"), [("SIGKILL", 1), ("SIGKILL", 0), ("SIGSTOP", 1)])
+def test_a_rank_that_is_lost_is_named_and_all_others_end(broken, how_, number):
     everyone = family()
     victim = [p for p in everyone if environment(p)["RANK"] == str(number)][-1]
     victim.send_signal(signal.Signals[how_])
@@ -290,3 +291,75 @@ def test_an_error_of_a_rank_says_what_and_where(tmp_path):
     save_file({"weight/other": torch.zeros(1)}, tmp_path / "other" / "learner.safetensors")
     with pytest.raises(InputError, match="belongs to another model"):
         learner.load(tmp_path / "other")
+
+
+# The loop
+
+
+@pytest.mark.parametrize("kind", ["zero-2", "fsdp2"])
+def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(kind, tmp_path, monkeypatch):
+    chosen = how(**KINDS[kind])
+    expected = outputs(train(tmp_path / "whole", chosen))
+    workspace(tmp_path / "killed")
+    with killed(monkeypatch, "checkpoint", 2, after=True):
+        train(tmp_path / "killed", chosen)
+    assert outputs(train(tmp_path / "killed", chosen)) == expected
+    assert not running(family())
+
+
+# Settings of the ranks
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bfloat16_passes_keep_float32_state_and_go_on_to_the_bit(kind, tmp_path):
+    chosen = how(**KINDS[kind], compute_dtype="bfloat16", activation_checkpointing=True)
+    learner = build_learner(policy(), chosen, tmp_path / "logs")
+    exact = steps(alone(), range(4))
+    curve = steps(learner, [0, 1])
+    folder = saved(learner, tmp_path / "saved")
+    curve += steps(learner, [2, 3])
+    weights = learner.weights()
+    assert [s["loss"] for s in curve] == pytest.approx([s["loss"] for s in exact], rel=0.05)
+    assert [s["grad_norm"] for s in curve] == pytest.approx([s["grad_norm"] for s in exact], rel=0.1)
+    state = load_file(folder / "learner.safetensors")
+    assert {tensor.dtype for tensor in state.values()} == {torch.float32}
+    assert any(not torch.equal(w, w.bfloat16().float()) for w in state.values())  # finer than what the passes read
+    assert steps(learner, [5], limit=1e-6)[0]["updates_skipped"] == 2
+    assert difference(learner.weights(), weights) == 0
+    learner.load(folder)
+    assert steps(learner, [2, 3]) == curve[2:]
+    assert difference(learner.weights(), weights) == 0
+    learner.close()
+
+
+def test_ranks_that_something_else_has_started_serve_a_run_that_knows_the_key(tmp_path, monkeypatch):
+    """As on a cluster: torchrun starts the ranks, the run finds them under an address."""
+    address = f"127.0.0.1:{free_port()}"
+    env = {"EVENKEEL_LEARNER_LISTEN": address, "EVENKEEL_LEARNER_KEY": "secret", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    with Child(
+        "torchrun", [*command, "-m", "components.learner.worker"], log=tmp_path / "torchrun.log", env=env
+    ) as child:
+        chosen = how(**FSDP2, ranks_={"address": address, "start_timeout": 120})
+        monkeypatch.setenv("EVENKEEL_LEARNER_KEY", "guess")
+        with pytest.raises(InputError, match="have another key"):
+            build_learner(policy(), chosen, tmp_path / "logs")
+        monkeypatch.setenv("EVENKEEL_LEARNER_KEY", "secret")
+        learner = build_learner(policy(), chosen, tmp_path / "logs")
+        assert near(steps(learner, [0, 1]), steps(alone(), [0, 1]))
+        learner.close()
+        begun = time.monotonic()
+        while child.alive and time.monotonic() - begun < 30:
+            time.sleep(0.1)
+        assert child.exit_code == 0
+
+
+def test_another_number_of_ranks_than_the_settings_say_is_refused_with_both(tmp_path, monkeypatch):
+    address = f"127.0.0.1:{free_port()}"
+    env = {"EVENKEEL_LEARNER_LISTEN": address, "EVENKEEL_LEARNER_KEY": "secret", "RANK": "0", "WORLD_SIZE": "1"}
+    env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    monkeypatch.setenv("EVENKEEL_LEARNER_KEY", "secret")
+    command = [sys.executable, "-m", "components.learner.worker"]
+    why = "another number of ranks: 2 in the run, 1 in its ranks"
+    with Child("learner", command, log=tmp_path / "learner.log", env=env), pytest.raises(InputError, match=why):
+        build_learner(policy(), how(**FSDP2, ranks_={"address": address}), tmp_path / "logs")

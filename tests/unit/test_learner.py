@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from factories import group, policy, settings
+from factories import gpt2, group, policy, settings
 from torch import Tensor
 
 from components.config.corrections import TokenTis
 from components.config.objective import ObjectiveSettings
+from components.errors import InputError
 from components.learner import LEARNERS, Batch, Learner, build_batch, build_learner
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.objectives import Terms, TokenLoss
@@ -108,7 +109,7 @@ def test_micro_batches_hold_every_row_once_and_only_the_columns_they_need():
     for tokens in (1, width, 3 * width, 5 * width, 10_000):
         parts = list(batch.micro_batches(tokens))
         assert sum(len(part) for part in parts) == 8
-        assert max(len(part) for part in parts) == min(8, max(1, tokens // width))
+        assert all(len(part) == 1 or part.input_ids.numel() <= tokens for part in parts)
         assert all(part.attention_mask.any(0).all() for part in parts)
         assert sum(int(part.response_mask.sum()) for part in parts) == int(batch.response_mask.sum())
 
@@ -307,6 +308,47 @@ def test_a_token_without_a_number_is_left_out_and_reported_and_the_update_goes_o
     assert signals["nonfinite"] == 0
     assert signals["nonfinite_tokens"] == pytest.approx(1 / int(batch.response_mask.sum()))
     assert not same(learner.weights(), policy().weights())
+
+
+# Precision and memory
+
+
+@pytest.mark.parametrize("model", [policy, gpt2])
+def test_activation_checkpointing_changes_no_bit_and_turns_no_dropout_on(model):
+    kept = learner_of(model(), learner={"updates_per_step": 2})
+    computed_again = learner_of(model(), learner={"updates_per_step": 2, "activation_checkpointing": True})
+    assert steps(computed_again, 3) == steps(kept, 3)
+    assert same(computed_again.weights(), kept.weights())
+
+
+def test_activation_checkpointing_computes_every_layer_again():
+    calls = []
+
+    def passes(**learner: Any) -> int:
+        calls.clear()
+        micro = policy()
+        micro.model.model.layers[0].self_attn.register_forward_hook(lambda *_: calls.append(1))
+        steps(learner_of(micro, learner=learner), 1)
+        return len(calls)
+
+    assert passes(activation_checkpointing=True) == 2 * passes()
+
+
+def test_a_model_that_cannot_checkpoint_its_activations_is_refused():
+    micro = policy()
+    micro.model.supports_gradient_checkpointing = False
+    with pytest.raises(InputError, match="does not support activation checkpointing"):
+        learner_of(micro, learner={"activation_checkpointing": True})
+
+
+def test_bfloat16_computes_coarsely_and_keeps_weights_in_float32():
+    exact, coarse = learner_of(policy()), learner_of(policy(), learner={"compute_dtype": "bfloat16"})
+    batch = batch_of(sampled())
+    gap = (exact.logprobs(batch) - coarse.logprobs(batch))[batch.response_mask].abs()
+    assert 1e-4 < gap.max() < 0.1
+    losses = [steps(learner, 3) for learner in (exact, coarse)]
+    assert [s["grad_norm"] for s in losses[1]] == pytest.approx([s["grad_norm"] for s in losses[0]], rel=0.05)
+    assert {weight.dtype for weight in coarse.weights().values()} == {torch.float32}
 
 
 # Saving

@@ -27,6 +27,7 @@ from components.learner.remote.protocol import address_of, must_agree
 from components.learner.remote.wire import decode, encode, pack, unpack
 from components.learner.signals import TokenTotals
 from components.objectives import Terms, TokenLoss
+from components.training.assembly import DEPENDS_ON
 
 # Rows
 
@@ -237,3 +238,13 @@ def test_a_number_of_ranks_that_does_not_divide_the_completions_of_an_update_is_
     why = rf"the 16 completions .* \(2\) updates .*learner.ranks.processes \({ranks}\)"
     with pytest.raises(ValidationError, match=why):
         settings(learner=learner)
+
+
+def test_how_a_learner_is_spread_is_no_part_of_a_runs_identity():
+    def identity(**learner: Any) -> dict[str, Any]:
+        return settings(learner=learner).model_dump(mode="json", include=DEPENDS_ON)
+
+    two = identity(kind="deepspeed", ranks={"processes": 2})
+    assert identity(kind="deepspeed", ranks={"processes": 4}, zero={"stage": 3}) == two
+    assert identity(kind="fsdp2") != two
+    assert identity(kind="deepspeed", lr=1e-5) != two

@@ -10,11 +10,13 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import Judge, parity, policy, settings, workspace
+import torch
+from factories import Judge, group, parity, policy, settings, workspace
 from training_runs import outputs, train
 
 from components.config.load import merge
@@ -23,7 +25,7 @@ from components.errors import InputError
 from components.files import manifest, read_json, write_jsonl, write_text
 from components.health import Saved
 from components.layout import Layout
-from components.learner import Learner, build_learner
+from components.learner import Learner, build_batch, build_learner
 from components.resume import ResumeState
 from components.stages import train as stage
 from components.training import assembly
@@ -157,6 +159,20 @@ def test_what_is_written_is_what_was_there_when_it_began(tmp_path, asynchronous)
         weight.add_(1.0)
     finish()
     assert manifest(tmp_path / "later") == manifest(tmp_path / "then")
+
+
+def test_a_snapshot_after_a_return_to_the_start_holds_no_moments_of_later_steps(tmp_path):
+    learner = build_learner(policy(), settings())
+    for name in ("start", "later", "back"):
+        (tmp_path / name).mkdir()
+    learner.snapshot(tmp_path / "start")()
+    groups = [group([1.0, 0.0])]
+    batch = build_batch(groups, pad_id=0)
+    learner.step(replace(batch, advantages=torch.where(batch.member[:, None] == 0, 1.0, -1.0).expand(2, 2)), seed=0)
+    learner.snapshot(tmp_path / "later")()
+    learner.load(tmp_path / "start")
+    learner.snapshot(tmp_path / "back")()
+    assert manifest(tmp_path / "back") == manifest(tmp_path / "start") != manifest(tmp_path / "later")
 
 
 def test_an_older_checkpoint_goes_only_once_the_new_one_is_whole(tmp_path):
@@ -320,6 +336,50 @@ def test_from_the_checkpoint_of_any_step_a_run_goes_on_to_the_same_bytes(tmp_pat
         for later in (one for one in steps if one > step):
             shutil.rmtree(again.state / "train" / f"step-{later:06d}")
         assert outputs(train(again.root, chosen)) == expected, f"from step {step}"
+
+
+def going_back(asynchrony: Any) -> Any:
+    rules = {"sick": {"when": "progress > 2.5 and step < 3.5", "level": "rollback", "why": "w"}}
+    how = {"rollout": {"asynchrony": asynchrony}, "health": {"rules": rules}}
+    return settings(**how, train={"steps": 4, "checkpoint_every": 1})
+
+
+@pytest.fixture(scope="module", params=[None, {"max_staleness": 2}], ids=["in turns", "ahead"])
+def undisturbed(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, dict[str, str]]:
+    """Settings of a run with a roll-back, and what it leaves."""
+    chosen = going_back(request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+        return chosen, outputs(train(tmp_path_factory.mktemp("whole"), chosen))
+
+
+@pytest.mark.parametrize("lost", range(1, 7))
+def test_a_run_killed_before_a_checkpoint_was_complete_goes_on_from_the_one_before(
+    undisturbed, tmp_path, monkeypatch, lost
+):
+    """What is killed is the loop, one step further on, and the thread that writes: its folder stays as it is."""
+    chosen, expected = undisturbed
+    layout, complete, append, calls = workspace(tmp_path / "killed"), CheckpointWriter._complete, RunState.append, []
+
+    def killed(self: CheckpointWriter, step: int, *args: Any) -> None:
+        calls.append(step)
+        if len(calls) != lost:
+            complete(self, step, *args)
+
+    def late(self: RunState, record: Any) -> None:
+        append(self, record)
+        self.writer.wait()
+        if len(calls) == lost:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(CheckpointWriter, "_complete", killed)
+        patch.setattr(RunState, "append", late)
+        stage.run(chosen, layout)
+        assert lost == 6, "the last one is written after the last step"
+    assert calls[-1] not in steps_on_disk(layout)
+    assert [int(path.name[6:12]) for path in (layout.state / "train").glob(".step-*")] == calls[-1:]
+    assert outputs(train(tmp_path / "killed", chosen)) == expected
 
 
 def test_a_checkpoint_knows_only_of_checkpoints_that_are_there(tmp_path):

@@ -3,6 +3,7 @@
 On the run's side:
 
 - `learner` — the `Learner` that the loop sees
+- `link` — its connection to rank 0, and what is said when ranks fail
 - `processes` — ranks that the run starts on this machine
 
 On the ranks' side, below `components.learner.worker`:

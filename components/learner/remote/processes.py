@@ -35,10 +35,14 @@ class LocalRanks:
             **({"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}),
         }
         self.children: list[Child] = []
-        for rank in range(count):
-            env = {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank), **({KEY: self.key} if rank == 0 else {})}
-            command = [sys.executable, "-m", "components.learner.worker"]
-            self.children.append(Child(f"learner-{rank}", command, log=logs / f"learner-{rank}.log", env=env))
+        try:
+            for rank in range(count):
+                env = {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank), **({KEY: self.key} if rank == 0 else {})}
+                command = [sys.executable, "-m", "components.learner.worker"]
+                self.children.append(Child(f"learner-{rank}", command, log=logs / f"learner-{rank}.log", env=env))
+        except BaseException:
+            self.end()
+            raise
 
     @property
     def all_alive(self) -> bool:

@@ -3,7 +3,7 @@
 - `base` — the `Sharding` seam
 - `plain` — all of it in one process
 - `spread` — what the others have in common: one file for all of them, gathered and scattered tensor by tensor
-- `zero` — DeepSpeed ZeRO
+- `zero` — DeepSpeed ZeRO; `zero_pieces` is what differs from stage to stage
 - `fsdp2` — PyTorch's fully sharded data parallel
 
 `SHARDINGS` maps ``learner.kind`` to what a rank of that learner holds. DeepSpeed is imported when it is used: that

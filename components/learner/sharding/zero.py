@@ -7,22 +7,20 @@ a gradient that may not be used is spoiled first, and everything that belongs to
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import deepspeed
 import torch
 from deepspeed import utils
-from deepspeed.runtime.bf16_optimizer import BF16_Optimizer
-from torch import Tensor, distributed
-from torch.nn import Parameter, functional
+from torch import Tensor
 
 from components.config.training import LearnerSettings
 from components.learner.batch import Batch
 from components.learner.optimizer import accepted
 from components.learner.ranks import Ranks
 from components.learner.scoring_module import PREFIX, Pass, ScoringModule
-from components.learner.sharding.spread import MOMENTS, Spread
+from components.learner.sharding.spread import Spread
+from components.learner.sharding.zero_pieces import pieces_of
 from components.policy import Policy, TokenStats
 
 
@@ -83,116 +81,6 @@ class Zero(Spread):
 
     def refresh(self) -> None:
         self._pieces.refresh()
-
-
-class Pieces:
-    """This rank's flat fp32 pieces in one of DeepSpeed's optimizers (stages 1 and 2), with AdamW's state for them.
-
-    DeepSpeed makes that state at the first update only; here it is there from the beginning, all 0, which is the same.
-    """
-
-    def __init__(self, optimizer: Any, adamw: torch.optim.AdamW) -> None:
-        self.optimizer, self.adamw = optimizer, adamw
-        for piece in self.weights():
-            moments = {moment: torch.zeros_like(piece.detach()) for moment in MOMENTS}
-            adamw.state[piece] = {"step": torch.zeros((), dtype=torch.float32), **moments}
-        self.link()
-
-    def weights(self) -> Iterable[Tensor]:
-        pieces: list[Tensor] = self.optimizer.single_partition_of_fp32_groups
-        return pieces
-
-    def link(self) -> None:
-        """Let DeepSpeed find the moments of a parameter."""
-        self.optimizer._lazy_init_hp_params_optimizer_state()
-
-    def norm(self) -> float:
-        """Of the whole gradient, before clipping; infinite where it has a NaN."""
-        return valid(self.optimizer.scaled_global_norm())
-
-    def gradients(self) -> Iterable[Tensor]:
-        return [gradient for group in self.optimizer.averaged_gradients.values() for gradient in group or ()]
-
-    def refresh(self) -> None:
-        """Give the weights of the forward pass the values of the pieces."""
-        self.optimizer.update_lp_params()
-
-    def put(self, value: Tensor, parameter: Parameter, moment: str | None) -> None:
-        """Take this rank's share of a whole weight, or of one of its moments."""
-        if moment is None:
-            utils.safe_set_full_fp32_param(parameter, value)
-        else:
-            utils.safe_set_full_optimizer_state(parameter, value, moment)
-
-    @property
-    def steps(self) -> float | None:
-        return max((float(state["step"]) for state in self.adamw.state.values()), default=0.0) or None
-
-    def reset(self, steps: float) -> None:
-        """Moments of 0 after so many updates."""
-        for state in self.adamw.state.values():
-            state["step"].fill_(steps)
-            for moment in MOMENTS:
-                state[moment].zero_()
-
-
-class Bf16Pieces(Pieces):
-    """The optimizer that DeepSpeed takes for stage 1 with bf16 weights and fp32 gradients."""
-
-    def weights(self) -> Iterable[Tensor]:
-        pieces: list[Tensor] = self.optimizer.fp32_groups_flat_partition
-        return pieces
-
-    def norm(self) -> float:
-        gradients = self.gradients()
-        return float(torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in gradients])))
-
-    def gradients(self) -> list[Tensor]:
-        found: list[Tensor] = self.optimizer.get_grads_for_norm(for_clipping=True)
-        return found
-
-
-class Stage3Pieces(Pieces):
-    """Weights spread over the ranks."""
-
-    def weights(self) -> Iterable[Tensor]:
-        pieces: list[Tensor] = self.optimizer.fp32_partitioned_groups_flat
-        return pieces
-
-    def link(self) -> None:
-        """It looks into AdamW itself."""
-
-    def norm(self) -> float:
-        norms = [valid(norm) for norm in self.optimizer._get_norm_groups()]
-        return math.sqrt(sum(norm * norm for norm in norms))
-
-    def put(self, value: Tensor, parameter: Any, moment: str | None) -> None:
-        # DeepSpeed 0.19 cannot take a whole tensor whose elements do not divide into the ranks.
-        size, rank = parameter.ds_tensor.numel(), distributed.get_rank()
-        share = functional.pad(value.flatten(), (0, size * distributed.get_world_size() - value.numel()))
-        share = share[size * rank : size * (rank + 1)]
-        if moment is None:
-            utils.safe_set_local_fp32_param(parameter, share)
-        else:
-            utils.safe_set_local_optimizer_state(parameter, share, moment)
-
-    def refresh(self) -> None:
-        self.optimizer._partition_all_parameters()
-        for group in range(len(self.optimizer.fp16_groups)):
-            self.optimizer._reassign_or_swap_out_partitioned_parameters(group)
-        self.optimizer._post_step(set())
-
-
-def pieces_of(optimizer: Any, adamw: torch.optim.AdamW, stage: int) -> Pieces:
-    """What holds this rank's pieces."""
-    if isinstance(optimizer, BF16_Optimizer):
-        return Bf16Pieces(optimizer, adamw)
-    return (Stage3Pieces if stage == 3 else Pieces)(optimizer, adamw)
-
-
-def valid(norm: Tensor) -> float:
-    """DeepSpeed's norm, which is -1 for one that is not finite."""
-    return float(norm) if float(norm) >= 0 else math.inf
 
 
 def engine_config(settings: LearnerSettings) -> dict[str, Any]:
