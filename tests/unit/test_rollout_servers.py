@@ -21,7 +21,7 @@ from components.errors import InputError
 from components.files import read_jsonl
 from components.policy import Policy
 from components.rollout import Sampling, build_engine
-from components.rollout.servers import ServerEngine, transfer
+from components.rollout.servers import ServerEngine, fleet, local, transfer
 from tests.unit.factories import policy
 from tests.unit.fake_vllm import Drop, FakeVllm, Hang, Raw, Status, raising, serving, until
 
@@ -37,6 +37,12 @@ QUICK = {
 }
 GREEDY = Sampling(n=1, max_new_tokens=6, temperature=0.0, seed=3)
 SAMPLED = Sampling(n=3, max_new_tokens=6, temperature=1.0, seed=3)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "PAUSE", 0.05)
+    monkeypatch.setattr(local, "POLL", 0.02)
 
 
 @contextlib.contextmanager
