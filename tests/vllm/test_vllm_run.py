@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 from components.data.prompts import read_prompts
 from components.files import read_jsonl
+from components.layout import Layout
 from components.rollout import Engine
 from components.rollout.servers import ServerEngine
+from components.scheduling import Clusters
 from components.stages.clusters import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
+from components.types import StepRecord
 from tests.unit.factories import Judge, parity, settings, workspace
 from tests.vllm.tiny import processes, servers, tiny
 
@@ -37,13 +41,19 @@ class Deadly(Engine):
         self.engine.load_weights(weights)
 
 
-def test_a_run_makes_all_its_steps_although_a_server_was_killed(tmp_path):
-    layout = workspace(tmp_path)
+def prepared(root: Path) -> tuple[Layout, Clusters]:
+    """What the stages before `train` leave, with a policy that vLLM takes."""
+    layout = workspace(root)
     shutil.rmtree(layout.sft_checkpoint)
     layout.sft_checkpoint.mkdir(parents=True)
     tiny().save(layout.sft_checkpoint)
+    return layout, ranked_clusters(read_prompts(layout.split("train")), layout)
+
+
+def test_a_run_makes_all_its_steps_although_a_server_was_killed(tmp_path):
+    layout, clusters = prepared(tmp_path)
+    records: list[StepRecord] = []
     chosen = settings(rollout={"engine": ENGINE, "max_new_tokens": 12}, train=TRAIN, learner={"lr": 1e-3})
-    clusters, records = ranked_clusters(read_prompts(layout.split("train")), layout), []
     with assembled(
         chosen, layout, clusters, wrap_engine=lambda e: Deadly(e, 4), wrap_scorer=lambda _: Judge(parity)
     ) as parts:
@@ -57,3 +67,20 @@ def test_a_run_makes_all_its_steps_although_a_server_was_killed(tmp_path):
     gaps = [record.signals["mismatch_mean"] for record in records if "mismatch_mean" in record.signals]
     assert gaps and max(gaps) < 1e-4
     assert not [process for process in running if process.is_running()], "a server outlived its run"
+
+
+def test_weights_may_be_handed_over_in_the_middle_of_completions(tmp_path):
+    """Rollouts ahead of the learner: every token has the version that the server reports for it."""
+    layout, clusters = prepared(tmp_path)
+    records: list[StepRecord] = []
+    rollout = {
+        "engine": {**ENGINE, "processes": 1},
+        "max_new_tokens": 40,
+        "asynchrony": {"max_staleness": 2, "in_flight": True},
+    }
+    chosen = settings(rollout=rollout, train=TRAIN, learner={"lr": 1e-3})
+    with assembled(chosen, layout, clusters, wrap_scorer=lambda _: Judge(parity)) as parts:
+        train(parts, records.append)
+    assert [record.step for record in records] == list(range(6))
+    ages = [record.signals["staleness_max"] for record in records if "staleness_max" in record.signals]
+    assert ages and max(ages) > 0

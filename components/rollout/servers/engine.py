@@ -20,13 +20,13 @@ from components.rollout.base import Engine, Sampling
 from components.rollout.servers.background import Background
 from components.rollout.servers.building import build_transfer, origins, write_model
 from components.rollout.servers.check import (
-    PROBES,
     Gap,
     check_facts,
     check_tokens,
     differences,
     gap,
     limits,
+    probes,
     refuse_gap,
 )
 from components.rollout.servers.client import Facts, Request, ServerFault, Written
@@ -59,7 +59,7 @@ class ServerEngine(Engine):
         self._log = logs / "rollout.jsonl"
         self._run, self._number, self._torn = secrets.token_hex(4), 1, ""
         self._facts: dict[str, Facts] = {}
-        self._prompt = policy.encode_prompt(servers.check.prompt)
+        self._prompt, self._probes = policy.encode_prompt(servers.check.prompt), probes(policy)
         places = origins(servers, self._folder / "model", dtype, logs)
         write_model(policy, self._folder / "model")
         self._transfer = build_transfer(servers, dtype, self._folder, policy)
@@ -166,9 +166,9 @@ class ServerEngine(Engine):
         facts = await client.facts(settings.start_timeout)
         check_facts(server.name, client.url, facts, self._policy, settings, self._dtype)
         self._facts[server.name] = facts
-        for text in PROBES:
+        for text, own in self._probes.items():
             told = await client.tokenize(text, settings.start_timeout)
-            check_tokens(server.name, client.url, text, told, self._policy)
+            check_tokens(server.name, client.url, text, told, own)
         await self._transfer.open(client, facts)
         await self._send(server, self._policy.weights())
         # A server's first tokens take long: it compiles what it needs.
