@@ -458,3 +458,34 @@ def test_a_policy_is_not_changed_by_its_engine(tmp_path):
     with serving(own) as servers, engine_of(servers, tmp_path, own) as tested:
         tested.load_weights(moved(own))
     assert all(torch.equal(before[name], value) for name, value in own.weights().items())
+
+
+class TestBroadcast:
+    """Weights from this process's memory, over gloo."""
+
+    def test_brings_every_server_to_the_weights(self, tmp_path):
+        own = policy()
+        with (
+            serving(own, 2, transfer="evenkeel_broadcast") as servers,
+            engine_of(servers, tmp_path, transfer="broadcast") as tested,
+        ):
+            tested.load_weights(moved(own))
+            groups = tested.generate(prompts(own, 8), GREEDY)
+            assert {version for (one,) in groups for version in one.versions} == {2}
+            assert not list((tmp_path / "rollout").glob("weights-*")), "nothing is written to the disk"
+            assert all(found.mean < 1e-4 for found in tested.gaps().values())
+
+    def test_to_a_server_that_does_not_listen_ends_with_its_time_and_the_server_is_brought_back(self, tmp_path):
+        own = policy()
+        with (
+            serving(own, 2, transfer="evenkeel_broadcast") as servers,
+            engine_of(servers, tmp_path, transfer="broadcast", sync_timeout=1.0) as tested,
+        ):
+            servers[0].deaf.add("/update_weights")
+            begin = time.monotonic()
+            tested.load_weights(moved(own))
+            assert time.monotonic() - begin < 20
+            servers[0].deaf.clear()
+            until(lambda: history(tmp_path, "rollout-0")[-1] == "serves", 20)
+            assert all(found.mean < 1e-4 for found in tested.gaps().values())
+            assert set(tested.gaps()) == {"rollout-0", "rollout-1"}
