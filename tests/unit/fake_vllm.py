@@ -11,9 +11,12 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import torch
+import torch.distributed as dist
 from safetensors.torch import load_file
 
 from components.config.rollout import TorchEngine as TorchEngineSettings
@@ -21,6 +24,7 @@ from components.policy import Policy
 from components.rollout.base import Sampling
 from components.rollout.torch_engine import TorchEngine
 
+c10d: Any = dist
 Fault = Callable[[Any, Any], Any]
 """From the request's body and the right answer to what is answered instead."""
 
@@ -70,6 +74,7 @@ class FakeVllm:
         self.version, self.label = "0.32.0", "default"
         self.faults: dict[str, Fault] = {}
         self.calls: list[str] = []
+        self.deaf: set[str] = set()
         self.bodies: list[Any] = []
         self.ended, self._lock = threading.Event(), threading.Lock()
         self._server: ThreadingHTTPServer | None = None
@@ -134,8 +139,30 @@ class FakeVllm:
     def _start_weight_update(self, _: Any) -> Any:
         return {}
 
+    def _init_weight_transfer_engine(self, body: Any) -> Any:
+        info = body["init_info"]
+        timeout = timedelta(seconds=info["timeout"])
+        self.store = c10d.TCPStore(info["host"], info["port"], info["world_size"], is_master=False, timeout=timeout)
+        options = c10d.ProcessGroupGloo._Options()
+        options._timeout = timeout
+        options._devices = [c10d.ProcessGroupGloo.create_device(hostname="127.0.0.1")]
+        self.group = c10d.ProcessGroupGloo(self.store, 1, info["world_size"], options)
+        return {}
+
+    def _received(self, info: Any) -> dict[str, torch.Tensor]:
+        found = {}
+        for name, dtype, shape in zip(info["names"], info["dtypes"], info["shapes"], strict=True):
+            found[name] = torch.empty(shape, dtype=getattr(torch, dtype))
+            options = c10d.BroadcastOptions()
+            options.rootRank = 0
+            self.group.broadcast([found[name]], options).wait()
+        return found
+
     def _update_weights(self, body: Any) -> Any:
-        weights = load_file(body["update_info"]["path"])
+        info = body["update_info"]
+        if "names" in info and "/update_weights" in self.deaf:
+            raise Hang  # it was told of tensors and does not listen
+        weights = self._received(info) if "names" in info else load_file(info["path"])
         return lambda: self.engine.load_weights(weights)
 
     def _finish_weight_update(self, body: Any) -> Any:

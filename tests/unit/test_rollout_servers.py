@@ -21,7 +21,7 @@ from components.errors import InputError
 from components.files import read_jsonl
 from components.policy import Policy
 from components.rollout import Sampling, build_engine
-from components.rollout.servers import ServerEngine, transfer
+from components.rollout.servers import ServerEngine, fleet, local, transfer
 from tests.unit.factories import policy
 from tests.unit.fake_vllm import Drop, FakeVllm, Hang, Raw, Status, raising, serving, until
 
@@ -37,6 +37,12 @@ QUICK = {
 }
 GREEDY = Sampling(n=1, max_new_tokens=6, temperature=0.0, seed=3)
 SAMPLED = Sampling(n=3, max_new_tokens=6, temperature=1.0, seed=3)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "PAUSE", 0.05)
+    monkeypatch.setattr(local, "POLL", 0.02)
 
 
 @contextlib.contextmanager
@@ -452,3 +458,34 @@ def test_a_policy_is_not_changed_by_its_engine(tmp_path):
     with serving(own) as servers, engine_of(servers, tmp_path, own) as tested:
         tested.load_weights(moved(own))
     assert all(torch.equal(before[name], value) for name, value in own.weights().items())
+
+
+class TestBroadcast:
+    """Weights from this process's memory, over gloo."""
+
+    def test_brings_every_server_to_the_weights(self, tmp_path):
+        own = policy()
+        with (
+            serving(own, 2, transfer="evenkeel_broadcast") as servers,
+            engine_of(servers, tmp_path, transfer="broadcast") as tested,
+        ):
+            tested.load_weights(moved(own))
+            groups = tested.generate(prompts(own, 8), GREEDY)
+            assert {version for (one,) in groups for version in one.versions} == {2}
+            assert not list((tmp_path / "rollout").glob("weights-*")), "nothing is written to the disk"
+            assert all(found.mean < 1e-4 for found in tested.gaps().values())
+
+    def test_to_a_server_that_does_not_listen_ends_with_its_time_and_the_server_is_brought_back(self, tmp_path):
+        own = policy()
+        with (
+            serving(own, 2, transfer="evenkeel_broadcast") as servers,
+            engine_of(servers, tmp_path, transfer="broadcast", sync_timeout=1.0) as tested,
+        ):
+            servers[0].deaf.add("/update_weights")
+            begin = time.monotonic()
+            tested.load_weights(moved(own))
+            assert time.monotonic() - begin < 20
+            servers[0].deaf.clear()
+            until(lambda: history(tmp_path, "rollout-0")[-1] == "serves", 20)
+            assert all(found.mean < 1e-4 for found in tested.gaps().values())
+            assert set(tested.gaps()) == {"rollout-0", "rollout-1"}

@@ -18,8 +18,8 @@ from components.policy import Policy
 from components.policy.tiny import build_model, build_tokenizer
 from components.rollout import Sampling, build_engine
 from components.rollout.servers import ServerEngine
-from components.rollout.servers.fleet import Server
 from components.rollout.servers.local import Started
+from components.rollout.servers.server import Server
 
 SHAPE = TinyModel(
     hidden_size=64, layers=2, heads=2, kv_heads=1, head_dim=32, intermediate_size=96, vocab_size=300, max_positions=256

@@ -3,9 +3,11 @@
 - `client` — the seam between dialects: what a server is asked, and what its answers must be
 - `vllm`, `sglang` — the dialects
 - `local` — where servers come from: given by URL, or processes of the run
-- `fleet` — load, repeats, canaries, and replacing what is bad
+- `server`, `fleet` — one of them, and all: load, repeats, canaries, and replacing what is bad
 - `transfer` — how weights travel: files, or a broadcast
 - `check` — model, tokenizer and version at the start; log-probabilities after every hand-over
+- `building` — its parts from the settings
+- `background` — an event loop for callers that wait
 - `engine` — all of it behind `Engine`
 - `plugin` — what a vLLM server imports, in its own environment
 

@@ -131,10 +131,14 @@ def check_facts(name: str, url: str, facts: Facts, policy: Policy, settings: Ser
         )
 
 
-def check_tokens(name: str, url: str, text: str, told: Sequence[int] | None, policy: Policy) -> None:
+def probes(policy: Policy) -> dict[str, tuple[int, ...]]:
+    """The policy's token ids of every text in `PROBES`."""
+    return {text: tuple(policy.tokenizer.encode(text, add_special_tokens=False)) for text in PROBES}
+
+
+def check_tokens(name: str, url: str, text: str, told: Sequence[int] | None, own: Sequence[int]) -> None:
     """Raise where the server's tokenizer writes a text otherwise than the policy's."""
-    own = tuple(policy.tokenizer.encode(text, add_special_tokens=False))
-    if told is not None and tuple(told) != own:
+    if told is not None and tuple(told) != tuple(own):
         raise InputError(
             f"{name} has another tokenizer: {text!r} is {list(told)[:12]} there and {list(own)[:12]} for the policy",
             where=url,

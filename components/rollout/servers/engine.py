@@ -2,49 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import secrets
-import threading
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
-import torch
-from safetensors import safe_open
 from torch import Tensor
 
 from components.config.rollout import RolloutSettings
 from components.config.servers import ServerEngine as ServerSettings
-from components.config.servers import VllmEngine
 from components.errors import InputError
-from components.files import append_line, write_directory
+from components.files import append_line
 from components.policy import Policy
 from components.policy.policy import check_names
 from components.rollout.base import Engine, Sampling
+from components.rollout.servers.background import Background
+from components.rollout.servers.building import build_transfer, origins, write_model
 from components.rollout.servers.check import (
-    PROBES,
     Gap,
     check_facts,
     check_tokens,
     differences,
     gap,
     limits,
+    probes,
     refuse_gap,
 )
-from components.rollout.servers.client import Facts, Request, ServerClient, ServerFault, Written
-from components.rollout.servers.fleet import Fleet, Server, Stale, together
-from components.rollout.servers.local import Given, Origin, Started
-from components.rollout.servers.sglang import SglangClient
-from components.rollout.servers.transfer import BroadcastTransfer, FileTransfer, Transfer
-from components.rollout.servers.vllm import VllmClient
+from components.rollout.servers.client import Facts, Request, ServerFault, Written
+from components.rollout.servers.fleet import Fleet
+from components.rollout.servers.server import Server, Stale, together
 from components.seeds import derive
 from components.types import Completion, FinishReason
 
-T = TypeVar("T")
-CLIENTS: dict[str, type[ServerClient]] = {"vllm": VllmClient, "sglang": SglangClient}
-SEEDS = 2**31
+SEEDS = 2**31 - 2**16
 """Seeds that both dialects take, room for one per completion of a prompt included."""
 
 
@@ -68,9 +59,9 @@ class ServerEngine(Engine):
         self._log = logs / "rollout.jsonl"
         self._run, self._number, self._torn = secrets.token_hex(4), 1, ""
         self._facts: dict[str, Facts] = {}
-        self._prompt = policy.encode_prompt(servers.check.prompt)
+        self._prompt, self._probes = policy.encode_prompt(servers.check.prompt), probes(policy)
         places = origins(servers, self._folder / "model", dtype, logs)
-        check_layout(policy, self._folder / "model")
+        write_model(policy, self._folder / "model")
         self._transfer = build_transfer(servers, dtype, self._folder, policy)
         self._transfer.publish(self._number, self._policy.weights())
         self._loop = Background()
@@ -175,9 +166,9 @@ class ServerEngine(Engine):
         facts = await client.facts(settings.start_timeout)
         check_facts(server.name, client.url, facts, self._policy, settings, self._dtype)
         self._facts[server.name] = facts
-        for text in PROBES:
+        for text, own in self._probes.items():
             told = await client.tokenize(text, settings.start_timeout)
-            check_tokens(server.name, client.url, text, told, self._policy)
+            check_tokens(server.name, client.url, text, told, own)
         await self._transfer.open(client, facts)
         await self._send(server, self._policy.weights())
         # A server's first tokens take long: it compiles what it needs.
@@ -244,71 +235,3 @@ class ServerEngine(Engine):
                 where="rollout.max_new_tokens",
                 how="lower it, or raise rollout.engine.max_model_len",
             )
-
-
-def check_layout(policy: Policy, folder: Path) -> None:
-    """Write the policy for servers to start from, and see that its weights have the same names there.
-
-    Raises:
-        InputError: they have not, so that single weights could not be handed over by name (mixtures of experts).
-    """
-    write_directory(folder, policy.save)
-    names: set[str] = set()
-    for file in folder.glob("*.safetensors"):
-        with safe_open(file, framework="pt") as tensors:
-            names |= set(tensors.keys())
-    if names != policy.weights().keys():
-        odd = sorted(names ^ policy.weights().keys())
-        raise InputError(
-            f"weights of this model have other names in a checkpoint than in memory: {', '.join(odd[:3])}",
-            where="rollout.engine",
-            how="use rollout.engine.kind torch for mixtures of experts",
-        )
-
-
-def build_transfer(settings: ServerSettings, dtype: str, folder: Path, policy: Policy) -> Transfer:
-    kind, timeout = getattr(torch, dtype), settings.sync_timeout
-    if isinstance(settings, VllmEngine) and settings.transfer == "broadcast":
-        return BroadcastTransfer(kind, timeout, policy.model.device)
-    return FileTransfer(kind, timeout, folder)
-
-
-def origins(settings: ServerSettings, model: Path, dtype: str, logs: Path) -> list[Origin]:
-    """Where the servers come from."""
-    if isinstance(settings, VllmEngine) and settings.processes:
-        devices = settings.devices or (None,) * settings.processes
-        return [Started(f"rollout-{i}", settings, model, dtype, logs, device) for i, device in enumerate(devices)]
-    kind = CLIENTS[settings.kind]
-
-    def given(name: str, url: str) -> Given:
-        return Given(name, lambda: kind(name, url), settings)
-
-    return [given(f"rollout-{i}", url) for i, url in enumerate(settings.urls)]
-
-
-class Background:
-    """An event loop in a thread of its own, for callers that wait."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="rollout-servers", daemon=True)
-        self._thread.start()
-
-    def run(self, call: Coroutine[Any, Any, T]) -> T:
-        """Wait for a coroutine; an interrupt ends it."""
-        if self._loop.is_closed():
-            call.close()
-            raise RuntimeError("the engine is closed")
-        future = asyncio.run_coroutine_threadsafe(call, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def close(self) -> None:
-        if self._loop.is_closed():
-            return
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()

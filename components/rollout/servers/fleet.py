@@ -4,48 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from components.config.servers import ServerEngine
 from components.errors import InputError
-from components.rollout.servers.client import Request, ServerClient, ServerFault, Written
+from components.rollout.servers.client import Request, ServerFault, Written
 from components.rollout.servers.local import Origin
+from components.rollout.servers.server import Prepare, Server, Stale, together
 
 T = TypeVar("T")
 PAUSE = 1.0
 """Seconds before a server that could not be made sound is tried again."""
-
-
-class Stale(ServerFault):
-    """A server that samples from other weights than the present ones."""
-
-
-@dataclass(eq=False)
-class Server:
-    """One server, or the place of one."""
-
-    origin: Origin
-    client: ServerClient | None = None
-    serving: bool = False
-    dead: bool = False
-    said: str = "nothing yet"
-    calls: set[asyncio.Task[Any]] = field(default_factory=set)
-    mending: asyncio.Task[None] | None = None
-
-    @property
-    def name(self) -> str:
-        return self.origin.name
-
-    @property
-    def link(self) -> ServerClient:
-        if self.client is None:
-            raise ServerFault("it was never reached")
-        return self.client
-
-
-Prepare = Callable[[Server], Awaitable[None]]
 
 
 class Fleet:
@@ -288,14 +258,3 @@ class Fleet:
         if server.dead:
             self._note(server.name, "dead", server.said)
         self._notify()
-
-
-async def together(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Results in order; the first error ends the others."""
-    tasks = [asyncio.create_task(call) for call in calls]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
