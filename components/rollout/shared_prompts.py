@@ -70,7 +70,7 @@ class SharedPrompts:
 
     def keep(self, rows: Tensor, columns: int) -> None:
         self._columns.keep(rows, columns)
-        going, prompts = self._prompts[rows].unique(return_inverse=True)
+        going, prompts = torch.unique(self._prompts[rows], return_inverse=True)
         if len(going) < self._keys.shape[1]:
             self._keys, self._values = self._keys[:, going], self._values[:, going]
             self._mask = None if self._mask is None else self._mask[going]
