@@ -31,7 +31,7 @@ WAYS = {
 
 
 def measure(tokens: int, at_once: int, dtype: str) -> dict[str, float]:
-    """Peak memory (MiB above the loaded model) and CPU seconds of one forward and backward pass, and its loss."""
+    """Peak memory (MiB above the loaded model) and CPU seconds of one forward and backward pass, and its values."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
@@ -93,6 +93,6 @@ def test_memory_and_time_of_a_large_vocabulary(dtype: str) -> None:
             memory = (f"{row['peak']:,.0f}", f"{row['peak'] / plain['peak']:.2f}")
             speed = (f"{tokens / row['seconds']:,.0f}", f"{plain['seconds'] / row['seconds']:.2f}")
             table.add_row(f"{tokens:,}", way, *memory, f"{row['seconds']:.1f}", *speed)
-        assert all(row["loss"] == pytest.approx(plain["loss"], abs=1e-5) for row in pieces)
+        assert all(row["sum"] == pytest.approx(plain["sum"], abs=1e-4) for row in pieces)
         assert pieces[-1]["peak"] < plain["peak"]
     Console().print(table)
