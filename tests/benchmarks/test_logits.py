@@ -61,7 +61,7 @@ def measure(tokens: int, at_once: int, dtype: str) -> dict[str, float]:
     return {
         "peak": _peak() - loaded,
         "seconds": time.process_time() - began,
-        "loss": loss.item() + entropy.mean().item(),
+        "sum": loss.item() + entropy.mean().item(),
     }
 
 
