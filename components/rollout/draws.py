@@ -33,13 +33,24 @@ def choose(logits: Tensor, temperature: float, uniform: Tensor) -> tuple[Tensor,
     """Next token and its log-probability for each row of ``logits`` ``[B, V]``; temperature 0 takes the likeliest.
 
     A sample is the first token at which the cumulative probability exceeds the row's ``uniform`` number.
+
+    Raises:
+        RuntimeError: logits are NaN, or infinite, so that there is no distribution.
     """
     if temperature == 0:
         distribution = torch.log_softmax(logits.float(), dim=-1)
         logp, chosen = distribution.max(dim=-1)
+        _refuse_nan(logp)
         return chosen, logp
     distribution = torch.log_softmax(logits.float() / temperature, dim=-1)
     cumulative = distribution.exp().cumsum(-1, dtype=torch.float64)
+    _refuse_nan(cumulative[:, -1])
     threshold = (uniform * cumulative[:, -1])[:, None]
     chosen = torch.searchsorted(cumulative, threshold, right=True).clamp_(max=logits.shape[-1] - 1)
     return chosen.squeeze(-1), distribution.gather(-1, chosen).squeeze(-1)
+
+
+def _refuse_nan(totals: Tensor) -> None:
+    """Largest log-probability or sum of probabilities of each row: NaN where any of its logits is no number or +inf."""
+    if bool(totals.isnan().any()):
+        raise RuntimeError("the policy's logits are NaN or infinite: there is nothing to sample from")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -151,6 +152,14 @@ def test_choose_reports_the_untempered_probability_of_a_greedy_token_and_the_tem
 def test_a_sample_is_where_the_cumulative_probability_exceeds_the_uniform_number(uniform, token):
     logits = torch.tensor([[0.0, 0.2, 0.3, 0.0, 0.5, 0.0]]).log()  # tokens 0, 3 and 5 are impossible
     assert choose(logits, 1.0, torch.tensor([uniform], dtype=torch.float64))[0].item() == token
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_from_logits_that_are_no_numbers_nothing_is_sampled(broken, temperature):
+    logits = torch.tensor([[0.0, 1.0, 2.0], [0.0, 1.0, broken]])
+    with pytest.raises(RuntimeError, match="NaN or infinite"):
+        choose(logits, temperature, torch.tensor([0.5, 0.5], dtype=torch.float64))
 
 
 def test_a_group_draws_the_same_numbers_whatever_stands_beside_it():
