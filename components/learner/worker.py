@@ -3,7 +3,8 @@
 RANK, WORLD_SIZE and LOCAL_RANK say who it is; the ranks meet at MASTER_ADDR and MASTER_PORT, or in the file
 EVENKEEL_RENDEZVOUS. Rank 0 listens at EVENKEEL_LEARNER_LISTEN (host:port, or the path of a Unix socket) for the one run
 that knows EVENKEEL_LEARNER_KEY, and passes what it says on to all ranks, which carry it out together. What fails on one
-rank ends all of them: the run has its checkpoints.
+rank ends all of them: the run has its checkpoints. The key is never sent, and nothing is encrypted: only the run should
+reach that port.
 """
 
 from __future__ import annotations

@@ -14,6 +14,10 @@ from components.policy.head import Head, split_head
 from components.policy.mixing import Mixes, mixed_embeddings
 from components.policy.routing import Routing, routed
 
+LEAST = -1e4
+"""Log-probabilities are clamped to it for the entropy: 0 x -inf of an impossible token would be NaN, and far above it
+exp is 0 already."""
+
 
 class TokenStats(NamedTuple):
     """``logp`` and ``entropy``, both ``[B, R]`` fp32 in nats, for the last R positions of the input.
@@ -105,14 +109,43 @@ def _in_pieces(
 
 def distribution_stats(logits: Tensor, ids: Tensor, temperature: float, entropy_grad: bool = False) -> TokenStats:
     """Statistics of ``ids [...]`` under ``logits [..., V]``."""
-    logits = logits.float() if temperature == 1 else logits.float() / temperature
-    distribution = torch.log_softmax(logits, dim=-1)
+    if not (entropy_grad and torch.is_grad_enabled()):
+        return TokenStats(*_Statistics.apply(logits, ids, temperature))  # type: ignore[no-untyped-call]
+    distribution = torch.log_softmax(_tempered(logits, temperature), dim=-1)
     logp = distribution.gather(-1, ids[..., None]).squeeze(-1)
-    # 0 x -inf of an impossible token would be NaN; far above the clamp exp is 0 already.
-    if entropy_grad and torch.is_grad_enabled():
-        return TokenStats(logp, -(distribution.exp() * distribution.clamp(min=-1e4)).sum(-1))
-    with torch.no_grad():
-        return TokenStats(logp, -distribution.exp().mul_(distribution.clamp(min=-1e4)).sum(-1))
+    return TokenStats(logp, -(distribution.exp() * distribution.clamp(min=LEAST)).sum(-1))
+
+
+class _Statistics(torch.autograd.Function):
+    """Log-probability, with a gradient, and entropy, without one: two arrays of the size of the logits at a time where
+    a chain of operations would have five, because everything that can be is written in place."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, ids: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+        tempered = _tempered(logits, temperature)
+        largest = tempered.amax(-1, keepdim=True)
+        below = tempered - largest
+        chosen = below.gather(-1, ids[..., None]).squeeze(-1)
+        weights = below.exp()
+        total = weights.sum(-1)
+        normaliser = total.log()
+        spread = weights.mul_(below.clamp_(min=LEAST)).sum(-1) / total
+        ctx.save_for_backward(logits, ids, largest + normaliser[..., None])
+        ctx.temperature = temperature
+        entropy = normaliser - spread
+        ctx.mark_non_differentiable(entropy)
+        return chosen - normaliser, entropy
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None, None]:
+        logits, ids, normaliser = ctx.saved_tensors
+        slope = (gradients[0] / ctx.temperature)[..., None]
+        found = (_tempered(logits, ctx.temperature) - normaliser).exp_().mul_(-slope)
+        return found.scatter_add_(-1, ids[..., None], slope).to(logits.dtype), None, None
+
+
+def _tempered(logits: Tensor, temperature: float) -> Tensor:
+    return logits.float() if temperature == 1 else logits.float() / temperature
 
 
 def token_stats(logits: Tensor, input_ids: Tensor, responses: int, temperature: float) -> TokenStats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,6 +167,8 @@ def check_policy(policy: Policy, path: Path) -> Policy:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Silence transformers' load and save bars; warnings that matter raise."""
+    # To save, accelerate looks for DeepSpeed's engine around the model; asked, DeepSpeed says aloud where it runs.
+    os.environ.setdefault("DS_ACCELERATOR", "cuda" if torch.cuda.is_available() else "cpu")
     logger = logging.getLogger("transformers")
     level, bars = logger.level, transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()

@@ -1,134 +1,109 @@
-"""A batch read by the lean forward pass; its keys and values stand in tensors that are written in place."""
+"""Keys and values of a batch, in tensors that are written in place."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from components.policy.logprobs import position_ids
-from components.policy.padding import pad
-from components.rollout.context import Context, embedded
-from components.rollout.decoding import Choice
 from components.rollout.dense import DenseModel
 
 COLUMNS = 64
-"""Columns that there is room for behind the prompts, at first; when they are full, the room doubles."""
+"""Tokens that there is room for behind the prompts, at first; when they are full, the room doubles."""
 
 
-class DenseContext(Context):
-    """Prompts end at the same column; every column behind it is one token of every row."""
+class Cache(Protocol):
+    """What the rows of a batch have read. Columns behind the prompts are numbered from 0."""
 
-    leave_at = 1 / 16  # only rows that fill a gap are copied
+    def write_prompts(self, layer: int, keys: Tensor, values: Tensor) -> None:
+        """Keys and values of the prompts, ``[prompts, kv_heads, width, D]``."""
 
-    def __init__(self, dense: DenseModel, prompts: Sequence[Sequence[int]], limit: int) -> None:
-        self._dense = dense
-        self._ids, self._mask, _ = pad(prompts, [()] * len(prompts), 0)
-        self._columns, self._limit = self._ids.shape[1], self._ids.shape[1] + limit
-        self._rotary = dense.rotary(self._limit)
+    def attend(self, layer: int, column: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """Write keys and values ``[rows, kv_heads, D]`` of a token of every row, and let its queries
+        ``[rows, heads, D]`` attend to all that the row has read, ``[rows, heads * D]``."""
 
-    def read_prompts(self, n: int) -> Tensor:
-        dense, (prompts, width) = self._dense, self._ids.shape
-        cache = Cache(dense, prompts * n, min(self._limit, width + COLUMNS))
-        seen = visible(self._mask)
+    def make_room(self, column: int) -> None:
+        """See to it that this column can be written."""
 
-        def attend(layer: int, *heads: Tensor) -> Tensor:
-            queries, keys, values = (part.view(prompts, width, -1, dense.head_dim).transpose(1, 2) for part in heads)
-            cache.write_prompts(layer, keys, values, n)
-            found = functional.scaled_dot_product_attention(
-                queries, keys, values, attn_mask=seen, is_causal=seen is None, scale=dense.scale, enable_gqa=True
-            )
-            return found.transpose(1, 2).reshape(prompts * width, -1)
-
-        positions = position_ids(self._mask)
-        hidden = dense.forward(dense.embedding(self._ids.flatten()), self._rotary.at(positions.flatten()), attend)
-        if seen is not None:
-            cache.hide(self._mask.repeat_interleave(n, 0) == 0)
-        self._cache, self._positions = cache, (positions[:, -1] + 1).repeat_interleave(n)
-        return dense.logits(hidden.view(prompts, width, -1)[:, -1]).repeat_interleave(n, 0)
-
-    def read(self, choice: Choice) -> Tensor:
-        dense, cache, column = self._dense, self._cache, self._columns
-        if column == cache.room:
-            cache.grow(min(self._limit, 2 * column))
-
-        def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            cache.write(layer, column, keys, values)
-            # The query heads that share keys are the rows of one product, so that keys are never repeated.
-            grouped = queries.view(len(queries), dense.kv_heads, -1, dense.head_dim)
-            found = functional.scaled_dot_product_attention(grouped, *cache.read(layer, column + 1), scale=dense.scale)
-            return found.flatten(1)
-
-        hidden = dense.forward(embedded(dense.embedding, choice), self._rotary.at(self._positions), attend)
-        self._columns, self._positions = column + 1, self._positions + 1
-        return dense.logits(hidden)
-
-    def keep(self, rows: Tensor) -> None:
-        self._cache.keep(rows, self._columns)
-        self._positions = self._positions[rows]
+    def keep(self, rows: Tensor, columns: int) -> None:
+        """Forget all rows but these, which take this order; so many columns have been written."""
 
 
-class Cache:
-    """Keys and values ``[layers, rows, kv_heads, room, D]``, and which columns are padding."""
+class Columns:
+    """Keys and values ``[layers, rows, kv_heads, room, D]`` of which the first columns have been written."""
 
-    def __init__(self, dense: DenseModel, rows: int, room: int) -> None:
+    def __init__(self, dense: DenseModel, rows: int, room: int, limit: int) -> None:
         shape = (len(dense.layers), rows, dense.kv_heads, room, dense.head_dim)
         self._keys, self._values = torch.empty(shape, dtype=dense.dtype), torch.empty(shape, dtype=dense.dtype)
-        self._mask: Tensor | None = None  # [rows, 1, 1, room], added to the scores
-        self._rows = rows  # that are still there; what stands behind them is left over
+        self._rows, self._limit = rows, limit  # what stands behind these rows is left over
 
-    @property
-    def room(self) -> int:
-        """Columns that fit."""
-        return self._keys.shape[3]
-
-    def hide(self, padding: Tensor) -> None:
-        """Keep the columns of the prompts that are ``padding`` ``[rows, width]`` from ever being attended to."""
-        self._mask = torch.zeros(len(padding), 1, 1, self.room, dtype=self._keys.dtype)
-        self._mask[:, 0, 0, : padding.shape[1]].masked_fill_(padding, -torch.inf)
-
-    def write_prompts(self, layer: int, keys: Tensor, values: Tensor, n: int) -> None:
-        """Keys and values of prompts, ``[prompts, kv_heads, width, D]``, into ``n`` rows each."""
-        for cache, new in ((self._keys, keys), (self._values, values)):
-            rows = cache[layer].view(-1, n, *cache.shape[2:])
-            rows[:, :, :, : new.shape[2]] = new[:, None]
+    def make_room(self, column: int) -> None:
+        """Twice the columns, up to the limit, where this one does not fit."""
+        room = self._keys.shape[3]
+        if column >= room:
+            more = min(self._limit, 2 * room) - room
+            self._keys, self._values = (
+                functional.pad(tensor[:, : self._rows], (0, 0, 0, more)) for tensor in (self._keys, self._values)
+            )
 
     def write(self, layer: int, column: int, keys: Tensor, values: Tensor) -> None:
-        """Keys and values ``[rows, kv_heads, D]`` of one token a row."""
+        """One token a row, ``[rows, kv_heads, D]``."""
         self._keys[layer, : self._rows, :, column] = keys
         self._values[layer, : self._rows, :, column] = values
 
-    def read(self, layer: int, columns: int) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Keys, values and mask of the first ``columns``."""
-        rows = slice(self._rows)
-        mask = None if self._mask is None else self._mask[rows, :, :, :columns]
-        return self._keys[layer, rows, :, :columns], self._values[layer, rows, :, :columns], mask
+    def write_groups(self, layer: int, keys: Tensor, values: Tensor) -> None:
+        """The first columns of equal shares of the rows, ``[shares, kv_heads, columns, D]``."""
+        for tensor, new in ((self._keys, keys), (self._values, values)):
+            shares = tensor[layer].view(len(new), -1, *tensor.shape[2:])
+            shares[:, :, :, : new.shape[2]] = new[:, None]
+
+    def read(self, layer: int, columns: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of the first ``columns``, ``[rows, kv_heads, columns, D]``."""
+        return self._keys[layer, : self._rows, :, :columns], self._values[layer, : self._rows, :, :columns]
 
     def keep(self, rows: Tensor, columns: int) -> None:
-        """Forget all rows but these, which take this order. A row that stays in its place is not copied."""
+        """Forget all rows but these. A row that stays in its place is not copied."""
         moved = (rows != torch.arange(len(rows))).nonzero().squeeze(-1)
-        for cache in (self._keys, self._values):
-            cache[:, moved, :, :columns] = cache[:, rows[moved], :, :columns]
-        if self._mask is not None:
-            self._mask[moved] = self._mask[rows[moved]]
+        for tensor in (self._keys, self._values):
+            tensor[:, moved, :, :columns] = tensor[:, rows[moved], :, :columns]
         self._rows = len(rows)
 
-    def grow(self, room: int) -> None:
-        """Make room for that many columns."""
-        more = room - self.room
-        self._keys, self._values = (
-            functional.pad(cache[:, : self._rows], (0, 0, 0, more)) for cache in (self._keys, self._values)
-        )
-        self._mask = None if self._mask is None else functional.pad(self._mask[: self._rows], (0, more))
+
+class RepeatedPrompts:
+    """Every row has its prompt in its first columns. The faster way for short prompts."""
+
+    def __init__(self, dense: DenseModel, mask: Tensor, n: int, limit: int) -> None:
+        """``n`` rows for every row of ``mask`` ``[prompts, width]``, and up to ``limit`` tokens behind them."""
+        rows, self._width = n * len(mask), mask.shape[1]
+        self._dense = dense
+        self._columns = Columns(dense, rows, self._width + min(limit, COLUMNS), self._width + limit)
+        self._mask: Tensor | None = None  # [rows, 1, 1, columns], added to the scores
+        if not bool(mask.all()):
+            hidden = hiding(mask, dense.dtype).repeat_interleave(n, 0)
+            self._mask = functional.pad(hidden, (0, limit))
+
+    def write_prompts(self, layer: int, keys: Tensor, values: Tensor) -> None:
+        self._columns.write_groups(layer, keys, values)
+
+    def attend(self, layer: int, column: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        dense, place = self._dense, self._width + column
+        self._columns.write(layer, place, keys, values)
+        # The query heads that share keys are the rows of one product, so that keys are never repeated.
+        grouped = queries.view(len(queries), dense.kv_heads, -1, dense.head_dim)
+        mask = None if self._mask is None else self._mask[..., : place + 1]
+        read = self._columns.read(layer, place + 1)
+        return functional.scaled_dot_product_attention(grouped, *read, mask, scale=dense.scale).flatten(1)
+
+    def make_room(self, column: int) -> None:
+        self._columns.make_room(self._width + column)
+
+    def keep(self, rows: Tensor, columns: int) -> None:
+        self._columns.keep(rows, self._width + columns)
+        self._mask = None if self._mask is None else self._mask[rows]
 
 
-def visible(mask: Tensor) -> Tensor | None:
-    """What each token of left-padded prompts attends to, ``[prompts, 1, width, width]`` bool; None where all are of one
-    length, so that this is all tokens before it."""
-    if bool(mask.all()):
-        return None
-    square = torch.ones(mask.shape[1], mask.shape[1], dtype=torch.bool)
-    alone = torch.eye(mask.shape[1], dtype=torch.bool)  # for padding: a softmax over nothing is not a number
-    return (mask[:, None, None].bool() & square.tril()) | alone
+def hiding(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to scores so that padding is never attended to, ``[B, 1, 1, width]``."""
+    return torch.zeros(mask.shape, dtype=dtype).masked_fill_(mask == 0, -torch.inf)[:, None, None]

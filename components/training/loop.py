@@ -14,7 +14,7 @@ from components.training.assembly import Parts
 from components.training.background import finished
 from components.training.conduct import checkpoint, configure, respond, standing, watch
 from components.training.credit import Credit
-from components.training.staleness import staleness
+from components.training.staleness import mismatch, named, staleness
 from components.training.weights import hand_over
 from components.types import StepRecord
 
@@ -22,7 +22,8 @@ OnStep = Callable[[StepRecord], None]
 
 
 def train(parts: Parts, on_step: OnStep) -> None:
-    """Train until the last step, or until a health rule says stop. Every signal of a step describes its first policy.
+    """Train until the last step, or until a health rule says stop. Every signal of a step describes its first policy,
+    but for those of rollouts that were sampled ahead: they describe the policy that sampled them.
 
     The state is checkpointed every ``train.checkpoint_every`` steps and at the end, so that a killed run repeats at
     most that many steps, to the same bytes.
@@ -36,7 +37,8 @@ def train(parts: Parts, on_step: OnStep) -> None:
         due = state.progress % how.eval_every == 0
         asked = (parts.rollouts.dev() if due else finished([])), parts.rollouts.canaries()
         rollout = parts.rollouts.take()
-        update = _update(parts, rollout, settings, seed, with_kl=due)
+        gap = mismatch(state.learner, asked[0].result(), parts.reference.pad_id) if parts.rollouts.ahead else {}
+        update = _update(parts, rollout, settings, seed, with_kl=due) | gap
         dev, canaries = asked[0].result(), asked[1].result()
         measured = canaries | state.canaries.observe(canaries) | update | hand_over(state.learner, parts.rollouts)
 
@@ -75,4 +77,5 @@ def _update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, with_
         return signals
     update = state.learner.step(batch, seed, state.guard.limit)
     state.guard.observe(update)
-    return signals | update | staleness(batch, state.version, settings.learner.updates_per_step)
+    age = staleness(batch, state.version, settings.learner.updates_per_step)
+    return signals | named(update, batch, state.version) | age

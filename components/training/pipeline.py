@@ -38,6 +38,7 @@ class Rollouts:
         self._state, self._collector = state, collector
         self._held_out, self._canaries, self._second = held_out, canaries, second
         self._how = state.responder.started.rollout.asynchrony
+        self.ahead = 0 if self._how is None else self._how.max_staleness
         self._worker = worker("rollouts", beside=self._how is not None)
         self._queue: deque[Future[Rollout]] = deque(finished(rollout) for rollout in state.pending)
         self._weights: dict[str, Tensor] | None = None  # of the present version, where the engine has still others
@@ -58,9 +59,8 @@ class Rollouts:
 
         What has gone into quarantine since it was asked for is not trained on. An error of the sampler is raised here.
         """
-        ahead = 0 if self._how is None else self._how.max_staleness
         steps = self._state.responder.started.train.steps
-        while len(self._queue) <= ahead and self._state.progress + len(self._queue) < steps:
+        while len(self._queue) <= self.ahead and self._state.progress + len(self._queue) < steps:
             self._queue.append(self._rollout(self._state.progress + len(self._queue)))
         rollout, barred = self._queue.popleft().result(), self._state.responder.quarantined
         return replace(rollout, trained=tuple(group for group in rollout.trained if group.prompt.id not in barred))

@@ -130,7 +130,7 @@ def test_one_checkpoint_of_a_policy(tmp_path: Path, size: str) -> None:
     learner = build_learner(Policy(model, tiny.tokenizer), settings)
     learner.step(batch.rows(slice(2)).trimmed(), seed=0)  # the moments are there
     table = Table("policy", "MB", "written", "loop waits s", "until it is complete s", title="one checkpoint")
-    for name, asynchronous in (("by the loop", False), ("beside it", True)):
+    for name, asynchronous in (("by the loop", False), ("beside it, the first time", True), ("beside it", True)):
         state = ResumeState(tmp_path / name, {})
         writer = CheckpointWriter(state, asynchronous=asynchronous)
         begin = learner.snapshot if asynchronous else (lambda folder: lambda: learner.save(folder))

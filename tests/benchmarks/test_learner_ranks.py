@@ -68,7 +68,7 @@ def test_ms_a_step_of_every_learner(tmp_path: Path) -> None:
     table = Table("learner", "ranks", "ms a step", "s to save", "s to start", title=title)
     losses = {}
     for name, chosen in LEARNERS.items():
-        sections = {"lr": 1e-4, "micro_batch_tokens": 2048, "updates_per_step": 1, **chosen}
+        sections = {"kind": "torch", "lr": 1e-4, "micro_batch_tokens": 2048, **chosen}
         own = Policy(build_model(SHAPE, policy().tokenizer, seed=0), policy().tokenizer)
         began = time.perf_counter()
         learner = build_learner(own, settings(learner=sections), tmp_path / name / "logs")

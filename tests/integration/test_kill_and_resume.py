@@ -109,3 +109,20 @@ def test_training_killed_twice_in_the_middle_of_a_checkpoint(
         )
     finish("train", folder)
     assert manifest(folder / "out" / "train") == manifest(finished / "out" / "train")
+
+
+def test_training_that_samples_ahead_killed_in_the_middle(finished: Path, tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("undisturbed", "killed")]
+    for folder in folders:
+        shutil.copytree(finished, folder)
+        shutil.rmtree(folder / "out" / "train")
+        shutil.rmtree(folder / ".state" / "train")
+        ahead = ["rollout.asynchrony={max_staleness: 2}"]
+        (folder / "params.yaml").write_text(dump(load(finished / "params.yaml", ahead)))
+    finish("train", folders[0])
+    for rows in (4, 8):
+        kill_when(
+            stage("train", folders[1]), lambda rows=rows: lines(folders[1] / ".state/train/records.jsonl") >= rows
+        )
+    finish("train", folders[1])
+    assert manifest(folders[1] / "out" / "train") == manifest(folders[0] / "out" / "train")

@@ -1,85 +1,29 @@
-"""Learners in several real processes: the updates of one process, state to the bit, and what broken ranks lead to."""
+"""Learners in several real processes: the updates of one process, and state to the bit."""
 
 from __future__ import annotations
 
 import math
-import signal
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from components.config import Settings
-from components.errors import InputError
-from components.learner import Batch, Learner, build_batch, build_learner
-from components.processes import Child, free_port
-from components.training.credit import Credit
-from components.types import Group
+from components.config.policy import PolicySettings
+from components.learner import Learner, build_learner
+from components.policy import Policy, load_policy
+from components.policy.tiny import build_model
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from factories import group, policy, settings, workspace
-from training_runs import killed, outputs, train
+from factories import TINY, policy
+
+from tests.integration.ranks import KINDS, OBJECTIVES, ZERO_3, alone, batch, difference, how, near, saved, steps
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-
-ZERO_1, ZERO_2, ZERO_3 = ({"kind": "deepspeed", "zero": {"stage": stage}} for stage in (1, 2, 3))
-FSDP2 = {"kind": "fsdp2"}
-KINDS = {"zero-1": ZERO_1, "zero-2": ZERO_2, "zero-3": ZERO_3, "fsdp2": FSDP2}
-KL = {"kl": {"kind": "k2", "beta": 0.1}}
-OBJECTIVES: dict[str, dict[str, Any]] = {
-    "token-mean": {"aggregation": {"kind": "token_mean"}, **KL},
-    "sequence-mean": {"aggregation": {"kind": "sequence_mean"}, **KL},
-}
-ROWS = (8, 7, 5, 8, 1, 3, 8, 2)
-"""Rows of the steps' batches: dynamic sampling leaves any number of them, fewer than there are ranks too."""
-
-
-def how(*, objective: str = "token-mean", updates: int = 2, ranks: int = 2, **learner: Any) -> Settings:
-    """Settings of a run; without a kind those of the learner in this process."""
-    chosen = {"lr": 1e-3, "warmup": 3, "weight_decay": 0.1, "updates_per_step": updates, "micro_batch_tokens": 64}
-    if "kind" in learner:
-        chosen["ranks"] = {"processes": ranks, "start_timeout": 240, "reply_timeout": 60, **learner.pop("ranks_", {})}
-    return settings(learner={**chosen, **learner}, objective=OBJECTIVES[objective])
-
-
-def groups() -> list[Group]:
-    """Eight completions of different lengths to two prompts."""
-    tokens = [[[30, 1], [31, 32, 33, 1], [34] * 9, [1]], [[40, 41, 1], [42, 1], [43, 44] * 5 + [1], [45, 46, 47, 1]]]
-    rewards = [[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0]]
-    prompts = [(2, *range(20, 40), 3), (2, *range(20, 45), 3)]  # so long that a micro-batch holds one row
-    return [group(r, prompt_ids=p, tokens=t) for r, p, t in zip(rewards, prompts, tokens, strict=True)]
-
-
-def batch(step: int) -> Batch:
-    """The batch of a step, with a reference that differs a little from the policy."""
-    made = groups()
-    whole = Credit(None, None, None, settings().objective).assign(build_batch(made, pad_id=0), made, step=0).batch
-    generator = torch.Generator().manual_seed(step)
-    order = torch.randperm(8, generator=generator)[: ROWS[step % len(ROWS)]].sort().values
-    noise = torch.randn(whole.response_mask.shape, generator=generator)
-    return Batch(**{**whole.__dict__, "ref_logp": -2 + 0.1 * noise}).rows(order)
-
-
-def steps(learner: Learner, numbers: Sequence[int], limit: float = math.inf) -> list[dict[str, float]]:
-    return [learner.step(batch(step), seed=step, norm_limit=limit) for step in numbers]
-
-
-def near(one: Sequence[dict[str, float]], other: Sequence[dict[str, float]]) -> bool:
-    """The same signals to 1e-5 (ratios of 1 and more: relative)."""
-    return list(one) == [{k: pytest.approx(v, rel=1e-5, abs=1e-5) for k, v in row.items()} for row in other]
-
-
-def difference(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
-    assert one.keys() == other.keys()
-    return max((one[name] - other[name]).abs().max().item() for name in one)
 
 
 @dataclass
@@ -109,17 +53,6 @@ def started(request, tmp_path_factory) -> Iterator[Started]:
     learner.save(folder / "begin")
     yield Started(learner, folder / "begin", chosen)
     learner.close()
-
-
-def alone(**options: Any) -> Learner:
-    """The learner in this process."""
-    return build_learner(policy(), how(**options))
-
-
-def saved(learner: Learner, folder: Path) -> Path:
-    folder.mkdir()
-    learner.save(folder)
-    return folder
 
 
 # The same updates
@@ -231,83 +164,22 @@ def test_a_run_goes_on_with_another_number_of_ranks(kind, tmp_path):
     assert difference(weights, one.weights()) < 1e-5
 
 
-# Broken ranks
+def test_a_mixture_of_experts_in_bfloat16_is_spread_too_and_handed_over_in_its_own_precision(tmp_path):
+    def mixture() -> Policy:
+        shape = TINY.model_copy(update={"experts": 4, "layers": 2})
+        return Policy(build_model(shape, policy().tokenizer, seed=0).bfloat16(), policy().tokenizer)
 
-
-def family() -> list[psutil.Process]:
-    """All ranks below this process, each after its guardian."""
-    found = [p for p in psutil.Process().children(recursive=True) if "RANK" in environment(p)]
-    return sorted(found, key=lambda p: p.create_time())
-
-
-def environment(process: psutil.Process) -> dict[str, str]:
-    try:
-        return process.environ()
-    except psutil.Error:
-        return {}
-
-
-def running(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
-    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
-
-
-@pytest.fixture
-def broken(tmp_path) -> Iterator[Learner]:
-    chosen = how(**FSDP2, ranks_={"reply_timeout": 3})
-    learner = build_learner(policy(), chosen, tmp_path / "logs")
-    steps(learner, [0])
-    yield learner
+    chosen = how(**ZERO_3)
+    chosen = chosen.model_copy(update={"policy": chosen.policy.model_copy(update={"dtype": "bfloat16"})})
+    mixture().save(tmp_path / "checkpoint")
+    exact = load_policy(tmp_path / "checkpoint", PolicySettings())
+    expected = steps(build_learner(exact, how(), tmp_path), range(3))
+    learner = build_learner(mixture(), chosen, tmp_path / "logs")
+    assert near(steps(learner, range(3)), expected)
+    weights = learner.weights()
+    assert {weight.dtype for weight in weights.values()} == {torch.bfloat16}
+    assert weights.keys() == mixture().weights().keys()
     learner.close()
-
-
-@pytest.mark.parametrize(("how_", "number"), [("SIGKILL", 1), ("SIGKILL", 0), ("SIGSTOP", 1)])
-def test_a_rank_that_is_lost_is_named_and_all_others_end(broken, how_, number):
-    everyone = family()
-    victim = [p for p in everyone if environment(p)["RANK"] == str(number)][-1]
-    victim.send_signal(signal.Signals[how_])
-    begun = time.monotonic()
-    with pytest.raises(InputError) as caught:
-        steps(broken, [1])
-    assert time.monotonic() - begun < 30
-    assert f"learner-{number}" in str(caught.value)
-    assert how_ in str(caught.value)
-    assert not running(everyone)
-    with pytest.raises(InputError, match="ended"):
-        broken.weights()
-
-
-def test_closing_leaves_no_process_and_no_socket(tmp_path):
-    learner = build_learner(policy(), how(**FSDP2), tmp_path / "logs")
-    everyone = family()
-    assert len(everyone) >= 4  # two ranks, each under its guardian
-    learner.close()
-    learner.close()
-    assert not running(everyone)
-
-
-def test_an_error_of_a_rank_says_what_and_where(tmp_path):
-    learner = build_learner(policy(), how(**FSDP2), tmp_path / "logs")
-    (tmp_path / "other").mkdir()
-    save_file({"weight/other": torch.zeros(1)}, tmp_path / "other" / "learner.safetensors")
-    with pytest.raises(InputError, match="belongs to another model"):
-        learner.load(tmp_path / "other")
-
-
-# The loop
-
-
-@pytest.mark.parametrize("kind", ["zero-2", "fsdp2"])
-def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(kind, tmp_path, monkeypatch):
-    chosen = how(**KINDS[kind])
-    expected = outputs(train(tmp_path / "whole", chosen))
-    workspace(tmp_path / "killed")
-    with killed(monkeypatch, "checkpoint", 2, after=True):
-        train(tmp_path / "killed", chosen)
-    assert outputs(train(tmp_path / "killed", chosen)) == expected
-    assert not running(family())
-
-
-# Settings of the ranks
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -330,36 +202,3 @@ def test_bfloat16_passes_keep_float32_state_and_go_on_to_the_bit(kind, tmp_path)
     assert steps(learner, [2, 3]) == curve[2:]
     assert difference(learner.weights(), weights) == 0
     learner.close()
-
-
-def test_ranks_that_something_else_has_started_serve_a_run_that_knows_the_key(tmp_path, monkeypatch):
-    """As on a cluster: torchrun starts the ranks, the run finds them under an address."""
-    address = f"127.0.0.1:{free_port()}"
-    env = {"EVENKEEL_LEARNER_LISTEN": address, "EVENKEEL_LEARNER_KEY": "secret", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    with Child(
-        "torchrun", [*command, "-m", "components.learner.worker"], log=tmp_path / "torchrun.log", env=env
-    ) as child:
-        chosen = how(**FSDP2, ranks_={"address": address, "start_timeout": 120})
-        monkeypatch.setenv("EVENKEEL_LEARNER_KEY", "guess")
-        with pytest.raises(InputError, match="have another key"):
-            build_learner(policy(), chosen, tmp_path / "logs")
-        monkeypatch.setenv("EVENKEEL_LEARNER_KEY", "secret")
-        learner = build_learner(policy(), chosen, tmp_path / "logs")
-        assert near(steps(learner, [0, 1]), steps(alone(), [0, 1]))
-        learner.close()
-        begun = time.monotonic()
-        while child.alive and time.monotonic() - begun < 30:
-            time.sleep(0.1)
-        assert child.exit_code == 0
-
-
-def test_another_number_of_ranks_than_the_settings_say_is_refused_with_both(tmp_path, monkeypatch):
-    address = f"127.0.0.1:{free_port()}"
-    env = {"EVENKEEL_LEARNER_LISTEN": address, "EVENKEEL_LEARNER_KEY": "secret", "RANK": "0", "WORLD_SIZE": "1"}
-    env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    monkeypatch.setenv("EVENKEEL_LEARNER_KEY", "secret")
-    command = [sys.executable, "-m", "components.learner.worker"]
-    why = "another number of ranks: 2 in the run, 1 in its ranks"
-    with Child("learner", command, log=tmp_path / "learner.log", env=env), pytest.raises(InputError, match=why):
-        build_learner(policy(), how(**FSDP2, ranks_={"address": address}), tmp_path / "logs")

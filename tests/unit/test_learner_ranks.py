@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import re
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,13 +21,15 @@ from pydantic import ValidationError
 from test_learner import batch_of, sampled
 from torch import Tensor
 
-from components.config.training import LearnerSettings
+from components.config.training import LearnerSettings, RankSettings
 from components.errors import InputError
 from components.learner.ranks import Peers, Ranks, idle_pass, share_of, split_rows
-from components.learner.remote.protocol import address_of, must_agree
+from components.learner.remote.link import Link, client
+from components.learner.remote.protocol import KEY, address_of, must_agree
 from components.learner.remote.wire import decode, encode, pack, unpack
 from components.learner.signals import TokenTotals
 from components.objectives import Terms, TokenLoss
+from components.processes import free_port
 from components.training.assembly import DEPENDS_ON
 
 # Rows
@@ -207,6 +210,21 @@ def test_ranks_that_are_not_what_the_run_takes_them_for_are_refused_with_both_va
 )
 def test_an_address_is_a_socket_or_host_and_port(text, expected):
     assert address_of(text) == expected
+
+
+def test_somebody_who_listens_and_never_asks_for_the_key_is_not_waited_for():
+    with socket.create_server(("127.0.0.1", 0)) as mute, pytest.raises(TimeoutError, match="does not answer"):
+        client(f"127.0.0.1:{mute.getsockname()[1]}", "key", seconds=0.2)
+
+
+def test_ranks_elsewhere_need_a_key_and_somebody_who_listens(monkeypatch):
+    nobody = RankSettings(address=f"127.0.0.1:{free_port()}", start_timeout=0.3)
+    monkeypatch.delenv(KEY, raising=False)
+    with pytest.raises(InputError, match=f"{KEY} is not set"):
+        Link(nobody, None)
+    monkeypatch.setenv(KEY, "secret")
+    with pytest.raises(InputError, match=r"did not carry out 'start' within 0.3 s"):
+        Link(nobody, None)
 
 
 # Settings

@@ -19,8 +19,8 @@ from components.learner.scoring import score_all
 from components.policy import Policy
 from components.rollout import ENGINES, Collector, Engine, Sampling, build_engine
 from components.rollout.collect import without_repeats
+from components.rollout.dense_context import DenseContext
 from components.rollout.draws import Draws, choose
-from components.rollout.static_cache import DenseContext
 from components.rollout.torch_engine import TorchEngine, buckets
 from components.scheduling import Schedule, Uniform, build_schedule
 from components.types import Completion, Group, Prompt, Score

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 from factories import gpt2, policy
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
@@ -23,7 +25,7 @@ from transformers import (
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.policy import Policy
 from components.policy.int8 import int8_copy
-from components.rollout import static_cache
+from components.rollout import dense_context, shared_prompts, static_cache
 from components.rollout.base import Sampling
 from components.rollout.dense import dense_model
 from components.rollout.torch_engine import TorchEngine
@@ -192,12 +194,53 @@ def test_making_the_lean_pass_changes_no_weight_of_the_model():
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
 
 
+CACHES = {"repeated": 10_000, "shared": 0}
+"""Tokens of a prompt from which a group shares its keys and values, by the cache that this chooses."""
+
+
+@pytest.mark.parametrize("cache", CACHES)
 @pytest.mark.parametrize("columns", [1, 3, 1000])
-def test_a_cache_that_grows_is_the_same_cache(columns, monkeypatch):
+def test_a_cache_that_grows_is_the_same_cache(columns, cache, monkeypatch):
     model = qwen3()
     expected, _ = sampled(model, tokens=30)
-    monkeypatch.setattr(static_cache, "COLUMNS", columns)
+    for module in (static_cache, shared_prompts):
+        monkeypatch.setattr(module, "COLUMNS", columns)
+    monkeypatch.setattr(dense_context, "SHARED_FROM", CACHES[cache])
     assert sampled(model, tokens=30)[0] == expected
+
+
+@pytest.mark.parametrize("name", ["qwen3", "qwen2, one key head", "llama, biases"])
+def test_prompts_that_a_group_shares_give_the_same_log_probabilities(name, monkeypatch):
+    monkeypatch.setattr(dense_context, "SHARED_FROM", 0)
+    model = SAME[name]()
+    engine = TorchEngine(Policy(model, policy().tokenizer), TorchEngineSettings())
+    stop = tuple(range(4, 60))  # rows end at different places, whole groups before others
+    found = engine.generate(PROMPTS, Sampling(n=6, max_new_tokens=40, temperature=1.0, seed=0, stop=stop))
+    assert len({len(completion.token_ids) for group in found for completion in group}) > 4
+    for prompt, group in zip(PROMPTS, found, strict=True):
+        for completion in group:
+            expected = logprobs(model, prompt, completion.token_ids)
+            assert torch.allclose(torch.tensor(completion.logprobs), expected, rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("width", [dense_context.SHARED_FROM - 1, dense_context.SHARED_FROM])
+@pytest.mark.parametrize("n", [1, 2])
+def test_long_prompts_are_shared_by_groups_of_several(width, n):
+    dense = dense_model(qwen3(max_position_embeddings=512))
+    context = dense_context.DenseContext(dense, [[2] * width, [3] * (width - 5)], limit=4)
+    context.read_prompts(n)
+    shared = width == dense_context.SHARED_FROM and n > 1
+    assert isinstance(context._cache, shared_prompts.SharedPrompts) == shared
+
+
+@given(st.integers(1, 20), st.integers(1, 20), st.floats(0, 100), st.integers(0, 1000))
+def test_attention_in_two_parts_is_attention_to_both(first, second, size, seed):
+    generator = torch.Generator().manual_seed(seed)
+    queries, k, v = (torch.randn(2, 1, rows, 4, generator=generator) for rows in (3, first + second, first + second))
+    queries = size * queries
+    parts = [shared_prompts.attended(queries, k[:, :, p], v[:, :, p]) for p in (slice(first), slice(first, None))]
+    expected = torch.nn.functional.scaled_dot_product_attention(queries, k, v, scale=1.0)
+    assert torch.allclose(shared_prompts.joined(*parts), expected, atol=1e-5)
 
 
 def test_bfloat16_is_computed_by_the_lean_pass_within_its_rounding():

@@ -77,6 +77,11 @@ SIGNALS: dict[str, Signal] = {
     "staleness_max": Signal(
         "updates", 0, _INF, "free", "learner", "made since the sampler got its weights, largest; with asynchrony"
     ),
+    "drift_mean": Signal(
+        "nats", 0, _INF, "free", "learner", "mismatch_mean of rollouts that are older than the policy"
+    ),
+    "drift_max": Signal("nats", 0, _INF, "free", "learner", "mismatch_max of rollouts that are older than the policy"),
+    "drift_k3": Signal("nats/token", 0, _INF, "free", "learner", "k3 estimate of KL(older policy || learner)"),
     "mismatch_mean": Signal("nats", 0, _INF, "free", "learner", "mean |old_logp - rollout_logp|"),
     "mismatch_max": Signal("nats", 0, _INF, "free", "learner", "largest |old_logp - rollout_logp|"),
     "mismatch_k3": Signal("nats/token", 0, _INF, "free", "learner", "k3 estimate of KL(sampler || learner)"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from torch import Tensor
@@ -90,10 +92,10 @@ class Link:
             raise InputError(f"{KEY} is not set", where="learner.ranks.address", how=how)
         while True:
             try:
-                return Client(address_of(address), authkey=key.encode())
+                return client(address, key, until - time.monotonic())
             except AuthenticationError as error:
                 raise InputError(f"the ranks at {address} have another key", where=KEY, how=how) from error
-            except (OSError, EOFError):
+            except (OSError, EOFError):  # a timeout is an OSError
                 if self._local is not None and not self._local.all_alive:
                     raise self._lost(START) from None
                 if time.monotonic() > until:
@@ -134,3 +136,27 @@ class Link:
         return InputError(
             what, where=where, how=f"raise learner.ranks.{setting} if that is too little; otherwise read their logs"
         )
+
+
+def client(address: str, key: str, seconds: float) -> Connection:
+    """A connection to whoever listens there and knows the key.
+
+    Raises:
+        TimeoutError: somebody listens, and does not ask for the key in time.
+    """
+    found: SimpleQueue[Connection | Exception] = SimpleQueue()
+
+    def connect() -> None:
+        try:
+            found.put(Client(address_of(address), authkey=key.encode()))
+        except Exception as error:
+            found.put(error)
+
+    threading.Thread(target=connect, daemon=True).start()  # it cannot be interrupted, only left behind
+    try:
+        answer = found.get(timeout=max(0.0, seconds))
+    except Empty:
+        raise TimeoutError(f"{address} does not answer") from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

@@ -1,0 +1,101 @@
+"""Small runs of learners in several real processes."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+from torch import Tensor
+
+from components.config import Settings
+from components.learner import Batch, Learner, build_batch, build_learner
+from components.training.credit import Credit
+from components.types import Group
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+from factories import group, policy, settings
+
+ZERO_1, ZERO_2, ZERO_3 = ({"kind": "deepspeed", "zero": {"stage": stage}} for stage in (1, 2, 3))
+FSDP2 = {"kind": "fsdp2"}
+KINDS = {"zero-1": ZERO_1, "zero-2": ZERO_2, "zero-3": ZERO_3, "fsdp2": FSDP2}
+KL = {"kl": {"kind": "k2", "beta": 0.1}}
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "token-mean": {"aggregation": {"kind": "token_mean"}, **KL},
+    "sequence-mean": {"aggregation": {"kind": "sequence_mean"}, **KL},
+}
+ROWS = (8, 7, 5, 8, 1, 3, 8, 2)
+"""Rows of the steps' batches: dynamic sampling leaves any number of them, fewer than there are ranks too."""
+
+
+def how(*, objective: str = "token-mean", updates: int = 2, ranks: int = 2, **learner: Any) -> Settings:
+    """Settings of a run; without a kind those of the learner in this process."""
+    chosen = {"lr": 1e-3, "warmup": 3, "weight_decay": 0.1, "updates_per_step": updates, "micro_batch_tokens": 64}
+    if "kind" in learner:
+        chosen["ranks"] = {"processes": ranks, "start_timeout": 240, "reply_timeout": 60, **learner.pop("ranks_", {})}
+    return settings(learner={**chosen, **learner}, objective=OBJECTIVES[objective])
+
+
+def groups() -> list[Group]:
+    """Eight completions of different lengths to two prompts."""
+    tokens = [[[30, 1], [31, 32, 33, 1], [34] * 9, [1]], [[40, 41, 1], [42, 1], [43, 44] * 5 + [1], [45, 46, 47, 1]]]
+    rewards = [[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0]]
+    prompts = [(2, *range(20, 40), 3), (2, *range(20, 45), 3)]  # so long that a micro-batch holds one row
+    return [group(r, prompt_ids=p, tokens=t) for r, p, t in zip(rewards, prompts, tokens, strict=True)]
+
+
+def batch(step: int) -> Batch:
+    """The batch of a step, with a reference that differs a little from the policy."""
+    made = groups()
+    whole = Credit(None, None, None, settings().objective).assign(build_batch(made, pad_id=0), made, step=0).batch
+    generator = torch.Generator().manual_seed(step)
+    order = torch.randperm(8, generator=generator)[: ROWS[step % len(ROWS)]].sort().values
+    noise = torch.randn(whole.response_mask.shape, generator=generator)
+    return Batch(**{**whole.__dict__, "ref_logp": -2 + 0.1 * noise}).rows(order)
+
+
+def steps(learner: Learner, numbers: Sequence[int], limit: float = math.inf) -> list[dict[str, float]]:
+    return [learner.step(batch(step), seed=step, norm_limit=limit) for step in numbers]
+
+
+def near(one: Sequence[dict[str, float]], other: Sequence[dict[str, float]]) -> bool:
+    """The same signals to 1e-5 (ratios of 1 and more: relative)."""
+    return list(one) == [{k: pytest.approx(v, rel=1e-5, abs=1e-5) for k, v in row.items()} for row in other]
+
+
+def difference(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
+    assert one.keys() == other.keys()
+    return max((one[name] - other[name]).abs().max().item() for name in one)
+
+
+def alone(**options: Any) -> Learner:
+    """The learner in this process."""
+    return build_learner(policy(), how(**options))
+
+
+def saved(learner: Learner, folder: Path) -> Path:
+    folder.mkdir()
+    learner.save(folder)
+    return folder
+
+
+def family() -> list[psutil.Process]:
+    """All ranks below this process, each after its guardian."""
+    found = [p for p in psutil.Process().children(recursive=True) if "RANK" in environment(p)]
+    return sorted(found, key=lambda p: p.create_time())
+
+
+def environment(process: psutil.Process) -> dict[str, str]:
+    try:
+        return process.environ()
+    except psutil.Error:
+        return {}
+
+
+def running(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
