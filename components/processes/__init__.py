@@ -2,10 +2,12 @@
 
 - `child` — one of them: started, watched, its log read, ended with all that it started
 - `guardian` — stands between a run and its child, so that nothing outlives a run that is killed
+- `environments` — where the Python with vLLM is
 - `ports` — a loopback port that is free
 """
 
 from components.processes.child import Child
+from components.processes.environments import vllm_python
 from components.processes.ports import free_port
 
-__all__ = ["Child", "free_port"]
+__all__ = ["Child", "free_port", "vllm_python"]

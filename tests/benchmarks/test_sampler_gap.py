@@ -28,10 +28,10 @@ from components.data.prompts import read_prompts
 from components.files import read_json, read_jsonl
 from components.layout import Layout
 from components.policy import Policy, load_policy
+from components.processes import vllm_python
 from components.rollout import Engine, Sampling, build_engine
 from components.rollout.servers.check import Gap, differences, gap
 from components.rollout.servers.client import Written
-from components.rollout.servers.local import interpreter
 from components.stages import run_stage
 from tests.recipes import CONFIGS, prepare
 
@@ -144,7 +144,7 @@ def table(title: str, rows: dict[str, dict[str, Any]]) -> Table:
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
-        interpreter(None)
+        vllm_python(None)
     except Exception as error:
         pytest.skip(f"no environment with vLLM (make vllm-env): {error}")
     return prepare(tmp_path_factory.mktemp("prepared"), "dapo", {})

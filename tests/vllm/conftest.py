@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from components.processes import vllm_python
 from components.rollout.servers import ServerEngine
-from components.rollout.servers.local import interpreter
 from tests.vllm.tiny import engine_of, tiny
 
 
@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _environment() -> None:
     try:
-        interpreter(None)
+        vllm_python(None)
     except Exception as error:
         pytest.skip(f"no environment with vLLM (make vllm-env): {error}")
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import secrets
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,8 +14,7 @@ from pathlib import Path
 import torch
 
 from components.config.servers import ServerEngine, VllmEngine
-from components.errors import InputError
-from components.processes import Child, free_port
+from components.processes import Child, free_port, vllm_python
 from components.rollout.servers.client import ServerClient, ServerFault
 from components.rollout.servers.vllm import VllmClient
 
@@ -81,7 +79,7 @@ class Started(Origin):
     ) -> None:
         self.name, self._settings, self._model, self._dtype = name, settings, model, dtype
         self._log, self._device, self._starts = logs / f"{name}.log", device, 0
-        self._python = interpreter(settings.python)
+        self._python = vllm_python(settings.python)
         self.child: Child | None = None
 
     def may_open(self) -> bool:
@@ -167,21 +165,3 @@ def command_line(python: Path, settings: VllmEngine, model: Path, dtype: str, po
         # On CPUs vLLM cannot rewind a seeded generator, which it does after half of a prompt: its engine would die.
         command.append("--no-enable-chunked-prefill")
     return [*command, "--enable-scale-out", *(["--enforce-eager"] if settings.eager else [])]
-
-
-def interpreter(python: Path | None) -> Path:
-    """The Python that has vLLM.
-
-    Raises:
-        InputError: there is none.
-    """
-    places = [Path(sys.prefix).parent / ".venv-vllm", Path.cwd() / ".venv-vllm"]
-    candidates = [python] if python is not None else [place / "bin" / "python" for place in places]
-    for candidate in candidates:
-        if candidate.exists():
-            return candidate.absolute()  # not resolved: a virtual environment is known by the path of its Python
-    raise InputError(
-        "no environment with vLLM",
-        where=", ".join(str(candidate) for candidate in candidates),
-        how="build it with `make vllm-env`, or name its Python in rollout.engine.python",
-    )

@@ -106,7 +106,14 @@ class BroadcastTransfer(Transfer):
             "dtypes": [str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()],
             "shapes": [list(tensor.shape) for tensor in tensors.values()],
         }
-        await both(client.update(info, self._timeout), asyncio.to_thread(broadcast, made, list(tensors.values())))
+        await both(client.update(info, self._timeout), asyncio.to_thread(self._broadcast, made, list(tensors.values())))
+
+    def _broadcast(self, made: Any, tensors: list[Tensor]) -> None:
+        """Send tensors one after the other from rank 0. Waiting with a limit blocks over NCCL too."""
+        for tensor in tensors:
+            options = dist.BroadcastOptions()
+            options.rootRank = 0
+            made.broadcast([tensor], options).wait(timedelta(seconds=self._timeout))
 
 
 def group(store: Any, size: int, backend: str, host: str, timeout: timedelta) -> Any:
@@ -119,14 +126,6 @@ def group(store: Any, size: int, backend: str, host: str, timeout: timedelta) ->
     options._timeout = timeout
     options._devices = [c10d.ProcessGroupGloo.create_device(hostname=host)]
     return c10d.ProcessGroupGloo(store, 0, size, options)
-
-
-def broadcast(made: Any, tensors: list[Tensor]) -> None:
-    """Send tensors one after the other from rank 0."""
-    for tensor in tensors:
-        options = dist.BroadcastOptions()
-        options.rootRank = 0
-        made.broadcast([tensor], options).wait()
 
 
 async def both(asked: Any, done: Any) -> tuple[Any, Any]:

@@ -140,10 +140,12 @@ class BroadcastEngine(CheckpointEngine):
     init_info_cls, update_info_cls = Group, Announced
     _group: Any = None
     _device = torch.device("cpu")
+    _timeout = timedelta(0)
 
     def init_transfer_engine(self, init_info: Group) -> None:
         self.shutdown()
         rank = 1 + self.parallel_config.rank
+        self._timeout = timedelta(seconds=init_info.timeout)
         self._group = join(init_info, rank)
         self._device = self.device if init_info.backend == "nccl" else torch.device("cpu")
 
@@ -157,7 +159,7 @@ class BroadcastEngine(CheckpointEngine):
             tensor = torch.empty(shape, dtype=getattr(torch, dtype), device=self._device)
             options = dist.BroadcastOptions()
             options.rootRank = 0
-            self._group.broadcast([tensor], options).wait()
+            self._group.broadcast([tensor], options).wait(self._timeout)
             yield name, tensor
 
     def shutdown(self) -> None:
