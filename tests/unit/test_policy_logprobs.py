@@ -23,7 +23,7 @@ from transformers import (
 
 from components.policy import TokenStats, response_logprobs
 from components.policy.head import split_head
-from components.policy.logprobs import LOGITS_AT_ONCE, model_inputs
+from components.policy.logprobs import LOGITS_AT_ONCE, distribution_stats, model_inputs
 from components.policy.mixing import Mixes
 
 V, R, TEMPERATURE = 300, 6, 0.7
@@ -236,6 +236,34 @@ def test_the_entropy_has_a_gradient_only_where_it_is_asked_for():
     assert scored(model, entropy_grad=True).entropy.requires_grad
     with torch.no_grad():
         assert not scored(model, entropy_grad=True, logits_at_once=V).entropy.requires_grad
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("size", [0.1, 5.0, 80.0])
+def test_one_operation_gives_what_log_softmax_gives_and_so_does_its_gradient(dtype, temperature, size):
+    generator = torch.Generator().manual_seed(0)
+    logits = (size * torch.randn(3, 4, 50, generator=generator)).to(dtype)
+    logits[..., 7] = -torch.inf  # impossible
+    ids = torch.randint(8, 50, (3, 4), generator=generator)
+    upstream = torch.randn(3, 4, generator=generator)
+    one, other = logits.clone().requires_grad_(), logits.clone().requires_grad_()
+    found = distribution_stats(one, ids, temperature)
+    distribution = torch.log_softmax(other.float() / temperature, -1)
+    expected = distribution.gather(-1, ids[..., None])[..., 0]
+    (found.logp * upstream).sum().backward()
+    (expected * upstream).sum().backward()
+    assert torch.allclose(found.logp, expected, rtol=1e-6, atol=1e-6)
+    assert torch.allclose(found.entropy, torch.special.entr(distribution.exp()).sum(-1), atol=1e-5)
+    assert not found.entropy.requires_grad
+    assert torch.allclose(
+        one.grad.float(), other.grad.float(), rtol=1e-2 if dtype == torch.bfloat16 else 1e-5, atol=1e-6
+    )
+
+
+def test_logits_that_are_not_numbers_are_not_hidden():
+    stats = distribution_stats(torch.tensor([[0.0, torch.nan]]), torch.tensor([0]), 1.0)
+    assert stats.logp.isnan().all() and stats.entropy.isnan().all()
 
 
 @pytest.mark.parametrize("how", [{}, {"logits_at_once": V}])
