@@ -26,24 +26,12 @@ import numpy as np
 import yaml
 
 from components.config import Settings, load
-from components.config.audit import AuditSettings
-from components.data.prompts import read_prompts, subset
+from components.data.prompts import read_prompts
 from components.files import append_line, read_jsonl, write_text
-from components.health import Monitor
 from components.layout import Layout
-from components.learner import build_learner
-from components.policy import load_policy
-from components.resume import ResumeState
-from components.rewards import Scorer
-from components.rollout import Collector, build_engine
-from components.scheduling import build_schedule
-from components.seeds import derive
 from components.stages.clusters import ranked_clusters
-from components.training.heldout import HeldOut
+from components.training.assembly import assembled
 from components.training.loop import train
-from components.training.reference import Reference
-from components.training.run import RunState
-from components.training.second_opinion import SecondOpinion
 from components.types import StepRecord
 from tests.recipes import CONFIGS, prepare
 
@@ -146,23 +134,9 @@ def run_settings(folder: Path, schedule: Row, seed: int, changes: Row) -> Settin
 
 def run(settings: Settings, layout: Layout, watch: Any) -> None:
     """Stage `train` without triage, health rules and outputs."""
-    prompts = read_prompts(layout.split("train"))
-    dev = subset(read_prompts(layout.split("dev")), settings.train.eval_prompts, derive(settings.seed, "dev"))
-    policy = load_policy(layout.sft_checkpoint, settings.policy)
-    reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
-    engine = build_engine(policy, settings.rollout)
-    state = RunState(
-        learner=build_learner(policy, settings),
-        engine=engine,
-        schedule=build_schedule(ranked_clusters(prompts, layout), settings),
-        monitor=Monitor({}),
-        resume=ResumeState(layout.state / "train", {}),
-    )
-    alone = SecondOpinion(AuditSettings(), settings.reward.sandbox, settings.seed)
-    with Scorer(settings.reward, layout.consistency) as scorer:
-        collector = Collector(policy, engine, scorer, settings.rollout)
-        held_out = HeldOut(collector, dev, settings.train.eval_samples)
-        train(state, collector, held_out, reference, alone, settings, watch)
+    clusters = ranked_clusters(read_prompts(layout.split("train")), layout)
+    with assembled(settings, layout, clusters) as parts:
+        train(parts, watch)
 
 
 def reached_at(curve: Curve, target: float) -> float | None:
