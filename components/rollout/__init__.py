@@ -3,7 +3,7 @@
 - `base` — the `Engine` seam
 - `torch_engine` — the embedded engine
 - `context` — one batch of it: what the model has read, by its own forward pass
-- `dense`, `dense_context` — the same by a lean forward pass, for architectures that it computes exactly
+- `dense`, `dense_context` — the same by a lean forward pass, for models that `known_dense` says it computes exactly
 - `static_cache`, `shared_prompts` — its keys and values, with prompts repeated for every row or shared by a group
 - `draws`, `decoding` — the tokens that are drawn, and what the rows have written
 - `precision` — the engine's own copy of the policy (`PRECISIONS`)

@@ -13,9 +13,9 @@ from components.policy.routing import recorded
 from components.rollout.base import Engine, Sampling
 from components.rollout.context import Context, ModelContext
 from components.rollout.decoding import Choice, Writing
-from components.rollout.dense import dense_model
 from components.rollout.dense_context import DenseContext
 from components.rollout.draws import Draws, choose
+from components.rollout.known_dense import dense_model
 from components.rollout.mixing import Marker, Mixer
 from components.rollout.neighbours import Neighbours
 from components.rollout.precision import PRECISIONS

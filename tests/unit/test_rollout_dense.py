@@ -27,7 +27,7 @@ from components.policy import Policy
 from components.policy.int8 import int8_copy
 from components.rollout import dense_context, shared_prompts, static_cache
 from components.rollout.base import Sampling
-from components.rollout.dense import dense_model
+from components.rollout.known_dense import dense_model
 from components.rollout.torch_engine import TorchEngine
 
 PROMPTS = [(2, 30, 3), (2, 30, 31, 32, 33, 34, 3), (2, 40, 41, 3)]
