@@ -23,7 +23,11 @@ class ClippedAdamW:
         self._parameters, self._grad_clip = dict(parameters), settings.grad_clip
         self._copies: dict[str, Tensor] = {}
         self._adamw = torch.optim.AdamW(
-            self._parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
+            self._parameters.values(),
+            lr=settings.lr,
+            betas=settings.betas,
+            weight_decay=settings.weight_decay,
+            fused=True,  # one pass over memory instead of a dozen
         )
 
     def zero_grad(self) -> None:
