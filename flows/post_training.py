@@ -12,8 +12,11 @@ from pathlib import Path
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
+from components.config import Settings
+from components.config.servers import VllmEngine
 from components.errors import NoCandidate
 from components.files import read_json
+from components.processes.environments import vllm_python
 from components.registry import propose
 from components.stages import wanted
 from flows.artifacts import publish
@@ -70,11 +73,23 @@ def post_training(
         fresh: begin anew and execute every stage, whatever is already known.
     """
     workspace = locate(project_root(Path.cwd()), Path(config), overrides or (), commit)
+    check_servers(workspace.settings)
     with workspace.held(fresh=fresh):
         outcome = run_line(workspace, force=fresh)
         publish(workspace.layout, workspace.run_id)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome
+
+
+def check_servers(settings: Settings) -> None:
+    """See now that the servers of later stages can be started, and not when the first of these needs one.
+
+    Raises:
+        InputError: their environment is missing.
+    """
+    engine = settings.rollout.engine
+    if isinstance(engine, VllmEngine) and engine.processes:
+        vllm_python(engine.python)
 
 
 def run_line(workspace: Workspace, *, force: bool) -> Outcome:

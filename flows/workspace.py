@@ -145,4 +145,7 @@ def settle_paths(settings: Settings, project: Path, commit: str) -> Settings:
         inside = path.relative_to(project).as_posix() if path.is_relative_to(project) else None
         recorded = inside is not None and succeeds(project, "cat-file", "-e", f"{commit}:{inside}")
         node["path"] = inside if recorded else str(path)
+    engine = tree["rollout"]["engine"]
+    if engine.get("python"):
+        engine["python"] = str(Path(engine["python"]).absolute())
     return Settings.model_validate(tree)

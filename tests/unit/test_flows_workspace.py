@@ -132,6 +132,12 @@ def test_an_input_outside_the_commit_becomes_absolute(project: Path, tmp_path: P
     assert source["path"] == str(tmp_path / "rows.jsonl")
 
 
+def test_the_python_of_the_servers_is_found_from_inside_the_workspace(project: Path) -> None:
+    engine = "rollout.engine={kind: vllm, processes: 1, python: env/bin/python}"
+    settings = locate(project, DEMO, [engine]).settings.model_dump(mode="json")
+    assert settings["rollout"]["engine"]["python"] == str(Path.cwd() / "env/bin/python")
+
+
 def test_a_missing_input_is_refused_before_anything_is_made(project: Path) -> None:
     with pytest.raises(InputError, match="not found"):
         locate(project, DEMO, ["data.source={kind: jsonl, path: nowhere.jsonl}"])
