@@ -1,5 +1,5 @@
 # make demo   trains, judges and proposes a checkpoint on this machine
-# make test   lint, types and every test
+# make test   lint, types and the tests, but for the slow ones
 # The first call builds .venv with the exact packages of constraints.txt; later calls reuse it.
 
 PYTHON ?= python3
@@ -9,13 +9,17 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo test parity lint bench recipes schedules trial doctor vllm-env test-vllm clean
+.PHONY: demo test test-slow parity lint bench recipes schedules trial doctor vllm-env test-vllm clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
 
 test: lint
-	OMP_NUM_THREADS=1 pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 pytest -m "not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+# What `make test` leaves out: more of each kind, whole data sets, more ways to be killed; about a quarter of an hour.
+test-slow: $(INSTALLED)
+	OMP_NUM_THREADS=1 pytest -m slow -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 lint: $(INSTALLED)
 	ruff check .

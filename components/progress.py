@@ -1,7 +1,7 @@
 """Progress of a stage, for the person who waits.
 
 Run by hand a stage draws its own bar. Run inside a flow (``EVENKEEL_PROGRESS`` names a file) it appends JSON lines to
-that file instead, and the flow draws one picture of all stages.
+that file instead, and the flow draws one picture of all stages; the same in plain words is the stage's log.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class _FileProgress:
         event: dict[str, Any] = {"stage": self._stage, "done": done, "total": self._total, "note": note}
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(event) + "\n")
+        print(f"{self._stage} {done}/{self._total}  {note}".rstrip(), flush=True)
 
 
 class _BarProgress:

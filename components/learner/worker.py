@@ -14,6 +14,7 @@ import sys
 import traceback
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener
 
@@ -41,6 +42,8 @@ def main() -> int:
     backend = "gloo" if device.type == "cpu" else "nccl"
     distributed.init_process_group(backend, init_method=meeting, rank=rank, world_size=size)
     control = distributed.new_group(backend="gloo", timeout=IDLE)
+    say = partial(print, f"rank {rank} of {size}, {device}, {backend}:", flush=True)
+    say("waits for the run")
     run = accept() if rank == 0 else None
     try:
         serve(Session(rank, size, device), run, control)
@@ -50,6 +53,7 @@ def main() -> int:
             with suppress(OSError):
                 run.send_bytes(encode({"error": described(error), "rank": rank}))
         return exit_code(error)
+    say("the run has hung up")
     return 0
 
 

@@ -16,7 +16,7 @@ from safetensors import safe_open
 from tests.integration.small import NO_LIMITS, SMALL
 from tests.project import commit_all, copy_project
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = pytest.mark.integration
 
 
 def evenkeel(project: Path, *arguments: str, timeout: float = 280) -> tuple[int, str]:
@@ -96,6 +96,7 @@ def test_the_approval_makes_it_the_champion_once(project: Path, demo: tuple[Path
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.slow
 def test_a_second_machine_gets_the_same_bytes(demo: tuple[Path, str], tmp_path: Path) -> None:
     """Plain `dvc repro` on a copy that shares no cache, with the run's own params.yaml."""
     copy = commit_all(copy_project(tmp_path))

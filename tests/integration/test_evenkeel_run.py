@@ -19,8 +19,9 @@ import pytest
 from components.files import read_json
 from flows.processes import OWNER_VARIABLE
 from tests import fake_line
+from tests.tiers import slow_but
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = pytest.mark.integration
 LONG = ("--set", "train.steps=400")
 """Eight seconds in stage train: time to interfere."""
 
@@ -154,6 +155,7 @@ def test_a_failed_gate_still_gives_a_report_and_exit_code_3(project: Path, serve
     assert "awaiting approval" not in said
 
 
+@pytest.mark.slow
 def test_killed_outright_the_same_command_continues(project: Path) -> None:
     first = Run(project, "--set", "seed=1", *LONG)
     first.wait_until_training(project)
@@ -175,7 +177,10 @@ def test_killed_outright_the_same_command_continues(project: Path) -> None:
     assert read_json(first.workspace(project) / "out/train.json")["steps"] == 400
 
 
-@pytest.mark.parametrize(("number", "whole_group", "code"), [(signal.SIGINT, True, 130), (signal.SIGTERM, False, 143)])
+@pytest.mark.parametrize(
+    ("number", "whole_group", "code"),
+    slow_but([(signal.SIGINT, True, 130), (signal.SIGTERM, False, 143)], (signal.SIGINT, True, 130)),
+)
 def test_a_signal_ends_the_run_and_all_it_started(
     project: Path, number: signal.Signals, whole_group: bool, code: int
 ) -> None:

@@ -18,7 +18,7 @@ from components.rewards.sandbox import Sandbox
 from components.types import Prompt
 from tests.code_graph import ROOT
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = pytest.mark.integration
 PLACES = (os.environ.get("EVENKEEL_GSM8K"), ROOT / "data/gsm8k_train.jsonl", ROOT / "../shared/data/gsm8k_train.jsonl")
 
 

@@ -16,10 +16,12 @@ import pytest
 from components.config import dump, load
 from components.files import manifest, write_jsonl
 from tests.integration.small import NO_LIMITS, SMALL
+from tests.tiers import slow_but
 
 PROJECT = Path(__file__).parents[2]
+TRAINING = ("train", "records.jsonl", 8)
 DPO = ("dpo.steps=12", "dpo.batch_size=4", "dpo.checkpoint_every=5", "dpo.held_out=0", "dpo.pairs={path: pairs.jsonl}")
-pytestmark = [pytest.mark.integration]
+pytestmark = pytest.mark.integration
 
 
 def stage(name: str, folder: Path) -> subprocess.Popen[str]:
@@ -84,7 +86,7 @@ def lines(path: Path) -> int:
 
 @pytest.mark.parametrize(
     ("name", "log", "rows"),
-    [("sft", "log.jsonl", 13), ("train", "records.jsonl", 1), ("train", "records.jsonl", 8), ("dpo", "log.jsonl", 7)],
+    slow_but([("sft", "log.jsonl", 13), ("train", "records.jsonl", 1), TRAINING, ("dpo", "log.jsonl", 7)], TRAINING),
 )
 def test_killed_and_resumed_it_gives_the_same_bytes(
     finished: Path, before: Callable[[str, str], Path], name: str, log: str, rows: int
@@ -97,6 +99,7 @@ def test_killed_and_resumed_it_gives_the_same_bytes(
     assert (folder / "out" / f"{name}.json").read_bytes() == (finished / "out" / f"{name}.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_training_killed_twice_in_the_middle_of_a_checkpoint(
     finished: Path, before: Callable[[str, str], Path]
 ) -> None:
@@ -111,6 +114,7 @@ def test_training_killed_twice_in_the_middle_of_a_checkpoint(
     assert manifest(folder / "out" / "train") == manifest(finished / "out" / "train")
 
 
+@pytest.mark.slow
 def test_training_that_samples_ahead_killed_in_the_middle(finished: Path, tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("undisturbed", "killed")]
     for folder in folders:

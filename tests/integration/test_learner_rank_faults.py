@@ -22,8 +22,9 @@ from factories import policy, workspace
 from training_runs import killed, outputs, train
 
 from tests.integration.ranks import FSDP2, KINDS, alone, environment, family, how, near, running, steps
+from tests.tiers import slow_but
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = pytest.mark.integration
 
 # Broken ranks
 
@@ -37,7 +38,7 @@ def broken(tmp_path) -> Iterator[Learner]:
     learner.close()
 
 
-@pytest.mark.parametrize(("how_", "number"), [("SIGKILL", 1), ("SIGKILL", 0), ("SIGSTOP", 1)])
+@pytest.mark.parametrize(("how_", "number"), slow_but([("SIGKILL", 1), ("SIGKILL", 0), ("SIGSTOP", 1)], ("SIGKILL", 1)))
 def test_a_rank_that_is_lost_is_named_and_all_others_end(broken, how_, number):
     everyone = family()
     victim = [p for p in everyone if environment(p)["RANK"] == str(number)][-1]
@@ -78,6 +79,8 @@ def test_closing_leaves_no_process_and_no_socket(tmp_path):
     learner.close()
     learner.close()
     assert not running(everyone)
+    logs = [(tmp_path / "logs" / f"learner-{rank}.log").read_text() for rank in (0, 1)]
+    assert ["of 2, cpu, gloo: the run has hung up" in log for log in logs] == [True, True]
 
 
 def test_an_error_of_a_rank_says_what_and_where(tmp_path):
@@ -91,6 +94,7 @@ def test_an_error_of_a_rank_says_what_and_where(tmp_path):
 # The loop
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zero-2", "fsdp2"])
 def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(kind, tmp_path, monkeypatch):
     chosen = how(**KINDS[kind])

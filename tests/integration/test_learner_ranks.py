@@ -22,8 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from factories import TINY, policy
 
 from tests.integration.ranks import KINDS, OBJECTIVES, ZERO_3, alone, batch, difference, how, near, saved, steps
+from tests.tiers import slow_but
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = pytest.mark.integration
 
 
 @dataclass
@@ -44,7 +45,7 @@ class Started:
         return self.learner
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=slow_but(KINDS, "zero-2", "zero-3", "fsdp2"))
 def started(request, tmp_path_factory) -> Iterator[Started]:
     folder = tmp_path_factory.mktemp(request.param)
     chosen = how(**KINDS[request.param])
@@ -142,7 +143,7 @@ def test_a_saved_policy_is_a_checkpoint_of_the_present_weights(started, tmp_path
     assert difference(learner.weights(), weights) == 0
 
 
-@pytest.mark.parametrize("kind", ["zero-2", "zero-3", "fsdp2"])
+@pytest.mark.parametrize("kind", slow_but(["zero-2", "zero-3", "fsdp2"], "zero-3"))
 def test_a_run_goes_on_with_another_number_of_ranks(kind, tmp_path):
     def ranks(count: int) -> Learner:
         of_two = how(**KINDS[kind])
@@ -182,7 +183,7 @@ def test_a_mixture_of_experts_in_bfloat16_is_spread_too_and_handed_over_in_its_o
     learner.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_but(KINDS, "zero-2"))
 def test_bfloat16_passes_keep_float32_state_and_go_on_to_the_bit(kind, tmp_path):
     chosen = how(**KINDS[kind], compute_dtype="bfloat16", activation_checkpointing=True)
     learner = build_learner(policy(), chosen, tmp_path / "logs")

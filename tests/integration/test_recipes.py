@@ -10,9 +10,12 @@ import pytest
 
 from components.files import read_jsonl
 from tests.recipes import RECIPES, base_of, prepare, train
+from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
 STEPS = 2
+QUICK = ("adaptive_kl", "cispo", "dapo", "grpo", "gspo", "int8", "maxrl", "ppo", "two_grpo")
+"""One of each part that recipes exchange; the others are in the slow tier."""
 SHORT: dict[str, Any] = {
     # Comparisons, which even a checkpoint with hardly any training gets right now and then.
     "data": {"source": {"rows": 1500, "families": ["comparison"], "levels": 2}},
@@ -36,7 +39,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("bases")
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", slow_but(RECIPES, *QUICK))
 def test_a_recipe_trains(recipe: str, bases: Path, tmp_path: Path) -> None:
     prepared = prepare(bases, recipe, short(recipe))
     _, layout = train(prepared, tmp_path, recipe, short(recipe), over={"learner": {"critic": {"pretrain_steps": 1}}})

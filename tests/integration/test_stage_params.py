@@ -18,7 +18,7 @@ from components.stages import STAGES, run_stage
 from tests.code_graph import ROOT
 from tests.integration.small import NO_LIMITS, SMALL
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = pytest.mark.integration
 
 DECLARED: dict[str, set[str]] = {
     stage: set(entry["params"])

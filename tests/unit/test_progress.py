@@ -7,7 +7,7 @@ import json
 from components.progress import PROGRESS_VARIABLE, progress
 
 
-def test_inside_a_flow_progress_is_one_json_line_an_event(tmp_path, monkeypatch, capsys):
+def test_inside_a_flow_progress_is_one_json_line_an_event_and_one_plain_line_of_the_log(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv(PROGRESS_VARIABLE, str(tmp_path / "events"))
     with progress("train", 10) as bar:
         bar.advance(3, "acc 0.5 [green]")
@@ -16,7 +16,7 @@ def test_inside_a_flow_progress_is_one_json_line_an_event(tmp_path, monkeypatch,
         {"stage": "train", "done": 0, "total": 10, "note": ""},
         {"stage": "train", "done": 3, "total": 10, "note": "acc 0.5 [green]"},
     ]
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("train 0/10\ntrain 3/10  acc 0.5 [green]\n", "")
 
 
 def test_by_hand_progress_is_a_bar_on_standard_error_with_the_note_as_it_is(monkeypatch, capsys):

@@ -14,6 +14,7 @@ from components.config.verifiers import ExactVerifier, NumericVerifier
 from components.rewards.fence import CODES
 from components.rewards.sandbox import Sandbox
 from components.types import Prompt
+from tests.tiers import slow_but
 
 LIMITS = SandboxSettings(timeout=6, cpu_seconds=1, memory_mb=768, workers=1)
 MARK = "####"
@@ -107,10 +108,9 @@ CORPUS = {
     "deep source": "```python\n" + "-" * 20_000 + "1\n```",
     "equals everything": "```python\nclass A:\n    __eq__ = lambda s, o: True\n    __ne__ = __eq__\nf = A\n```",
 }
-SLOW = [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("math")) for name in VERIFIERS]
 
 
-@pytest.fixture(scope="module", params=SLOW)
+@pytest.fixture(scope="module", params=slow_but(VERIFIERS, *(name for name in VERIFIERS if name != "math, symbolic")))
 def bench(request: pytest.FixtureRequest) -> Iterator[tuple[str, Sandbox, Prompt, str, str]]:
     name = request.param
     settings, answer, wrong = VERIFIERS[name]

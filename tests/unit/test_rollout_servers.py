@@ -314,6 +314,15 @@ class TestWeights:
             tested.load_weights(own.weights())
             assert [folder.name for folder in (tmp_path / "rollout").glob("weights-*")] == ["weights-3"]
 
+    def test_go_with_the_engine_and_other_peoples_files_stay(self, tmp_path):
+        own, folder = policy(), tmp_path / "shared"
+        with serving(own) as (server,), engine_of([server], tmp_path, folder=str(folder)) as tested:
+            tested.load_weights(moved(own))
+            assert sorted(path.name for path in folder.iterdir()) == ["model", "weights-2"]
+            (folder / "notes.txt").write_text("mine")
+            tested.close()
+            assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+
     def test_that_cannot_be_written_end_the_run_before_any_server_hears_of_them(self, tmp_path, monkeypatch):
         own = policy()
 

@@ -36,6 +36,7 @@ from components.training.pending import from_row, to_row
 from components.training.run import RunState
 from components.training.staleness import staleness
 from components.types import Completion, Group, Mix, Score
+from tests.tiers import slow_but
 
 
 @pytest.fixture(autouse=True)
@@ -283,7 +284,13 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("method", "times"), [*(("checkpoint", n) for n in range(1, 8)), *(("append", n) for n in (1, 3, 4, 5, 6))]
+    ("method", "times"),
+    slow_but(
+        [*(("checkpoint", n) for n in range(1, 8)), *(("append", n) for n in (1, 3, 4, 5, 6))],
+        ("checkpoint", 4),
+        ("append", 4),
+        ("append", 5),
+    ),
 )
 def test_a_run_killed_anywhere_around_a_roll_back_ends_with_the_same_bytes(uninterrupted, tmp_path, method, times):
     layout = workspace(tmp_path)

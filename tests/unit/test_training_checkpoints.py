@@ -32,6 +32,7 @@ from components.training import assembly
 from components.training.checkpoints import CheckpointWriter
 from components.training.keeping import to_go_back_to, worth_keeping
 from components.training.run import RunState
+from tests.tiers import slow_but
 
 
 @pytest.fixture(autouse=True)
@@ -353,7 +354,7 @@ def undisturbed(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple
         return chosen, outputs(train(tmp_path_factory.mktemp("whole"), chosen))
 
 
-@pytest.mark.parametrize("lost", range(1, 7))
+@pytest.mark.parametrize("lost", slow_but(range(1, 7), 4))
 def test_a_run_killed_before_a_checkpoint_was_complete_goes_on_from_the_one_before(
     undisturbed, tmp_path, monkeypatch, lost
 ):

@@ -21,6 +21,7 @@ from components.stages import train as stage
 from components.training import assembly, canaries
 from components.training.weights import hand_over
 from components.types import Response
+from tests.tiers import slow_but
 
 STATE = ("learner.safetensors", "learner.json")
 
@@ -257,6 +258,8 @@ BOUNDARIES = [
     *(("append", times, True) for times in (4, 5, 7)),
 ]
 
+QUICK = [("checkpoint", 3, False), ("roll_back", 1, False), ("roll_back", 1, True), ("append", 5, True)]
+
 
 def eventful() -> Settings:
     return acting(EVENTFUL, health={"responses": {"judge_after": 2}})
@@ -279,7 +282,7 @@ def test_the_eventful_run_has_all_kinds_of_responses(uninterrupted):
     assert [o.recovered for o in read_ledger(uninterrupted.ledger).outcomes] == [True, True, True, False]
 
 
-@pytest.mark.parametrize(("method", "times", "after"), BOUNDARIES)
+@pytest.mark.parametrize(("method", "times", "after"), slow_but(BOUNDARIES, *QUICK))
 def test_a_run_killed_anywhere_around_a_rollback_ends_with_the_same_bytes(
     uninterrupted, tmp_path, monkeypatch, method, times, after
 ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,6 +36,8 @@ from components.rollout.servers.server import Server, Stale, together
 from components.seeds import derive
 from components.types import Completion, FinishReason
 
+MODEL = "model"
+"""What servers start from, in the folder that they share with the run."""
 SEEDS = 2**31 - 2**16
 """Seeds that both dialects take, room for one per completion of a prompt included."""
 
@@ -60,8 +63,8 @@ class ServerEngine(Engine):
         self._run, self._number, self._torn = secrets.token_hex(4), 1, ""
         self._facts: dict[str, Facts] = {}
         self._prompt, self._probes = policy.encode_prompt(servers.check.prompt), probes(policy)
-        places = origins(servers, self._folder / "model", dtype, logs)
-        write_model(policy, self._folder / "model")
+        places = origins(servers, self._folder / MODEL, dtype, logs)
+        write_model(policy, self._folder / MODEL)
         self._transfer = build_transfer(servers, dtype, self._folder, policy)
         self._transfer.publish(self._number, self._policy.weights())
         self._loop = Background()
@@ -124,10 +127,15 @@ class ServerEngine(Engine):
             raise
 
     def close(self) -> None:
+        """As `Engine.close`: ends the servers that were started here, and removes what all of them were given."""
         if hasattr(self, "_fleet"):
-            with contextlib.suppress(RuntimeError):
+            with contextlib.suppress(RuntimeError):  # it has been closed before
                 self._loop.run(self._fleet.close())
         self._loop.close()
+        self._transfer.close()
+        shutil.rmtree(self._folder / MODEL, ignore_errors=True)
+        with contextlib.suppress(OSError):  # somebody else's files are there
+            self._folder.rmdir()
 
     def gaps(self) -> dict[str, Gap]:
         """The log-prob check of every server in use, made anew."""

@@ -42,6 +42,9 @@ class Transfer(ABC):
     async def send(self, client: ServerClient, weights: Mapping[str, Tensor]) -> None:
         """Let a server that holds still take the weights in."""
 
+    def close(self) -> None:  # noqa: B027 - a broadcast leaves nothing behind
+        """Remove what was written for servers."""
+
 
 class FileTransfer(Transfer):
     """A safetensors file, whole before any server hears of it; the one before it goes when the next is there."""
@@ -54,13 +57,19 @@ class FileTransfer(Transfer):
         tensors = {name: tensor.detach().to("cpu", self._dtype).contiguous() for name, tensor in weights.items()}
         target = self._folder / f"weights-{number}"
         write_directory(target, lambda staging: save_file(tensors, staging / FILE, metadata={"format": "pt"}))
-        for older in self._folder.glob("weights-*"):
-            if older != target:
-                shutil.rmtree(older, ignore_errors=True)
+        self._remove(but=target)
         self._present = target
 
     async def send(self, client: ServerClient, weights: Mapping[str, Tensor]) -> None:
         await client.update({"path": str(self._present / FILE)}, self._timeout)
+
+    def close(self) -> None:
+        self._remove()
+
+    def _remove(self, but: Path | None = None) -> None:
+        for older in self._folder.glob("weights-*"):
+            if older != but:
+                shutil.rmtree(older, ignore_errors=True)
 
 
 class BroadcastTransfer(Transfer):
