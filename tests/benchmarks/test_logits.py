@@ -1,7 +1,8 @@
 """What log-probabilities and entropies cost at a vocabulary of 151,936, all logits at once or in pieces: `make bench`.
 
-Every row is a process of its own: forward and backward of a Qwen3 with one layer. Peak memory is what comes on top of
-the loaded model; its gradient, as large as the embedding, is part of it.
+Every row is a process of its own. The first table is forward and backward of a Qwen3 with one layer; peak memory is
+what comes on top of the loaded model, its gradient, as large as the embedding, included. The second is a whole step of
+the learner, with its batch in one pass or in several, above what a step of a single short row takes.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,14 +68,45 @@ def measure(tokens: int, at_once: int, dtype: str) -> dict[str, float]:
     }
 
 
+LEARNER_WAYS = {
+    "one pass, all at once": (2**20, 2**40),
+    "one pass, 2^25 at once (default)": (2**20, 2**25),
+    "passes of 512 tokens, all at once": (512, 2**40),
+    "passes of 512 tokens, 2^25 at once": (512, 2**25),
+    "passes of 256 tokens, all at once": (256, 2**40),
+}
+
+
+def measure_step(micro_batch_tokens: int, at_once: int) -> dict[str, float]:
+    """Peak memory (MiB above that of a step of one short row) and CPU seconds of a learner's step on 2,048 tokens."""
+    import torch
+
+    from components.config.objective import ObjectiveSettings
+    from components.config.training import LearnerSettings
+    from components.learner.torch_learner import TorchLearner
+    from tests.benchmarks.learner_gpu import Shape, batch_of, policy_of
+
+    torch.set_num_threads(1)
+    shape = Shape("wide", HIDDEN, 2 * HIDDEN, 1, 4, VOCABULARY, rows=8, prompt=32, response=224)
+    settings = LearnerSettings(micro_batch_tokens=micro_batch_tokens, logits_at_once=at_once, lr=1e-6)
+    learner = TorchLearner(policy_of(shape), settings, ObjectiveSettings(), 1.0)
+    learner.step(batch_of(replace(shape, rows=1, prompt=4, response=4)), seed=0)
+    began_at, times = _peak(), []
+    for step in range(3):
+        began = time.process_time()
+        signals = learner.step(batch_of(shape), seed=step)
+        times.append(time.process_time() - began)
+    return {"peak": _peak() - began_at, "seconds": statistics.median(times), "sum": signals["grad_norm"]}
+
+
 def _peak() -> float:
     """Highest resident memory of this process so far, in MiB."""
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def in_a_process(tokens: int, at_once: int, dtype: str) -> dict[str, float]:
-    script = f"import json, {__name__} as b; print(json.dumps(b.measure({tokens}, {at_once}, {dtype!r})))"
+def in_a_process(call: str) -> dict[str, float]:
+    script = f"import json, {__name__} as b; print(json.dumps(b.{call}))"
     path = os.pathsep.join([str(PROJECT), str(Path(__file__).parent)])
     environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-c", script], env=environment, check=True, stdout=subprocess.PIPE)
@@ -87,7 +121,7 @@ def test_memory_and_time_of_a_large_vocabulary(dtype: str) -> None:
         title=f"V {VOCABULARY:,}, hidden {HIDDEN}, {dtype}, one thread",
     )
     for tokens in TOKENS:
-        found = {way: in_a_process(tokens, at_once, dtype) for way, at_once in WAYS.items()}
+        found = {way: in_a_process(f"measure({tokens}, {at_once}, {dtype!r})") for way, at_once in WAYS.items()}
         plain, *pieces = found.values()
         for way, row in found.items():
             memory = (f"{row['peak']:,.0f}", f"{row['peak'] / plain['peak']:.2f}")
@@ -95,4 +129,20 @@ def test_memory_and_time_of_a_large_vocabulary(dtype: str) -> None:
             table.add_row(f"{tokens:,}", way, *memory, f"{row['seconds']:.1f}", *speed)
         assert all(row["sum"] == pytest.approx(plain["sum"], abs=1e-4) for row in pieces)
         assert pieces[-1]["peak"] < plain["peak"]
+    Console().print(table)
+
+
+@pytest.mark.timeout(3600)
+def test_memory_and_time_of_a_learners_step_with_a_large_vocabulary() -> None:
+    table = Table(
+        *("batch", "peak MiB", "of the first", "CPU seconds", "tokens/s", "of the first"),
+        title=f"learner, 8 rows of 256 tokens, V {VOCABULARY:,}, hidden {HIDDEN}, float32, one thread",
+    )
+    found = {way: in_a_process(f"measure_step({tokens}, {pieces})") for way, (tokens, pieces) in LEARNER_WAYS.items()}
+    first = next(iter(found.values()))
+    for way, row in found.items():
+        memory = (f"{row['peak']:,.0f}", f"{row['peak'] / first['peak']:.2f}")
+        speed = (f"{2048 / row['seconds']:,.0f}", f"{first['seconds'] / row['seconds']:.2f}")
+        table.add_row(way, *memory, f"{row['seconds']:.1f}", *speed)
+    assert all(row["sum"] == pytest.approx(first["sum"], rel=1e-4) for row in found.values())
     Console().print(table)

@@ -11,6 +11,7 @@ import pytest
 from components.config import load
 from components.errors import InputError
 from flows.git import git
+from flows.post_training import post_training
 from flows.workspace import Workspace, locate
 from tests.code_graph import ROOT
 
@@ -183,3 +184,11 @@ def test_a_workspace_appears_whole_or_not_at_all(project: Path, monkeypatch: pyt
     with pytest.raises(KeyboardInterrupt), workspace.lock():
         workspace.ensure()
     assert list((project / "runs").iterdir()) == []
+
+
+def test_a_run_whose_servers_cannot_be_started_is_refused_before_anything_is_made(project: Path) -> None:
+    engine = "rollout.engine={kind: vllm, processes: 1, python: /nowhere/python}"
+    with pytest.raises(InputError, match="no environment with vLLM") as refused:
+        post_training.fn(config=str(DEMO), overrides=[engine])
+    assert refused.value.where == "/nowhere/python" and "make vllm-env" in str(refused.value)
+    assert not (project / "runs").exists()

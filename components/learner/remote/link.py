@@ -74,6 +74,8 @@ class Link:
                 self._connection.send_bytes(encode({"command": CLOSE}))
             self._connection.close()
             self._connection = None
+            if self._local is not None:
+                self._local.settle()
         if self._local is not None:
             self._local.end()
 

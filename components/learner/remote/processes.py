@@ -16,7 +16,7 @@ from components.learner.remote.protocol import KEY, LISTEN, LOST_PEER, RENDEZVOU
 from components.processes import Child
 
 SETTLE = 2.0
-"""Seconds in which the ranks that lost a peer end as well, so that the one that began it can be told."""
+"""Seconds in which ranks end of themselves: told to, or because they lost a peer."""
 
 
 class LocalRanks:
@@ -50,10 +50,14 @@ class LocalRanks:
 
     def first_to_end(self) -> Child | None:
         """The rank whose end took the others with it; None where all of them live."""
+        self.settle()
+        return min((child for child in self.children if not child.alive), key=_blame, default=None)
+
+    def settle(self) -> None:
+        """Wait a little for ranks that are about to end."""
         until = time.monotonic() + SETTLE
         while any(child.alive for child in self.children) and time.monotonic() < until:
-            time.sleep(0.05)
-        return min((child for child in self.children if not child.alive), key=_blame, default=None)
+            time.sleep(0.02)
 
     def stopped(self) -> list[str]:
         """Names of the ranks that somebody has stopped (SIGSTOP)."""
