@@ -2,9 +2,9 @@
 
 RANK, WORLD_SIZE and LOCAL_RANK say who it is; the ranks meet at MASTER_ADDR and MASTER_PORT, or in the file
 EVENKEEL_RENDEZVOUS. Rank 0 listens at EVENKEEL_LEARNER_LISTEN (host:port, or the path of a Unix socket) for the one run
-that knows EVENKEEL_LEARNER_KEY, and passes what it says on to all ranks, which carry it out together. What fails on one
-rank ends all of them: the run has its checkpoints. The key is never sent, and nothing is encrypted: only the run should
-reach that port.
+that knows EVENKEEL_LEARNER_KEY, and passes what it says on to all ranks, which carry it out together. A second
+connection tells of files that were written meanwhile. What fails on one rank ends all of them: the run has its
+checkpoints. The key is never sent, and nothing is encrypted: only the run should reach that port.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import distributed
 from components.errors import EvenkeelError
 from components.learner.remote.protocol import BROKE, CLOSE, KEY, LISTEN, LOST_PEER, REFUSED, RENDEZVOUS, address_of
 from components.learner.remote.session import Session
-from components.learner.remote.wire import decode, encode
+from components.learner.remote.wire import decode, described, encode
 
 IDLE = timedelta(days=30)
 """Between two commands a run samples and scores, for as long as it takes."""
@@ -44,28 +44,31 @@ def main() -> int:
     control = distributed.new_group(backend="gloo", timeout=IDLE)
     say = partial(print, f"rank {rank} of {size}, {device}, {backend}:", flush=True)
     say("waits for the run")
-    run = accept() if rank == 0 else None
+    run, written = accept() if rank == 0 else (None, None)
     try:
-        serve(Session(rank, size, device), run, control)
+        serve(Session(rank, size, device, None if written is None else written.send_bytes), run, control)
     except Exception as error:
         traceback.print_exc()
         if run is not None:
             with suppress(OSError):
-                run.send_bytes(encode({"error": described(error), "rank": rank}))
+                run.send_bytes(encode({"error": described(error)}))
         return exit_code(error)
     say("the run has hung up")
     return 0
 
 
-def accept() -> Connection:
-    """The connection of the run; whoever does not know the key is turned away."""
+def accept() -> tuple[Connection, Connection]:
+    """The two connections of the run, in the order in which it makes them: for commands, and for what has been written.
+    Whoever does not know the key is turned away."""
     key = os.environ.pop(KEY).encode()
+    found: list[Connection] = []
     with Listener(address_of(os.environ[LISTEN]), authkey=key) as listener:
-        while True:
+        while len(found) < 2:
             try:
-                return listener.accept()
+                found.append(listener.accept())
             except (AuthenticationError, EOFError, OSError) as error:
                 print(f"turned a connection away: {error!r}", file=sys.stderr)
+    return found[0], found[1]
 
 
 def serve(session: Session, run: Connection | None, control: distributed.ProcessGroup) -> None:
@@ -96,13 +99,6 @@ def on_every_rank(data: bytes, control: distributed.ProcessGroup) -> bytes:
     buffer = torch.frombuffer(bytearray(data or bytes(int(length))), dtype=torch.uint8)
     distributed.broadcast(buffer, src=0, group=control)
     return buffer.numpy().tobytes()
-
-
-def described(error: Exception) -> dict[str, str | None]:
-    """An error as the run will raise it."""
-    if isinstance(error, EvenkeelError):
-        return {"what": error.what, "where": error.where, "how": error.how}
-    return {"what": f"{type(error).__name__}: {error}", "where": None, "how": None}
 
 
 def exit_code(error: Exception) -> int:

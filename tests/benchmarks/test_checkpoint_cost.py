@@ -8,6 +8,7 @@ thread that writes, which is lost as well where every core is busy.
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from components.config.policy import TinyModel
 from components.data.prompts import read_prompts
 from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
-from components.learner import build_learner
+from components.learner import Batch, Learner, build_learner
 from components.policy import Policy
 from components.policy.tiny import build_model
 from components.resume import ResumeState
@@ -119,19 +120,21 @@ def test_a_run_loses_little_time_to_its_checkpoints(tmp_path: Path) -> None:
     assert (beside["waited"] + beside["cpu"]) / beside["seconds"] <= AIM
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_one_checkpoint_of_a_policy(tmp_path: Path, size: str) -> None:
-    settings = demo(None)
-    tiny, batch = policy_and_batch(settings)
+def policy_of(size: str) -> tuple[Policy, Batch]:
+    """A policy, and a short batch with which its moments come into being."""
+    tiny, batch = policy_and_batch(demo(None))
     model = build_model(SIZES[size], tiny.tokenizer, 0)
     count = sum(p.numel() for p in model.parameters())
     if psutil.virtual_memory().available < 3 * BYTES * count:
         pytest.skip(f"not enough memory for {count:,} parameters three times over")
-    learner = build_learner(Policy(model, tiny.tokenizer), settings)
-    learner.step(batch.rows(slice(2)).trimmed(), seed=0)  # the moments are there
-    table = Table("policy", "MB", "written", "loop waits s", "until it is complete s", title="one checkpoint")
+    return Policy(model, tiny.tokenizer), batch.rows(slice(2)).trimmed()
+
+
+def show(title: str, learner: Learner, folder: Path) -> None:
+    """Print what one checkpoint of this learner takes."""
+    table = Table("written", "MB", "loop waits s", "until it is complete s", title=f"one checkpoint: {title}")
     for name, asynchronous in (("by the loop", False), ("beside it, the first time", True), ("beside it", True)):
-        state = ResumeState(tmp_path / name, {})
+        state = ResumeState(folder / name, {})
         writer = CheckpointWriter(state, asynchronous=asynchronous)
         begin = learner.snapshot if asynchronous else (lambda folder: lambda: learner.save(folder))
         began = time.perf_counter()
@@ -141,6 +144,25 @@ def test_one_checkpoint_of_a_policy(tmp_path: Path, size: str) -> None:
         whole = time.perf_counter() - began
         writer.close()
         size_mb = sum(path.stat().st_size for path in state.folder(1).iterdir()) / 1e6
-        table.add_row(f"{size}: {count:,}", f"{size_mb:.0f}", name, f"{waited:.3f}", f"{whole:.3f}")
+        table.add_row(name, f"{size_mb:.0f}", f"{waited:.3f}", f"{whole:.3f}")
         state.drop_all_but(())
     Console().print(table)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_one_checkpoint_of_a_policy(tmp_path: Path, size: str) -> None:
+    policy, batch = policy_of(size)
+    learner = build_learner(policy, demo(None))
+    learner.step(batch, seed=0)
+    show(f"{size}, {policy.parameters:,} parameters", learner, tmp_path)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["deepspeed", "fsdp2"])
+def test_one_checkpoint_of_two_ranks(tmp_path: Path, kind: str) -> None:
+    policy, batch = policy_of("25M")
+    spread = {"learner": {"kind": kind, "ranks": {"processes": 2}}}
+    settings = Settings.model_validate(merge(demo(None).model_dump(mode="json"), spread))
+    with closing(build_learner(policy, settings, tmp_path / "logs")) as learner:
+        learner.step(batch, seed=0)
+        show(f"25M, {kind} over two ranks", learner, tmp_path)

@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from components.config import Settings
 from components.config.policy import PolicySettings
+from components.errors import InputError
 from components.learner import Learner, build_learner
 from components.policy import Policy, load_policy
 from components.policy.tiny import build_model
@@ -118,6 +119,27 @@ def test_continuing_from_a_saved_state_equals_not_stopping_to_the_bit(started, t
     learner.load(folder)
     assert steps(learner, [2, 3]) == expected
     assert difference(learner.weights(), weights) == 0
+
+
+def test_a_state_is_written_as_it_was_copied_while_the_ranks_go_on(started, tmp_path):
+    learner = started.afresh()
+    steps(learner, [0])
+    written = learner.snapshot(tmp_path)
+    later = steps(learner, [1, 2])
+    written()
+    learner.load(tmp_path)
+    assert steps(learner, [1, 2]) == later
+
+
+def test_a_state_that_cannot_be_written_is_told_and_the_ranks_go_on(started, tmp_path):
+    learner = started.afresh()
+    (tmp_path / "learner.safetensors").mkdir()
+    written = learner.snapshot(tmp_path)
+    steps(learner, [0])
+    with pytest.raises(InputError, match="Is a directory"):
+        written()
+    steps(learner, [1])
+    assert (saved(learner, tmp_path / "another") / "learner.safetensors").is_file()
 
 
 def test_the_state_is_that_of_the_learner_in_one_process_and_goes_both_ways(started, tmp_path):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,12 @@ class RemoteLearner(Learner):
         return weights
 
     def save(self, directory: Path) -> None:
-        self._call(SAVE, directory=str(directory.absolute()))
+        self.snapshot(directory)()
+
+    def snapshot(self, directory: Path) -> Callable[[], None]:
+        folder = str(directory.absolute())
+        self._call(SAVE, directory=folder)
+        return partial(self._link.written, folder)
 
     def load(self, directory: Path) -> None:
         self._call(LOAD, directory=str(directory.absolute()))

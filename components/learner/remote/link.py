@@ -38,8 +38,11 @@ class Link:
     def __init__(self, settings: RankSettings, local: LocalRanks | None) -> None:
         self._settings, self._local = settings, local
         self._connection: Connection | None = None
+        self._notices: Connection | None = None
         try:
-            self._connection = self._connect(time.monotonic() + settings.start_timeout)
+            until = time.monotonic() + settings.start_timeout
+            self._connection = self._connect(until)
+            self._notices = self._connect(until)
         except BaseException:
             self.close()
             raise
@@ -67,6 +70,26 @@ class Link:
             raise self._failed(command, error)
         return message
 
+    def written(self, folder: str) -> None:
+        """Wait until rank 0 has written what it copied for this folder. Another thread than the one that gives commands
+        may call it.
+
+        Raises:
+            InputError: it could not be written, or nobody says whether it was.
+        """
+        until, silent = time.monotonic() + self._settings.reply_timeout, "rank 0 did not say that it has been written"
+        notice: dict[str, Any] = {}
+        while notice.get("written") != folder:
+            try:
+                while self._notices is None or not self._notices.poll(POLL):
+                    if time.monotonic() > until or not self._alive:
+                        raise InputError(silent, where=folder, how=f"read the log of rank 0; {RESUME}")
+                notice = decode(self._notices.recv_bytes()).header
+            except (EOFError, OSError):
+                raise InputError(silent, where=folder, how=f"read the log of rank 0; {RESUME}") from None
+            if error := notice.get("error"):
+                raise InputError(error["what"], where=error["where"] or folder, how=error["how"])
+
     def close(self) -> None:
         """Let the ranks end; those that were started here are gone when it returns."""
         if self._connection is not None:
@@ -78,6 +101,10 @@ class Link:
                 self._local.settle()
         if self._local is not None:
             self._local.end()
+
+    @property
+    def _alive(self) -> bool:
+        return self._connection is not None and (self._local is None or self._local.all_alive)
 
     @property
     def _open(self) -> Connection:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from components.config.objective import ObjectiveSettings
 from components.config.policy import PolicySettings
 from components.config.training import LearnerSettings
 from components.errors import InputError
-from components.files import sha256_tree
+from components.files import os_errors, sha256_tree
 from components.learner.ranks import Peers
 from components.learner.remote.protocol import (
     CONFIGURE,
@@ -26,7 +27,7 @@ from components.learner.remote.protocol import (
     must_agree,
     program,
 )
-from components.learner.remote.wire import Message, encode, unpack
+from components.learner.remote.wire import Message, described, encode, unpack
 from components.learner.sharding import SHARDINGS
 from components.learner.torch_learner import TorchLearner
 from components.policy import load_policy
@@ -37,10 +38,16 @@ PIECE = 1 << 28
 
 
 class Session:
-    """The learner of one rank, made and used as the run says. Every reply tells the learner's coefficients."""
+    """The learner of one rank, made and used as the run says. Every reply tells the learner's coefficients.
 
-    def __init__(self, rank: int, size: int, device: torch.device) -> None:
-        self._ranks = Peers(rank, size, device)
+    Args:
+        report: Sends what is to be said of a file that was written meanwhile; rank 0 alone has it.
+    """
+
+    def __init__(
+        self, rank: int, size: int, device: torch.device, report: Callable[[bytes], None] | None = None
+    ) -> None:
+        self._ranks, self._report = Peers(rank, size, device), report
         self._learner: TorchLearner | None = None
         self._dtype = torch.float32
         self._commands = {
@@ -117,8 +124,22 @@ class Session:
         yield self._reply(piece, more=False)
 
     def _save(self, message: Message) -> Iterator[bytes]:
-        self.learner.save(Path(message.header["directory"]))
+        """The reply says that everything has been copied: rank 0 writes it beside what comes next."""
+        folder = Path(message.header["directory"])
+        write = self.learner.snapshot(folder)
+        if self._report is not None:
+            threading.Thread(target=self._write, args=(write, folder), name="writing", daemon=True).start()
         yield self._reply()
+
+    def _write(self, write: Callable[[], None], folder: Path) -> None:
+        """Write, and tell the run how it went."""
+        assert self._report is not None
+        try:
+            with os_errors("write", folder):
+                write()
+            self._report(encode({"written": str(folder)}))
+        except Exception as error:
+            self._report(encode({"error": described(error)}))
 
     def _load(self, message: Message) -> Iterator[bytes]:
         self.learner.load(Path(message.header["directory"]))

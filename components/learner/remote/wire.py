@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from components.errors import InputError
+from components.errors import EvenkeelError, InputError
 from components.learner.batch import Batch
 
 LENGTH = 8
@@ -51,6 +51,13 @@ def decode(data: bytes) -> Message:
     if not isinstance(header, dict):
         raise _broken(f"its header is a {type(header).__name__}")
     return Message(header, tensors)
+
+
+def described(error: Exception) -> dict[str, str | None]:
+    """An error as the run will raise it."""
+    if isinstance(error, EvenkeelError):
+        return {"what": error.what, "where": error.where, "how": error.how}
+    return {"what": f"{type(error).__name__}: {error}", "where": None, "how": None}
 
 
 def _broken(why: str) -> InputError:

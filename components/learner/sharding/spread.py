@@ -23,7 +23,7 @@ class Spread(Sharding):
     """Weights, moments or both are spread over ranks. The file is that of `components.learner.optimizer_state`.
 
     Gathering goes parameter by parameter: a rank holds one whole tensor more than its share, and rank 0 all of them in
-    host memory while it writes (12 bytes a parameter).
+    host memory until they are written (12 bytes a parameter).
     """
 
     rank: int
@@ -62,7 +62,7 @@ class Spread(Sharding):
         tensors = {}
         for key, value in self._whole():
             if self.rank == 0:
-                tensors[key] = value.detach().cpu().contiguous()
+                tensors[key] = value.detach().to("cpu", copy=True).contiguous()
         return (lambda: save_file(tensors, path)) if self.rank == 0 else (lambda: None)
 
     def _whole(self) -> Iterator[tuple[str, Tensor]]:
