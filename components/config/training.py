@@ -60,7 +60,7 @@ class LearnerSettings(AdamWSettings):
         LOGITS_AT_ONCE,
         ge=1,
         description="Logits (tokens x vocabulary) that are held at a time; above it they are made in pieces, and made "
-        "again in the backward pass.",
+        "again in the backward pass. On CPU it is faster to lower micro_batch_tokens until they fit.",
     )
     critic: CriticSettings = Field(CriticSettings(), description="Used by objective.advantage.kind gae only.")
     routing_replay: bool = Field(
