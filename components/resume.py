@@ -7,6 +7,7 @@ what the stage depends on; a state with another identity belongs to another run 
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,6 +39,9 @@ class ResumeState:
                 shutil.rmtree(torn)
             return
         if directory.exists():
+            if newest := self.latest():
+                said = f"the checkpoints in {directory}, the newest of step {newest[0]}, are of other settings or code"
+                print(f"{said}: they are removed, and the stage begins anew", file=sys.stderr)
             shutil.rmtree(directory)
         write_json(marker, dict(identity))
 

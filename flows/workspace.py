@@ -2,6 +2,7 @@
 
 The run id follows from the settings and the code alone. The same command on the same tree therefore continues where it
 was, and a change of either starts a new folder; stages whose inputs did not change come from the shared DVC cache.
+Where servers and ranks are, how many, and how long is waited for them (`components.config.logistics`) is no part of it.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from components.config import Settings, dump, load, pin_inputs
+from components.config import Settings, dump, load, pin_inputs, substance
 from components.config.load import input_sections
 from components.errors import InputError
-from components.files import os_errors, read_text, sha256_bytes, write_directory, write_text
+from components.files import dump_json, os_errors, read_text, sha256_bytes, write_directory, write_text
 from components.health import check_rules
 from components.layout import Layout
 from flows.git import Snapshot, at_commit, check_out, git, snapshot, succeeds
@@ -117,10 +118,20 @@ class Workspace:
     def _check(self) -> None:
         edited = git(self.root, "status", "--porcelain", *WRITTEN_BY_RUNS)
         if not edited and read_text(self.root / "params.yaml") != self.params:
-            edited = "params.yaml"
+            if self._of_this_run(self.root / "params.yaml"):
+                write_text(self.root / "params.yaml", self.params)
+            else:
+                edited = "params.yaml"
         if edited:
             how = "change the project and its configuration, not the workspace; `--fresh` makes the workspace anew"
             raise InputError(f"files inside the workspace were edited:\n{edited}", where=self.root, how=how)
+
+    def _of_this_run(self, params: Path) -> bool:
+        """Whether settings differ from this run's in logistics alone."""
+        try:
+            return substance(load(params)) == substance(self.settings)
+        except InputError:
+            return False
 
 
 def locate(project: Path, config: Path, overrides: Sequence[str] = (), commit: str | None = None) -> Workspace:
@@ -129,7 +140,7 @@ def locate(project: Path, config: Path, overrides: Sequence[str] = (), commit: s
     check_rules(wanted.health.rules)
     taken = at_commit(project, commit) if commit else snapshot(project)
     settings = settle_paths(pin_inputs(wanted), project, taken.commit)
-    digest = sha256_bytes((dump(settings) + taken.tree).encode())[:8]
+    digest = sha256_bytes((dump_json(substance(settings)) + taken.tree).encode())[:8]
     return Workspace(project, f"{settings.name}-{digest}", settings, taken)
 
 

@@ -5,10 +5,12 @@
 - `tasks`, `sources`, `data` — what is learned, where it comes from, what is refused
 - `verifiers`, `answers`, `runners`, `consistency`, `sandbox`, `reward` — how a completion is judged
 - `policy`, `scheduling`, `rollout`, `objective`, `training`, `dpo`, `judgement` — the other sections
+- `logistics` — which settings may change while a run stays the same run
 - `load` — YAML, `extends`, `--set`, input digests, and the resolved file
 """
 
 from components.config.load import dump, load, pin_inputs
+from components.config.logistics import substance
 from components.config.settings import Settings
 
-__all__ = ["Settings", "dump", "load", "pin_inputs"]
+__all__ = ["Settings", "dump", "load", "pin_inputs", "substance"]

@@ -21,8 +21,13 @@ class CheckSettings(Section):
     limit that is not given follows the server's precision (`components.rollout.servers.check.LIMITS`).
     """
 
-    prompt: str = Field("1+1=", min_length=1, description="The question that is sampled from.")
-    samples: int = Field(8, ge=1)
+    prompt: str = Field(
+        "Tell me something.",
+        min_length=1,
+        description="The question that is sampled from. One that the policy is not sure of: the same answer again and "
+        "again hides small updates.",
+    )
+    samples: int = Field(16, ge=1)
     tokens: int = Field(16, ge=1, description="New tokens per sample at the most.")
     mean_gap: float | None = Field(None, gt=0, description="Largest mean of |server - policy| over tokens, nats.")
     max_gap: float | None = Field(None, gt=0, description="Largest |server - policy| of a token, nats.")

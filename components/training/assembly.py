@@ -7,11 +7,11 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from components.config import Settings
+from components.config import Settings, substance
 from components.config.consistency import EmbeddedConsistency
 from components.config.judgement import JUDGED_BY
 from components.config.ppo import GaeAdvantage
-from components.config.training import LearnerSettings, TrainSettings
+from components.config.training import TrainSettings
 from components.data.prompts import read_prompts, subset
 from components.health import Monitor, Responder
 from components.layout import Layout
@@ -32,18 +32,15 @@ from components.training.second_opinion import SecondOpinion
 from components.types import Prompt
 
 WHOLE = ("seed", "threads", "policy", "schedule", "rollout", "reward", "objective")
-ELASTIC = {"ranks", "zero"}
-"""How a learner is spread over processes. Another spread rounds otherwise and is still the same run: it goes on where
-there are fewer machines than before."""
 DEPENDS_ON: dict[str, Any] = {
     **dict.fromkeys(WHOLE, True),
-    "learner": set(LearnerSettings.model_fields) - ELASTIC,
+    "learner": True,
     "train": set(TrainSettings.model_fields) - {"checkpoints"},
     "health": JUDGED_BY,
     "audit": {"second", "live_share", "agreement"},
 }
-"""The settings that a byte of a run depends on; where its figures are shown, and which checkpoints are kept, is none of
-them."""
+"""The settings that a byte of a run depends on, but for `components.config.logistics`; where its figures are shown, and
+which checkpoints are kept, is none of them."""
 T = TypeVar("T")
 Wrap = Callable[[T], T]
 
@@ -117,5 +114,4 @@ def _identity(settings: Settings, layout: Layout) -> dict[str, object]:
     inputs = {"train": layout.split("train"), "dev": layout.split("dev"), "sft": layout.sft_checkpoint}
     if isinstance(settings.reward.consistency, EmbeddedConsistency):
         inputs["consistency"] = layout.consistency
-    depends_on = settings.model_dump(mode="json", include=DEPENDS_ON)
-    return identity(depends_on, {**inputs, "clusters": layout.clusters})
+    return identity(substance(settings, DEPENDS_ON), {**inputs, "clusters": layout.clusters})

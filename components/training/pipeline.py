@@ -88,12 +88,12 @@ class Rollouts:
     @property
     def _number(self) -> Callable[[Rollout], Rollout]:
         """Writes the version of the weights beside every token, where versions differ from step to step."""
-        if self._how is None:
-            return lambda rollout: rollout
         version, told = self._state.version, getattr(self._state.engine, "version", None)
-        if self._how.in_flight and told is not None:
+        if told is not None and (self._how is None or self._how.in_flight):
             shift = version - int(told)  # the engine counts hand-overs of its own life, the state those of the run's
             return lambda rollout: rollout.numbered(lambda one: tuple(number + shift for number in one.versions))
+        if self._how is None:
+            return lambda rollout: rollout
         return lambda rollout: rollout.numbered(lambda one: (version,) * len(one.token_ids))
 
     def load_weights(self, weights: dict[str, Tensor]) -> None:

@@ -192,3 +192,32 @@ def test_a_run_whose_servers_cannot_be_started_is_refused_before_anything_is_mad
         post_training.fn(config=str(DEMO), overrides=[engine])
     assert refused.value.where == "/nowhere/python" and "make vllm-env" in str(refused.value)
     assert not (project / "runs").exists()
+
+
+SERVED = ("rollout.engine={kind: vllm, urls: ['http://a:8000']}", "learner.kind=fsdp2")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "rollout.engine.urls=['http://b:8000', 'http://c:8000']",
+        "rollout.engine.request_timeout=1200",
+        "learner.ranks.processes=4",
+        "learner.ranks.start_timeout=900",
+        "launch.kind=processes",
+    ],
+)
+def test_where_servers_and_ranks_are_and_how_long_is_waited_for_them_may_change_under_way(
+    project: Path, changed: str
+) -> None:
+    before = ready(project, *SERVED)
+    after = ready(project, *SERVED, changed)
+    assert after.run_id == before.run_id
+    assert (after.root / "params.yaml").read_text(encoding="utf-8") == after.params != before.params
+
+
+@pytest.mark.parametrize(
+    "changed", ["rollout.engine.kv_cache_dtype=fp8_e4m3", "learner.kind=deepspeed", "rollout.engine.kind=sglang"]
+)
+def test_what_a_completion_or_an_update_depends_on_makes_another_run(project: Path, changed: str) -> None:
+    assert locate(project, DEMO, SERVED).run_id != locate(project, DEMO, (*SERVED, changed)).run_id

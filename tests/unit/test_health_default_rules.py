@@ -279,6 +279,15 @@ def test_held_out_figures_of_a_sampler_that_differs_from_the_learner_are_not_act
     assert {verdict.rule for verdict in acting(run(80, **fall))} == {"mismatch"}
 
 
+def test_nor_are_they_where_that_is_measured_now_and_then():
+    found = run(80, dev_pass_at_1=lambda s: 0.6 if s < 50 else 0.2)
+    for record in found:  # with rollouts sampled ahead the sampler is compared with the learner on the dev split
+        del record.signals["mismatch_k3"]
+        if (record.step + 1) % 20 == 0:
+            record.signals["mismatch_k3"] = 1e-9 if record.step < 50 else 0.01
+    assert {verdict.rule for verdict in acting(found)} == {"mismatch"}
+
+
 def test_a_question_that_fills_the_step_is_held_to_one_group_and_then_others_are_drawn_instead():
     flood = run(60, top_prompt_share=0.75, distinct_prompts=3.0, groups_trained=lambda s: 8.0 if s < 5 else 3.0)
     assert [(v.rule, v.level) for v in acting(flood)][:2] == [("one_question", "intervene")] * 2

@@ -260,7 +260,7 @@ def test_a_number_of_ranks_that_does_not_divide_the_completions_of_an_update_is_
 
 def test_how_a_learner_is_spread_is_no_part_of_a_runs_identity():
     def identity(**learner: Any) -> dict[str, Any]:
-        return settings(learner=learner).model_dump(mode="json", include=DEPENDS_ON)
+        return substance(settings(learner=learner), DEPENDS_ON)
 
     two = identity(kind="deepspeed", ranks={"processes": 2})
     assert identity(kind="deepspeed", ranks={"processes": 4}, zero={"stage": 3}) == two

@@ -18,7 +18,7 @@ import torch
 
 from components.config.rollout import RolloutSettings
 from components.errors import InputError
-from components.files import read_jsonl
+from components.files import read_jsonl, write_text
 from components.policy import Policy
 from components.rollout import Sampling, build_engine
 from components.rollout.servers import ServerEngine, fleet, local, transfer
@@ -244,7 +244,7 @@ class TestWeights:
     def test_that_hardly_differ_from_the_old_ones_are_told_apart_too(self, tmp_path):
         """A gap within the limits is an error all the same where it is the gap to the old weights."""
         own = policy()
-        with serving(own) as (server,), engine_of([server], tmp_path) as tested:
+        with serving(own) as (server,), engine_of([server], tmp_path, check={}) as tested:
             server.fail("/update_weights", lambda _body, _answer: {})
             with pytest.raises(InputError, match="still samples from the weights before the last update"):
                 tested.load_weights(moved(own, by=1e-5))
@@ -316,12 +316,15 @@ class TestWeights:
 
     def test_go_with_the_engine_and_other_peoples_files_stay(self, tmp_path):
         own, folder = policy(), tmp_path / "shared"
+        for name in ("model/x", "weights-of-last-year/x"):
+            write_text(folder / name, "somebody else's")
+        mine = set(folder.iterdir())
         with serving(own) as (server,), engine_of([server], tmp_path, folder=str(folder)) as tested:
             tested.load_weights(moved(own))
-            assert sorted(path.name for path in folder.iterdir()) == ["model", "weights-2"]
-            (folder / "notes.txt").write_text("mine")
+            (ours,) = set(folder.iterdir()) - mine
+            assert sorted(path.name for path in ours.iterdir()) == ["model", "weights-2"]
             tested.close()
-            assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+            assert set(folder.iterdir()) == mine and (folder / "weights-of-last-year/x").exists()
 
     def test_that_cannot_be_written_end_the_run_before_any_server_hears_of_them(self, tmp_path, monkeypatch):
         own = policy()
@@ -483,6 +486,21 @@ class TestBroadcast:
             assert {version for (one,) in groups for version in one.versions} == {2}
             assert not list((tmp_path / "rollout").glob("weights-*")), "nothing is written to the disk"
             assert all(found.mean < 1e-4 for found in tested.gaps().values())
+
+    def test_reaches_a_server_that_is_made_sound_in_the_middle_of_it_too(self, tmp_path):
+        own = policy()
+        with (
+            serving(own, 2, transfer="evenkeel_broadcast") as servers,
+            engine_of(servers, tmp_path, transfer="broadcast", sync_timeout=10.0) as tested,
+        ):
+            servers[0].fail("/update_weights", raising(Status(500, "hiccup")), times=1)
+            servers[1].fail("/finish_weight_update", lambda _body, answer: (time.sleep(2.0), answer)[1], times=1)
+            new = moved(own)
+            tested.load_weights(new)
+            until(lambda: len(tested._fleet.serving) == 2, 20)
+            for server in servers:
+                held = server.policy.weights()
+                assert all(torch.equal(held[name], new[name]) for name in new)
 
     def test_to_a_server_that_does_not_listen_ends_with_its_time_and_the_server_is_brought_back(self, tmp_path):
         own = policy()

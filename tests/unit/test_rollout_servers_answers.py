@@ -122,7 +122,7 @@ class TestTheCheck:
             ([0.2] * 16, None, r"off by 0.2 nats on average \(limit 0.1\)"),
             ([0.0] * 31 + [3.0], None, r"3 at most \(limit 1\)"),
             ([0.0] * 15 + [math.nan], None, "does not sample from"),
-            ([0.09] * 16, [1e-3] * 16, "still samples from the weights before"),
+            ([0.09] * 32, [1e-3] * 32, "still samples from the weights before"),
         ],
     )
     def test_refuses_what_is_too_far_not_a_number_or_nearer_to_the_old_weights(self, new, old, said):
@@ -137,6 +137,16 @@ class TestTheCheck:
         new = rounding * torch.randn(64, generator=generator)
         old = new - step * torch.randn(64, generator=generator)
         assert not stale(old.double(), new.double())
+
+    @pytest.mark.parametrize(("tokens", "moved"), [(64, 5.9e-8), (31, 1e-2)], ids=["rounding", "too few tokens"])
+    def test_what_proves_nothing_is_never_taken_for_old_weights(self, tokens, moved):
+        assert not stale(torch.zeros(tokens).double(), torch.full((tokens,), moved).double())
+
+    def test_what_several_completions_begin_with_counts_once(self):
+        own = policy()
+        ids = [(30, 31, 1), (30, 31, 1), (30, 32)]
+        written = [Written(one, (-1.0,) * len(one), ("w",) * len(one)) for one in ids]
+        assert len(differences(own, own.encode_prompt("1"), written, 1.0)) == 4
 
     @pytest.mark.parametrize("seed", range(20))
     def test_old_weights_are_recognised_where_an_update_is_larger_than_rounding(self, seed):

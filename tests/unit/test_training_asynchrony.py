@@ -425,6 +425,25 @@ def test_with_weights_that_land_in_flight_tokens_of_one_completion_are_of_differ
     assert any(0 < mean < oldest for mean, oldest in ages)
 
 
+class Counting(InFlight):
+    """The same, whose completions are of one version each."""
+
+    def generate(self, prompts: Any, sampling: Any) -> Any:
+        groups = self._engine.generate(prompts, sampling)
+        return [tuple(replace(c, versions=(self.version,) * len(c.token_ids)) for c in g) for g in groups]
+
+
+def test_an_engine_that_counts_its_own_hand_overs_is_in_turns_never_old_also_after_a_resume(tmp_path):
+    chosen = settings(**ALWAYS_TRAINS, train={"steps": 6, "checkpoint_every": 1, **NO_DEV})
+    with killed("append", 4):
+        watched(tmp_path, chosen, wrap_engine=Counting)
+    _, found = watched(tmp_path, chosen, wrap_engine=Counting)
+    assert [record.step for record in found] == [3, 4, 5]
+    half = (chosen.learner.updates_per_step - 1) / 2
+    assert {(r.signals["staleness"], r.signals["staleness_max"]) for r in found} == {(half, 2 * half)}
+    assert all("mismatch_mean" in record.signals and "drift_mean" not in record.signals for record in found)
+
+
 # Kept in JSON
 
 floats = st.floats(width=32)

@@ -29,8 +29,10 @@ PROBES = ("1+1=", "The answer is 42.", "x = [3.5, -7]\n\tif a != b:", "Überprü
 """Texts that two tokenizers hardly agree on by chance."""
 SURE = 0.9
 """Share of tokens that must be nearer to the old weights than to the new ones before a server is called stale."""
-FEW = 8
-"""Tokens below which that share means nothing."""
+FEW = 32
+"""Tokens below which that share means nothing: with so many, rounding alone reaches it once in a million hand-overs."""
+LEAST = 1e-6
+"""Nats that a token must have moved to count: below it everything is rounding, and old weights do no harm."""
 
 
 class Gap(NamedTuple):
@@ -43,14 +45,25 @@ class Gap(NamedTuple):
 
 
 def differences(policy: Policy, prompt: Sequence[int], written: Sequence[Written], temperature: float) -> Tensor:
-    """Each token's log-probability by the policy minus the server's, ``[tokens]``, over completions of one prompt."""
+    """Each token's log-probability by the policy minus the server's, ``[tokens]``, over completions of one prompt.
+
+    What several completions begin with counts once: a policy that is sure of its answer gives the same one again and
+    again.
+    """
     padded = pad([prompt] * len(written), [one.token_ids for one in written], policy.pad_id)
     with torch.no_grad():
         own = response_logprobs(
             policy.model, padded.input_ids, padded.attention_mask, padded.response_mask.shape[1], temperature or 1.0
         ).logp[padded.response_mask]
     told = torch.tensor([value for one in written for value in one.logprobs])
-    return own.double() - told.double()
+    seen: set[tuple[int, ...]] = set()
+    first = []
+    for one in written:
+        for end in range(1, len(one.token_ids) + 1):
+            begun = tuple(one.token_ids[:end])
+            first.append(begun not in seen)
+            seen.add(begun)
+    return (own.double() - told.double())[torch.tensor(first)]
 
 
 def gap(off: Tensor) -> Gap:
@@ -61,10 +74,11 @@ def gap(off: Tensor) -> Gap:
 def stale(old: Tensor, new: Tensor) -> bool:
     """Whether tokens come from the old weights, by their `differences` to those and to the new ones.
 
-    A sign test on the half of the tokens that the update moved most: rounding, however coarse, takes neither side.
+    A sign test on the half of the tokens that the update moved most: rounding, however coarse, takes neither side. Of
+    few tokens it says nothing; then the label of the weights and the limits of the gap have to do.
     """
     moved = (new - old).abs()
-    telling = (moved > 0) & (moved >= moved.median())
+    telling = (moved > LEAST) & (moved >= moved.median())
     if int(telling.sum()) < FEW:
         return False
     return bool((old.abs() < new.abs())[telling].double().mean() >= SURE)

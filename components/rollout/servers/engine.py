@@ -58,9 +58,10 @@ class ServerEngine(Engine):
         self._policy, self._settings, self._temperature = policy.frozen_copy(), servers, settings.temperature
         dtype = str(policy.model.dtype).removeprefix("torch.") if servers.dtype == "policy" else servers.dtype
         self._dtype: str = dtype
-        self._folder = (servers.folder or logs / "rollout").absolute()
-        self._log = logs / "rollout.jsonl"
         self._run, self._number, self._torn = secrets.token_hex(4), 1, ""
+        # In a folder that others may use as well everything of ours lies in one of our own.
+        own = logs / "rollout" if servers.folder is None else servers.folder / f"evenkeel-{self._run}"
+        self._folder, self._log = own.absolute(), logs / "rollout.jsonl"
         self._facts: dict[str, Facts] = {}
         self._prompt, self._probes = policy.encode_prompt(servers.check.prompt), probes(policy)
         places = origins(servers, self._folder / MODEL, dtype, logs)
@@ -162,14 +163,15 @@ class ServerEngine(Engine):
     async def _renew(self, server: Server, weights: Mapping[str, Tensor]) -> list[Written] | None:
         """Bring a server to the weights and sample from it; None for one that failed and will be replaced."""
         try:
-            await self._send(server, weights)
+            await self._send(server, weights, self._number)
             return await self._sample(server)
         except ServerFault as fault:
             self._fleet.drain(server, fault)
             return None
 
     async def _prepare(self, server: Server) -> None:
-        """Make a server that has just been opened fit for use, with the present weights."""
+        """Make a server that has just been opened fit for use, with the present weights. Where others come meanwhile,
+        they are the present ones, and the fleet has it prepared again."""
         client, settings = server.link, self._settings
         facts = await client.facts(settings.start_timeout)
         check_facts(server.name, client.url, facts, self._policy, settings, self._dtype)
@@ -177,17 +179,23 @@ class ServerEngine(Engine):
         for text, own in self._probes.items():
             told = await client.tokenize(text, settings.start_timeout)
             check_tokens(server.name, client.url, text, told, own)
+        server.slots = facts.max_num_seqs
         await self._transfer.open(client, facts)
-        await self._send(server, self._policy.weights())
+        async with self._fleet.lock:  # in the middle of a hand-over the policy still has the weights before it
+            number, weights = self._number, self._policy.weights()
+        await self._send(server, weights, number)
         # A server's first tokens take long: it compiles what it needs.
         await client.canary(self._prompt, (self._policy.eos_id,), settings.start_timeout)
-        self._refuse(server, self._off(await self._sample(server)), None)
+        written = await self._sample(server)
+        async with self._fleet.lock:
+            if number == self._number:
+                self._refuse(server, self._off(written), None)
 
-    async def _send(self, server: Server, weights: Mapping[str, Tensor]) -> None:
+    async def _send(self, server: Server, weights: Mapping[str, Tensor], number: int) -> None:
         client, timeout = server.link, self._settings.sync_timeout
         await client.begin_update(timeout)
         await self._transfer.send(client, weights)
-        await client.finish_update(self._label(self._number), timeout)
+        await client.finish_update(self._label(number), timeout)
 
     async def _sample(self, server: Server) -> list[Written]:
         check = self._settings.check

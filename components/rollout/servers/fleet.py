@@ -128,9 +128,10 @@ class Fleet:
         tried: list[str] = []
         avoid: set[Server] = set()
         while len(tried) < self._settings.attempts:
-            async with self._free(avoid) as server:
+            async with self._free(avoid, request.n) as server:
                 try:
                     written = await self._run(server, server.link.generate(request, self._settings.request_timeout))
+                    server.answered = True
                     sound(written)
                     return written
                 except ServerFault as fault:
@@ -160,14 +161,14 @@ class Fleet:
             server.calls.discard(task)
 
     @contextlib.asynccontextmanager
-    async def _free(self, avoid: set[Server]) -> AsyncIterator[Server]:
+    async def _free(self, avoid: set[Server], samples: int) -> AsyncIterator[Server]:
         """The sound server with the least to do, and if possible none of ``avoid``; waits for one."""
         clock = asyncio.get_running_loop().time
         give_up = clock() + self._settings.recovery_timeout
         while True:
             if self.serving:
                 give_up = clock() + self._settings.recovery_timeout
-            free = [server for server in self.serving if len(server.calls) < self._settings.concurrency]
+            free = [server for server in self.serving if server.room(samples, self._settings.concurrency)]
             if free and not self._held:
                 break
             await self._wait(give_up)
@@ -229,7 +230,10 @@ class Fleet:
                 for server in self.serving:
                     if not server.origin.alive():
                         self.drain(server, ServerFault("its process has ended"))
-                await asyncio.gather(*(self._sing(server) for server in self.serving if server.calls))
+                quiet = [server for server in self.serving if server.calls and not server.answered]
+                await asyncio.gather(*(self._sing(server) for server in quiet))
+                for server in self.serving:
+                    server.answered = False
             self._notify()
 
     def drain(self, server: Server, fault: ServerFault) -> None:

@@ -26,6 +26,10 @@ class Server:
     serving: bool = False
     dead: bool = False
     said: str = "nothing yet"
+    slots: int | None = None
+    """Sequences that it decodes at a time; None where it does not say."""
+    answered: bool = False
+    """Whether it has completed something since it was last looked after."""
     calls: set[asyncio.Task[Any]] = field(default_factory=set)
     mending: asyncio.Task[None] | None = None
 
@@ -38,6 +42,12 @@ class Server:
         if self.client is None:
             raise ServerFault("it was never reached")
         return self.client
+
+    def room(self, samples: int, concurrency: int) -> bool:
+        """Whether it takes one more prompt with so many samples. One slot is kept for the canary: it must not queue
+        behind the work that it watches."""
+        fitting = concurrency if self.slots is None else max(1, (self.slots - 1) // samples)
+        return len(self.calls) < min(concurrency, fitting)
 
 
 Prepare = Callable[[Server], Awaitable[None]]
