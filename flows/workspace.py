@@ -56,7 +56,10 @@ class Workspace:
     @property
     def params(self) -> str:
         """The resolved settings, as they stand in the workspace's `params.yaml`."""
-        return f"# The resolved settings of run {self.run_id}.\n{dump(self.settings)}"
+        return self._params(self.settings)
+
+    def _params(self, settings: Settings) -> str:
+        return f"# The resolved settings of run {self.run_id}.\n{dump(settings)}"
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -118,7 +121,7 @@ class Workspace:
     def _check(self) -> None:
         edited = git(self.root, "status", "--porcelain", *WRITTEN_BY_RUNS)
         if not edited and read_text(self.root / "params.yaml") != self.params:
-            if self._of_this_run(self.root / "params.yaml"):
+            if self._were_mine(self.root / "params.yaml"):
                 write_text(self.root / "params.yaml", self.params)
             else:
                 edited = "params.yaml"
@@ -126,12 +129,13 @@ class Workspace:
             how = "change the project and its configuration, not the workspace; `--fresh` makes the workspace anew"
             raise InputError(f"files inside the workspace were edited:\n{edited}", where=self.root, how=how)
 
-    def _of_this_run(self, params: Path) -> bool:
-        """Whether settings differ from this run's in logistics alone."""
+    def _were_mine(self, params: Path) -> bool:
+        """Whether an earlier command of this run wrote the file: only the logistics in it are others."""
         try:
-            return substance(load(params)) == substance(self.settings)
+            found = load(params)
         except InputError:
             return False
+        return substance(found) == substance(self.settings) and read_text(params) == self._params(found)
 
 
 def locate(project: Path, config: Path, overrides: Sequence[str] = (), commit: str | None = None) -> Workspace:

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from test_learner import batch_of, sampled
 from torch import Tensor
 
+from components.config import substance
 from components.config.training import LearnerSettings, RankSettings
 from components.errors import InputError
 from components.learner.ranks import Peers, Ranks, idle_pass, share_of, split_rows
