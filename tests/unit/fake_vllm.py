@@ -86,8 +86,7 @@ class FakeVllm:
 
     def start(self) -> FakeVllm:
         self.ended.clear()
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Listening(("127.0.0.1", self.port), _handler(self))
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
@@ -197,6 +196,11 @@ class FakeVllm:
             "logprobs": {"content": content},
             "weight_versions": [{"version": self.label, "start": 0, "end": len(one.token_ids)}],
         }
+
+
+class _Listening(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # a client may open one connection for each request
 
 
 def _handler(fake: FakeVllm) -> type[BaseHTTPRequestHandler]:
