@@ -142,6 +142,7 @@ class FakeVllm:
         info = body["init_info"]
         timeout = timedelta(seconds=info["timeout"])
         self.store = c10d.TCPStore(info["host"], info["port"], info["world_size"], is_master=False, timeout=timeout)
+        self.store.set("here-1", "")
         options = c10d.ProcessGroupGloo._Options()
         options._timeout = timeout
         options._devices = [c10d.ProcessGroupGloo.create_device(hostname="127.0.0.1")]
