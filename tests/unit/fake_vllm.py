@@ -86,8 +86,7 @@ class FakeVllm:
 
     def start(self) -> FakeVllm:
         self.ended.clear()
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Listening(("127.0.0.1", self.port), _handler(self))
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
@@ -143,6 +142,7 @@ class FakeVllm:
         info = body["init_info"]
         timeout = timedelta(seconds=info["timeout"])
         self.store = c10d.TCPStore(info["host"], info["port"], info["world_size"], is_master=False, timeout=timeout)
+        self.store.set("here-1", "")
         options = c10d.ProcessGroupGloo._Options()
         options._timeout = timeout
         options._devices = [c10d.ProcessGroupGloo.create_device(hostname="127.0.0.1")]
@@ -197,6 +197,11 @@ class FakeVllm:
             "logprobs": {"content": content},
             "weight_versions": [{"version": self.label, "start": 0, "end": len(one.token_ids)}],
         }
+
+
+class _Listening(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # a client may open one connection for each request
 
 
 def _handler(fake: FakeVllm) -> type[BaseHTTPRequestHandler]:

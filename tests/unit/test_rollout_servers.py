@@ -516,3 +516,23 @@ class TestBroadcast:
             until(lambda: history(tmp_path, "rollout-0")[-1] == "serves", 20)
             assert all(found.mean < 1e-4 for found in tested.gaps().values())
             assert set(tested.gaps()) == {"rollout-0", "rollout-1"}
+
+    def test_that_one_server_refuses_at_once_holds_up_neither_the_others_nor_the_end_of_the_run(self, tmp_path):
+        own, already = policy(), set(threading.enumerate())
+
+        def refuse(_: Any) -> Any:
+            raise Status(500, "no such device")
+
+        with (
+            serving(own, 2, transfer="evenkeel_broadcast") as servers,
+            engine_of(servers, tmp_path, transfer="broadcast", sync_timeout=5.0) as tested,
+        ):
+            servers[0]._init_weight_transfer_engine = refuse
+            servers[0].fail("/update_weights", raising(Status(500, "gone")), times=1)
+            tested.load_weights(moved(own))
+            until(lambda: servers[0].calls.count("/init_weight_transfer_engine") > 10)
+            begin = time.monotonic()
+            tested.load_weights(own.weights())
+            assert time.monotonic() - begin < 3
+        left = set(threading.enumerate()) - already
+        assert all(thread.daemon for thread in left), "Python would wait for them when the run ends"

@@ -7,7 +7,7 @@
 - `transfer` — how weights travel: files, or a broadcast
 - `check` — model, tokenizer and version at the start; log-probabilities after every hand-over
 - `building` — its parts from the settings
-- `background` — an event loop for callers that wait
+- `background` — an event loop for callers that wait, and threads for calls that it must not wait in
 - `engine` — all of it behind `Engine`
 - `plugin` — what a vLLM server imports, in its own environment
 

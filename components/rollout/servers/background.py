@@ -1,10 +1,11 @@
-"""An event loop for callers that wait."""
+"""An event loop for callers that wait, and threads for calls that it must not wait in."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -36,3 +37,28 @@ class Background:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+def in_a_thread(call: Callable[[], T]) -> asyncio.Future[T]:
+    """The result of a call that blocks, in a thread that ends when the call does and that nobody has to wait for.
+
+    `asyncio.to_thread` is not for calls that may be given up: they keep a place of a pool that others need, and the
+    process does not end before they do.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(tell: Callable[[Any], None], value: Any) -> None:
+        if not future.done():
+            tell(value)
+
+    def work() -> None:
+        try:
+            told: tuple[Callable[[Any], None], Any] = future.set_result, call()
+        except BaseException as error:
+            told = future.set_exception, error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, *told)
+
+    threading.Thread(target=work, name="in-a-thread", daemon=True).start()
+    return future

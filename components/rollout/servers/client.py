@@ -63,8 +63,11 @@ class ServerClient(ABC):
 
     def __init__(self, name: str, url: str) -> None:
         self.name, self.url = name, url.rstrip("/")
-        # Proxies of the environment are for the outside world. No limit on connections: the fleet has its own.
-        limits, verify = httpx.Limits(max_connections=None), self.url.startswith("https")
+        # Proxies of the environment are for the outside world. No limit on connections: the fleet has its own. Each
+        # request has its own connection: a server may be about to end one that is idle, as uvicorn does after a 500
+        # and after some seconds, and a request that was written to it would be lost.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        verify = self.url.startswith("https")
         self._http = httpx.AsyncClient(base_url=self.url, trust_env=False, limits=limits, verify=verify)
 
     async def aclose(self) -> None:
@@ -123,7 +126,7 @@ class ServerClient(ABC):
         except httpx.TimeoutException as error:
             raise ServerFault(f"no answer to {path} within {timeout:g} s") from error
         except httpx.HTTPError as error:
-            raise ServerFault(f"no connection for {path}: {error or type(error).__name__}") from error
+            raise ServerFault(f"no connection for {path}: {str(error) or type(error).__name__}") from error
         if response.status_code >= 500:
             raise ServerFault(f"{path} failed with {response.status_code}: {response.text[:SHOWN]}")
         if response.status_code >= 400:

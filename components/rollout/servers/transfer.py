@@ -17,11 +17,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from components.files import write_directory
+from components.rollout.servers.background import in_a_thread
 from components.rollout.servers.client import Facts, ServerClient, ServerFault
 from components.rollout.servers.plugin.evenkeel_address import own_address
 from components.rollout.servers.vllm import VllmClient
 
 FILE = "model.safetensors"
+POLL = 0.01
+"""Seconds between two looks whether a server has come to its process group."""
 c10d: Any = dist  # process groups apart from the global one have no type information
 
 
@@ -101,8 +104,14 @@ class BroadcastTransfer(Transfer):
             "backend": backend,
             "timeout": self._timeout,
         }
-        joined = asyncio.to_thread(group, store, size, backend, host, timeout)
-        _, made = await both(client.init_transfer(info, self._timeout), joined)
+
+        async def joined() -> Any:
+            # A group cannot be left while it forms, so it is begun when all are there and not before.
+            while not store.check([f"here-{rank}" for rank in range(1, size)]):
+                await asyncio.sleep(POLL)
+            return await in_a_thread(lambda: group(store, size, backend, host, timeout))
+
+        _, made = await both(client.init_transfer(info, self._timeout), asyncio.wait_for(joined(), self._timeout))
         self._groups = {known: value for known, value in self._groups.items() if known.name != client.name}
         self._groups[client] = (made, store)
 
@@ -115,7 +124,8 @@ class BroadcastTransfer(Transfer):
             "dtypes": [str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()],
             "shapes": [list(tensor.shape) for tensor in tensors.values()],
         }
-        await both(client.update(info, self._timeout), asyncio.to_thread(self._broadcast, made, list(tensors.values())))
+        sent = in_a_thread(lambda: self._broadcast(made, list(tensors.values())))
+        await both(client.update(info, self._timeout), sent)
 
     def _broadcast(self, made: Any, tensors: list[Tensor]) -> None:
         """Send tensors one after the other from rank 0. Waiting with a limit blocks over NCCL too."""
@@ -138,12 +148,17 @@ def group(store: Any, size: int, backend: str, host: str, timeout: timedelta) ->
 
 
 async def both(asked: Any, done: Any) -> tuple[Any, Any]:
-    """What the server does and what is done here, at the same time; the first fault ends the wait."""
+    """What the server does and what is done here, at the same time; the first fault ends the wait.
+
+    A thread of its own goes on until the limit of its process group, which nothing else can end (gloo, torch 2.13).
+    """
     tasks = [asyncio.ensure_future(asked), asyncio.ensure_future(done)]
     try:
         first, second = await asyncio.gather(*tasks)
     except RuntimeError as error:  # torch.distributed: the peer is gone, or the time is up
         raise ServerFault(f"its process group broke: {str(error).splitlines()[0]}") from error
+    except TimeoutError as error:
+        raise ServerFault("it did not come to its process group") from error
     finally:
         for task in tasks:
             task.cancel()

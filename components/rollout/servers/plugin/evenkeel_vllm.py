@@ -170,6 +170,7 @@ def join(group: Group, rank: int) -> Any:
     """The process group as this rank sees it; apart from whatever groups the server has of its own."""
     timeout = timedelta(seconds=group.timeout)
     store = dist.TCPStore(group.host, group.port, group.world_size, is_master=False, timeout=timeout)
+    store.set(f"here-{rank}", "")  # what the run waits for before it begins the group
     if group.backend == "nccl":
         options = dist.ProcessGroupNCCL.Options()
         options._timeout = timeout
