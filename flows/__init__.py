@@ -9,5 +9,6 @@
 - `processes` — children that never outlive their run
 - `artifacts` — what the Prefect UI shows of a run
 - `console` — the live picture, drawn from the `board`; `summary` — what a run came to; `plan` — what it would do
-- `registry` — candidates and decisions; `doctor` — what could stop a run; `environment` — a private Prefect
+- `registry` — candidates and decisions; `doctor` — what could stop a run; `environment` — a private Prefect;
+  `prefect_server` — its temporary server
 """

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import os
-import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
+import httpx
+
 from components.errors import InputError
+from components.processes.ports import LOOPBACK
+
+SERVER = Path(__file__).with_name("prefect_server.py")
+GRACE = 5.0
+"""Seconds that the temporary server has to end, as Prefect gives its own."""
 
 
 def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
@@ -34,21 +44,56 @@ def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
 
 
 def start_server() -> None:
-    """Wait until the Prefect server answers; a temporary one is started here.
-
-    Its process inherits a blocked SIGINT: Ctrl-C in a terminal reaches every process of the group, and a server that
-    died of it could not take down how the run ended. It ends with this process.
+    """Wait until the Prefect server answers; where none is named, a temporary one is started, which ends last of all.
 
     Raises:
         InputError: the server does not answer.
     """
     from prefect.client.orchestration import get_client
+    from prefect.settings import get_current_settings
 
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        with get_client(sync_client=True) as client:
-            problem = client.api_healthcheck()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    settings = get_current_settings()
+    if settings.api.url is None and settings.server.ephemeral.enabled:
+        _start_temporary_server(settings.server.ephemeral.startup_timeout_seconds)
+    with get_client(sync_client=True) as client:
+        problem = client.api_healthcheck()
     if problem:
-        raise InputError(f"the Prefect server does not answer: {problem}", where=os.environ.get("PREFECT_API_URL"))
+        raise InputError(f"the Prefect server does not answer: {problem}", where=settings.api.url)
+
+
+def _start_temporary_server(timeout: float) -> None:
+    """Start it in a session of its own and give it to Prefect, whose own would die of a signal to the whole group.
+
+    Prefect would then wait minutes for it, to say how the run ended.
+    """
+    from prefect.server.api.server import SubprocessASGIServer
+
+    server = SubprocessASGIServer()  # the one that all clients of this process use
+    with socket.create_server((LOOPBACK, 0)) as listening:
+        number = listening.fileno()
+        process = subprocess.Popen(
+            [sys.executable, "-P", str(SERVER), str(number)],
+            stdin=subprocess.PIPE,
+            pass_fds=[number],
+            start_new_session=True,
+        )
+        server.port = listening.getsockname()[1]
+    server.server_process, server.running = process, True
+    atexit.register(_end, process)
+    try:
+        httpx.get(f"{server.api_url}/health", timeout=timeout).raise_for_status()
+    except httpx.HTTPError as error:
+        raise InputError(
+            f"Prefect's temporary server does not answer: {error}", how="see what it says above"
+        ) from error
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """Close its input; then it writes down what it still holds."""
+    if server.stdin is not None:
+        server.stdin.close()
+    try:
+        server.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()

@@ -177,21 +177,37 @@ def test_killed_outright_the_same_command_continues(project: Path) -> None:
     assert read_json(first.workspace(project) / "out/train.json")["steps"] == 400
 
 
+def reached(run: Run, whom: str) -> list[int]:
+    """The processes that a signal to the run, to its group, or to its whole container reaches."""
+    started = psutil.Process(run.pid).children(recursive=True) if whom != "run" else []
+    return [run.pid, *(one.pid for one in started if whom == "container" or os.getpgid(one.pid) == run.pid)]
+
+
 @pytest.mark.parametrize(
-    ("number", "whole_group", "code"),
-    slow_but([(signal.SIGINT, True, 130), (signal.SIGTERM, False, 143)], (signal.SIGINT, True, 130)),
+    ("number", "whom", "code"),
+    slow_but(
+        [
+            (signal.SIGINT, "group", 130),
+            (signal.SIGTERM, "run", 143),
+            (signal.SIGTERM, "group", 143),
+            (signal.SIGTERM, "container", 143),
+        ],
+        (signal.SIGINT, "group", 130),
+        (signal.SIGTERM, "container", 143),
+    ),
 )
-def test_a_signal_ends_the_run_and_all_it_started(
-    project: Path, number: signal.Signals, whole_group: bool, code: int
-) -> None:
-    stopped = Run(project, "--set", f"seed={2 + whole_group}", *LONG)
+def test_a_signal_ends_the_run_and_all_it_started(project: Path, number: signal.Signals, whom: str, code: int) -> None:
+    stopped = Run(project, "--set", f"name={whom}-{number}", *LONG)
     mark = stopped.wait_until_training(project)
-    (os.killpg if whole_group else os.kill)(stopped.pid, number)
+    started = psutil.Process(stopped.pid).children(recursive=True)
+    for process in reached(stopped, whom):
+        os.kill(process, number)
     assert stopped.wait(30) == code
     assert "the same command continues" in stopped.said()
     assert "Traceback" not in stopped.said()
     assert mark.exists()
     assert list(family(project)) == []
+    assert [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_a_stage_that_is_killed_is_said_to_have_failed(project: Path, server: str) -> None:
