@@ -23,6 +23,7 @@ def score(
     entropy_grad: bool = False,
     *,
     logits_at_once: int = LOGITS_AT_ONCE,
+    at_least: int = 0,
     replay: bool = False,
 ) -> TokenStats:
     """Log-probabilities and entropies of the tokens that count, ``[B, R]`` fp32 nats, in one pass; 0 elsewhere.
@@ -41,6 +42,7 @@ def score(
         mask=batch.response_mask,
         entropy_grad=entropy_grad,
         logits_at_once=logits_at_once,
+        at_least=at_least,
         mixes=mixes,
         routing=None if batch.routes is None else Routing(batch.routes, replay),
     )

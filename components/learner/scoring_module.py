@@ -25,6 +25,8 @@ class Pass(NamedTuple):
     entropy_grad: bool
     logits_at_once: int
     replay: bool
+    at_least: int = 0
+    """See `response_logprobs`."""
 
     @classmethod
     def of(cls, settings: LearnerSettings, temperature: float, entropy_grad: bool = False) -> Pass:
@@ -39,6 +41,7 @@ def score_pass(model: PreTrainedModel, batch: Batch, how: Pass) -> TokenStats:
         how.temperature,
         how.entropy_grad,
         logits_at_once=how.logits_at_once,
+        at_least=how.at_least,
         replay=how.replay,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -46,6 +47,7 @@ def response_logprobs(
     mask: Tensor | None = None,
     entropy_grad: bool = False,
     logits_at_once: int = LOGITS_AT_ONCE,
+    at_least: int = 0,
     mixes: Mixes | None = None,
     routing: Routing | None = None,
 ) -> TokenStats:
@@ -58,6 +60,8 @@ def response_logprobs(
     Args:
         mask: ``[B, R]`` bool, the tokens that are wanted; the others get 0. None wants all.
         entropy_grad: Whether a gradient flows through the entropy.
+        at_least: Make as many pieces as this many tokens would take. Ranks that gather the output layer anew for every
+            piece wait for each other there, so none may make fewer than another.
         mixes: What was fed on in the place of a token's embedding.
         routing: Experts that the sampler's tokens took, to compare with or to follow.
     """
@@ -69,7 +73,7 @@ def response_logprobs(
             logits = model(**inputs, logits_to_keep=responses + 1).logits[:, -responses - 1 : -1]
             stats = distribution_stats(logits, ids, temperature, entropy_grad)
         else:
-            stats = _in_pieces(head, ids, temperature, mask, entropy_grad, logits_at_once)
+            stats = _in_pieces(head, ids, temperature, mask, entropy_grad, logits_at_once, at_least)
     return stats if router is None else stats._replace(routing=router.agreement(responses))
 
 
@@ -84,7 +88,13 @@ def model_inputs(
 
 
 def _in_pieces(
-    head: Head, ids: Tensor, temperature: float, mask: Tensor | None, entropy_grad: bool, logits_at_once: int
+    head: Head,
+    ids: Tensor,
+    temperature: float,
+    mask: Tensor | None,
+    entropy_grad: bool,
+    logits_at_once: int,
+    at_least: int,
 ) -> TokenStats:
     """Statistics of ``ids [B, R]``, from hidden states ``[B, R + 1, H]`` of the positions before them."""
     hidden, flat = head.hidden[:, :-1].flatten(0, 1), ids.flatten()
@@ -96,12 +106,19 @@ def _in_pieces(
         return distribution_stats(head.logits(rows[None])[0], targets, temperature, entropy_grad)
 
     size = max(1, logits_at_once // head.vocabulary)
-    if len(flat) <= size:
-        parts = [score(hidden, flat)]
+    pieces = list(zip(torch.split(hidden, size), torch.split(flat, size), strict=True))
+    if at_least:
+        # What is added is cut off again below: its gradient is exactly 0, and it passes the hooks of the output layer
+        # forwards and backwards, as no piece without a row would.
+        idle = (head.hidden[:1, 0], ids.new_zeros(1))
+        pieces = [piece for piece in pieces if len(piece[1])]
+        pieces += [idle] * (math.ceil(at_least / size) - len(pieces))
+    if len(pieces) == 1:
+        parts = [score(*pieces[0])]
     else:
-        pieces = zip(torch.split(hidden, size), torch.split(flat, size), strict=True)
         parts = [checkpoint(score, *piece, use_reentrant=False, preserve_rng_state=False) for piece in pieces]
-    logp, entropy = (torch.cat(values) for values in ([p.logp for p in parts], [p.entropy for p in parts]))
+    values = ([p.logp for p in parts], [p.entropy for p in parts])
+    logp, entropy = (torch.cat(found)[: len(flat)] for found in values)
     if wanted is not None:
         logp, entropy = (v.new_zeros(ids.numel()).index_copy(0, wanted, v) for v in (logp, entropy))
     return TokenStats(logp.view(ids.shape), entropy.view(ids.shape))

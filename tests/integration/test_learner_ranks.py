@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from components.config import Settings
 from components.config.policy import PolicySettings
@@ -163,6 +164,26 @@ def test_a_saved_policy_is_a_checkpoint_of_the_present_weights(started, tmp_path
     learner.save_policy(tmp_path)
     weights = load_file(tmp_path / "model.safetensors")
     assert difference(learner.weights(), weights) == 0
+
+
+@pytest.mark.parametrize("tied", slow_but([True, False], True))
+def test_ranks_with_other_numbers_of_tokens_cut_a_spread_output_layer_into_as_many_pieces(tied, tmp_path):
+    """1e5 elements and more are gathered for every use, at which the ranks wait for each other."""
+
+    def large() -> Policy:
+        shape = {"vocab_size": 1600, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "head_dim": 16}
+        shape |= {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64}
+        torch.manual_seed(0)
+        return Policy(Qwen3ForCausalLM(Qwen3Config(**shape, tie_word_embeddings=tied)), policy().tokenizer)
+
+    one = build_learner(large(), how(), tmp_path)
+    learner = build_learner(large(), how(**ZERO_3, logits_at_once=4 * 1600), tmp_path / "logs")
+    mask = batch(0).response_mask
+    assert torch.allclose(learner.logprobs(batch(0))[mask], one.logprobs(batch(0))[mask], atol=1e-5)
+    losses = [[row["loss"] for row in steps(each, range(5))] for each in (learner, one)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+    assert difference(learner.weights(), one.weights()) < 1e-5
+    learner.close()
 
 
 @pytest.mark.parametrize("kind", slow_but(["zero-2", "zero-3", "fsdp2"], "fsdp2"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -128,6 +129,28 @@ def test_every_architecture_here_is_scored_in_pieces(name):
     head = split_head(model, model_inputs(model, IDS, ATTENTION), R + 1)
     assert head is not None
     assert (head.hidden.shape, head.vocabulary) == ((3, R + 1, 32), V)
+
+
+@pytest.mark.parametrize("wanted", [MASK, torch.zeros_like(MASK)], ids=["some", "no"])
+@pytest.mark.parametrize("tokens", [1, 18, 40])
+@pytest.mark.parametrize("entropy_grad", [False, True])
+def test_as_many_pieces_as_another_rank_needs_change_no_number(wanted, tokens, entropy_grad):
+    """Every piece passes the output layer forwards, once more for the backward pass, and backwards."""
+    model, calls = model_of("qwen3"), []
+    layer = model.get_output_embeddings()
+    layer.register_forward_hook(lambda *_: calls.append("forwards"))
+    layer.register_full_backward_hook(lambda *_: calls.append("backwards"))
+    how = {"mask": wanted, "logits_at_once": 4 * V, "entropy_grad": entropy_grad}
+    expected = response_logprobs(model, IDS, ATTENTION, R, TEMPERATURE, **how)
+    slopes = gradients(model, expected, 0.3)
+    calls.clear()
+    found = response_logprobs(model, IDS, ATTENTION, R, TEMPERATURE, **how, at_least=tokens)
+    assert torch.equal(found.logp, expected.logp) and torch.equal(found.entropy, expected.entropy)
+    got = gradients(model, found, 0.3)
+    assert all(relative(got[key], slopes[key]) < 1e-6 for key in slopes)
+    pieces = max(math.ceil(tokens / 4), math.ceil(wanted.sum() / 4))
+    assert calls.count("forwards") == 1 + (2 * pieces if pieces > 1 else 1)
+    assert calls.count("backwards") == pieces
 
 
 @pytest.mark.parametrize("tokens", [1, 4, 5])

@@ -28,7 +28,7 @@ class Zero(Spread):
     """AdamW on flat fp32 pieces of the weights, one a rank; stage 2 spreads gradients too, stage 3 the weights."""
 
     def __init__(self, policy: Policy, settings: LearnerSettings, ranks: Ranks, device: torch.device) -> None:
-        self.rank, self._world, self.device = ranks.rank, ranks.size, device
+        self.rank, self._ranks, self.device = ranks.rank, ranks, device
         module = ScoringModule(policy.model.to(device))
         self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in module.named_parameters()}
         adamw = torch.optim.AdamW(
@@ -39,9 +39,14 @@ class Zero(Spread):
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         self._engine, *_ = deepspeed.initialize(model=module, optimizer=adamw, config=config, dist_init_required=False)
         self.parameters = {name.removeprefix(PREFIX): p for name, p in module.named_parameters()}
-        self._pieces = pieces_of(self._engine.optimizer, adamw, settings.zero.stage)
+        self._stage = settings.zero.stage
+        self._pieces = pieces_of(self._engine.optimizer, adamw, self._stage)
 
     def score(self, batch: Batch, how: Pass) -> TokenStats:
+        if self._stage == 3:
+            # Every use of the output layer gathers it, so all ranks use it as often as the one with most tokens.
+            most = self._ranks.largest(batch.response_mask.sum().clamp(min=1))
+            how = how._replace(at_least=int(most))
         return TokenStats(*self._engine(batch, how))
 
     def zero_grad(self) -> None:
@@ -49,7 +54,7 @@ class Zero(Spread):
 
     def backward(self, loss: Tensor, last: bool) -> None:
         self._engine.set_gradient_accumulation_boundary(last)
-        self._engine.backward(loss * self._world)  # it averages over the ranks
+        self._engine.backward(loss * self._ranks.size)  # it averages over the ranks
 
     def step(self, lr: float, limit: float) -> float:
         norm = self._pieces.norm()
