@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Section
+from components.config.urls import check_urls
 
-Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+/?$")]
 Dtype = Literal["policy", "float32", "bfloat16", "float16"]
 KvDtype = Literal["auto", "fp8_e4m3", "fp8_e5m2"]
 
@@ -32,7 +32,7 @@ class ServerEngine(Section):
     """What both dialects of server have in common."""
 
     kind: str
-    urls: tuple[Url, ...] = Field((), description="Servers that run already, such as http://rollout-0:8000.")
+    urls: tuple[str, ...] = Field((), description="Servers that run already, such as http://rollout-0:8000.")
     folder: Path | None = Field(
         None,
         description="Where weights are put for the servers to read; servers on other machines need it shared. None: "
@@ -48,6 +48,12 @@ class ServerEngine(Section):
     sync_timeout: float = Field(300, gt=0, description="Seconds that one step of a hand-over of weights may take.")
     recovery_timeout: float = Field(900, gt=0, description="Seconds without any sound server before the run stops.")
     check: CheckSettings = CheckSettings()
+
+    @field_validator("urls")
+    @classmethod
+    def _servers(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        check_urls(urls)
+        return urls
 
 
 class VllmEngine(ServerEngine):
@@ -97,7 +103,7 @@ class SglangEngine(ServerEngine):
     """SGLang servers that run already, over their native HTTP interface. Weights travel as files."""
 
     kind: Literal["sglang"]
-    urls: tuple[Url, ...] = Field(min_length=1, description="Servers that run, such as http://rollout-0:30000.")
+    urls: tuple[str, ...] = Field(min_length=1, description="Servers that run, such as http://rollout-0:30000.")
 
     def as_policy(self) -> SglangEngine:
         return self

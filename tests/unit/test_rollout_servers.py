@@ -6,6 +6,7 @@ import contextlib
 import copy
 import errno
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -77,6 +78,13 @@ def history(logs: Path, server: str) -> list[str]:
     """What happened to a server, but for single requests."""
     rows = [row for row in read_jsonl(logs / "rollout.jsonl") if row["server"] == server]
     return [row["event"] for row in rows if row["event"] != "failed"]
+
+
+def has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return True
+    return False
 
 
 def moved(own: Policy, by: float = 0.1) -> dict[str, torch.Tensor]:
@@ -483,6 +491,18 @@ class TestBroadcast:
             assert {version for (one,) in groups for version in one.versions} == {2}
             assert not list((tmp_path / "rollout").glob("weights-*")), "nothing is written to the disk"
             assert all(found.mean < 1e-4 for found in tested.gaps().values())
+
+    def test_goes_over_ipv6_too(self, tmp_path):
+        if not has_ipv6():
+            pytest.skip("this machine has no IPv6")
+        own = policy()
+        with serving(own, transfer="evenkeel_broadcast") as (server,):
+            server.stop()
+            server.host = "::1"
+            server.start()
+            with engine_of([server], tmp_path, transfer="broadcast") as tested:
+                tested.load_weights(moved(own))
+                assert tested.gaps()["rollout-0"].mean < 1e-4
 
     def test_to_a_server_that_does_not_listen_ends_with_its_time_and_the_server_is_brought_back(self, tmp_path):
         own = policy()
