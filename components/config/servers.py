@@ -62,7 +62,8 @@ class VllmEngine(ServerEngine):
     kind: Literal["vllm"]
     processes: int = Field(0, ge=0, description="Servers to start here; 0 with `urls`.")
     python: Path | None = Field(
-        None, description="Python of vLLM's environment. None: .venv-vllm beside the one that runs, or here."
+        None,
+        description="Python of vLLM's environment. None: .venv-vllm beside the one that runs, here, or above.",
     )
     transfer: Literal["files", "broadcast"] = Field(
         "files",
