@@ -16,7 +16,7 @@ from components.config import Settings
 from components.config.servers import VllmEngine
 from components.errors import NoCandidate
 from components.files import read_json
-from components.processes.environments import vllm_python
+from components.processes.environments import check_vllm_python, vllm_python
 from components.registry import propose
 from components.stages import wanted
 from flows.artifacts import publish
@@ -88,11 +88,11 @@ def check_servers(settings: Settings, folder: Path) -> None:
         folder: Where stages will run.
 
     Raises:
-        InputError: their environment is missing.
+        InputError: their environment is missing or does not work.
     """
     engine = settings.rollout.engine
     if isinstance(engine, VllmEngine) and engine.processes:
-        vllm_python(engine.python, folder)
+        check_vllm_python(vllm_python(engine.python, folder))
 
 
 def run_line(workspace: Workspace, *, force: bool) -> Outcome:

@@ -1,7 +1,9 @@
-"""Where the Python with vLLM is."""
+"""Where the Python with vLLM is, and whether it works."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,14 +11,17 @@ import pytest
 
 from components.config import Settings
 from components.errors import InputError
-from components.processes import vllm_python
+from components.processes import environments, vllm_python
+from components.processes.environments import problem_of
 from flows.post_training import check_servers
+from tests.code_graph import ROOT
 
 
-def python_in(environment: Path) -> Path:
+def python_in(environment: Path, does: str = "exit 0") -> Path:
     path = environment / "bin" / "python"
     path.parent.mkdir(parents=True)
-    path.touch()
+    path.write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+    path.chmod(0o755)
     return path
 
 
@@ -66,3 +71,42 @@ def test_one_that_only_the_flow_could_find_is_refused_before_the_run(project, mo
 
 def test_servers_that_run_already_need_none(project):
     check_servers(settings(urls=["http://rollout-0:8000"]), project / "runs" / "demo-1")
+
+
+BROKEN = "echo 'ImportError: libcudart.so.13: cannot open shared object file' >&2; exit 1"
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [(BROKEN, r"does not work: ImportError: libcudart\.so\.13"), ("exit 3", "ended with exit code 3")],
+)
+def test_one_that_does_not_load_torch_is_refused_before_the_run(project, does, said):
+    python_in(project / ".venv-vllm", does)
+    with pytest.raises(InputError, match=said) as caught:
+        check_servers(settings(processes=1), project / "runs" / "demo-1")
+    assert "the CPU build of torch" in str(caught.value)
+
+
+def test_one_that_is_no_program_hangs_or_has_no_vllm_is_refused_too(project, monkeypatch):
+    file = project / "file"
+    file.touch()
+    assert problem_of(file) == "Permission denied"
+    assert problem_of(Path(sys.executable)) == "it has no vLLM"
+    monkeypatch.setattr(environments, "PATIENCE", 0.1)
+    assert problem_of(python_in(project / "slow", "exec sleep 60")) == "it did not load torch within 0.1 s"
+
+
+def test_making_one_fails_where_torch_does_not_load(tmp_path):
+    """A stand-in makes the environment and installs nothing; the Python there loads no torch."""
+    for name in ("Makefile", "constraints-vllm.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    there = tmp_path / ".venv-vllm" / "bin"
+    maker = python_in(tmp_path / "maker", f"mkdir -p {there}; cp {tmp_path}/made {there}/python")
+    (tmp_path / "made").write_text(f'#!/bin/sh\n[ "$1" = -c ] || exit 0\n{BROKEN}\n', encoding="utf-8")
+    (tmp_path / "made").chmod(0o755)
+    made = subprocess.run(
+        ["make", "vllm-env", f"PYTHON={maker}"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert made.returncode != 0
+    assert "torch does not load: is it the CPU build?" in made.stderr
+    assert not (there.parent / ".installed").exists()
