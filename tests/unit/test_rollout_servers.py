@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import errno
 import os
 import socket
@@ -23,6 +24,7 @@ from components.files import read_jsonl
 from components.policy import Policy
 from components.rollout import Sampling, build_engine
 from components.rollout.servers import ServerEngine, fleet, local, transfer
+from components.rollout.servers.check import LIMITS
 from tests.unit.factories import policy
 from tests.unit.fake_vllm import Drop, FakeVllm, Hang, Raw, Status, raising, serving, until
 
@@ -467,6 +469,14 @@ def test_the_check_is_made_at_the_temperature_of_the_run(tmp_path):
             assert tested.gaps()["rollout-0"].mean < 1e-4
         server.fail(GENERATE, untempered)
         assert_refused("does not sample from the policy's weights", [server], tmp_path, temperature=0.5)
+
+
+def test_a_policy_of_half_the_servers_precision_is_taken_for_what_it_is(tmp_path):
+    exact = policy()
+    exact.load_weights({name: weight.bfloat16().float() for name, weight in exact.weights().items()})
+    coarse = dataclasses.replace(exact, model=copy.deepcopy(exact.model).bfloat16())
+    with serving(exact) as servers, engine_of(servers, tmp_path, coarse, dtype="float32") as tested:
+        assert tested.gaps()["rollout-0"].mean > LIMITS["float32"][0], "or this shows nothing"
 
 
 def test_a_policy_is_not_changed_by_its_engine(tmp_path):
