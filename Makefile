@@ -54,12 +54,15 @@ $(INSTALLED): pyproject.toml constraints.txt
 	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-# vLLM in an environment of its own: its pins are not ours.
+# vLLM in an environment of its own: its pins are not ours. torch has to be the CPU build; where the package index gives
+# the one for CUDA, name PyTorch's CPU index: PIP_EXTRA_INDEX_URL=<it> make vllm-env
 vllm-env: .venv-vllm/.installed
 
 .venv-vllm/.installed: constraints-vllm.txt
 	$(PYTHON) -m venv .venv-vllm
 	.venv-vllm/bin/python -m pip install --quiet --no-deps --requirement constraints-vllm.txt
+	.venv-vllm/bin/python -c "import torch" || \
+		{ echo "torch does not load: is it the CPU build? see constraints-vllm.txt" >&2; exit 1; }
 	touch $@
 
 # Against real servers; some minutes.

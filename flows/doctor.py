@@ -21,6 +21,7 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from components.errors import InputError
+from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
 from flows.git import EVERYTHING, git, project_root, succeeds
 
 State = Literal["ok", "warn", "fail"]
@@ -103,10 +104,13 @@ def _same(found: str | None, pinned: str) -> bool:
 
 def servers(project: Path) -> Check:
     """The environment of inference servers that a run starts itself, if it was built; a run without them needs none."""
-    folder = project / ".venv-vllm"
+    folder = project / ENVIRONMENT
     found = [path.name for path in folder.glob("lib/python*/site-packages/vllm*.dist-info")]
     if not found:
         return Check("servers", "ok", "no environment with vLLM; rollout.engine.kind vllm needs one (make vllm-env)")
+    problem = problem_of(folder / "bin" / "python")
+    if problem:
+        return Check("servers", "fail", f"the environment with vLLM does not work: {problem}", REBUILD)
     pins = (project / "constraints-vllm.txt").read_text(encoding="utf-8")
     tested = dict(re.findall(r"^(vllm[\w\-]*)==(\S+)", pins, re.MULTILINE))
     name, _, version = found[0].removesuffix(".dist-info").replace("_", "-").rpartition("-")

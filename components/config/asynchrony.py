@@ -22,5 +22,5 @@ class Asynchrony(Section):
     in_flight: bool = Field(
         False,
         description="New weights are handed over while completions are being written, whose later tokens are then "
-        "fresher. Needs inference servers. Two runs are then no more the same.",
+        "fresher. Needs servers of kind vllm. Two runs are then no more the same.",
     )

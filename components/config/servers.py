@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Section
+from components.config.urls import check_urls
 
-Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+/?$")]
 Dtype = Literal["policy", "float32", "bfloat16", "float16"]
 KvDtype = Literal["auto", "fp8_e4m3", "fp8_e5m2"]
 
@@ -37,7 +37,7 @@ class ServerEngine(Section):
     """What both dialects of server have in common."""
 
     kind: str
-    urls: tuple[Url, ...] = Field((), description="Servers that run already, such as http://rollout-0:8000.")
+    urls: tuple[str, ...] = Field((), description="Servers that run already, such as http://rollout-0:8000.")
     folder: Path | None = Field(
         None,
         description="Where weights are put for the servers to read; servers on other machines need it shared. None: "
@@ -54,6 +54,12 @@ class ServerEngine(Section):
     recovery_timeout: float = Field(900, gt=0, description="Seconds without any sound server before the run stops.")
     check: CheckSettings = CheckSettings()
 
+    @field_validator("urls")
+    @classmethod
+    def _servers(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        check_urls(urls)
+        return urls
+
 
 class VllmEngine(ServerEngine):
     """`vllm serve` over HTTP, token ids in and out: servers given by URL, or processes that the run starts."""
@@ -61,7 +67,8 @@ class VllmEngine(ServerEngine):
     kind: Literal["vllm"]
     processes: int = Field(0, ge=0, description="Servers to start here; 0 with `urls`.")
     python: Path | None = Field(
-        None, description="Python of vLLM's environment. None: .venv-vllm beside the one that runs, or here."
+        None,
+        description="Python of vLLM's environment. None: .venv-vllm beside the one that runs, here, or above.",
     )
     transfer: Literal["files", "broadcast"] = Field(
         "files",
@@ -102,7 +109,7 @@ class SglangEngine(ServerEngine):
     """SGLang servers that run already, over their native HTTP interface. Weights travel as files."""
 
     kind: Literal["sglang"]
-    urls: tuple[Url, ...] = Field(min_length=1, description="Servers that run, such as http://rollout-0:30000.")
+    urls: tuple[str, ...] = Field(min_length=1, description="Servers that run, such as http://rollout-0:30000.")
 
     def as_policy(self) -> SglangEngine:
         return self

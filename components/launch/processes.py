@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from components.config import Settings, dump
+from components.errors import EXIT_NO_CANDIDATE
 from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
 from components.layout import Layout
@@ -50,7 +51,11 @@ class ProcessLauncher(Launcher):
         said = read_status(Layout(job.workspace), job.stage)
         if said is None:  # it was killed before it could say anything
             return JobStatus("failed", code, child.ending())
-        return JobStatus("succeeded" if said.exit_code == 0 else "failed", said.exit_code, said.message)
+        if said.exit_code == 0:
+            return JobStatus("succeeded", 0)
+        # Whoever reads this knows of the log of the process that waits, and of no other.
+        log = "" if said.exit_code == EXIT_NO_CANDIDATE else f"\n  its own log: {child.log.absolute()}"
+        return JobStatus("failed", said.exit_code, said.message + log)
 
     def logs(self, job_id: str) -> Iterator[str]:
         _, child = self._jobs[job_id]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from safetensors.torch import load_file
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.policy import Policy
 from components.rollout.base import Sampling
+from components.rollout.servers.plugin.evenkeel_address import own_address
 from components.rollout.torch_engine import TorchEngine
 
 c10d: Any = dist
@@ -78,15 +80,15 @@ class FakeVllm:
         self.bodies: list[Any] = []
         self.ended, self._lock = threading.Event(), threading.Lock()
         self._server: ThreadingHTTPServer | None = None
-        self.port = 0
+        self.host, self.port = "127.0.0.1", 0
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def start(self) -> FakeVllm:
         self.ended.clear()
-        self._server = _Listening(("127.0.0.1", self.port), _handler(self))
+        self._server = _Listening((self.host, self.port), _handler(self))
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
@@ -145,7 +147,7 @@ class FakeVllm:
         self.store.set("here-1", "")
         options = c10d.ProcessGroupGloo._Options()
         options._timeout = timeout
-        options._devices = [c10d.ProcessGroupGloo.create_device(hostname="127.0.0.1")]
+        options._devices = [c10d.ProcessGroupGloo.create_device(hostname=own_address(info["host"], info["port"]))]
         self.group = c10d.ProcessGroupGloo(self.store, 1, info["world_size"], options)
         return {}
 
@@ -202,6 +204,10 @@ class FakeVllm:
 class _Listening(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128  # a client may open one connection for each request
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
 
 
 def _handler(fake: FakeVllm) -> type[BaseHTTPRequestHandler]:

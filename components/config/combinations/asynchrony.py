@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from components.config.combinations.ratio import is_relative_to_the_sampler
 from components.config.rollout import TorchEngine
+from components.config.servers import SglangEngine
 
 if TYPE_CHECKING:
     from components.config.settings import Settings
@@ -25,7 +26,12 @@ def asynchrony(s: Settings) -> Iterator[str]:
     if how.in_flight and isinstance(s.rollout.engine, TorchEngine):
         yield (
             "rollout.asynchrony.in_flight hands weights over in the middle of a completion, which rollout.engine.kind "
-            "torch cannot take; use inference servers, or leave it off"
+            "torch cannot take; use kind vllm, or leave it off"
+        )
+    if how.in_flight and isinstance(s.rollout.engine, SglangEngine):
+        yield (
+            "rollout.asynchrony.in_flight needs to know the weights behind every token, and servers of "
+            "rollout.engine.kind sglang give one label for a whole completion; use kind vllm, or leave it off"
         )
     if how.in_flight and s.rollout.tool is not None:
         yield (

@@ -84,9 +84,9 @@ def stale(old: Tensor, new: Tensor) -> bool:
     return bool((old.abs() < new.abs())[telling].double().mean() >= SURE)
 
 
-def limits(settings: CheckSettings, facts: Facts, dtype: str) -> tuple[float, float]:
-    """Mean and largest gap that are allowed."""
-    formats = [facts.dtype or dtype, dtype, facts.kv_cache_dtype or "auto"]
+def limits(settings: CheckSettings, facts: Facts, *dtypes: str) -> tuple[float, float]:
+    """Mean and largest gap that are allowed; ``dtypes`` are the one asked for and the policy's own."""
+    formats = [facts.dtype or "", *dtypes, facts.kv_cache_dtype or "auto"]
     known = [LIMITS[name] for name in formats if name in LIMITS]
     mean, largest = max(known, default=LIMITS["bfloat16"])
     return settings.mean_gap or mean, settings.max_gap or largest

@@ -211,7 +211,8 @@ class ServerEngine(Engine):
         return differences(self._policy, self._prompt, written, self._temperature)
 
     def _refuse(self, server: Server, new: Tensor, old: Tensor | None) -> None:
-        allowed = limits(self._settings.check, self._facts[server.name], self._dtype)
+        own = str(self._policy.model.dtype).removeprefix("torch.")
+        allowed = limits(self._settings.check, self._facts[server.name], self._dtype, own)
         refuse_gap(server.name, new, old, allowed)
 
     def _note(self, name: str, event: str, said: str) -> None:

@@ -94,7 +94,10 @@ class BroadcastTransfer(Transfer):
             raise TypeError("only vLLM takes weights by broadcast")
         backend = "nccl" if self._device.type == "cuda" and facts.device == "cuda" else "gloo"
         server = urlsplit(client.url)
-        host = own_address(str(server.hostname), server.port or 80)
+        try:
+            host = own_address(str(server.hostname), server.port or 80)
+        except OSError as error:
+            raise ServerFault(f"no address that {server.hostname} could reach this machine at: {error}") from error
         size, timeout = 1 + facts.world_size, timedelta(seconds=self._timeout)
         store = c10d.TCPStore(host, 0, size, is_master=True, timeout=timeout, wait_for_workers=False)
         info = {
