@@ -47,5 +47,11 @@ class Engine(ABC):
     def load_weights(self, weights: dict[str, Tensor]) -> None:
         """Sample from these weights from now on; a partial or foreign set is an error, never ignored."""
 
+    def cancel(self) -> None:  # noqa: B027 - what most engines are at does not last
+        """End what another thread waits for here, with an error there: the run fails, and nothing is sampled after it.
+
+        An engine may also let it come to its end.
+        """
+
     def close(self) -> None:  # noqa: B027 - most engines have nothing to let go of
         """Let go of processes and connections; nothing is sampled after it."""

@@ -68,6 +68,9 @@ class ToolLoop(Engine):
     def load_weights(self, weights: dict[str, Tensor]) -> None:
         self._engine.load_weights(weights)
 
+    def cancel(self) -> None:
+        self._engine.cancel()
+
     def close(self) -> None:
         self._engine.close()
 

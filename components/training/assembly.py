@@ -99,7 +99,7 @@ def assembled(
         second = stack.enter_context(SecondOpinion(settings.audit, settings.reward.sandbox, settings.seed))
         held_out = HeldOut(collector, dev, settings.train.eval_samples)
         canaries = Canaries(collector, settings.health.canaries if settings.health.enabled else {})
-        rollouts = stack.enter_context(closing(Rollouts(state, collector, held_out, canaries, second)))
+        rollouts = stack.enter_context(Rollouts(state, collector, held_out, canaries, second))
         yield Parts(state, rollouts, reference, second)
 
 

@@ -125,6 +125,15 @@ class Rollouts:
         wait_for(self._queue)
         self._queue.clear()
 
-    def close(self) -> None:
-        """End the thread, once it is through with what it is at; nothing that it has not begun is begun."""
-        self._worker.shutdown(cancel_futures=True)
+    def __enter__(self) -> Rollouts:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the thread, once it is through with what it is at; nothing that it has not begun is begun.
+
+        An error of the loop does not wait for a whole rollout: what the engine is at is cancelled.
+        """
+        self._worker.shutdown(wait=False, cancel_futures=True)
+        if kind is not None:
+            self._state.engine.cancel()
+        self._worker.shutdown()

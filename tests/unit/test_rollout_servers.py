@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ def engine_of(servers: list[FakeVllm], tmp_path: Path, own: Policy | None = None
     settings = RolloutSettings.model_validate(
         {
             "temperature": options.pop("temperature", 1.0),
+            "tool": options.pop("tool", None),
             "engine": {"kind": "vllm", "urls": [server.url for server in servers], **QUICK, **options},
         }
     )
@@ -488,6 +489,34 @@ def test_a_policy_is_not_changed_by_its_engine(tmp_path):
     with serving(own) as servers, engine_of(servers, tmp_path, own) as tested:
         tested.load_weights(moved(own))
     assert all(torch.equal(before[name], value) for name, value in own.weights().items())
+
+
+class TestCancelling:
+    """The run is about to end: whoever waits for a server is told, and no server is used again."""
+
+    @pytest.mark.parametrize("path", [GENERATE, "/update_weights"])
+    @pytest.mark.parametrize("tool", [None, {"kind": "calculator"}])
+    def test_ends_what_another_thread_waits_for(self, path, tool, tmp_path):
+        own, slow = policy(), {"request_timeout": 60, "sync_timeout": 60, "recovery_timeout": 60}
+        with serving(own) as (server,), engine_of([server], tmp_path, tool=tool, **slow) as tested:
+            server.fail(path, raising(Hang()))
+            before = server.calls.count(path)
+            with ThreadPoolExecutor(1) as pool:
+                if path == GENERATE:
+                    future = pool.submit(tested.generate, prompts(own), SAMPLED)
+                else:
+                    future = pool.submit(tested.load_weights, moved(own))
+                until(lambda: server.calls.count(path) > before)
+                tested.cancel()
+                assert isinstance(future.exception(timeout=10), CancelledError | InputError)
+
+    def test_lets_no_server_be_used_any_more(self, tmp_path):
+        own = policy()
+        with serving(own) as (server,), engine_of([server], tmp_path, recovery_timeout=60) as tested:
+            tested.cancel()
+            for use in (lambda: tested.generate(prompts(own), SAMPLED), lambda: tested.load_weights(moved(own))):
+                with pytest.raises(InputError, match="cancelled"):
+                    use()
 
 
 class TestBroadcast:

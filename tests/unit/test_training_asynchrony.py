@@ -531,6 +531,61 @@ def test_an_interrupt_ends_the_run_and_its_thread_and_the_same_command_goes_on(t
     assert outputs(train(tmp_path / "killed", ahead(2))) == expected
 
 
+class Cancellable:
+    """An engine that a long rollout is under way in from the third on, until it is cancelled."""
+
+    def __init__(self, engine: Any, long: int) -> None:
+        self._engine, self._long, self.rollouts = engine, long, 0
+        self.cancelled, self.at_work = threading.Event(), threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+    def generate(self, prompts: Any, sampling: Any) -> Any:
+        self.rollouts += sampling.n == 4
+        if sampling.n == 4 and self.rollouts == self._long:
+            self.at_work.set()
+            if self.cancelled.wait(20):
+                raise VerifierBroke("cancelled")
+        return self._engine.generate(prompts, sampling)
+
+
+@pytest.mark.parametrize("error", [VerifierBroke("rank 1 died"), KeyboardInterrupt()])
+def test_an_error_beside_a_long_rollout_is_raised_at_once_and_the_rollout_is_cancelled(tmp_path, error):
+    engines: list[Cancellable] = []
+
+    def wrap_engine(engine: Any) -> Any:
+        engines.append(Cancellable(engine, long=2))
+        return engines[0]
+
+    def wrap_learner(learner: Any) -> Any:
+        def dying(*_: Any) -> Any:
+            engines[0].at_work.wait(60)
+            raise error
+
+        learner.step = dying
+        return learner
+
+    with pytest.raises(type(error)) as caught:
+        watched(tmp_path, ahead(1, **ALWAYS_TRAINS), wrap_engine=wrap_engine, wrap_learner=wrap_learner)
+    assert caught.value is error
+    assert (engines[0].cancelled.is_set(), working()) == (True, [])
+
+
+def test_a_run_that_comes_to_its_end_cancels_nothing(tmp_path):
+    engines: list[Cancellable] = []
+
+    def wrap_engine(engine: Any) -> Any:
+        engines.append(Cancellable(engine, long=0))
+        return engines[0]
+
+    watched(tmp_path, ahead(1), wrap_engine=wrap_engine)
+    assert not engines[0].cancelled.is_set()
+
+
 def test_jobs_of_a_worker_are_done_one_after_another_in_their_order():
     done: list[int] = []
     with worker("test", beside=True) as beside:

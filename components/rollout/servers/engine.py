@@ -127,6 +127,11 @@ class ServerEngine(Engine):
             self._loop.run(self._fleet.give_up(self._torn))
             raise
 
+    def cancel(self) -> None:
+        """As `Engine.cancel`: calls to servers end, and no server is used after it."""
+        self._loop.run(self._fleet.give_up("the run was cancelled"))
+        self._loop.cancel()
+
     def close(self) -> None:
         """As `Engine.close`: ends the servers that were started here, and removes what all of them were given."""
         if hasattr(self, "_fleet"):
