@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 
 from components.errors import InputError
 from components.learner import Learner, build_learner
+from components.learner.remote.link import client
 from components.processes import Child, free_port
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
@@ -127,6 +128,21 @@ def test_ranks_that_something_else_has_started_serve_a_run_that_knows_the_key(tm
         learner.close()
         begun = time.monotonic()
         while child.alive and time.monotonic() - begun < 30:
+            time.sleep(0.1)
+        assert child.exit_code == 0
+
+
+def test_a_run_that_is_killed_before_its_first_command_leaves_no_rank_waiting(tmp_path):
+    address = f"127.0.0.1:{free_port()}"
+    env = {"EVENKEEL_LEARNER_LISTEN": address, "EVENKEEL_LEARNER_KEY": "secret", "RANK": "0", "WORLD_SIZE": "1"}
+    env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    command = [sys.executable, "-m", "components.learner.worker"]
+    with Child("learner", command, log=tmp_path / "learner.log", env=env) as child:
+        begun = time.monotonic()
+        while "waits for the run" not in child.tail() and time.monotonic() - begun < 60:
+            time.sleep(0.1)
+        client(address, "secret", 10).close()
+        while child.alive and time.monotonic() - begun < 90:
             time.sleep(0.1)
         assert child.exit_code == 0
 
