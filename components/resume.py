@@ -6,6 +6,7 @@ what the stage depends on; a state with another identity belongs to another run 
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Callable, Container, Mapping
@@ -24,6 +25,8 @@ from components.files import (
     write_json,
 )
 
+NAME = re.compile(r"step-([0-9]{6,})")
+"""Of a checkpoint's folder. What somebody has set aside beside them, such as ``step-000010.bak``, is none."""
 KEEP = 2
 """Checkpoints that `ResumeState.save` keeps: the newest, and one to fall back to."""
 
@@ -57,7 +60,8 @@ class ResumeState:
 
     def steps(self) -> list[int]:
         """Of the checkpoints that there are, oldest first."""
-        return sorted(int(path.name.removeprefix("step-")) for path in self.directory.glob("step-*"))
+        found = (NAME.fullmatch(path.name) for path in self.directory.glob("step-*"))
+        return sorted(int(match[1]) for match in found if match)
 
     def drop_all_but(self, keep: Container[int]) -> None:
         """Remove the checkpoints of other steps."""

@@ -3,8 +3,9 @@
 RANK, WORLD_SIZE and LOCAL_RANK say who it is; the ranks meet at MASTER_ADDR and MASTER_PORT, or in the file
 EVENKEEL_RENDEZVOUS. Rank 0 listens at EVENKEEL_LEARNER_LISTEN (host:port, or the path of a Unix socket) for the one run
 that knows EVENKEEL_LEARNER_KEY, and passes what it says on to all ranks, which carry it out together. A second
-connection tells of files that were written meanwhile. What fails on one rank ends all of them: the run has its
-checkpoints. The key is never sent, and nothing is encrypted: only the run should reach that port.
+connection, made once the run has started them, tells of files that were written meanwhile. What fails on one rank ends
+all of them: the run has its checkpoints. The key is never sent, and nothing is encrypted: only the run should reach
+that port.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ import traceback
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Connection
 
 import torch
 from torch import distributed
 
-from components.errors import EvenkeelError
-from components.learner.remote.protocol import BROKE, CLOSE, KEY, LISTEN, LOST_PEER, REFUSED, RENDEZVOUS, address_of
+from components.errors import EvenkeelError, InputError
+from components.learner.remote.entrance import Entrance
+from components.learner.remote.place import place_of
+from components.learner.remote.protocol import BROKE, CLOSE, LOST_PEER, REFUSED
 from components.learner.remote.session import Session
 from components.learner.remote.wire import decode, described, encode
 
@@ -32,21 +34,28 @@ IDLE = timedelta(days=30)
 
 def main() -> int:
     """Serve one run until it hangs up; returns the exit code."""
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    try:
+        place = place_of(os.environ)
+    except InputError as error:
+        return refused(error)
+    rank, size = place.rank, place.size
     device = torch.device("cpu")
     os.environ["DS_ACCELERATOR"] = "cuda" if torch.cuda.is_available() else "cpu"
     if torch.cuda.is_available():
-        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        device = torch.device("cuda", place.local)
         torch.cuda.set_device(device)
-    meeting = f"file://{os.environ[RENDEZVOUS]}" if RENDEZVOUS in os.environ else "env://"
     backend = "gloo" if device.type == "cpu" else "nccl"
-    distributed.init_process_group(backend, init_method=meeting, rank=rank, world_size=size)
+    distributed.init_process_group(backend, init_method=place.meeting, rank=rank, world_size=size)
     control = distributed.new_group(backend="gloo", timeout=IDLE)
     say = partial(print, f"rank {rank} of {size}, {device}, {backend}:", flush=True)
-    say("waits for the run")
-    run, written = accept() if rank == 0 else (None, None)
     try:
-        serve(Session(rank, size, device, None if written is None else written.send_bytes), run, control)
+        entrance = Entrance(place.address, place.key) if rank == 0 else None
+    except InputError as error:
+        return refused(error)
+    say("waits for the run")
+    run = None if entrance is None else entrance.accept()
+    try:
+        serve(Session(rank, size, device, entrance), run, control)
     except Exception as error:
         traceback.print_exc()
         if run is not None:
@@ -57,18 +66,10 @@ def main() -> int:
     return 0
 
 
-def accept() -> tuple[Connection, Connection]:
-    """The two connections of the run, in the order in which it makes them: for commands, and for what has been written.
-    Whoever does not know the key is turned away."""
-    key = os.environ.pop(KEY).encode()
-    found: list[Connection] = []
-    with Listener(address_of(os.environ[LISTEN]), authkey=key) as listener:
-        while len(found) < 2:
-            try:
-                found.append(listener.accept())
-            except (AuthenticationError, EOFError, OSError) as error:
-                print(f"turned a connection away: {error!r}", file=sys.stderr)
-    return found[0], found[1]
+def refused(error: InputError) -> int:
+    """Say what is wrong with how this rank was started; returns the exit code."""
+    print(error, file=sys.stderr)
+    return REFUSED
 
 
 def serve(session: Session, run: Connection | None, control: distributed.ProcessGroup) -> None:
@@ -88,7 +89,7 @@ def received(run: Connection | None) -> bytes:
         return b""
     try:
         return run.recv_bytes()
-    except (EOFError, ConnectionResetError):
+    except (EOFError, OSError):  # between two messages, or in the middle of one
         return encode({"command": CLOSE})
 
 

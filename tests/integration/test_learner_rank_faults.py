@@ -14,11 +14,14 @@ import torch
 from safetensors.torch import save_file
 
 from components.errors import InputError
+from components.files import read_jsonl
 from components.learner import Learner, build_learner
+from components.learner.remote.link import client
 from components.processes import Child, free_port
+from components.training import assembly
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from factories import policy, workspace
+from factories import Judge, parity, policy, workspace
 from training_runs import killed, outputs, train
 
 from tests.integration.ranks import FSDP2, KINDS, alone, environment, family, how, near, running, steps
@@ -97,8 +100,11 @@ def test_an_error_of_a_rank_says_what_and_where(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zero-2", "fsdp2"])
 def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))  # a random policy earns no other reward
     chosen = how(**KINDS[kind])
-    expected = outputs(train(tmp_path / "whole", chosen))
+    whole = train(tmp_path / "whole", chosen)
+    expected = outputs(whole)
+    assert sum("grad_norm" in row["signals"] for row in read_jsonl(whole.records)) > 1
     workspace(tmp_path / "killed")
     with killed(monkeypatch, "checkpoint", 2, after=True):
         train(tmp_path / "killed", chosen)
@@ -127,6 +133,21 @@ def test_ranks_that_something_else_has_started_serve_a_run_that_knows_the_key(tm
         learner.close()
         begun = time.monotonic()
         while child.alive and time.monotonic() - begun < 30:
+            time.sleep(0.1)
+        assert child.exit_code == 0
+
+
+def test_a_run_that_is_killed_before_its_first_command_leaves_no_rank_waiting(tmp_path):
+    address = f"127.0.0.1:{free_port()}"
+    env = {"EVENKEEL_LEARNER_LISTEN": address, "EVENKEEL_LEARNER_KEY": "secret", "RANK": "0", "WORLD_SIZE": "1"}
+    env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    command = [sys.executable, "-m", "components.learner.worker"]
+    with Child("learner", command, log=tmp_path / "learner.log", env=env) as child:
+        begun = time.monotonic()
+        while "waits for the run" not in child.tail() and time.monotonic() - begun < 60:
+            time.sleep(0.1)
+        client(address, "secret", 10).close()
+        while child.alive and time.monotonic() - begun < 90:
             time.sleep(0.1)
         assert child.exit_code == 0
 

@@ -122,6 +122,16 @@ def test_continuing_from_a_saved_state_equals_not_stopping_to_the_bit(started, t
     assert difference(learner.weights(), weights) == 0
 
 
+def test_weights_that_are_loaded_are_those_of_the_next_pass(started):
+    learner, mask = started.afresh(), batch(0).response_mask
+    before = learner.logprobs(batch(0))
+    steps(learner, [0, 1])
+    moved = learner.logprobs(batch(0))
+    assert (moved - before)[mask].abs().max() > 1e-3
+    learner.load(started.begin)
+    assert torch.equal(learner.logprobs(batch(0)), before)
+
+
 def test_a_state_is_written_as_it_was_copied_while_the_ranks_go_on(started, tmp_path):
     learner = started.afresh()
     steps(learner, [0])

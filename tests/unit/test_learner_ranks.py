@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 import re
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, Listener
 from typing import Any
 
 import pytest
@@ -24,9 +26,12 @@ from torch import Tensor
 from components.config import substance
 from components.config.training import LearnerSettings, RankSettings
 from components.errors import InputError
+from components.learner import worker
 from components.learner.ranks import Peers, Ranks, idle_pass, share_of, split_rows
+from components.learner.remote.entrance import Entrance
 from components.learner.remote.link import Link, client
-from components.learner.remote.protocol import KEY, address_of, must_agree
+from components.learner.remote.place import place_of
+from components.learner.remote.protocol import KEY, LISTEN, RENDEZVOUS, STEP, address_of, must_agree
 from components.learner.remote.wire import decode, encode, pack, unpack
 from components.learner.signals import TokenTotals
 from components.objectives import Terms, TokenLoss
@@ -211,6 +216,115 @@ def test_ranks_that_are_not_what_the_run_takes_them_for_are_refused_with_both_va
 )
 def test_an_address_is_a_socket_or_host_and_port(text, expected):
     assert address_of(text) == expected
+
+
+@pytest.mark.parametrize("text", ["learner-0", "learner-0:", "learner-0:seven", "learner-0:0", "learner-0:70000", "80"])
+def test_what_is_no_address_is_refused(text):
+    with pytest.raises(InputError, match=f"'{text}' is no address"):
+        address_of(text)
+
+
+STARTED = {
+    "RANK": "0",
+    "WORLD_SIZE": "2",
+    "MASTER_ADDR": "learner-0",
+    "MASTER_PORT": "29500",
+    LISTEN: "0.0.0.0:29400",
+    KEY: "secret",
+}
+
+
+def test_a_rank_knows_its_place_and_only_rank_0_where_to_listen_and_for_whom():
+    environment = dict(STARTED)
+    assert place_of(environment) == (0, 2, 0, "env://", ("0.0.0.0", 29400), b"secret")
+    assert KEY not in environment
+    other = {**STARTED, "RANK": "1", "LOCAL_RANK": "1", RENDEZVOUS: "/tmp/meeting"}
+    assert place_of(other) == (1, 2, 1, "file:///tmp/meeting", "", b"")
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({KEY: None}, f"{KEY} is not set"),
+        ({KEY: ""}, f"{KEY} is not set"),  # nobody would be asked for it
+        ({LISTEN: None}, f"{LISTEN} is not set"),
+        ({LISTEN: "learner-0"}, "'learner-0' is no address"),
+        ({"RANK": None}, "RANK is not set"),
+        ({"RANK": "first"}, "RANK is 'first', which is no number"),
+        ({"RANK": "2"}, "RANK is 2 of 2, counted from 0"),
+        ({"WORLD_SIZE": None}, "WORLD_SIZE is not set"),
+        ({"WORLD_SIZE": "-1"}, "WORLD_SIZE is '-1', which is no number"),
+        ({"MASTER_ADDR": None}, "MASTER_ADDR is not set"),
+        ({"MASTER_PORT": ""}, "MASTER_PORT is not set"),
+    ],
+)
+def test_a_rank_that_was_started_wrongly_says_what_where_and_how_to_mend_it(change, what, monkeypatch, capsys):
+    for name in ("LOCAL_RANK", RENDEZVOUS):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {**STARTED, **change}.items():
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    assert worker.main() == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == what
+    assert [line.split()[0] for line in said[1:]] == ["where:", "mend:"]
+
+
+def test_a_rank_that_cannot_listen_says_so():
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError, match="in use"):
+        Entrance(taken.getsockname(), b"secret")
+
+
+def test_the_second_connection_is_that_of_the_run_that_made_the_first(tmp_path):
+    """The next run after one that was killed knows the key too, but not the word."""
+    address = str(tmp_path / "socket")
+    entrance = Entrance(address, b"secret")
+    with ThreadPoolExecutor(1) as beside:
+        first = beside.submit(entrance.accept)
+        run = client(address, "secret", 5)
+        first.result()
+    word = entrance.expect()
+    next_run = client(address, "secret", 5)
+    next_run.send_bytes(b"another run's first command, longer than any word")
+    with pytest.raises((EOFError, OSError)):
+        next_run.recv_bytes()
+    notices = client(address, "secret", 5)
+    notices.send_bytes(word.encode())
+    entrance.report(b"written")
+    assert notices.recv_bytes() == b"written"
+    with pytest.raises(OSError, match="No such file"):
+        client(address, "secret", 5)
+    for connection in (run, next_run, notices):
+        connection.close()
+
+
+@pytest.fixture
+def hung(tmp_path, monkeypatch) -> Iterator[tuple[Link, Connection]]:
+    """A link, and the end that rank 0 does not read."""
+    address = f"127.0.0.1:{free_port()}"
+    monkeypatch.setenv(KEY, "secret")
+    with Listener(address_of(address), authkey=b"secret") as listener, ThreadPoolExecutor(1) as beside:
+        accepted = beside.submit(listener.accept)
+        link = Link(RankSettings(address=address, start_timeout=5, reply_timeout=0.3), None)
+        with accepted.result() as rank_0:
+            yield link, rank_0
+        link.close()
+
+
+def test_a_rank_0_that_reads_nothing_is_given_up_in_time(hung):
+    link, _ = hung
+    with pytest.raises(InputError, match=r"did not carry out 'step' within 0.3 s.*\n.*\n.*learner.ranks.reply_timeout"):
+        link.call(STEP, {}, {"large": torch.zeros(1 << 24)})
+
+
+def test_a_rank_0_that_stops_in_the_middle_of_a_reply_is_given_up_in_time(hung):
+    link, rank_0 = hung
+    os.write(rank_0.fileno(), (100).to_bytes(4, "big") + b"half of it")
+    with pytest.raises(InputError, match=r"did not carry out 'step' within 0.3 s"):
+        link.call(STEP, {})
+    with pytest.raises(InputError, match="have ended"):
+        link.call(STEP, {})
 
 
 def test_somebody_who_listens_and_never_asks_for_the_key_is_not_waited_for():

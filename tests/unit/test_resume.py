@@ -30,6 +30,17 @@ def test_only_a_few_checkpoints_are_kept(tmp_path):
     assert len(list(state.directory.glob("step-*"))) == KEEP
 
 
+def test_what_somebody_has_set_aside_beside_the_checkpoints_is_left_alone(tmp_path):
+    state = ResumeState(tmp_path / "state", IDENTITY)
+    aside = [state.directory / name for name in ("step-000010.bak", "step-10", "step-old")]
+    for folder in aside:
+        folder.mkdir()
+    for step in (5, 10, 1_000_000):
+        save(state, step)
+    assert state.steps() == [10, 1_000_000]
+    assert all(folder.is_dir() for folder in aside)
+
+
 @pytest.mark.parametrize("key", list(IDENTITY))
 def test_a_state_of_another_run_is_discarded(tmp_path, key):
     old = ResumeState(tmp_path / "state", IDENTITY)

@@ -8,6 +8,8 @@ On the run's side:
 
 On the ranks' side, below `components.learner.worker`:
 
+- `place` — which rank it is, from its environment
+- `entrance` — where rank 0 lets its run in
 - `session` — what a rank does for its run
 
 And between them:

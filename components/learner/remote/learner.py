@@ -41,7 +41,7 @@ class RemoteLearner(Learner):
         ranks = settings.learner.ranks
         self._link = Link(ranks, None if ranks.address else LocalRanks(ranks.processes, settings.threads, logs))
         try:
-            self._call(
+            reply = self._call(
                 START,
                 program=program(),
                 processes=ranks.processes,
@@ -52,6 +52,7 @@ class RemoteLearner(Learner):
                 temperature=settings.rollout.temperature,
                 **_sections(settings.learner, settings.objective),
             )
+            self._link.listen(reply.header["notices"])
         except BaseException:
             self.close()
             raise

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from contextlib import suppress
+from functools import partial
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection
-from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from torch import Tensor
 
 from components.config.training import RankSettings
 from components.errors import InputError
 from components.learner.remote.processes import LocalRanks
-from components.learner.remote.protocol import CLOSE, KEY, START, address_of
+from components.learner.remote.protocol import KEY, SAVE, START, address_of
 from components.learner.remote.wire import Message, decode, encode
 
 POLL = 0.1
 """Seconds between two looks at the ranks while they work."""
+T = TypeVar("T")
 RESUME = "started again, the run goes on from its newest checkpoint"
+
+
+class Ending(NamedTuple):
+    """What became of the ranks, as `InputError` says it."""
+
+    what: str
+    where: str
+    how: str
 
 
 class Link:
@@ -39,36 +50,53 @@ class Link:
         self._settings, self._local = settings, local
         self._connection: Connection | None = None
         self._notices: Connection | None = None
+        self._lock = threading.RLock()
+        self._end: Ending | None = None
         try:
-            until = time.monotonic() + settings.start_timeout
-            self._connection = self._connect(until)
-            self._notices = self._connect(until)
+            self._connection = self._connect(time.monotonic() + settings.start_timeout)
         except BaseException:
             self.close()
             raise
 
+    def listen(self, word: str) -> None:
+        """Make the second connection, which tells of written files. Rank 0 expects it once it has been started."""
+        self._notices = self._connect(time.monotonic() + self._settings.start_timeout)
+        with suppress(OSError):  # as below
+            self._notices.send_bytes(word.encode())
+
     def call(self, command: str, header: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None) -> Message:
         """Have the ranks carry out a command, and return their first reply."""
+        until, data = self._until(command), encode({"command": command, **header}, tensors)
         with suppress(OSError):  # that a rank has gone is found out below
-            self._open.send_bytes(encode({"command": command, **header}, tensors))
-        return self.reply(command)
+            self._watched(command, partial(self._open.send_bytes, data), until)
+        return self._reply(command, until)
 
     def reply(self, command: str) -> Message:
         """The next reply to a command."""
+        return self._reply(command, self._until(command))
+
+    def _until(self, command: str) -> float:
         limit = self._settings.start_timeout if command == START else self._settings.reply_timeout
-        until = time.monotonic() + limit
-        while not self._open.poll(POLL):
-            if self._local is not None and not self._local.all_alive:
-                raise self._lost(command)
-            if time.monotonic() > until:
-                raise self._silent(command)
+        return time.monotonic() + limit
+
+    def _reply(self, command: str, until: float) -> Message:
         try:
-            message = decode(self._open.recv_bytes())
+            message = decode(self._watched(command, self._open.recv_bytes, until))
         except (EOFError, OSError):
             raise self._lost(command) from None
         if error := message.header.get("error"):
             raise self._failed(command, error)
         return message
+
+    def _watched(self, command: str, job: Callable[[], T], until: float) -> T:
+        """What a job returns that may block for ever, while there is time and all ranks live."""
+        found = beside(job)
+        while not wait([found], POLL).done:
+            if self._local is not None and not self._local.all_alive:
+                raise self._lost(command)
+            if time.monotonic() > until:
+                raise self._silent(command)
+        return found.result()
 
     def written(self, folder: str) -> None:
         """Wait until rank 0 has written what it copied for this folder. Another thread than the one that gives commands
@@ -77,30 +105,36 @@ class Link:
         Raises:
             InputError: it could not be written, or nobody says whether it was.
         """
-        until, silent = time.monotonic() + self._settings.reply_timeout, "rank 0 did not say that it has been written"
-        notice: dict[str, Any] = {}
-        while notice.get("written") != folder:
-            try:
-                while self._notices is None or not self._notices.poll(POLL):
-                    if time.monotonic() > until or not self._alive:
-                        raise InputError(silent, where=folder, how=f"read the log of rank 0; {RESUME}")
-                notice = decode(self._notices.recv_bytes()).header
-            except (EOFError, OSError):
-                raise InputError(silent, where=folder, how=f"read the log of rank 0; {RESUME}") from None
-            if error := notice.get("error"):
+        until, notice = time.monotonic() + self._settings.reply_timeout, Message({}, {})
+        while notice.header.get("written") != folder:
+            notice = self._notice(folder, until)
+            if error := notice.header.get("error"):
                 raise InputError(error["what"], where=error["where"] or folder, how=error["how"])
+
+    def _notice(self, folder: str, until: float) -> Message:
+        """What rank 0 says next of what it has written."""
+        notices = self._notices
+        with suppress(EOFError, OSError):
+            while notices is not None and self._alive:
+                if notices.poll(POLL):
+                    return decode(notices.recv_bytes())
+                if time.monotonic() > until:
+                    how = "raise learner.ranks.reply_timeout if the disk is that slow; otherwise read rank 0's log"
+                    within = f"within {self._settings.reply_timeout:g} s"
+                    raise InputError(f"rank 0 did not say that it has been written {within}", where=folder, how=how)
+        raise self._lost(SAVE)
 
     def close(self) -> None:
         """Let the ranks end; those that were started here are gone when it returns."""
-        if self._connection is not None:
-            with suppress(OSError):
-                self._connection.send_bytes(encode({"command": CLOSE}))
-            self._connection.close()
-            self._connection = None
+        with self._lock:
+            connections = [c for c in (self._connection, self._notices) if c is not None]
+            self._connection = self._notices = None
+            for connection in connections:
+                hang_up(connection)
             if self._local is not None:
-                self._local.settle()
-        if self._local is not None:
-            self._local.end()
+                if connections:
+                    self._local.settle()
+                self._local.end()
 
     @property
     def _alive(self) -> bool:
@@ -139,16 +173,24 @@ class Link:
         return InputError(str(error["what"]), where=error["where"] or self._settings.address, how=error["how"])
 
     def _lost(self, command: str) -> InputError:
-        """A rank has gone."""
-        if self._local is None:
+        """A rank has gone. Whoever misses it first, in whatever thread, sees which; the others are told the same."""
+        with self._lock:
+            self._end = self._end or self._ending(command)
             self.close()
-            how = f"read the logs of the ranks; {RESUME}"
-            return InputError(f"the learner hung up during {command!r}", where=self._settings.address, how=how)
+        # Whoever writes a checkpoint says which one the run goes on from.
+        how = self._end.how if command == SAVE else f"{self._end.how}; {RESUME}"
+        return InputError(self._end.what, where=self._end.where, how=how)
+
+    def _ending(self, command: str) -> Ending:
+        """Which rank was lost, and how."""
+        if self._connection is None:
+            return Ending(f"the learner's ranks were ended during {command!r}", "learner.ranks", "read their logs")
+        if self._local is None:
+            address = str(self._settings.address)
+            return Ending(f"the learner hung up during {command!r}", address, "read the logs of the ranks")
         culprit = self._local.first_to_end() or self._local.children[0]
-        ending = culprit.ending()
-        self.close()
-        how = f"mend what its log says; {RESUME}"
-        return InputError(f"a rank of the learner was lost during {command!r}: {ending}", where=culprit.log, how=how)
+        what = f"a rank of the learner was lost during {command!r}: {culprit.ending()}"
+        return Ending(what, str(culprit.log), "mend what its log says")
 
     def _silent(self, command: str) -> InputError:
         """Nobody answers in time."""
@@ -173,19 +215,28 @@ def client(address: str, key: str, seconds: float) -> Connection:
     Raises:
         TimeoutError: somebody listens, and does not ask for the key in time.
     """
-    found: SimpleQueue[Connection | Exception] = SimpleQueue()
+    found = beside(lambda: Client(address_of(address), authkey=key.encode()))
+    if not wait([found], max(0.0, seconds)).done:
+        raise TimeoutError(f"{address} does not answer")
+    return found.result()
 
-    def connect() -> None:
+
+def beside(job: Callable[[], T]) -> Future[T]:
+    """The result of a job in a thread of its own, which cannot be interrupted, only left behind."""
+    found: Future[T] = Future()
+
+    def run() -> None:
         try:
-            found.put(Client(address_of(address), authkey=key.encode()))
-        except Exception as error:
-            found.put(error)
+            found.set_result(job())
+        except BaseException as error:
+            found.set_exception(error)
 
-    threading.Thread(target=connect, daemon=True).start()  # it cannot be interrupted, only left behind
-    try:
-        answer = found.get(timeout=max(0.0, seconds))
-    except Empty:
-        raise TimeoutError(f"{address} does not answer") from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+    threading.Thread(target=run, daemon=True).start()
+    return found
+
+
+def hang_up(connection: Connection) -> None:
+    """Close a connection for both sides at once, whoever is reading or writing on it, or holds it open elsewhere."""
+    with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as shared:
+        shared.shutdown(socket.SHUT_RDWR)
+    connection.close()

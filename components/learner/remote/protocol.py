@@ -41,9 +41,16 @@ def must_agree(what: str, run: object, ranks: object, how: str) -> None:
         raise InputError(f"{what}: {run} in the run, {ranks} in its ranks", where="learner.ranks", how=how)
 
 
-def address_of(text: str) -> str | tuple[str, int]:
-    """Where to listen or connect: a Unix socket's path, or host and port."""
+def address_of(text: str, where: str = LISTEN) -> str | tuple[str, int]:
+    """Where to listen or connect: a Unix socket's path, or host and port.
+
+    Raises:
+        InputError: it is neither.
+    """
     if text.startswith("/"):
         return text
     host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16 and ":" in text):
+        how = "write host:port, such as 0.0.0.0:29400, or the path of a Unix socket"
+        raise InputError(f"{text!r} is no address", where=where, how=how)
     return host, int(port)

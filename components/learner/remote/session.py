@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from components.config.training import LearnerSettings
 from components.errors import InputError
 from components.files import os_errors, sha256_tree
 from components.learner.ranks import Peers
+from components.learner.remote.entrance import Entrance
 from components.learner.remote.protocol import (
     CONFIGURE,
     LOAD,
@@ -41,13 +43,12 @@ class Session:
     """The learner of one rank, made and used as the run says. Every reply tells the learner's coefficients.
 
     Args:
-        report: Sends what is to be said of a file that was written meanwhile; rank 0 alone has it.
+        entrance: Where the run makes its second connection, which tells of files that were written meanwhile; rank 0
+            alone has one.
     """
 
-    def __init__(
-        self, rank: int, size: int, device: torch.device, report: Callable[[bytes], None] | None = None
-    ) -> None:
-        self._ranks, self._report = Peers(rank, size, device), report
+    def __init__(self, rank: int, size: int, device: torch.device, entrance: Entrance | None = None) -> None:
+        self._ranks, self._entrance = Peers(rank, size, device), entrance
         self._learner: TorchLearner | None = None
         self._dtype = torch.float32
         self._commands = {
@@ -97,7 +98,8 @@ class Session:
             sharding=lambda policy, how: SHARDINGS[how.kind](policy, how, self._ranks, self._ranks.device),
             ranks=self._ranks,
         )
-        yield self._reply(device=str(self._ranks.device))
+        word = None if self._entrance is None else self._entrance.expect()
+        yield self._reply(device=str(self._ranks.device), notices=word)
 
     def _configure(self, message: Message) -> Iterator[bytes]:
         settings = LearnerSettings.model_validate(message.header["learner"])
@@ -127,19 +129,23 @@ class Session:
         """The reply says that everything has been copied: rank 0 writes it beside what comes next."""
         folder = Path(message.header["directory"])
         write = self.learner.snapshot(folder)
-        if self._report is not None:
-            threading.Thread(target=self._write, args=(write, folder), name="writing", daemon=True).start()
+        if self._entrance is not None:
+            threading.Thread(
+                target=self._write, args=(write, folder, self._entrance), name="writing", daemon=True
+            ).start()
         yield self._reply()
 
-    def _write(self, write: Callable[[], None], folder: Path) -> None:
+    @staticmethod
+    def _write(write: Callable[[], None], folder: Path, entrance: Entrance) -> None:
         """Write, and tell the run how it went."""
-        assert self._report is not None
+        said: dict[str, Any] = {"written": str(folder)}
         try:
             with os_errors("write", folder):
                 write()
-            self._report(encode({"written": str(folder)}))
         except Exception as error:
-            self._report(encode({"error": described(error)}))
+            said = {"error": described(error)}
+        with suppress(OSError):  # a run that has gone is found out where commands are read
+            entrance.report(encode(said))
 
     def _load(self, message: Message) -> Iterator[bytes]:
         self.learner.load(Path(message.header["directory"]))

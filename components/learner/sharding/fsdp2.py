@@ -31,7 +31,7 @@ class Fsdp2(Spread):
         options: dict[str, Any] = {"mesh": mesh, "mp_policy": _precision(settings)}
         for layer in checkpointed_layers(policy.model):
             fully_shard(layer, **options)
-        fully_shard(self._module, **options)
+        self._outermost = fully_shard(self._module, **options)
         self.parameters = {name.removeprefix(PREFIX): p for name, p in self._module.named_parameters()}
         self._grad_clip = settings.grad_clip
         self._adamw = torch.optim.AdamW(
@@ -81,6 +81,10 @@ class Fsdp2(Spread):
         share = distribute_tensor(value.to(self.device), held.device_mesh, held.placements, src_data_rank=None)
         with torch.no_grad():
             held.to_local().copy_(share.to_local())
+
+    def refresh(self) -> None:
+        # A pass without gradient leaves the outermost group gathered, and the next pass would read that again.
+        self._outermost.reshard()
 
     def _held(self, name: str, moment: str | None) -> DTensor:
         held: Any = self.parameters[name] if moment is None else self._adamw.state[self.parameters[name]][moment]
