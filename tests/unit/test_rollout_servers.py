@@ -534,7 +534,6 @@ class TestBroadcast:
             assert not list((tmp_path / "rollout").glob("weights-*")), "nothing is written to the disk"
             assert all(found.mean < 1e-4 for found in tested.gaps().values())
 
-<<<<<<< HEAD
     def test_reaches_a_server_that_is_made_sound_in_the_middle_of_it_too(self, tmp_path):
         own = policy()
         with (
@@ -549,7 +548,7 @@ class TestBroadcast:
             for server in servers:
                 held = server.policy.weights()
                 assert all(torch.equal(held[name], new[name]) for name in new)
-=======
+
     def test_goes_over_ipv6_too(self, tmp_path):
         if not has_ipv6():
             pytest.skip("this machine has no IPv6")
@@ -561,7 +560,6 @@ class TestBroadcast:
             with engine_of([server], tmp_path, transfer="broadcast") as tested:
                 tested.load_weights(moved(own))
                 assert tested.gaps()["rollout-0"].mean < 1e-4
->>>>>>> 0b1748ba6e777d4988086ccf88ad6d7e6803ecdd
 
     def test_to_a_server_that_does_not_listen_ends_with_its_time_and_the_server_is_brought_back(self, tmp_path):
         own = policy()
