@@ -7,16 +7,22 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import psutil
+
 from components.files import os_errors
+from components.processes.guardian import kill_below
 
 GRACE = 10.0
 """Seconds between asking a process to end and killing it."""
 TAIL = 20
 """Lines of a log that an error shows."""
 READ = 64 * 1024
+POLL = 0.02
+"""Seconds between two looks whether a process has ended."""
 GUARDIAN = Path(__file__).with_name("guardian.py")
 
 
@@ -67,6 +73,9 @@ class Child:
     @property
     def exit_code(self) -> int | None:
         """None while it runs; 128 plus a signal's number where one ended it."""
+        if self._guardian.returncode is None and self._guardian_was_killed():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)  # nobody else can have this number until the next line
         code = self._guardian.poll()
         return 128 - code if code is not None and code < 0 else code
 
@@ -75,15 +84,31 @@ class Child:
         return self.exit_code is None
 
     def stop(self) -> None:
-        """End the command and all that it started; returns when they are gone. One that has ended stays as it is."""
+        """End the command and all that it started; returns when they are gone. One that has ended stays as it is.
+
+        Only where somebody kills the guardian itself, what left its process group is not found any more.
+        """
+        if self.alive:
+            self._guardian.terminate()  # as well as the end of its input, which a fork of this process may hold open
         if self._guardian.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._guardian.stdin.close()
-        try:
-            self._guardian.wait(self._grace + GRACE)
-        except subprocess.TimeoutExpired:
-            self._guardian.kill()  # its children die with it
+        give_up = time.monotonic() + self._grace + GRACE
+        while self.alive and time.monotonic() < give_up:
+            time.sleep(POLL)
+        if self.alive:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                kill_below(psutil.Process(self.pid))
+            self._guardian.kill()
             self._guardian.wait()
+
+    def _guardian_was_killed(self) -> bool:
+        """Whether a signal ended the guardian, which is not reaped by looking."""
+        try:
+            found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return False
+        return found is not None and found.si_code in (os.CLD_KILLED, os.CLD_DUMPED)
 
     def ending(self) -> str:
         """How it ended and what it last said, for an error."""

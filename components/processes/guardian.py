@@ -56,14 +56,19 @@ def _hung_up() -> bool:
 
 def end_all(grace: float) -> None:
     """End all descendants: politely, then for good. Those that are orphaned meanwhile come here too."""
-    asked = _signal(signal.SIGTERM)
+    asked = _signal(psutil.Process(), signal.SIGTERM)
     psutil.wait_procs(asked, timeout=grace)
-    while left := _signal(signal.SIGKILL):
+    kill_below(psutil.Process())
+
+
+def kill_below(process: psutil.Process) -> None:
+    """Kill all descendants of a process."""
+    while left := _signal(process, signal.SIGKILL):
         psutil.wait_procs(left, timeout=1)
 
 
-def _signal(number: signal.Signals) -> list[psutil.Process]:
-    living = [p for p in psutil.Process().children(recursive=True) if not _ended(p)]
+def _signal(above: psutil.Process, number: signal.Signals) -> list[psutil.Process]:
+    living = [p for p in above.children(recursive=True) if not _ended(p)]
     for process in living:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)

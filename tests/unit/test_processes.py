@@ -14,6 +14,7 @@ import pytest
 
 from components.errors import InputError
 from components.processes import Child, free_port
+from components.processes import child as child_module
 from tests.code_graph import ROOT
 
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
@@ -95,6 +96,54 @@ def test_what_a_command_leaves_behind_is_ended_with_it(tmp_path):
     child = shell(tmp_path, "setsid sleep 60 & echo $!; exit 0", grace=0.5)
     wait_for(lambda: not child.alive)
     assert not psutil.pid_exists(int(child.tail()))
+
+
+def test_stopping_takes_no_longer_where_a_fork_of_the_run_holds_the_pipe_open(tmp_path):
+    child = shell(tmp_path, "sleep 60 & echo ready; wait", grace=2)
+    wait_for(said(child, "ready"))
+    started = below(child)
+    held = os.dup(child._guardian.stdin.fileno())
+    try:
+        began = time.monotonic()
+        child.stop()
+        assert time.monotonic() - began < 3
+    finally:
+        os.close(held)
+    assert not any(map(lives, started))
+
+
+def test_what_a_guardian_that_was_killed_leaves_in_its_group_is_ended_when_that_is_seen(tmp_path):
+    child = shell(tmp_path, "sleep 60 & echo ready; wait", grace=2)
+    wait_for(said(child, "ready"))
+    started = below(child)
+    assert len(started) == 2
+    os.kill(child.pid, signal.SIGKILL)
+    wait_for(lambda: not child.alive)
+    wait_for(lambda: not any(map(lives, started)))
+    assert child.exit_code == 137
+
+
+def test_a_guardian_that_does_not_react_is_killed_with_all_that_is_below_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(child_module, "GRACE", 0.5)
+    child = shell(tmp_path, "setsid sleep 60 & sleep 60 & echo ready; wait", grace=0.5)
+    wait_for(said(child, "ready"))
+    started = below(child)
+    assert len(started) == 3
+    os.kill(child.pid, signal.SIGSTOP)
+    child.stop()
+    assert not child.alive
+    wait_for(lambda: not any(map(lives, started)))
+
+
+def below(child: Child) -> list[psutil.Process]:
+    return psutil.Process(child.pid).children(recursive=True)
+
+
+def lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
