@@ -16,7 +16,7 @@ from components.config import Settings
 from components.config.servers import VllmEngine
 from components.errors import NoCandidate
 from components.files import read_json
-from components.processes.environments import vllm_python
+from components.processes.environments import learner_key, vllm_python
 from components.registry import propose
 from components.stages import wanted
 from flows.artifacts import publish
@@ -73,7 +73,7 @@ def post_training(
         fresh: begin anew and execute every stage, whatever is already known.
     """
     workspace = locate(project_root(Path.cwd()), Path(config), overrides or (), commit)
-    check_servers(workspace.settings)
+    check_surroundings(workspace.settings)
     with workspace.held(fresh=fresh):
         outcome = run_line(workspace, force=fresh)
         publish(workspace.layout, workspace.run_id)
@@ -81,15 +81,17 @@ def post_training(
     return outcome
 
 
-def check_servers(settings: Settings) -> None:
-    """See now that the servers of later stages can be started, and not when the first of these needs one.
+def check_surroundings(settings: Settings) -> None:
+    """See now that the servers and ranks of later stages can be had, and not when the first of these needs one.
 
     Raises:
-        InputError: their environment is missing.
+        InputError: the servers' environment is missing, or the ranks' key.
     """
     engine = settings.rollout.engine
     if isinstance(engine, VllmEngine) and engine.processes:
         vllm_python(engine.python)
+    if settings.learner.ranks.address is not None:
+        learner_key()
 
 
 def run_line(workspace: Workspace, *, force: bool) -> Outcome:

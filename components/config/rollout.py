@@ -91,6 +91,16 @@ class RolloutSettings(Section):
             raise ValueError("mixing feeds mixtures, but every turn with a tool reads plain tokens anew; use one")
         return self
 
+    @model_validator(mode="after")
+    def _completions_fit(self) -> RolloutSettings:
+        room = self.engine.max_model_len if isinstance(self.engine, VllmEngine) else None
+        if room is not None and self.max_new_tokens >= room:
+            raise ValueError(
+                f"max_new_tokens ({self.max_new_tokens}) and a prompt do not fit into rollout.engine.max_model_len "
+                f"({room}); lower the one or raise the other"
+            )
+        return self
+
     def as_policy(self) -> RolloutSettings:
         """The same, sampled from the policy as it is: for judging a checkpoint rather than training on it."""
         return self.model_copy(update={"engine": self.engine.as_policy()})
