@@ -50,10 +50,9 @@ class DynamicSampling(Section):
     max_attempts: int = Field(3, ge=1, description="Batches of prompts drawn per step at the most.")
 
 
-def _kind(engine: Any) -> str:
-    """The engine that settings are for; the embedded one where they do not say."""
-    kind = engine.get("kind", "torch") if isinstance(engine, dict) else getattr(engine, "kind", "torch")
-    return str(kind)
+def _kind(engine: Any) -> str | None:
+    """The engine that settings are for; the embedded one where they do not say. None: these are no settings."""
+    return str(engine.get("kind", "torch")) if isinstance(engine, dict) else getattr(engine, "kind", None)
 
 
 AnyEngine = Annotated[
