@@ -16,7 +16,7 @@ from components.config import Settings
 from components.config.servers import VllmEngine
 from components.errors import NoCandidate
 from components.files import read_json
-from components.processes.environments import check_vllm_python, vllm_python
+from components.processes.environments import check_vllm_python, learner_key, vllm_python
 from components.registry import propose
 from components.stages import wanted
 from flows.artifacts import publish
@@ -73,7 +73,7 @@ def post_training(
         fresh: begin anew and execute every stage, whatever is already known.
     """
     workspace = locate(project_root(Path.cwd()), Path(config), overrides or (), commit)
-    check_servers(workspace.settings, workspace.root)
+    check_surroundings(workspace.settings, workspace.root)
     with workspace.held(fresh=fresh):
         outcome = run_line(workspace, force=fresh)
         publish(workspace.layout, workspace.run_id)
@@ -81,18 +81,20 @@ def post_training(
     return outcome
 
 
-def check_servers(settings: Settings, folder: Path) -> None:
-    """See now that the servers of later stages can be started, and not when the first of these needs one.
+def check_surroundings(settings: Settings, folder: Path) -> None:
+    """See now that the servers and ranks of later stages can be had, and not when the first of these needs one.
 
     Args:
         folder: Where stages will run.
 
     Raises:
-        InputError: their environment is missing or does not work.
+        InputError: the servers' environment is missing or does not work, or the ranks' key is missing.
     """
     engine = settings.rollout.engine
     if isinstance(engine, VllmEngine) and engine.processes:
         check_vllm_python(vllm_python(engine.python, folder))
+    if settings.learner.ranks.address is not None:
+        learner_key()
 
 
 def run_line(workspace: Workspace, *, force: bool) -> Outcome:

@@ -29,6 +29,12 @@ EMBEDDING_FOLDER = (
 """How to mend clusters.embedding where its folder is missing or is none."""
 
 
+NO_LIST = {"tuple_type", "list_type", "set_type", "frozen_set_type"}
+BY_KIND = {"model_attributes_type", "union_tag_not_found"}
+NO_SECTION = {"model_type", "dict_type", *BY_KIND}
+"""What pydantic calls the errors of a value where a list, one of several kinds of section, or any section must be."""
+
+
 class _UniqueKeys(yaml.SafeLoader):
     """Safe YAML that refuses a key written twice: the first would be lost without a word."""
 
@@ -162,11 +168,21 @@ def validate(tree: Mapping[str, Any], *, where: str) -> Settings:
 
 
 def _say(error: Any) -> str:
-    key = ".".join(str(part) for part in error["loc"]) or "combination"
-    if error["type"] == "extra_forbidden":
+    key, given, kind = ".".join(str(part) for part in error["loc"]) or "combination", error["input"], error["type"]
+    if kind == "extra_forbidden":
         return f"{key}: unknown setting"
-    if error["type"] == "union_tag_not_found":
+    if kind == "union_tag_invalid":
+        name = error["ctx"]["discriminator"].strip("'_()")  # 'kind' in quotes, or the function _kind()
+        return f"{key}.{name}: {error['ctx']['tag']!r} is not one of {error['ctx']['expected_tags']}"
+    if kind == "union_tag_not_found" and isinstance(given, dict):
         return f"{key}: name its `kind`"
+    if kind in NO_LIST:
+        return f"{key}: write a list" + ("" if isinstance(given, dict) else f", such as [{given}]")
+    if kind in NO_SECTION:
+        by_kind = isinstance(given, str) and kind in BY_KIND
+        one, many = (f"kind={given}", f"{{kind: {given}}}") if by_kind else ("NAME=VALUE", "{NAME: VALUE}")
+        told = "" if by_kind or isinstance(given, list) else f" (got {given!r})"
+        return f"{key}: a section of settings, not a value; write {key}.{one}, or {many}{told}"
     shown = "" if isinstance(error.get("input"), (dict, list)) else f" (got {error.get('input')!r})"
     return f"{key}: {error['msg'].removeprefix('Value error, ')}{shown if key != 'combination' else ''}"
 

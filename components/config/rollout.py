@@ -50,10 +50,9 @@ class DynamicSampling(Section):
     max_attempts: int = Field(3, ge=1, description="Batches of prompts drawn per step at the most.")
 
 
-def _kind(engine: Any) -> str:
-    """The engine that settings are for; the embedded one where they do not say."""
-    kind = engine.get("kind", "torch") if isinstance(engine, dict) else getattr(engine, "kind", "torch")
-    return str(kind)
+def _kind(engine: Any) -> str | None:
+    """The engine that settings are for; the embedded one where they do not say. None: these are no settings."""
+    return str(engine.get("kind", "torch")) if isinstance(engine, dict) else getattr(engine, "kind", None)
 
 
 AnyEngine = Annotated[
@@ -89,6 +88,16 @@ class RolloutSettings(Section):
     def _a_tool_reads_tokens(self) -> RolloutSettings:
         if self.mixing is not None and self.tool is not None:
             raise ValueError("mixing feeds mixtures, but every turn with a tool reads plain tokens anew; use one")
+        return self
+
+    @model_validator(mode="after")
+    def _completions_fit(self) -> RolloutSettings:
+        room = self.engine.max_model_len if isinstance(self.engine, VllmEngine) else None
+        if room is not None and self.max_new_tokens >= room:
+            raise ValueError(
+                f"max_new_tokens ({self.max_new_tokens}) and a prompt do not fit into rollout.engine.max_model_len "
+                f"({room}); lower the one or raise the other"
+            )
         return self
 
     def as_policy(self) -> RolloutSettings:

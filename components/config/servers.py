@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from math import floor
 from pathlib import Path
 from typing import Literal, Self
 
@@ -61,6 +63,19 @@ class ServerEngine(Section):
         return urls
 
 
+STARTED = (
+    "python",
+    "max_num_seqs",
+    "cpu_cache_gib",
+    "gpu_memory",
+    "tensor_parallel",
+    "devices",
+    "eager",
+    "restarts",
+)
+"""Settings of `VllmEngine` that only a server that the run starts can be given."""
+
+
 class VllmEngine(ServerEngine):
     """`vllm serve` over HTTP, token ids in and out: servers given by URL, or processes that the run starts."""
 
@@ -82,7 +97,9 @@ class VllmEngine(ServerEngine):
     gpu_memory: float = Field(0.9, gt=0, le=1, description="Share of a GPU's memory that a server takes.")
     tensor_parallel: int = Field(1, ge=1)
     devices: tuple[str, ...] = Field(
-        (), description="CUDA_VISIBLE_DEVICES of each process, such as ['0', '1']. None: what the run sees."
+        (),
+        description="CUDA_VISIBLE_DEVICES of each process, such as ['0', '1'], or ['0,1', '2,3'] with tensor_parallel "
+        "2. None: what the run sees.",
     )
     eager: bool = Field(True, description="Without torch.compile and CUDA graphs: a quicker start, a slower server.")
     restarts: int = Field(3, ge=0, description="Times that each process may be replaced in a run.")
@@ -96,6 +113,43 @@ class VllmEngine(ServerEngine):
             )
         if self.devices and len(self.devices) != self.processes:
             raise ValueError(f"devices names {len(self.devices)}, processes is {self.processes}; give one for each")
+        return self
+
+    @model_validator(mode="after")
+    def _only_servers_that_are_started_are_given_options(self) -> Self:
+        fields = type(self).model_fields
+        if self.urls and (given := [name for name in STARTED if getattr(self, name) != fields[name].default]):
+            raise ValueError(
+                f"{', '.join(given)} is for servers that the run starts (processes); those of urls have been started "
+                "with options of their own: leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _devices_suffice(self) -> Self:
+        named = [[name.strip() for name in entry.split(",")] for entry in self.devices]
+        for entry, names in zip(self.devices, named, strict=True):
+            if len(set(names)) != len(names) or len(names) != self.tensor_parallel or not all(names):
+                example = ",".join(map(str, range(self.tensor_parallel)))
+                raise ValueError(
+                    f"devices {entry!r}: each process needs tensor_parallel ({self.tensor_parallel}) different ones, "
+                    f"separated by commas, such as {example!r}"
+                )
+        for device, times in Counter(name for names in named for name in names).items():
+            if times * self.gpu_memory > 1:
+                raise ValueError(
+                    f"device {device} is named {times} times, and each process takes its share of the memory "
+                    f"(gpu_memory, {self.gpu_memory:g}); give each its own, or lower gpu_memory to "
+                    f"{floor(100 / times) / 100:g}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _the_check_fits(self) -> Self:
+        if self.max_model_len is not None and self.check.tokens >= self.max_model_len:
+            raise ValueError(
+                f"check.tokens ({self.check.tokens}) and a prompt do not fit into max_model_len ({self.max_model_len})"
+            )
         return self
 
     def as_policy(self) -> VllmEngine:

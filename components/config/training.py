@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from components.config.base import AdamWSettings, Section
 from components.config.ppo import CriticSettings
@@ -27,6 +27,14 @@ class RankSettings(Section):
     reply_timeout: float = Field(
         1800.0, gt=0, description="Seconds that one pass, update or save may take; ranks that take longer are ended."
     )
+
+    @field_validator("address")
+    @classmethod
+    def _has_a_port(cls, address: str | None) -> str | None:
+        port = 1 if address is None else int(address.rpartition(":")[2])
+        if not 0 < port < 2**16:
+            raise ValueError(f"port {port} is not one of 1 to 65535")
+        return address
 
 
 class ZeroSettings(Section):

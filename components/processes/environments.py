@@ -1,7 +1,8 @@
-"""Environments beside the project's own."""
+"""What a run takes from its surroundings: environments beside the project's own, and secrets."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,20 @@ TORCH_AND_VLLM = "import importlib.util, sys, torch; importlib.util.find_spec('v
 REBUILD = f"remove {ENVIRONMENT} and `make vllm-env` anew, with the CPU build of torch (see constraints-vllm.txt)"
 PATIENCE = 120.0
 """Seconds that may take; two where the disk is warm."""
+LEARNER_KEY = "EVENKEEL_LEARNER_KEY"
+LEARNER_KEY_HOW = f"set {LEARNER_KEY} to the same secret here and where the ranks are started"
+
+
+def learner_key() -> str:
+    """The secret that this run and a learner's ranks elsewhere share.
+
+    Raises:
+        InputError: there is none.
+    """
+    key = os.environ.get(LEARNER_KEY, "")
+    if not key:
+        raise InputError(f"{LEARNER_KEY} is not set", where="learner.ranks.address", how=LEARNER_KEY_HOW)
+    return key
 
 
 def vllm_python(python: Path | None, folder: Path | None = None) -> Path:

@@ -31,7 +31,8 @@ STRETCH = 1.5
 
 class TorchEngine(Engine):
     """Prompts of like length are decoded together; a completion does not depend on what stands beside it but for
-    rounding. Dense decoders are computed by `dense`, all other models by their own forward pass."""
+    rounding. With mixing it does: the gates of a batch are drawn together, so that the same prompts in other batches
+    mix elsewhere. Dense decoders are computed by `dense`, all other models by their own forward pass."""
 
     def __init__(self, policy: Policy, settings: TorchEngineSettings) -> None:
         self._policy = PRECISIONS[settings.precision](policy)

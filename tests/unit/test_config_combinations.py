@@ -319,6 +319,12 @@ LOOP = [
         id="replay of routes that were not kept",
     ),
     pytest.param(
+        {"learner": {"routing_replay": True}, "rollout": {"engine": {"kind": "vllm", "processes": 1}}},
+        ["learner.routing_replay", "rollout.engine.kind vllm", "kind: torch"],
+        {"rollout": {"engine": {"kind": "torch", "record_routes": True}}},
+        id="replay of routes that servers do not tell",
+    ),
+    pytest.param(
         {"data": {"source": {"kind": "generated", "task": "calculator"}}},
         ["data.source.task calculator", "rollout.tool"],
         {"rollout": {"tool": {"kind": "calculator"}}},

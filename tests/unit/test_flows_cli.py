@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 from pathlib import Path
 
@@ -55,6 +56,13 @@ def test_params_prints_the_resolved_configuration(project: Path, tmp_path: Path)
     (tmp_path / "params.yaml").write_text(result.output, encoding="utf-8")
     assert load(tmp_path / "params.yaml") == load(Path("configs/demo.yaml"), ["train.steps=7"])
     assert result.output.startswith("# ")
+
+
+def test_the_readme_lists_every_exit_code_that_the_help_names() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = readme.partition("| exit code |")[2].partition("\n\n")[0].splitlines()[2:]
+    listed = [code for row in rows for code in row.split("|")[1].replace(",", " ").split()]
+    assert set(listed) == set(re.findall(r"\b\d+\b", str(cli.__doc__)))
 
 
 def test_a_dry_run_says_what_would_happen_and_makes_nothing(project: Path) -> None:

@@ -354,6 +354,10 @@ def test_ranks_elsewhere_need_a_key_and_somebody_who_listens(monkeypatch):
         ({"kind": "deepspeed", "zero": {"stage": 4}}, "zero.stage"),
         ({"kind": "deepspeed", "ranks": {"processes": 0}}, "ranks.processes"),
         ({"kind": "fsdp2", "ranks": {"address": "nowhere"}}, "ranks.address"),
+        *(
+            ({"kind": "fsdp2", "ranks": {"address": f"learner-0:{port}"}}, f"port {port} is not one of 1 to 65535")
+            for port in (0, 65536, 99999)
+        ),
         ({"activation_checkpointing": True, "routing_replay": True}, "would route freely"),
     ],
 )

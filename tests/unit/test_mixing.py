@@ -147,6 +147,15 @@ def test_only_mixed_places_differ_from_the_ordinary_embeddings():
     assert found.equal(expected)
 
 
+def test_with_mixing_alone_a_completion_depends_on_what_is_decoded_beside_it():
+    def first(count: int, mixing: Mixing | None) -> list[tuple[int, ...]]:
+        group, *_ = engine(policy()).generate(PROMPTS[:count], sampling(mixing))
+        return [completion.token_ids for completion in group]
+
+    assert first(1, None) == first(len(PROMPTS), None)
+    assert first(1, Mixing(prob=0.5)) != first(len(PROMPTS), Mixing(prob=0.5))
+
+
 def test_a_mixture_of_one_is_the_anchors_embedding_to_the_bit():
     micro = policy()
     found = rows(engine(micro).generate(PROMPTS, sampling(Mixing(prob=0.5, neighbours=1))))

@@ -7,6 +7,7 @@ import stat
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -117,6 +118,21 @@ def test_a_server_takes_nothing_from_the_models_defaults_and_listens_to_this_mac
     assert "--max-model-len" not in command
 
 
+def started(processes: int = 2, **options: Any) -> dict[str, Any]:
+    return {"kind": "vllm", "processes": processes, **options}
+
+
+ONLY_WHERE_STARTED = {
+    "python": "python",
+    "max_num_seqs": 8,
+    "cpu_cache_gib": 2,
+    "gpu_memory": 0.5,
+    "tensor_parallel": 2,
+    "eager": False,
+    "restarts": 0,
+}
+
+
 class TestSettings:
     @pytest.mark.parametrize(
         ("engine", "said"),
@@ -126,6 +142,22 @@ class TestSettings:
             ({"kind": "vllm", "processes": 2, "devices": ["0"]}, "devices names 1, processes is 2"),
             ({"kind": "vllm", "urls": ["a:1"]}, "'a:1' is not the address of a server"),
             ({"kind": "sglang", "urls": ["http://a:1", "http://a:1/"]}, "are the same server"),
+            (
+                started(devices=["0,1", "2"], tensor_parallel=2),
+                "devices '2'.*needs tensor_parallel .2. different ones.*such as '0,1'",
+            ),
+            (started(devices=["0", "1,2"]), "devices '1,2'.*needs tensor_parallel .1. .*such as '0'"),
+            (started(devices=["0,0", "1,2"], tensor_parallel=2), "devices '0,0'.*different ones"),
+            (started(devices=["0", ""]), "devices ''.*different ones"),
+            (started(devices=["0", "0"]), "device 0 is named 2 times.*gpu_memory, 0.9.*lower gpu_memory to 0.5"),
+            (started(3, devices=["0"] * 3), "lower gpu_memory to 0.33"),
+            (started(max_model_len=40), r"max_new_tokens \(40\).*rollout.engine.max_model_len \(40\)"),
+            (started(max_model_len=16), r"check.tokens \(16\).*max_model_len \(16\)"),
+            ({"kind": "vllm", "urls": ["http://a:1"], "tensor_parallel": 2, "eager": False}, "tensor_parallel, eager"),
+            *(
+                ({"kind": "vllm", "urls": ["http://a:1"], name: value}, f"{name} .*servers that the run starts")
+                for name, value in ONLY_WHERE_STARTED.items()
+            ),
             ({"kind": "sglang"}, "Field required"),
             ({"kind": "other"}, "does not match any of the expected tags"),
         ],
@@ -133,6 +165,19 @@ class TestSettings:
     def test_what_cannot_be_is_refused(self, engine, said):
         with pytest.raises(ValueError, match=said):
             RolloutSettings.model_validate({"engine": engine})
+
+    @pytest.mark.parametrize(
+        "engine",
+        [
+            started(devices=["0,1", " 2, 3"], tensor_parallel=2),
+            started(devices=["0", "0"], gpu_memory=0.5),
+            started(3, devices=["0"] * 3, gpu_memory=0.33),
+            started(1, max_model_len=41),
+            {"kind": "vllm", "urls": ["http://a:1"], "kv_cache_dtype": "fp8_e5m2", "max_model_len": 64},
+        ],
+    )
+    def test_what_can_be_is_taken(self, engine):
+        assert RolloutSettings.model_validate({"engine": engine, "max_new_tokens": 40}).engine.kind == "vllm"
 
     def test_an_engine_without_a_kind_is_the_embedded_one(self):
         assert RolloutSettings.model_validate({"engine": {"precision": "int8"}}).engine.kind == "torch"

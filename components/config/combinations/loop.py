@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from components.config.policy import TinyModel
+from components.config.rollout import TorchEngine
 from components.config.scheduling import AdsSchedule
 
 if TYPE_CHECKING:
@@ -59,5 +60,16 @@ def models(s: Settings) -> Iterator[str]:
         yield "sft.steps 0 with policy.model.kind tiny would train a model with random weights by RL"
     if isinstance(s.policy.model, TinyModel) and s.data.splits.sft == 0:
         yield "data.splits.sft 0 with policy.model.kind tiny leaves nothing to learn the tokenizer from"
-    if s.learner.routing_replay and not getattr(s.rollout.engine, "record_routes", False):
+    if s.learner.routing_replay:
+        yield from _routes(s)
+
+
+def _routes(s: Settings) -> Iterator[str]:
+    engine = s.rollout.engine
+    if not isinstance(engine, TorchEngine):
+        yield (
+            f"learner.routing_replay needs the routes of the sampler, which rollout.engine.kind {engine.kind} does not "
+            "tell; use {kind: torch, record_routes: true}, or leave it off"
+        )
+    elif not engine.record_routes:
         yield "learner.routing_replay needs the routes of the sampler: set rollout.engine.record_routes"

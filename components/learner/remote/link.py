@@ -21,6 +21,7 @@ from components.errors import InputError
 from components.learner.remote.processes import LocalRanks
 from components.learner.remote.protocol import KEY, SAVE, START, address_of
 from components.learner.remote.wire import Message, decode, encode
+from components.processes.environments import LEARNER_KEY_HOW, learner_key
 
 POLL = 0.1
 """Seconds between two looks at the ranks while they work."""
@@ -149,15 +150,12 @@ class Link:
     def _connect(self, until: float) -> Connection:
         """A connection to rank 0, which listens once all ranks have met."""
         address = self._local.address if self._local is not None else str(self._settings.address)
-        key = self._local.key if self._local is not None else os.environ.get(KEY, "")
-        how = f"set {KEY} to the same secret here and where the ranks are started"
-        if not key:
-            raise InputError(f"{KEY} is not set", where="learner.ranks.address", how=how)
+        key = self._local.key if self._local is not None else learner_key()
         while True:
             try:
                 return client(address, key, until - time.monotonic())
             except AuthenticationError as error:
-                raise InputError(f"the ranks at {address} have another key", where=KEY, how=how) from error
+                raise InputError(f"the ranks at {address} have another key", where=KEY, how=LEARNER_KEY_HOW) from error
             except (OSError, EOFError):  # a timeout is an OSError
                 if self._local is not None and not self._local.all_alive:
                     raise self._lost(START) from None

@@ -8,8 +8,9 @@ import torch
 
 from components.errors import InputError
 from components.files import code_digest
+from components.processes.environments import LEARNER_KEY
 
-RENDEZVOUS, LISTEN, KEY = "EVENKEEL_RENDEZVOUS", "EVENKEEL_LEARNER_LISTEN", "EVENKEEL_LEARNER_KEY"
+RENDEZVOUS, LISTEN, KEY = "EVENKEEL_RENDEZVOUS", "EVENKEEL_LEARNER_LISTEN", LEARNER_KEY
 """Environment variables of a rank; `components.learner.worker` explains them."""
 START, CONFIGURE, LOGPROBS, STEP, WEIGHTS, SAVE, LOAD, CLOSE = (
     "start",
