@@ -142,9 +142,10 @@ def test_a_state_is_written_as_it_was_copied_while_the_ranks_go_on(started, tmp_
     assert steps(learner, [1, 2]) == later
 
 
-def test_a_state_that_cannot_be_written_is_told_and_the_ranks_go_on(started, tmp_path):
+@pytest.mark.parametrize("file", ["learner.safetensors", "learner.json"])
+def test_a_state_that_cannot_be_written_is_told_and_the_ranks_go_on(started, file, tmp_path):
     learner = started.afresh()
-    (tmp_path / "learner.safetensors").mkdir()
+    (tmp_path / file).mkdir()
     written = learner.snapshot(tmp_path)
     steps(learner, [0])
     with pytest.raises(InputError, match="Is a directory"):
