@@ -3,6 +3,7 @@
 - `base` — the `Learner` seam
 - `batch` — groups -> tensors
 - `cuts` — where a batch is cut into passes
+- `clipping` — the norm of a gradient, and clipping by it
 - `optimizer` — AdamW, clipping and schedules of every trainer
 - `scoring` — log-probabilities of a batch
 - `coefficients` — adaptive weights of KL and entropy

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from components.config.base import AdamWSettings
+from components.learner.clipping import clip, sum_of_squares
 from components.learner.optimizer_state import load_state, state_tensors
 
 
@@ -39,8 +40,10 @@ class ClippedAdamW:
 
         Where the norm is not finite, or above ``limit``, neither weights nor moments have changed.
         """
-        norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._grad_clip).item()
+        gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
+        norm = math.sqrt(sum_of_squares(gradients).item())
         if accepted(norm, limit):
+            clip(gradients, norm, self._grad_clip)
             for group in self._adamw.param_groups:
                 group["lr"] = lr
             self._adamw.step()

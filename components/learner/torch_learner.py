@@ -191,9 +191,15 @@ class TorchLearner(Learner):
             write_json(directory / "learner.json", self._counters())
 
     def snapshot(self, directory: Path) -> Callable[[], None]:
-        if self._ranks.rank == 0:
-            (directory / "learner.json").write_text(dump_json(self._counters()), "utf-8")
-        return self._sharding.snapshot(directory / "learner.safetensors")
+        counters = dump_json(self._counters())
+        write_weights = self._sharding.snapshot(directory / "learner.safetensors")
+
+        def write() -> None:
+            if self._ranks.rank == 0:
+                (directory / "learner.json").write_text(counters, "utf-8")
+            write_weights()
+
+        return write
 
     def _counters(self) -> dict[str, Any]:
         return {"updates": self._updates, **self._controller.state_dict()}

@@ -54,8 +54,9 @@ def response_logprobs(
     """Score the last ``responses`` columns of ``input_ids`` ``[B, T]``, at the sampling temperature.
 
     Logits are turned into log-probabilities in fp32. They exist for ``logits_at_once // V`` tokens at a time and are
-    made again in the backward pass; values are the same to the bit, and so are gradients but for the order in which the
-    output layer's are added up. What fits into one piece is one, and so is a model that cannot be cut (see `head`).
+    made again in the backward pass. Values and gradients are those of one piece but for rounding, as matrix products of
+    other sizes add up in another order: values are about 1e-6 apart in fp32 on a CPU. What fits into one piece is one,
+    and so is a model that cannot be cut (see `head`).
 
     Args:
         mask: ``[B, R]`` bool, the tokens that are wanted; the others get 0. None wants all.
@@ -72,6 +73,8 @@ def response_logprobs(
         if head is None:
             logits = model(**inputs, logits_to_keep=responses + 1).logits[:, -responses - 1 : -1]
             stats = distribution_stats(logits, ids, temperature, entropy_grad)
+            if mask is not None:
+                stats = TokenStats(stats.logp.masked_fill(~mask, 0.0), stats.entropy.masked_fill(~mask, 0.0))
         else:
             stats = _in_pieces(head, ids, temperature, mask, entropy_grad, logits_at_once, at_least)
     return stats if router is None else stats._replace(routing=router.agreement(responses))

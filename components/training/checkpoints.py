@@ -46,10 +46,10 @@ class CheckpointWriter:
         self._writing = self._worker.submit(self._complete, step, staged, finish, keep)
 
     def _complete(self, step: int, staged: StagedDirectory, finish: Finish, keep: Container[int]) -> None:
-        with self._explained(step):
-            with staged.discarded_on_error():
-                finish()
-                staged.commit()
+        with self._explained(step), staged.discarded_on_error():
+            finish()
+            staged.commit()
+        with os_errors(f"remove checkpoints before that of step {step}, which is whole", self._resume.directory):
             self._resume.drop_all_but(keep)
 
     @contextmanager
@@ -66,7 +66,7 @@ class CheckpointWriter:
             raise InputError(
                 f"the checkpoint of step {step} was not written: {error.what}",
                 where=error.where,
-                how=f"{error.how}; started again, the run goes on {again}",
+                how="; ".join(filter(None, (error.how, f"started again, the run goes on {again}"))),
             ) from error
 
     def check(self) -> None:

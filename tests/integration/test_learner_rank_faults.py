@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ from components.files import read_jsonl
 from components.learner import Learner, build_learner
 from components.learner.remote.link import client
 from components.processes import Child, free_port
+from components.resume import ResumeState
 from components.training import assembly
+from components.training.checkpoints import CheckpointWriter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from factories import Judge, parity, policy, workspace
@@ -55,6 +58,35 @@ def test_a_rank_that_is_lost_is_named_and_all_others_end(broken, how_, number):
     assert not running(everyone)
     with pytest.raises(InputError, match="ended"):
         broken.weights()
+
+
+UNFINISHED = [(None, "learner.ranks.reply_timeout"), (1, "SIGKILL"), (0, "SIGKILL")]
+
+
+@pytest.mark.parametrize(("victim", "said"), slow_but(UNFINISHED, (1, "SIGKILL")))
+def test_a_checkpoint_that_rank_0_does_not_finish_is_explained(broken, victim, said, tmp_path):
+    """Rank 0 writes into a pipe that nobody reads: a disk that is too slow."""
+
+    def begin(folder: Path) -> Callable[[], None]:
+        os.mkfifo(folder / "learner.json")
+        return broken.snapshot(folder)
+
+    everyone = family()
+    writer = CheckpointWriter(ResumeState(tmp_path / "train", {}), asynchronous=True)
+    writer.write(1, begin, keep={1})
+    if victim is not None:
+        [p for p in everyone if environment(p)["RANK"] == str(victim)][-1].kill()
+    with pytest.raises(InputError, match="the checkpoint of step 1 was not written") as caught:
+        writer.wait()
+    text = str(caught.value)
+    assert said in text
+    assert text.count("started again") == 1
+    assert "None" not in text
+    if victim is not None:
+        assert f"learner-{victim} was ended by" in text
+        assert caught.value.where.endswith(f"learner-{victim}.log")
+        assert not running(everyone)
+    writer.close()
 
 
 def test_a_run_that_is_killed_takes_its_ranks_with_it(tmp_path):

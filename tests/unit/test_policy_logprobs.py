@@ -212,6 +212,16 @@ def test_logits_that_are_changed_in_an_unknown_way_are_taken_whole(change):
     assert all(relative(got[key], wanted[key]) < 1e-6 for key in wanted)
 
 
+def test_tokens_that_are_not_wanted_get_zero_from_a_model_that_cannot_be_cut_too():
+    model = changed(UNKNOWN["a cap"])
+    expected, found = plain(model), scored(model, mask=True, entropy_grad=True)
+    for one, other in zip(found[:2], expected[:2], strict=True):
+        assert torch.equal(one != 0, MASK)
+        assert torch.allclose(one, other * MASK, atol=1e-6)
+    wanted, got = gradients(model, expected, 0.3), gradients(model, found, 0.3)
+    assert all(relative(got[key], wanted[key]) < 1e-6 for key in wanted)
+
+
 def test_a_model_that_cannot_be_cut_is_tried_once_only():
     model, passes = changed(UNKNOWN["a cap"]), []
     model.model.register_forward_hook(lambda *_: passes.append(1))

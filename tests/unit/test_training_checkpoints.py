@@ -40,6 +40,49 @@ def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
 
 
+# What is said
+
+
+def broken(what: str, how: str | None) -> Callable[[Path], Callable[[], None]]:
+    """A checkpoint whose second half fails."""
+
+    def finish() -> None:
+        raise InputError(what, how=how)
+
+    return lambda _: finish
+
+
+@pytest.mark.parametrize(("how", "said"), [("mend it", "mend it; started again, "), (None, "started again, ")])
+def test_a_checkpoint_that_was_not_written_is_named_with_where_the_run_goes_on(how, said, tmp_path):
+    writer = CheckpointWriter(ResumeState(tmp_path / "train", {}), asynchronous=True)
+    writer.write(1, lambda _: lambda: None, keep={1})
+    writer.write(2, broken("the rank has gone", how), keep={1, 2})
+    with pytest.raises(InputError) as caught:
+        writer.wait()
+    assert caught.value.what == "the checkpoint of step 2 was not written: the rank has gone"
+    assert caught.value.how == f"{said}the run goes on from the checkpoint of step 1, which is whole"
+    writer.close()
+
+
+def test_a_checkpoint_that_was_written_is_not_said_to_be_missing_where_an_older_one_cannot_go(tmp_path, monkeypatch):
+    resume = ResumeState(tmp_path / "train", {})
+    writer = CheckpointWriter(resume, asynchronous=True)
+    writer.write(1, lambda _: lambda: None, keep={1})
+    writer.wait()
+
+    def denied(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("components.resume.shutil.rmtree", denied)
+    writer.write(2, lambda _: lambda: None, keep={2})
+    with pytest.raises(InputError) as caught:
+        writer.wait()
+    assert caught.value.what == ("cannot remove checkpoints before that of step 2, which is whole: Permission denied")
+    assert caught.value.where == str(resume.folder(1))
+    assert resume.steps() == [1, 2]
+    writer.close()
+
+
 # Which ones stay
 
 

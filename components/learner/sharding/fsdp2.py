@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from components.config.training import LearnerSettings
 from components.learner.activations import checkpointed_layers
 from components.learner.batch import Batch
+from components.learner.clipping import clip, sum_of_squares
 from components.learner.optimizer import accepted
 from components.learner.ranks import Ranks
 from components.learner.scoring_module import PREFIX, Pass, ScoringModule
@@ -24,7 +26,7 @@ class Fsdp2(Spread):
     """One group of weights per layer, gathered when the layer runs; the rest of the model is one more group."""
 
     def __init__(self, policy: Policy, settings: LearnerSettings, ranks: Ranks, device: torch.device) -> None:
-        self.rank, self._world, self.device = ranks.rank, ranks.size, device
+        self.rank, self._ranks, self.device = ranks.rank, ranks, device
         self._module = ScoringModule(policy.model.to(device))
         self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in self._module.named_parameters()}
         mesh = init_device_mesh(device.type, (ranks.size,))
@@ -46,18 +48,18 @@ class Fsdp2(Spread):
 
     def backward(self, loss: Tensor, last: bool) -> None:
         # It averages over the ranks. Every micro-batch is reduced at once: a rank keeps only its share of a gradient.
-        (loss * self._world).backward()  # type: ignore[no-untyped-call]
+        (loss * self._ranks.size).backward()  # type: ignore[no-untyped-call]
 
     def step(self, lr: float, limit: float) -> float:
-        gradients: list[Any] = [p.grad for p in self.parameters.values() if p.grad is not None]
-        total: Any = torch.nn.utils.get_total_norm(gradients)
-        norm = total.full_tensor().item()
+        spread: list[Any] = [p.grad for p in self.parameters.values() if p.grad is not None]
+        gradients = [gradient.to_local() for gradient in spread]
+        norm = math.sqrt(self._ranks.total(sum_of_squares(gradients)).item())
         if accepted(norm, limit):
-            torch.nn.utils.clip_grads_with_norm_(self.parameters.values(), self._grad_clip, total)
+            clip(gradients, norm, self._grad_clip)
             for group in self._adamw.param_groups:
                 group["lr"] = lr
             self._adamw.step()
-        return float(norm)
+        return norm
 
     @property
     def steps(self) -> float | None:

@@ -12,6 +12,7 @@ from deepspeed.runtime.bf16_optimizer import BF16_Optimizer
 from torch import Tensor, distributed
 from torch.nn import Parameter, functional
 
+from components.learner.clipping import sum_of_squares
 from components.learner.sharding.spread import MOMENTS
 
 
@@ -74,8 +75,7 @@ class Bf16Pieces(Pieces):
         return pieces
 
     def norm(self) -> float:
-        gradients = self.gradients()
-        return float(torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in gradients])))
+        return math.sqrt(float(sum_of_squares(self.gradients())))
 
     def gradients(self) -> list[Tensor]:
         found: list[Tensor] = self.optimizer.get_grads_for_norm(for_clipping=True)
