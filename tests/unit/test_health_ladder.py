@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -170,7 +171,7 @@ def test_whatever_is_said_the_ladder_ends_within_its_budgets(said, batches, inte
     assert [r.number for r in did] == list(range(1, len(did) + 1))
     for path, knob in KNOBS.items():
         for change in (c for r in did for c in r.changes if c.knob == path):
-            scale = LR if knob.relative else 1
+            scale = reduce(getattr, path.split("."), one.started) if knob.relative else 1
             assert knob.low * scale <= change.after <= knob.high * scale
 
 
