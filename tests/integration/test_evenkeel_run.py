@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -180,7 +181,12 @@ def test_killed_outright_the_same_command_continues(project: Path) -> None:
 def reached(run: Run, whom: str) -> list[int]:
     """The processes that a signal to the run, to its group, or to its whole container reaches."""
     started = psutil.Process(run.pid).children(recursive=True) if whom != "run" else []
-    return [run.pid, *(one.pid for one in started if whom == "container" or os.getpgid(one.pid) == run.pid)]
+    pids = [run.pid]
+    for one in started:
+        with contextlib.suppress(ProcessLookupError):  # not all live as long as the run
+            if whom == "container" or os.getpgid(one.pid) == run.pid:
+                pids.append(one.pid)
+    return pids
 
 
 @pytest.mark.parametrize(
@@ -201,7 +207,8 @@ def test_a_signal_ends_the_run_and_all_it_started(project: Path, number: signal.
     mark = stopped.wait_until_training(project)
     started = psutil.Process(stopped.pid).children(recursive=True)
     for process in reached(stopped, whom):
-        os.kill(process, number)
+        with contextlib.suppress(ProcessLookupError):  # the run may have ended it already
+            os.kill(process, number)
     assert stopped.wait(30) == code
     assert "the same command continues" in stopped.said()
     assert "Traceback" not in stopped.said()
