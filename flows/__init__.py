@@ -1,6 +1,6 @@
 """When and in what order: Prefect outside, DVC inside, and the command line.
 
-- `cli` — ``evenkeel run | audit-verifier | audit | gate | rules | params | approve | doctor``
+- `cli` — the command line, a file a group of commands
 - `post_training` — the flow: every stage in order, then the proposal of a candidate
 - `audit_verifier` — the flow of the first two stages alone
 - `audit_log` — the health rules over another trainer's log; `judge_again` — the gate over a finished run; `show_rules`

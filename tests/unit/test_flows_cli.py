@@ -15,8 +15,7 @@ from components.config import load
 from components.errors import InputError, NoCandidate
 from components.files import sha256_tree
 from components.registry import champion, propose
-from flows import cli
-from flows.cli import app, main
+from flows.cli import app, base, main
 from flows.environment import prefect_environment
 from flows.git import git
 from flows.plan import differences, stage_fates
@@ -62,7 +61,7 @@ def test_the_readme_lists_every_exit_code_that_the_help_names() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = readme.partition("| exit code |")[2].partition("\n\n")[0].splitlines()[2:]
     listed = [code for row in rows for code in row.split("|")[1].replace(",", " ").split()]
-    assert set(listed) == set(re.findall(r"\b\d+\b", str(cli.__doc__)))
+    assert set(listed) == set(re.findall(r"\b\d+\b", base.HELP))
 
 
 def test_a_dry_run_says_what_would_happen_and_makes_nothing(project: Path) -> None:
@@ -125,7 +124,7 @@ def test_the_exit_code_is_the_errors_own(monkeypatch: pytest.MonkeyPatch, error:
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(base, "app", fail)
     assert call(monkeypatch) == code
 
 
@@ -135,7 +134,7 @@ def test_debug_shows_the_traceback_and_keeps_the_exit_code(
     def fail() -> None:
         raise InputError("x")
 
-    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(base, "app", fail)
     monkeypatch.setenv("EVENKEEL_DEBUG", "1")
     with pytest.raises(SystemExit) as ended:
         main()

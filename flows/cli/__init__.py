@@ -1,0 +1,18 @@
+"""``evenkeel``: run, watch, judge, approve.
+
+- `runs` — ``run``, ``audit-verifier``
+- `judging` — ``audit``, ``gate``, ``rules``, ``params``
+- `deciding` — ``approve``
+- `machine` — ``doctor``
+- `base` — what they share: the application, its options, `main`
+
+A module's commands register themselves when it is imported.
+"""
+
+# isort: off - `--help` shows the commands in this order
+from flows.cli import deciding, judging, machine, runs
+from flows.cli.base import app, main
+
+# isort: on
+
+__all__ = ["app", "deciding", "judging", "machine", "main", "runs"]

@@ -1,0 +1,59 @@
+"""Commands that judge what is there already, and print what would be judged by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from components.config import dump, load, pin_inputs
+from components.files import dump_json
+from components.health.rulebook import DEFAULT_RULES, load_rules
+from flows import audit_log, show_rules
+from flows.cli.base import DEMO, Config, Overrides, app, console
+
+
+@app.command()
+def audit(
+    log: Annotated[Path, typer.Argument(help="trainer_state.json, a console's output, or JSON lines.")],
+    format: Annotated[str, typer.Option("--format", help="auto, trl, verl, prime-rl or jsonl.")] = "auto",
+    names: Annotated[Path | None, typer.Option("--names", help="Mapping of their metrics to our signals.")] = None,
+    rules: Annotated[Path, typer.Option("--rules", help="Health rules.")] = DEFAULT_RULES,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Replay the health rules over the log of any trainer. Exit code 3: a rule of level rollback or stop spoke."""
+    found = audit_log.audit_log(log, format, names, rules)
+    if as_json:
+        print(dump_json(found.to_dict()), end="")
+    else:
+        audit_log.show(console, found)
+    raise typer.Exit(found.exit_code)
+
+
+@app.command()
+def gate(
+    run: Annotated[Path | None, typer.Option("--run", help="Folder of a run; that of --config when empty.")] = None,
+    config: Config = DEMO,
+    overrides: Overrides = None,
+    rules: Annotated[Path | None, typer.Option("--rules", help="Health rules instead of the run's own.")] = None,
+) -> None:
+    """Judge a finished run again. Exit code 0: pass; 3: fail or inconclusive, as the table says."""
+    from flows import judge_again  # the only command that needs a stage's code
+
+    found = judge_again.judge_again(judge_again.find_run(run, config, overrides or ()), rules)
+    judge_again.show(console, found)
+    raise typer.Exit(found.exit_code)
+
+
+@app.command()
+def rules(file: Annotated[Path, typer.Argument(help="Health rules.")] = DEFAULT_RULES) -> None:
+    """Compile a file of health rules and print it. Exit code 2: it is malformed."""
+    show_rules.show(console, load_rules(file))
+
+
+@app.command()
+def params(config: Config = DEMO, overrides: Overrides = None) -> None:
+    """Print every setting of a configuration: what stages read, and what `params.yaml` holds."""
+    print(f"# Every setting of {config}, made by `evenkeel params --config {config}`.")
+    print(dump(pin_inputs(load(config, overrides or ()))), end="")

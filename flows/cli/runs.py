@@ -1,0 +1,111 @@
+"""Commands that run the line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from components.errors import EXIT_NO_CANDIDATE
+from components.stages import wanted
+from flows import summary
+from flows.cli.base import DEMO, Config, Debug, Overrides, app, console
+from flows.console import Display
+from flows.environment import prefect_environment, start_server
+from flows.git import project_root
+from flows.plan import show_plan
+from flows.registry import decision_on, project_store
+from flows.workspace import Workspace, locate
+
+EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
+
+
+@app.command()
+def run(
+    config: Config = DEMO,
+    overrides: Overrides = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew and execute every stage.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Train, judge and propose a checkpoint. The same command again continues a run that was stopped."""
+    workspace = locate(project_root(Path.cwd()), config, overrides or ())
+    if dry_run:
+        show_plan(console, workspace)
+        return
+    prepare(workspace, fresh=fresh, debug=debug)
+    from flows.post_training import post_training  # imports Prefect, which reads its environment only once
+
+    show_header(workspace)
+    with stoppable(), Display(workspace, console, wanted(workspace.settings)):
+        start_server()
+        outcome = post_training(str(config), overrides, workspace.snapshot.commit, fresh)
+    summary.show_figures(console, workspace.layout)
+    if outcome.candidate is None:
+        summary.show_refusal(console, outcome.reason, workspace.layout.report)
+        raise typer.Exit(EXIT_NO_CANDIDATE)
+    decided = decision_on(project_store(workspace.project, workspace.settings), outcome.candidate)
+    summary.show_candidate(console, outcome.candidate, workspace.layout.report, decided, config)
+
+
+@app.command(name="audit-verifier")
+def audit_verifier(
+    config: Config = DEMO,
+    overrides: Overrides = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew and execute both stages.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Can the verifier be trusted? Judges answers known to be right or wrong; a failed audit blocks training."""
+    workspace = locate(project_root(Path.cwd()), config, overrides or ())
+    prepare(workspace, fresh=fresh, debug=debug)
+    from flows import audit_verifier as flow
+
+    show_header(workspace)
+    with stoppable(), Display(workspace, console, flow.STAGES):
+        start_server()
+        verdict = flow.audit_verifier(str(config), overrides, workspace.snapshot.commit, fresh)
+    summary.show_audit(console, workspace.layout)
+    if verdict != "pass":
+        raise typer.Exit(EXIT_NO_CANDIDATE)
+
+
+def prepare(workspace: Workspace, *, fresh: bool, debug: bool) -> None:
+    """Make the workspace and Prefect's environment: what can be refused is refused before Prefect is started."""
+    if debug:
+        os.environ["EVENKEEL_DEBUG"] = "1"
+    with workspace.held(fresh=fresh):
+        workspace.progress.unlink(missing_ok=True)
+    os.environ.update(prefect_environment(workspace.project, quiet=not debug))
+
+
+def show_header(workspace: Workspace) -> None:
+    """Which run this is, and of what code."""
+    taken = workspace.snapshot
+    origin = "" if taken.clean else "  (a snapshot of the working tree)"
+    where = workspace.root.relative_to(workspace.project)
+    console.print(f"[bold]{workspace.run_id}[/]  commit {taken.commit[:12]}{origin}  {where}", highlight=False)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Turn SIGINT and SIGTERM into an orderly end that says how to go on."""
+
+    def terminate(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(EXIT_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        print("stopped; the same command continues from the last checkpoint", file=sys.stderr)
+        code = stopped.code if isinstance(stopped, SystemExit) else EXIT_INTERRUPTED
+        raise typer.Exit(code if isinstance(code, int) else EXIT_TERMINATED) from stopped
+    finally:
+        signal.signal(signal.SIGTERM, before)
