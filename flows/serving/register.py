@@ -91,7 +91,9 @@ def schedule(client: SyncPrefectClient, name: str, wanted: list[ScheduleEntry]) 
     for entry in wanted:
         cron = CronSchedule(cron=entry.cron, timezone=entry.timezone)
         if (found := there.get(entry.slug)) is None:
-            created = DeploymentScheduleCreate(schedule=cron, slug=entry.slug, parameters=entry.parameters, active=entry.active)
+            created = DeploymentScheduleCreate(
+                schedule=cron, slug=entry.slug, parameters=entry.parameters, active=entry.active
+            )
             client.create_deployment_schedules(deployment.id, [created])
         elif found.schedule != cron:
             client.update_deployment_schedule(deployment.id, found.id, schedule=cron)
