@@ -12,6 +12,7 @@ from prefect import flow, get_run_logger
 from components.files import read_json
 from flows.git import project_root
 from flows.post_training import run_stage
+from flows.watching.execution import executing
 from flows.workspace import locate
 
 STAGES = ("data", "audit")
@@ -33,7 +34,7 @@ def audit_verifier(
         fresh: begin anew and execute both stages, whatever is already known.
     """
     workspace = locate(project_root(Path.cwd()), Path(config), overrides or (), commit)
-    with workspace.held(fresh=fresh):
+    with workspace.held(fresh=fresh), executing(workspace, "audit-verifier", config, overrides):
         for stage in STAGES:
             run_stage(workspace, stage, fresh)
     verdict = str(read_json(workspace.layout.audit)["verdict"])

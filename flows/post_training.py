@@ -23,6 +23,7 @@ from flows.artifacts import publish
 from flows.git import project_root
 from flows.registry import project_store
 from flows.stages import StageResult, execute, reproduce
+from flows.watching.execution import executing
 from flows.workspace import Workspace, locate
 
 
@@ -74,9 +75,10 @@ def post_training(
     """
     workspace = locate(project_root(Path.cwd()), Path(config), overrides or (), commit)
     check_surroundings(workspace.settings, workspace.root)
-    with workspace.held(fresh=fresh):
+    with workspace.held(fresh=fresh), executing(workspace, "post-training", config, overrides) as running:
         outcome = run_line(workspace, force=fresh)
         publish(workspace.layout, workspace.run_id)
+        running.came_to(outcome.candidate, outcome.reason)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome
 
