@@ -24,6 +24,7 @@ from flows.git import project_root
 from flows.registry import project_store
 from flows.stages import StageResult, execute, reproduce
 from flows.watching.execution import executing
+from flows.watching.watcher import watched
 from flows.workspace import Workspace, locate
 
 
@@ -40,7 +41,8 @@ class Outcome:
 @task(name="stage", task_run_name="{stage}", cache_policy=NO_CACHE)
 def run_stage(workspace: Workspace, stage: str, force: bool = False) -> StageResult:
     """One stage of the line, see `flows.stages.reproduce`."""
-    return reproduce(workspace, stage, force=force)
+    with watched(workspace, stage):
+        return reproduce(workspace, stage, force=force)
 
 
 @task(name="report-refusal", task_run_name="report", cache_policy=NO_CACHE)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import psutil
 
 from components.errors import InputError, NoCandidate
-from components.files import read_json, write_json
+from components.files import os_errors, read_json, write_json
 from components.layout import Layout
 from flows.workspace import Workspace
 
@@ -159,6 +159,8 @@ def executing(workspace: Workspace, flow: str, config: str, overrides: Sequence[
         api=api,
     )
     write(root, started)
+    with os_errors("remove", workspace.progress):
+        workspace.progress.unlink(missing_ok=True)  # it tells of this execution alone
     running = Running(root, started)
     try:
         yield running

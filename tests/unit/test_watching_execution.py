@@ -23,8 +23,9 @@ from flows.workspace import Workspace
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    found = SimpleNamespace(root=tmp_path / "demo-1", run_id="demo-1", snapshot=SimpleNamespace(commit="c0ffee"))
-    return cast(Workspace, found)
+    root = tmp_path / "demo-1"
+    progress, snapshot = root / ".state/progress.jsonl", SimpleNamespace(commit="c0ffee")
+    return cast(Workspace, SimpleNamespace(root=root, run_id="demo-1", progress=progress, snapshot=snapshot))
 
 
 def ended(workspace: Workspace, error: BaseException | None = None) -> Execution:
@@ -53,6 +54,12 @@ def test_while_a_flow_runs_its_process_is_named_and_alive(workspace: Workspace) 
         assert (found.config, found.overrides, found.commit) == ("demo.yaml", (), "c0ffee")
         assert found.alive
         assert found.standing == "running"
+
+
+def test_what_stages_said_in_an_earlier_execution_is_gone(workspace: Workspace) -> None:
+    write_text(workspace.progress, "{}")
+    ended(workspace)
+    assert not workspace.progress.exists()
 
 
 def test_a_flow_that_ends_says_what_it_came_to(workspace: Workspace) -> None:
