@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -29,6 +29,15 @@ CLOCK = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What somebody asked for: a configuration file, settings that replace its own, and a recipe in its place."""
+
+    config: str = ""
+    overrides: tuple[str, ...] = ()
+    recipe: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Execution:
     """One execution of a flow in a workspace. Times are UTC in ISO format."""
 
@@ -39,9 +48,8 @@ class Execution:
     """When the process was created, in seconds since the epoch: ids are used again."""
     host: str
     began: str
-    config: str
-    overrides: tuple[str, ...]
     commit: str
+    asked: Asked = Asked()
     flow_run: str | None = None
     """The flow run on the Prefect server."""
     deployed: str | None = None
@@ -96,7 +104,8 @@ def read(root: Path) -> Execution | None:
     row = read_json(path, how="remove it; the run itself does not need it")
     known = {field.name for field in fields(Execution)}
     try:
-        return Execution(**{**{name: row[name] for name in known}, "overrides": tuple(row["overrides"])})
+        asked = Asked(**{**row["asked"], "overrides": tuple(row["asked"]["overrides"])})
+        return Execution(**{**{name: row[name] for name in known}, "asked": asked})
     except (KeyError, TypeError) as error:
         how = "remove it; the run itself does not need it"
         raise InputError(f"not a record of an execution: {error}", where=path, how=how) from error
@@ -134,13 +143,11 @@ class Running:
 
 
 @contextmanager
-def executing(workspace: Workspace, flow: str, config: str, overrides: Sequence[str] | None) -> Iterator[Running]:
+def executing(workspace: Workspace, flow: str, asked: Asked = Asked()) -> Iterator[Running]:
     """Say that this process runs the workspace, and at the end how it went. Hold the workspace around it.
 
     Args:
         flow: the flow's name, as in Prefect.
-        config: the configuration file, as it was named.
-        overrides: settings that replaced those of the file.
     """
     root = workspace.root
     flow_run, deployed, api = _in_prefect()
@@ -151,8 +158,7 @@ def executing(workspace: Workspace, flow: str, config: str, overrides: Sequence[
         created=psutil.Process().create_time(),
         host=platform.node(),
         began=now(),
-        config=config,
-        overrides=tuple(overrides or ()),
+        asked=asked,
         commit=workspace.snapshot.commit,
         flow_run=flow_run,
         deployed=deployed,

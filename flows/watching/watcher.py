@@ -16,9 +16,8 @@ from uuid import UUID
 
 from prefect.context import FlowRunContext, TaskRunContext
 
-from components.errors import NoCandidate
 from components.health.telling.markdown import plain
-from flows.board import Board, StageView, Tail
+from flows.board import ENDED, Board, StageView, Tail
 from flows.console import clock
 from flows.watching.channel import Artifact, Channel
 from flows.watching.signals import SignalTable
@@ -40,18 +39,15 @@ def watched(workspace: Workspace, stage: str) -> Iterator[None]:
     flow_run = flow.flow_run.id if flow and flow.flow_run else None
     watcher = Watcher(workspace, stage, flow_run, task.task_run.id if task else None)
     watcher.start()
-    ended = "stopped"
+    waited = False
     try:
         yield
-        ended = "done"
-    except NoCandidate:
-        ended = "refused"
-        raise
+        waited = True
     except Exception:
-        ended = "failed"
+        waited = True
         raise
     finally:
-        watcher.end(ended)
+        watcher.end(shown=waited)  # whoever stops a run does not wait for its last picture
 
 
 def pace(elapsed: float) -> float:
@@ -69,7 +65,7 @@ class Watcher:
         self._progress = Artifact(f"stage-{stage}", "progress")
         self._table = Artifact(SIGNALS, "table")
         self._what = f"of {workspace.run_id}"
-        self._over, self._ended = threading.Event(), ""
+        self._over, self._shown = threading.Event(), True
         context = contextvars.copy_context()  # the thread logs as the task does
         self._thread = threading.Thread(target=context.run, args=(self._run,), name=f"watch-{stage}", daemon=True)
 
@@ -80,11 +76,11 @@ class Watcher:
         self._began = time.monotonic()
         self._thread.start()
 
-    def end(self, ended: str) -> None:
-        """Show how the stage ended, unless that would keep the run waiting."""
-        self._ended = ended
+    def end(self, *, shown: bool) -> None:
+        """Show how the stage ended, unless nobody wants to know or that would keep the run waiting."""
+        self._shown = shown
         self._over.set()
-        if ended != "stopped" and self._channel.works:
+        if shown and self._channel.works:
             self._thread.join(LAST)
 
     def _run(self) -> None:
@@ -94,7 +90,7 @@ class Watcher:
             self._look()
             while not self._over.wait(pace(time.monotonic() - self._began)):
                 self._look()
-            if self._ended != "stopped":
+            if self._shown:
                 self._look()
 
     def _look(self) -> None:
@@ -109,12 +105,12 @@ class Watcher:
 
     def _share(self, view: StageView) -> float:
         """Per cent, as Prefect draws it."""
-        if self._ended == "done":
+        if view.state == "done":
             return 100.0
         return round(100 * view.done / view.total, 1) if view.total else 0.0
 
     def _line(self, view: StageView) -> str:
         elapsed = clock(time.monotonic() - self._began)
         amount = f"{view.done} of {view.total}" if view.total else "started"
-        state = f"{self._ended} in {elapsed}" if self._ended else f"after {elapsed}"
+        state = f"{view.state} in {elapsed}" if view.state in ENDED else f"after {elapsed}"
         return ", ".join([f"{self._stage} {self._what}: {amount}", state, *([view.note] if view.note else [])])

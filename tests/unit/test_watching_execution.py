@@ -17,7 +17,7 @@ import pytest
 from components.errors import InputError, NoCandidate
 from components.files import read_json, write_json, write_text
 from flows.watching import execution
-from flows.watching.execution import Execution, executing, read
+from flows.watching.execution import Asked, Execution, executing, read
 from flows.workspace import Workspace
 
 
@@ -31,7 +31,7 @@ def workspace(tmp_path: Path) -> Workspace:
 def ended(workspace: Workspace, error: BaseException | None = None) -> Execution:
     """The record of an execution that ended with this error."""
     try:
-        with executing(workspace, "post-training", "demo.yaml", ["seed=1"]) as running:
+        with executing(workspace, "post-training", Asked("demo.yaml", ("seed=1",), "dapo")) as running:
             running.came_to("d1e5")
             if error:
                 raise error
@@ -47,11 +47,11 @@ def test_a_workspace_that_no_flow_took_has_no_execution(tmp_path: Path) -> None:
 
 
 def test_while_a_flow_runs_its_process_is_named_and_alive(workspace: Workspace) -> None:
-    with executing(workspace, "post-training", "demo.yaml", None):
+    with executing(workspace, "post-training"):
         found = read(workspace.root)
         assert found is not None
         assert (found.pid, found.host, found.run_id) == (os.getpid(), platform.node(), "demo-1")
-        assert (found.config, found.overrides, found.commit) == ("demo.yaml", (), "c0ffee")
+        assert found.commit == "c0ffee"
         assert found.alive
         assert found.standing == "running"
 
@@ -64,7 +64,8 @@ def test_what_stages_said_in_an_earlier_execution_is_gone(workspace: Workspace) 
 
 def test_a_flow_that_ends_says_what_it_came_to(workspace: Workspace) -> None:
     found = ended(workspace)
-    assert (found.state, found.candidate, found.overrides) == ("candidate", "d1e5", ("seed=1",))
+    assert (found.state, found.candidate) == ("candidate", "d1e5")
+    assert found.asked == Asked("demo.yaml", ("seed=1",), "dapo")
     assert found.ended is not None
     assert not found.alive
 
@@ -88,7 +89,7 @@ def test_a_flow_that_is_left_by_an_error_says_so(
 
 def test_a_process_that_was_killed_is_dead_whoever_has_its_id(workspace: Workspace) -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    with executing(workspace, "post-training", "demo.yaml", None) as running:
+    with executing(workspace, "post-training") as running:
         mine = running.execution
     theirs = replace(mine, ended=None, state="running", pid=child.pid, created=psutil.Process(child.pid).create_time())
     assert theirs.alive
