@@ -20,13 +20,13 @@ from components.processes.environments import check_vllm_python, learner_key, vl
 from components.registry import propose
 from components.stages import wanted
 from flows import events
-from flows.artifacts import publish
 from flows.git import project_root
 from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.registry import project_store
 from flows.stages import StageResult, execute, reproduce
 from flows.states import answer, told, value
-from flows.watching.execution import Asked, executing
+from flows.watching.artifacts import publish
+from flows.watching.execution import UNSAID, Asked, executing
 from flows.watching.watcher import watched
 from flows.workspace import Workspace, locate
 
@@ -112,12 +112,12 @@ def post_training(
     return outcome
 
 
-def conduct(workspace: Workspace, *, fresh: bool = False, asked: Asked = Asked()) -> Outcome:
+def conduct(workspace: Workspace, *, fresh: bool = False, asked: Asked = UNSAID) -> Outcome:
     """Take the run through the whole line and show what came of it. Call it inside a flow run."""
     check_surroundings(workspace.settings, workspace.root)
     with workspace.held(fresh=fresh), executing(workspace, "post-training", asked) as running:
         outcome = run_line(workspace, force=fresh)
-        publish(workspace.layout, workspace.run_id)
+        publish(workspace, outcome.candidate, outcome.reason)
         running.came_to(outcome.candidate, outcome.reason)
     events.announce(workspace, outcome)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")

@@ -37,6 +37,9 @@ class Asked:
     recipe: str = ""
 
 
+UNSAID = Asked()
+
+
 @dataclass(frozen=True, slots=True)
 class Execution:
     """One execution of a flow in a workspace. Times are UTC in ISO format."""
@@ -49,7 +52,7 @@ class Execution:
     host: str
     began: str
     commit: str
-    asked: Asked = Asked()
+    asked: Asked = UNSAID
     flow_run: str | None = None
     """The flow run on the Prefect server."""
     deployed: str | None = None
@@ -143,7 +146,7 @@ class Running:
 
 
 @contextmanager
-def executing(workspace: Workspace, flow: str, asked: Asked = Asked()) -> Iterator[Running]:
+def executing(workspace: Workspace, flow: str, asked: Asked = UNSAID) -> Iterator[Running]:
     """Say that this process runs the workspace, and at the end how it went. Hold the workspace around it.
 
     Args:
