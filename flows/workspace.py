@@ -138,9 +138,15 @@ class Workspace:
         return substance(found) == substance(self.settings) and read_text(params) == self._params(found)
 
 
-def locate(project: Path, config: Path, overrides: Sequence[str] = (), commit: str | None = None) -> Workspace:
+def locate(
+    project: Path,
+    config: Path,
+    overrides: Sequence[str] = (),
+    commit: str | None = None,
+    recipe: Path | None = None,
+) -> Workspace:
     """The workspace of a configuration on the present tree, or on ``commit``. Nothing is created but Git objects."""
-    wanted = load(config, overrides)
+    wanted = load(config, overrides, recipe)
     check_rules(wanted.health.rules)
     taken = at_commit(project, commit) if commit else snapshot(project)
     settings = settle_paths(pin_inputs(wanted), project, taken.commit)
