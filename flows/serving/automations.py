@@ -1,7 +1,7 @@
 """What the server does by itself: it notices runs whose process is gone, and it tells people what they want to know.
 
-Made anew from this file at every start of `evenkeel serve`, and recognised by name; what somebody switched off in the UI stays
-off. The webhook's URL is kept in a Prefect block, encrypted in the database.
+Made anew from this file at every start of `evenkeel serve`, and recognised by name; what somebody switched off in the
+UI stays off. The webhook's URL is kept in a Prefect block, encrypted in the database.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from flows.serving.under_way import ZOMBIE
 PREFIX = "evenkeel: "
 BLOCK = "evenkeel-notify"
 SILENCE = timedelta(seconds=4 * HEARTBEAT_SECONDS)
-"""How long a run may be without a sign of life. It is a fact about the process, not about the work: a thread gives it."""
+"""How long a run may be without a sign of life. A thread of its process gives them, whatever the run does."""
 HEARTBEAT = "prefect.flow-run.heartbeat"
 AT_REST = (
     "Completed",

@@ -52,8 +52,9 @@ def choose(project: Path, port: int, database: str, notify: str) -> Options:
     if urlsplit(database).password:
         how = f"set {DATABASE_VARIABLE} instead: everybody on this machine can read a command line"
         raise InputError("a password on the command line", where="--database", how=how)
-    database = os.environ.pop(DATABASE_VARIABLE, "") if not database else database
-    notify = os.environ.pop(NOTIFY_VARIABLE, "") if not notify else notify
+    from_outside = {name: os.environ.pop(name, "") for name in (DATABASE_VARIABLE, NOTIFY_VARIABLE)}
+    database = database or from_outside[DATABASE_VARIABLE]
+    notify = notify or from_outside[NOTIFY_VARIABLE]
     auth = os.environ.pop(SERVER_AUTH_VARIABLE, "") or os.environ.get(AUTH_VARIABLE, "")
     if database and urlsplit(database).scheme not in DRIVERS:
         how = "write it as postgresql+asyncpg://user@host:5432/name"

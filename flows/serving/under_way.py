@@ -1,6 +1,6 @@
 """Flow runs that lost their process: they are given back, so that a worker continues them.
 
-A flow run of the pool dies with its worker (`flow_run`). Nothing in Prefect says so: the run would stay Running for ever.
+A flow run of the pool dies with its worker (`flow_run`). Nothing in Prefect says so: it would stay Running for ever.
 Whoever knows that the worker is gone calls `give_back`. The run is then scheduled again, begins from its first
 line, and takes over what its workspace holds: finished stages are cached, the interrupted one goes on from its
 checkpoint. A run that somebody had asked to cancel is cancelled.
