@@ -47,7 +47,7 @@ def choose(project: Path, port: int, database: str, notify: str) -> Options:
     What this process starts therefore gets them only where it is meant to (`flows.serving.environments`).
 
     Raises:
-        InputError: a port that is taken, or a URL that cannot work.
+        InputError: a URL or an auth string that cannot work.
     """
     if urlsplit(database).password:
         how = f"set {DATABASE_VARIABLE} instead: everybody on this machine can read a command line"
@@ -63,8 +63,6 @@ def choose(project: Path, port: int, database: str, notify: str) -> Options:
         raise InputError("not an http or https URL", where=f"--notify or {NOTIFY_VARIABLE}", how="paste the webhook's")
     if auth and ":" not in auth:
         raise InputError("not of the form user:password", where=SERVER_AUTH_VARIABLE, how="put a colon between them")
-    if port:
-        check_free(port)
     return Options(project, port or free_port(), database, notify, auth)
 
 

@@ -15,7 +15,7 @@ from components.errors import InputError
 from flows.environment import prefect_environment
 from flows.serving import environments
 from flows.serving.deployments import FILE, read_entries
-from flows.serving.options import choose
+from flows.serving.options import check_free, choose
 from flows.serving.part import DEATHS, LONGEST_PAUSE, Part
 from flows.serving.place import Place, Who, only_one, place_file, served, write_place
 from tests.code_graph import ROOT
@@ -57,11 +57,11 @@ def test_a_project_is_served_once(tmp_path: Path) -> None:
         pass
 
 
-def test_a_taken_port_is_named_with_the_option(tmp_path: Path) -> None:
+def test_a_taken_port_is_named_with_the_option() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(InputError, match=f"port {port} cannot be used") as refused:
-            choose(tmp_path, port, "", "")
+            check_free(port)
     assert "--port" in str(refused.value)
 
 
