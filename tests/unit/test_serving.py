@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from flows.serving.deployments import FILE, read_entries
 from flows.serving.options import check_free, choose
 from flows.serving.part import DEATHS, LONGEST_PAUSE, Part
 from flows.serving.place import Place, Who, only_one, place_file, served, write_place
+from flows.serving.under_way import ZOMBIE, give_back
 from tests.code_graph import ROOT
 
 DEPLOYED = ["post-training", "nightly", "promote", "audit-verifier", "audit-run", "reproduce", "janitor"]
@@ -106,6 +108,55 @@ def test_a_process_that_dies_again_and_again_is_given_up(tmp_path: Path) -> None
     assert pauses == sorted(pauses)
     assert max(pauses) <= LONGEST_PAUSE
     assert part.hopeless
+
+
+class FakeApi:
+    """Holds flow runs; remembers what became of them."""
+
+    def __init__(self, *runs: dict[str, Any]) -> None:
+        self._runs, self.changed = runs, {}
+
+    def flow_runs(self, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+        types = wanted["flow_runs"]["state"]["type"]["any_"]
+        return [run for run in self._runs if run["state_type"] in types]
+
+    def set_state(self, run: str, type: str, name: str, message: str) -> None:
+        self.changed[run] = (type, name)
+
+
+def run(id: str, type: str, *, worker: str | None = "me", message: str = "", age: int = 0) -> dict[str, Any]:
+    at = datetime.now(UTC) - timedelta(seconds=age)
+    state = {"message": message, "timestamp": at.isoformat()}
+    labels = {"prefect.worker.name": worker} if worker else {}
+    return {"id": id, "name": id, "state_type": type, "state": state, "labels": labels}
+
+
+def test_runs_that_lost_their_process_are_given_back() -> None:
+    api = FakeApi(
+        run("running", "RUNNING"),
+        run("pending", "PENDING", worker=None),
+        run("cancelling", "CANCELLING"),
+        run("elsewhere", "RUNNING", worker="another"),
+        run("crashed", "CRASHED", message="Process exited with status code: 1."),
+        run("zombie", "CRASHED", message=f"{ZOMBIE} for 120 seconds."),
+    )
+    returned = give_back(api, "why", "me")  # type: ignore[arg-type]
+    assert returned == ["running", "pending"]
+    assert api.changed == {
+        "running": ("SCHEDULED", "AwaitingRetry"),
+        "pending": ("SCHEDULED", "AwaitingRetry"),
+        "cancelling": ("CANCELLED", "Cancelled"),
+    }
+
+
+def test_after_a_long_pause_runs_that_the_server_took_for_dead_are_given_back_too() -> None:
+    api = FakeApi(
+        run("just now", "CRASHED", message=f"{ZOMBIE} for 120 seconds."),
+        run("last week", "CRASHED", message=f"{ZOMBIE} for 120 seconds.", age=3600),
+        run("crashed", "CRASHED", message="Process exited with status code: 1."),
+    )
+    since = datetime.now(UTC) - timedelta(seconds=60)
+    assert give_back(api, "why", "me", since) == ["just now"]  # type: ignore[arg-type]
 
 
 def test_all_flows_are_deployed(tmp_path: Path) -> None:
