@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import signal
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
-import pytest
 
 from components.files import read_json
 from flows.serving.place import last_place, served
-from tests.served.service import Service, evenkeel, wait_for
+from tests.served.service import Service, wait_for
 
 LONG = "train.steps=400"
 """Eight seconds in stage train: time to interfere."""
-
-
-@pytest.fixture
-def service(project: Path) -> Iterator[Service]:
-    """One of its own for each test, on the same database."""
-    with Service(project) as service:
-        yield service
 
 
 def start_long_run(service: Service, name: str) -> tuple[str, Path]:
@@ -72,7 +63,8 @@ def test_a_run_outlives_its_server(service: Service) -> None:
     assert starts_of_training(workspace) == [0]
 
 
-def test_stopped_in_order_nothing_is_left_and_the_next_serve_continues_the_run(project: Path) -> None:
+def test_stopped_in_order_nothing_is_left_and_the_next_serve_continues_the_run(project: Path, service: Service) -> None:
+    service.stop()  # that of the tests above
     with Service(project) as first:
         run, workspace = start_long_run(first, "stopped")
         family = first.family()
@@ -92,17 +84,9 @@ def test_killed_outright_nothing_is_left_and_the_next_serve_continues_the_run(pr
         family = first.family()
         first.process.kill()
         first.process.wait()
-        assert served(project) is None
+        assert last_place(project) is not None
+        assert served(project) is None, "a stale file is no server"
         with Service(project, "--port", first.port) as second:
             assert gone(family)
             assert second.wait(run)["state_type"] == "COMPLETED"
     assert_continued(workspace)
-
-
-def test_a_stale_file_is_no_server(project: Path) -> None:
-    with Service(project) as service:
-        file = (project / ".state/serve.json").read_text(encoding="utf-8")
-        assert service.place.server.pid == service.process.pid
-    (project / ".state/serve.json").write_text(file, encoding="utf-8")
-    assert served(project) is None
-    assert evenkeel(project, "doctor").returncode == 0
