@@ -11,6 +11,7 @@ from pathlib import Path
 
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.runtime import flow_run
 
 from components.config import Settings
 from components.config.servers import VllmEngine
@@ -21,7 +22,9 @@ from components.registry import propose
 from components.stages import wanted
 from flows.artifacts import publish
 from flows.git import project_root
+from flows.recording import recorded
 from flows.registry import project_store
+from flows.resuming import reopen
 from flows.stages import StageResult, execute, reproduce
 from flows.workspace import Workspace, locate
 
@@ -63,6 +66,7 @@ def post_training(
     overrides: list[str] | None = None,
     commit: str | None = None,
     fresh: bool = False,
+    resume: str = "",
 ) -> Outcome:
     """Train, judge and propose a checkpoint.
 
@@ -71,11 +75,17 @@ def post_training(
         overrides: settings that replace those of the file, each as ``section.name=value``.
         commit: the recorded code to run; the present working tree when empty.
         fresh: begin anew and execute every stage, whatever is already known.
+        resume: the run to go on with, from its workspace; configuration, overrides and commit are then its own.
     """
-    workspace = locate(project_root(Path.cwd()), Path(config), overrides or (), commit)
+    project = project_root(Path.cwd())
+    workspace = reopen(project, resume) if resume else locate(project, Path(config), overrides or (), commit)
     check_surroundings(workspace.settings, workspace.root)
-    with workspace.held(fresh=fresh):
+    with (
+        workspace.held(fresh=fresh, wait=get_run_logger().info),
+        recorded(workspace, "" if resume else config, overrides, flow_run.get_id()) as recorder,
+    ):
         outcome = run_line(workspace, force=fresh)
+        recorder.conclude(outcome.candidate, outcome.reason)
         publish(workspace.layout, workspace.run_id)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome

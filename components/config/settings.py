@@ -19,6 +19,7 @@ from components.config.judgement import (
 )
 from components.config.objective import ObjectiveSettings
 from components.config.policy import PolicySettings, SftSettings, TriageSettings
+from components.config.record import RecordSettings
 from components.config.reward import RewardSettings
 from components.config.rollout import RolloutSettings
 from components.config.scheduling import ClustersSettings, Schedule, UniformSchedule
@@ -55,6 +56,7 @@ class Settings(Section):
     gate: GateSettings = GateSettings()
     registry: RegistrySettings = RegistrySettings()
     launch: LaunchSettings = LaunchSettings()
+    record: RecordSettings = RecordSettings()
 
     @model_validator(mode="after")
     def _refuse_degenerate_combinations(self) -> Settings:
