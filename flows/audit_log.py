@@ -39,9 +39,14 @@ class Audit:
     """Rules that need more steps than the log has: how many."""
 
     @property
+    def grave(self) -> list[Verdict]:
+        """What rules of level rollback or stop said."""
+        return [verdict for verdict in self.verdicts if verdict.level in GRAVE]
+
+    @property
     def exit_code(self) -> int:
         """0, or 3 if a rule of level rollback or stop spoke."""
-        return EXIT_NO_CANDIDATE if worst(self.verdicts) in GRAVE else 0
+        return EXIT_NO_CANDIDATE if self.grave else 0
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON values."""
@@ -96,16 +101,16 @@ def seen(log: Log) -> list[str]:
     return sorted({signal for record in log.records for signal in record.signals})
 
 
+def head(audit: Audit) -> str:
+    """What was read, in a line."""
+    steps = [record.step for record in audit.log.records]
+    span = f"{len(steps)} steps from {steps[0]} to {steps[-1]}"
+    return f"{audit.path}: {audit.log.trainer}, {span}, {len(seen(audit.log))} signals"
+
+
 def show(console: Console, audit: Audit) -> None:
     """What was read, what the rules say, and which of them could not say anything."""
-    steps = [record.step for record in audit.log.records]
-    console.print(
-        f"{audit.path}: {audit.log.trainer}, {len(steps)} steps from {steps[0]} to {steps[-1]}, "
-        f"{len(seen(audit.log))} signals",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    console.print(head(audit), highlight=False, markup=False, soft_wrap=True)
     for remark in audit.log.remarks:
         console.print(Text(f"  - {remark}", "yellow"), soft_wrap=True)
     console.print(_verdicts(audit.verdicts) if audit.verdicts else Text("no rule spoke", "green"))
@@ -139,3 +144,22 @@ def _rules(console: Console, label: str, names: list[str]) -> None:
         console.print(Text(f"{label} {len(names)} rules:", "bold"))
         for name in names:
             console.print(Text(f"  {name}"), soft_wrap=True)
+
+
+def markdown(audit: Audit) -> str:
+    """The same for the Prefect UI."""
+    rows = [f"| {v.step} | {v.level} | {v.rule} | {v.reason} |" for v in audit.verdicts]
+    table = ["| step | level | rule | why |", "| --- | --- | --- | --- |", *rows] if rows else ["No rule spoke."]
+    blind = [f"- {name}: no {', '.join(missing)}" for name, missing in audit.unjudged.items()]
+    short = [f"- {name}: needs {count} steps" for name, count in audit.too_short.items()]
+    return "\n".join(
+        [
+            head(audit),
+            *(f"- {remark}" for remark in audit.log.remarks),
+            "",
+            *table,
+            "",
+            f"{len(audit.judged)} rules could judge: {', '.join(audit.judged) or 'none'}.",
+            *(["", "These could not:", *short, *blind] if short or blind else []),
+        ]
+    )

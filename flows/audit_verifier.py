@@ -5,37 +5,47 @@ The stages are those of `post-training`, in the same workspace: a run that follo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from prefect import flow, get_run_logger
 
 from components.files import read_json
 from flows.git import project_root
+from flows.parameters import Config, settings_of
 from flows.post_training import run_stage
+from flows.states import answer, told
 from flows.workspace import locate
 
 STAGES = ("data", "audit")
 
 
 @flow(name="audit-verifier")
+@told
 def audit_verifier(
-    config: str = "configs/demo.yaml",
-    overrides: list[str] | None = None,
-    commit: str | None = None,
+    config: Config = "configs/demo.yaml",
+    dataset: str = "",
+    overrides: Sequence[str] = (),
+    commit: str = "",
     fresh: bool = False,
 ) -> str:
     """Measure what the verifier makes of right and wrong answers; returns the verdict, ``pass`` or ``fail``.
 
     Args:
-        config: configuration file, relative to the folder where the flow runs.
-        overrides: settings that replace those of the file, each as ``section.name=value``.
-        commit: the recorded code to run; the present working tree when empty.
-        fresh: begin anew and execute both stages, whatever is already known.
+        config: What to audit; a file of the project.
+        dataset: Prompts, in place of the configuration's: a .jsonl or .parquet file, or a folder that `datasets` saved.
+        overrides: Any other settings, each as section.name=value.
+        commit: The recorded code to run; the present working tree when empty.
+        fresh: Begin anew and execute both stages, whatever is already known.
     """
-    workspace = locate(project_root(Path.cwd()), Path(config), overrides or (), commit)
+    fields = settings_of(dataset=dataset)
+    workspace = locate(project_root(Path.cwd()), Path(config), [*fields, *overrides], commit or None)
     with workspace.held(fresh=fresh):
         for stage in STAGES:
             run_stage(workspace, stage, fresh)
-    verdict = str(read_json(workspace.layout.audit)["verdict"])
+    audit = read_json(workspace.layout.audit)
+    verdict = str(audit["verdict"])
     get_run_logger().info("%s: %s", workspace.run_id, verdict)
+    if verdict != "pass":
+        return answer(verdict, "CannotBeTrusted", "\n".join(audit["reasons"]))
     return verdict

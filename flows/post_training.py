@@ -6,6 +6,7 @@ DVC knows what is up to date; the stages know neither.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,17 +16,19 @@ from prefect.runtime import flow_run
 
 from components.config import Settings
 from components.config.servers import VllmEngine
-from components.errors import NoCandidate
 from components.files import read_json
 from components.processes.environments import check_vllm_python, learner_key, vllm_python
 from components.registry import propose
 from components.stages import wanted
+from flows import events
 from flows.artifacts import publish
 from flows.git import project_root
+from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.recording import recorded
 from flows.registry import project_store
 from flows.resuming import reopen
 from flows.stages import StageResult, execute, reproduce
+from flows.states import answer, told, value
 from flows.workspace import Workspace, locate
 
 
@@ -40,18 +43,31 @@ class Outcome:
 
 
 @task(name="stage", task_run_name="{stage}", cache_policy=NO_CACHE)
+@told
+def stage_task(workspace: Workspace, stage: str, force: bool = False) -> StageResult:
+    """One stage of the line. The UI shows by the name of the state whether it was executed."""
+    result = reproduce(workspace, stage, force=force)
+    if result.state == "cached":
+        return answer(result, "Cached", "nothing it depends on has changed")
+    if result.state == "refused":
+        return answer(result, "Refused", result.message)
+    return result
+
+
 def run_stage(workspace: Workspace, stage: str, force: bool = False) -> StageResult:
-    """One stage of the line, see `flows.stages.reproduce`."""
-    return reproduce(workspace, stage, force=force)
+    """One stage of the line as a task of the present flow run, see `flows.stages.reproduce`."""
+    return value(stage_task(workspace, stage, force))
 
 
 @task(name="report-refusal", task_run_name="report", cache_policy=NO_CACHE)
+@told
 def report_refusal(workspace: Workspace) -> StageResult:
     """The report of a line that ended early."""
     return execute(workspace, "report")
 
 
 @task(name="propose", task_run_name="propose", cache_policy=NO_CACHE)
+@told
 def propose_candidate(workspace: Workspace) -> str:
     """Put the checkpoint into the registry with its evidence; returns its digest. Proposing twice changes nothing."""
     layout, settings = workspace.layout, workspace.settings
@@ -61,32 +77,54 @@ def propose_candidate(workspace: Workspace) -> str:
 
 
 @flow(name="post-training")
+@told
 def post_training(
-    config: str = "configs/demo.yaml",
-    overrides: list[str] | None = None,
-    commit: str | None = None,
+    config: Config = "configs/demo.yaml",
+    recipe: Recipe = AS_CONFIGURED,
+    dataset: str = "",
+    launcher: Launcher = AS_CONFIGURED,
+    overrides: Sequence[str] = (),
+    max_hours: Limit = 0,
+    max_gpu_hours: Limit = 0,
+    commit: str = "",
     fresh: bool = False,
     resume: str = "",
 ) -> Outcome:
     """Train, judge and propose a checkpoint.
 
     Args:
-        config: configuration file, relative to the folder where the flow runs.
-        overrides: settings that replace those of the file, each as ``section.name=value``.
-        commit: the recorded code to run; the present working tree when empty.
-        fresh: begin anew and execute every stage, whatever is already known.
-        resume: the run to go on with, from its workspace; configuration, overrides and commit are then its own.
+        config: What to run; a file of the project.
+        recipe: The method, in place of the one that the configuration extends.
+        dataset: Prompts, in place of the configuration's: a .jsonl or .parquet file, or a folder that `datasets` saved.
+        launcher: Where the training stage runs.
+        overrides: Any other settings, each as section.name=value; `evenkeel params` prints all there are.
+        max_hours: The run is stopped when it has worked this long, retries included; it can be continued. 0: no limit.
+        max_gpu_hours: The same, times the GPUs that it works with.
+        commit: The recorded code to run; the present working tree when empty.
+        fresh: Begin anew and execute every stage, whatever is already known.
+        resume: A run to go on with, from its workspace; everything above is then its own.
     """
+    fields = settings_of(dataset=dataset, launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours)
     project = project_root(Path.cwd())
-    workspace = reopen(project, resume) if resume else locate(project, Path(config), overrides or (), commit)
+    if resume:
+        workspace = reopen(project, resume)
+    else:
+        workspace = locate(project, Path(config), [*fields, *overrides], commit or None, recipe_file(recipe))
+    outcome = conduct(workspace, fresh=fresh)
+    if outcome.candidate is None:
+        return answer(outcome, "NoCandidate", outcome.reason)
+    return outcome
+
+
+def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
+    """Take the run through the whole line and show what came of it. Call it inside a flow run."""
     check_surroundings(workspace.settings, workspace.root)
-    with (
-        workspace.held(fresh=fresh, wait=get_run_logger().info),
-        recorded(workspace, "" if resume else config, overrides, flow_run.get_id()) as recorder,
-    ):
+    wait = get_run_logger().info
+    with workspace.held(fresh=fresh, wait=wait), recorded(workspace, flow_run.get_id()) as recorder:
         outcome = run_line(workspace, force=fresh)
         recorder.conclude(outcome.candidate, outcome.reason)
         publish(workspace.layout, workspace.run_id)
+    events.announce(workspace, outcome)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome
 
@@ -113,14 +151,13 @@ def run_line(workspace: Workspace, *, force: bool) -> Outcome:
     def outcome(candidate: str | None, reason: str = "") -> Outcome:
         return Outcome(workspace.run_id, str(workspace.root), candidate, reason)
 
-    try:
-        for stage in wanted(workspace.settings):
-            run_stage(workspace, stage, force)
-    except NoCandidate as refusal:
-        report_refusal(workspace)
-        return outcome(None, str(refusal))
+    for stage in wanted(workspace.settings):
+        result = run_stage(workspace, stage, force)
+        if result.state == "refused":
+            value(report_refusal(workspace))
+            return outcome(None, result.message)
     gate = read_json(workspace.layout.gate)
     if gate["result"] == "fail":
         failed = [f"  - {check['name']}: {check['evidence']}" for check in gate["checks"] if check["result"] == "fail"]
         return outcome(None, "\n".join(["the gate failed:", *failed]))
-    return outcome(propose_candidate(workspace))
+    return outcome(value(propose_candidate(workspace)))

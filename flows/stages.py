@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError, NoCandidate
+from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError
 from components.files import append_line
 from components.progress import PROGRESS_VARIABLE
 from components.status import StageStatus, clear_status, read_status
@@ -24,11 +24,13 @@ StageState = Literal["running", "done", "cached", "failed", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """How a stage ended: executed (``done``) or taken over unchanged (``cached``), and how long that took."""
+    """How a stage ended: executed (``done``), taken over unchanged (``cached``), or executed with the answer no
+    (``refused``, and why), and how long that took."""
 
     stage: str
     state: StageState
     seconds: float
+    message: str = ""
 
 
 class StageFailed(EvenkeelError):
@@ -51,8 +53,7 @@ def reproduce(workspace: Workspace, stage: str, *, force: bool = False) -> Stage
         force: execute it even if nothing changed or the cache knows the result.
 
     Raises:
-        NoCandidate: the stage's answer is no.
-        StageFailed: anything else that stopped it.
+        StageFailed: it was stopped by anything but its own answer.
     """
     return _run(workspace, stage, ["dvc", "repro", "--single-item", *(["--force"] if force else []), stage])
 
@@ -69,10 +70,10 @@ def execute(workspace: Workspace, stage: str) -> StageResult:
 def _run(workspace: Workspace, stage: str, module: list[str]) -> StageResult:
     began = time.monotonic()
 
-    def report(state: StageState) -> StageResult:
+    def report(state: StageState, message: str = "") -> StageResult:
         seconds = round(time.monotonic() - began, 1)
         append_line(workspace.progress, {"stage": stage, "state": state, "seconds": seconds})
-        return StageResult(stage, state, seconds)
+        return StageResult(stage, state, seconds, message)
 
     report("running")
     clear_status(workspace.layout, stage)
@@ -82,8 +83,7 @@ def _run(workspace: Workspace, stage: str, module: list[str]) -> StageResult:
     if code == 0:
         return report("done" if status else "cached")
     if status and status.exit_code == EXIT_NO_CANDIDATE:
-        report("refused")
-        raise NoCandidate(status.message)
+        return report("refused", status.message)
     report("failed")
     if not status or status.exit_code == 0:
         status = StageStatus(EXIT_BAD_INPUT, _last_words(workspace, log, log_start))

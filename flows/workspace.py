@@ -31,6 +31,15 @@ POLL, SAY_AGAIN = 0.5, 30.0
 """Seconds between two looks at a lock that is held, and between two words about it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for, in the words it was asked in."""
+
+    config: str = ""
+    recipe: str = ""
+    overrides: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Workspace:
     """One run's folder. Finding it writes nothing; `ensure` makes it."""
@@ -40,6 +49,7 @@ class Workspace:
     settings: Settings
     snapshot: Snapshot
     inputs: tuple[Input, ...] = ()
+    request: Request = Request()
 
     @property
     def root(self) -> Path:
@@ -165,14 +175,21 @@ class Workspace:
         return substance(found) == substance(self.settings) and read_text(params) == self._params(found)
 
 
-def locate(project: Path, config: Path, overrides: Sequence[str] = (), commit: str | None = None) -> Workspace:
+def locate(
+    project: Path,
+    config: Path,
+    overrides: Sequence[str] = (),
+    commit: str | None = None,
+    recipe: Path | None = None,
+) -> Workspace:
     """The workspace of a configuration on the present tree, or on ``commit``. Nothing is created but Git objects."""
-    wanted = load(config, overrides)
+    wanted = load(config, overrides, recipe)
     check_rules(wanted.health.rules)
     check_git_remote(project, wanted.record.git_remote)
     taken = at_commit(project, commit) if commit else snapshot(project)
     settings, inputs = settle_paths(pin_inputs(wanted), project, taken.commit)
-    return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs)
+    request = Request(str(config), recipe.stem if recipe else "", tuple(overrides))
+    return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs, request)
 
 
 def name_of(settings: Settings, tree: str) -> str:

@@ -46,14 +46,17 @@ class _UniqueKeys(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def load(path: Path, overrides: Sequence[str] = ()) -> Settings:
+def load(path: Path, overrides: Sequence[str] = (), recipe: Path | None = None) -> Settings:
     """Read ``path``, apply ``a.b=value`` overrides, fill in the health rules, validate.
+
+    Args:
+        recipe: taken in place of the recipe that the file extends, or beneath everything where it extends none.
 
     Raises:
         InputError: missing or malformed file, unknown key, impossible value or degenerate combination.
     """
     # Over the defaults, so that one key of a section with a `kind` can be changed without naming the kind again.
-    tree = merge(Settings().model_dump(mode="json", exclude={"health": {"rules"}}), read_tree(path))
+    tree = merge(Settings().model_dump(mode="json", exclude={"health": {"rules"}}), read_tree(path, recipe))
     for override in overrides:
         apply_override(tree, override)
     health = tree.setdefault("health", {})
@@ -62,9 +65,15 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Settings:
     return validate(tree, where=str(path))
 
 
-def read_tree(path: Path, _seen: tuple[Path, ...] = ()) -> Tree:
-    """The merged YAML of ``path`` and of the files it extends."""
-    if path.resolve() in _seen:
+def read_tree(path: Path, recipe: Path | None = None) -> Tree:
+    """The merged YAML of ``path`` and of the files it extends; see `load` for ``recipe``."""
+    replaced: list[str] = []
+    tree = _read_extended(path, recipe, replaced, ())
+    return merge(read_tree(recipe), tree) if recipe and not replaced else tree
+
+
+def _read_extended(path: Path, recipe: Path | None, replaced: list[str], seen: tuple[Path, ...]) -> Tree:
+    if path.resolve() in seen:
         raise InputError("a configuration extends itself", where=path, how="remove the circle from `extends`")
     tree = _read_mapping(path)
     bases = tree.pop("extends", [])
@@ -73,7 +82,12 @@ def read_tree(path: Path, _seen: tuple[Path, ...] = ()) -> Tree:
         raise InputError("`extends` is a file name or a list of them", where=path, how="write extends: [demo.yaml]")
     merged: Tree = {}
     for base in bases:
-        merged = merge(merged, read_tree(path.parent / base, (*_seen, path.resolve())))
+        if recipe and Path(base).parent.name == "recipes":
+            replaced.append(base)
+            below = read_tree(recipe)
+        else:
+            below = _read_extended(path.parent / base, recipe, replaced, (*seen, path.resolve()))
+        merged = merge(merged, below)
     return merge(merged, tree)
 
 

@@ -20,6 +20,7 @@ from flows.cli.base import DEMO, Config, Debug, Overrides, app, console
 from flows.console import Display
 from flows.environment import prefect_environment, start_server
 from flows.git import project_root
+from flows.parameters import recipe_file
 from flows.plan import show_plan
 from flows.registry import decision_on, project_store
 from flows.workspace import Workspace, locate
@@ -30,13 +31,14 @@ EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
 @app.command()
 def run(
     config: Config = DEMO,
+    recipe: Annotated[str, typer.Option("--recipe", help="The method, in place of the configuration's.")] = "",
     overrides: Overrides = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew and execute every stage.")] = False,
     debug: Debug = False,
 ) -> None:
     """Train, judge and propose a checkpoint. The same command again continues a run that was stopped."""
-    workspace = locate(project_root(Path.cwd()), config, overrides or ())
+    workspace = locate(project_root(Path.cwd()), config, overrides or (), recipe=recipe_file(recipe))
     if dry_run:
         show_plan(console, workspace)
         return
@@ -46,7 +48,8 @@ def run(
     show_header(workspace)
     with stoppable(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
-        outcome = post_training(str(config), overrides, workspace.snapshot.commit, fresh)
+        commit = workspace.snapshot.commit
+        outcome = post_training(str(config), recipe, overrides=overrides or (), commit=commit, fresh=fresh)
     summary.show_figures(console, workspace.layout)
     if outcome.candidate is None:
         summary.show_refusal(console, outcome.reason, workspace.layout.report)
@@ -70,7 +73,9 @@ def audit_verifier(
     show_header(workspace)
     with stoppable(), Display(workspace, console, flow.STAGES):
         start_server()
-        verdict = flow.audit_verifier(str(config), overrides, workspace.snapshot.commit, fresh)
+        verdict = flow.audit_verifier(
+            str(config), overrides=overrides or (), commit=workspace.snapshot.commit, fresh=fresh
+        )
     summary.show_audit(console, workspace.layout)
     if verdict != "pass":
         raise typer.Exit(EXIT_NO_CANDIDATE)

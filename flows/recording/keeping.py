@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -60,9 +60,7 @@ class Recorder:
 
 
 @contextmanager
-def recorded(
-    workspace: Workspace, config: str = "", overrides: Sequence[str] | None = None, flow_run_id: str | None = None
-) -> Iterator[Recorder]:
+def recorded(workspace: Workspace, flow_run_id: str | None = None) -> Iterator[Recorder]:
     """Record the run inside: at once that it began, at its end everything. Call it with the workspace held.
 
     A run that fails or is stopped leaves its record in the workspace alone, where it can be resumed; a branch is
@@ -70,9 +68,7 @@ def recorded(
     """
     before = read_record(workspace.root)
     offset = workspace.progress.stat().st_size if workspace.progress.exists() else 0
-    record = begin(workspace, config, list(overrides or ()), flow_run_id)
-    if before and not (before.finished or config):
-        record = record.model_copy(update={"config": before.config, "overrides": before.overrides})
+    record = begin(workspace, flow_run_id)
     if before is None or not before.finished:
         write_record(workspace.root, record.model_copy(update={"stages": before.stages if before else {}}))
     recorder = Recorder()
@@ -130,9 +126,7 @@ def _push(workspace: Workspace, kept: Kept) -> Kept:
         try:
             remote = default_remote(workspace.project)
             if remote is None:
-                found["notes"].append(
-                    NO_REMOTE
-                )
+                found["notes"].append(NO_REMOTE)
             elif kept.dvc_remote != remote:
                 push_outputs(workspace)
                 found["dvc_remote"] = remote

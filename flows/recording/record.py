@@ -52,6 +52,7 @@ class RunRecord(Section):
     format: Literal[1] = 1
     run_id: str
     config: str
+    recipe: str = ""
     overrides: list[str]
     commit: str
     tree: str
@@ -79,12 +80,13 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def begin(workspace: Workspace, config: str, overrides: list[str], flow_run_id: str | None) -> RunRecord:
+def begin(workspace: Workspace, flow_run_id: str | None) -> RunRecord:
     """The record of a run that is about to work."""
     return RunRecord(
         run_id=workspace.run_id,
-        config=config,
-        overrides=overrides,
+        config=workspace.request.config,
+        recipe=workspace.request.recipe,
+        overrides=list(workspace.request.overrides),
         commit=workspace.snapshot.commit,
         tree=workspace.snapshot.tree,
         began=now(),

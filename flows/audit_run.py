@@ -1,0 +1,36 @@
+"""The flow `audit-run`: the health rules over the log of any trainer, from the UI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from prefect import flow
+from prefect.artifacts import create_markdown_artifact
+
+from components.health.rulebook import DEFAULT_RULES
+from flows.audit_log import Audit, audit_log, markdown
+from flows.states import answer, told
+
+AUDIT = "run-audit"
+
+
+@flow(name="audit-run")
+@told
+def audit_run(
+    log: str, format: Literal["auto", "trl", "verl", "prime-rl", "jsonl"] = "auto", names: str = "", rules: str = ""
+) -> Audit:
+    """Judge a log as `evenkeel audit` does, and show the verdicts.
+
+    Args:
+        log: trainer_state.json, a console's output, or JSON lines; relative to the project.
+        format: Who wrote it.
+        names: A file that says which of its metrics is which signal; found by the format when empty.
+        rules: A file of health rules; the project's own when empty.
+    """
+    found = audit_log(Path(log), format, Path(names) if names else None, Path(rules) if rules else DEFAULT_RULES)
+    create_markdown_artifact(markdown(found), key=AUDIT, description=f"Audit of {log}")
+    if found.exit_code:
+        grave = "; ".join(f"{verdict.rule} at step {verdict.step}" for verdict in found.grave)
+        return answer(found, "Breached", grave)
+    return found

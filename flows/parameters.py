@@ -1,0 +1,77 @@
+"""What a person fills in to start a run, in the Prefect UI or on the command line, and the settings it stands for.
+
+The types carry what the UI's form shows: choices, bounds, explanations. Everything here is flat, with an empty value
+for "as the configuration says": the form has no good way to leave a field out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from components.config.load import PROJECT_CONFIGS
+from components.errors import InputError
+
+AS_CONFIGURED = "as configured"
+RECIPES = PROJECT_CONFIGS / "recipes"
+KINDS = {".jsonl": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
+"""Kinds of a file source by suffix; a folder is what `datasets` saved."""
+
+
+def configurations() -> list[str]:
+    """The configurations of this project that can be run, relative to it."""
+    found = [*PROJECT_CONFIGS.glob("*.yaml"), *PROJECT_CONFIGS.glob("faults/*.yaml")]
+    return [path.relative_to(PROJECT_CONFIGS.parent).as_posix() for path in sorted(found)]
+
+
+def recipes() -> list[str]:
+    """The names of the recipes."""
+    return sorted(path.stem for path in RECIPES.glob("*.yaml"))
+
+
+Config = Annotated[str, Field(json_schema_extra={"enum": configurations()})]
+Recipe = Annotated[str, Field(json_schema_extra={"enum": [AS_CONFIGURED, *recipes()]})]
+Launcher = Annotated[str, Field(json_schema_extra={"enum": [AS_CONFIGURED, "inline", "processes"]})]
+Limit = Annotated[float, Field(ge=0)]
+"""Hours; 0 is no limit."""
+
+
+def recipe_file(name: str) -> Path | None:
+    """The file of a recipe; none for "as configured".
+
+    Raises:
+        InputError: there is no such recipe.
+    """
+    if name in ("", AS_CONFIGURED):
+        return None
+    if name not in recipes():
+        raise InputError(f"no recipe named {name!r}", where=RECIPES, how=f"one of {', '.join(recipes())}")
+    return RECIPES / f"{name}.yaml"
+
+
+def settings_of(
+    *, dataset: str = "", launcher: str = AS_CONFIGURED, max_hours: float = 0, max_gpu_hours: float = 0
+) -> list[str]:
+    """The overrides that these fields of the form stand for; they come before those that were typed in."""
+    return [
+        *_source(dataset),
+        *([f"launch.kind={launcher}"] if launcher not in ("", AS_CONFIGURED) else []),
+        *([f"budget.hours={max_hours}"] if max_hours else []),
+        *([f"budget.gpu_hours={max_gpu_hours}"] if max_gpu_hours else []),
+    ]
+
+
+def _source(dataset: str) -> Iterator[str]:
+    """Read the prompts from there, with the columns that the configuration names where it reads a file of that kind."""
+    if not dataset:
+        return
+    path = Path(dataset)
+    kind = "arrow" if path.is_dir() else KINDS.get(path.suffix)
+    if kind is None:
+        how = f"name a file that ends in one of {', '.join(KINDS)}, or a folder that `datasets` saved"
+        raise InputError("this is no dataset that can be read", where=path, how=how)
+    yield f"data.source={json.dumps({'kind': kind, 'path': dataset, 'sha256': None})}"
