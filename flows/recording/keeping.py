@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -72,16 +72,23 @@ def recorded(workspace: Workspace, flow_run_id: str | None = None) -> Iterator[R
     if before is None or not before.finished:
         write_record(workspace.root, record.model_copy(update={"stages": before.stages if before else {}}))
     recorder = Recorder()
+
+    def close(outcome: OutcomeRecord) -> RunRecord:
+        stages = stages_since(workspace.progress, offset, before)
+        return _unless_the_same(before, complete(record, workspace, outcome, stages))
+
     try:
         yield recorder
     except BaseException as error:
-        stages = stages_since(workspace.progress, offset, before)
+        concluded = recorder.outcome
+        if concluded is not None and isinstance(error, Exception):  # the line was through; telling of it was not
+            keep(workspace, lambda: close(concluded))
+            raise
         with suppress(EvenkeelError):  # a full disk, say: what ended the run matters more
-            write_record(workspace.root, complete(record, workspace, ending(error, stages), stages))
+            write_record(workspace.root, close(ending(error, stages_since(workspace.progress, offset, before))))
         raise
-    if recorder.outcome is not None:
-        stages = stages_since(workspace.progress, offset, before)
-        keep(workspace, _unless_the_same(before, complete(record, workspace, recorder.outcome, stages)))
+    if (outcome := recorder.outcome) is not None:
+        keep(workspace, lambda: close(outcome))
 
 
 def ending(error: BaseException, stages: dict[str, StageRecord]) -> OutcomeRecord:
@@ -98,11 +105,15 @@ def _unless_the_same(before: RunRecord | None, after: RunRecord) -> RunRecord:
     return before if before and same else after
 
 
-def keep(workspace: Workspace, record: RunRecord) -> Kept:
-    """Write the record, commit it to the run's branch, and push. What cannot be done is said in what is returned."""
+def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
+    """Write the record that ``make`` makes, commit it to the run's branch, and push.
+
+    What cannot be done is said in what is returned, and costs nothing else.
+    """
     kept = read_kept(workspace.root) or Kept()
     kept = kept.model_copy(update={"notes": [], "problems": []})
     try:
+        record = make()
         write_record(workspace.root, record)
         files = [NAME, "params.yaml", *uncached(workspace.root), *adopt(workspace)]
         files += [LOCK] if (workspace.root / LOCK).exists() else []

@@ -142,7 +142,7 @@ def uncached(root: Path, kinds: tuple[str, ...] = ("metrics", "plots", "outs")) 
 
 def numbers(root: Path) -> dict[str, float | None]:
     """Every number of a workspace's metric files, by the file's name and the dotted key; null where it is none."""
-    found: dict[str, float | None] = Field(default_factory=dict)
+    found: dict[str, float | None] = {}
     for path in uncached(root, ("metrics",)):
         for key, value in leaves(read_json(root / path), Path(path).stem):
             if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
