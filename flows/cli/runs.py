@@ -129,7 +129,7 @@ def show_header(workspace: Workspace) -> None:
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
+def stoppable(how_to_go_on: str = "; the same command continues from the last checkpoint") -> Iterator[None]:
     """Turn SIGINT and SIGTERM into an orderly end that says how to go on."""
 
     def terminate(number: int, frame: FrameType | None) -> NoReturn:
@@ -139,7 +139,7 @@ def stoppable() -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as stopped:
-        print("stopped; the same command continues from the last checkpoint", file=sys.stderr)
+        print(f"stopped{how_to_go_on}", file=sys.stderr)
         code = stopped.code if isinstance(stopped, SystemExit) else EXIT_INTERRUPTED
         raise typer.Exit(code if isinstance(code, int) else EXIT_TERMINATED) from stopped
     finally:
