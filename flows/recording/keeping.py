@@ -12,6 +12,7 @@ from pydantic import Field
 from components.config.base import Section
 from components.errors import EvenkeelError, InputError
 from components.files import read_json, read_text, write_json
+from components.stages import OPTIONAL, wanted
 from flows.dvc import configure, default_remote, dvc
 from flows.recording.branch import branch_of, commit_run, push_branch
 from flows.recording.inputs import adopt
@@ -113,6 +114,7 @@ def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
     kept = read_kept(workspace.root) or Kept()
     kept = kept.model_copy(update={"notes": [], "problems": []})
     try:
+        make_whole(workspace)
         record = make()
         write_record(workspace.root, record)
         files = [NAME, "params.yaml", *uncached(workspace.root), *adopt(workspace)]
@@ -126,6 +128,27 @@ def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
     with suppress(InputError):  # the disk is full, and the terminal says so all the same
         write_json(workspace.layout.state / KEPT, kept.model_dump(mode="json"))
     return kept
+
+
+def make_whole(workspace: Workspace) -> None:
+    """Let the stages that the settings leave out write their empty outputs, so that `dvc repro` finds nothing to do.
+
+    A line that ended early is not whole, and stays so.
+
+    Raises:
+        InputError: DVC could not.
+    """
+    known = _stages_in(workspace.root / LOCK)
+    if not known.issuperset(wanted(workspace.settings)):
+        return
+    for stage in OPTIONAL.keys() - known:
+        log = workspace.log(stage)
+        how = "see its log; the rest of the run is not touched by it"
+        dvc(workspace.root, workspace.project, "repro", "--quiet", "--single-item", stage, log=log, how=how)
+
+
+def _stages_in(lock: Path) -> set[str]:
+    return set((yaml.safe_load(read_text(lock)) or {}).get("stages") or {}) if lock.exists() else set()
 
 
 def _push(workspace: Workspace, kept: Kept) -> Kept:
@@ -158,8 +181,7 @@ def push_outputs(workspace: Workspace) -> None:
     Raises:
         InputError: DVC could not, and says why.
     """
-    lock = workspace.root / LOCK
-    stages = list((yaml.safe_load(read_text(lock)) or {}).get("stages") or {}) if lock.exists() else []
+    stages = sorted(_stages_in(workspace.root / LOCK))
     pointers = [one.pointer for one in workspace.inputs if one.kept_by == "link"]
     tracked = [one.path for one in workspace.inputs if one.kept_by == "dvc"]
     configure(workspace.root, workspace.project)
