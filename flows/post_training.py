@@ -21,7 +21,6 @@ from components.processes.environments import check_vllm_python, learner_key, vl
 from components.registry import propose
 from components.stages import wanted
 from flows import events
-from flows.artifacts import publish
 from flows.git import project_root
 from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.recording import recorded
@@ -29,6 +28,9 @@ from flows.registry import project_store
 from flows.resuming import reopen
 from flows.stages import StageResult, execute, reproduce
 from flows.states import answer, told, value
+from flows.watching.artifacts import publish
+from flows.watching.execution import executing
+from flows.watching.watcher import watched
 from flows.workspace import Workspace, locate
 
 
@@ -46,7 +48,8 @@ class Outcome:
 @told
 def stage_task(workspace: Workspace, stage: str, force: bool = False) -> StageResult:
     """One stage of the line. The UI shows by the name of the state whether it was executed."""
-    result = reproduce(workspace, stage, force=force)
+    with watched(workspace, stage):
+        result = reproduce(workspace, stage, force=force)
     if result.state == "cached":
         return answer(result, "Cached", "nothing it depends on has changed")
     if result.state == "refused":
@@ -120,10 +123,15 @@ def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     """Take the run through the whole line and show what came of it. Call it inside a flow run."""
     check_surroundings(workspace.settings, workspace.root)
     wait = get_run_logger().info
-    with workspace.held(fresh=fresh, wait=wait), recorded(workspace, flow_run.get_id()) as recorder:
+    with (
+        workspace.held(fresh=fresh, wait=wait),
+        executing(workspace, "post-training") as running,
+        recorded(workspace, flow_run.get_id()) as recorder,
+    ):
         outcome = run_line(workspace, force=fresh)
         recorder.conclude(outcome.candidate, outcome.reason)
-        publish(workspace.layout, workspace.run_id)
+        publish(workspace, outcome.candidate, outcome.reason)
+        running.came_to(outcome.candidate, outcome.reason)
     events.announce(workspace, outcome)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome

@@ -11,7 +11,7 @@ from flows.inputs import settled
 from flows.recording import read_record
 from flows.recording.branch import branch_of
 from flows.recording.record import RunRecord
-from flows.workspace import Request, Workspace, name_of
+from flows.workspace import UNSAID, Asked, Workspace, name_of
 
 
 def reopen(project: Path, run_id: str) -> Workspace:
@@ -28,8 +28,8 @@ def reopen(project: Path, run_id: str) -> Workspace:
         how = "undo the change, or start a run of its own with `evenkeel run --set`"
         raise InputError("the settings of this run were edited", where=root / "params.yaml", how=how)
     record = read_record(root)
-    request = Request(record.config, record.recipe, tuple(record.overrides)) if record else Request()
-    return Workspace(project, root.name, settings, taken, settled(settings, project, taken.commit), request)
+    asked = Asked(record.config, tuple(record.overrides), record.recipe) if record else UNSAID
+    return Workspace(project, root.name, settings, taken, settled(settings, project, taken.commit), asked)
 
 
 def _find(project: Path, run_id: str) -> Path:

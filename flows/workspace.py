@@ -32,12 +32,15 @@ POLL, SAY_AGAIN = 0.5, 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What was asked for, in the words it was asked in."""
+class Asked:
+    """What somebody asked for: a configuration file, settings that replace its own, and a recipe in its place."""
 
     config: str = ""
-    recipe: str = ""
     overrides: tuple[str, ...] = ()
+    recipe: str = ""
+
+
+UNSAID = Asked()
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Workspace:
     settings: Settings
     snapshot: Snapshot
     inputs: tuple[Input, ...] = ()
-    request: Request = Request()
+    asked: Asked = UNSAID
 
     @property
     def root(self) -> Path:
@@ -188,8 +191,8 @@ def locate(
     check_git_remote(project, wanted.record.git_remote)
     taken = at_commit(project, commit) if commit else snapshot(project)
     settings, inputs = settle_paths(pin_inputs(wanted), project, taken.commit)
-    request = Request(str(config), recipe.stem if recipe else "", tuple(overrides))
-    return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs, request)
+    asked = Asked(str(config), tuple(overrides), recipe.stem if recipe else "")
+    return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs, asked)
 
 
 def name_of(settings: Settings, tree: str) -> str:

@@ -78,14 +78,14 @@ def refuse_beside_resume(**given: bool) -> None:
 
 def conclude(workspace: Workspace, candidate: str | None, reason: str) -> None:
     """The last words about a run: its figures, where it is recorded, and what the answer is."""
-    layout, request = workspace.layout, workspace.request
+    layout, asked = workspace.layout, workspace.asked
     summary.show_figures(console, layout)
     summary.show_kept(console, read_kept(workspace.root))
     if candidate is None:
         summary.show_refusal(console, reason, layout.report)
         raise typer.Exit(EXIT_NO_CANDIDATE)
     decided = decision_on(project_store(workspace.project, workspace.settings), candidate)
-    summary.show_candidate(console, candidate, layout.report, decided, Path(request.config or DEMO))
+    summary.show_candidate(console, candidate, layout.report, decided, Path(asked.config or DEMO))
 
 
 @app.command(name="audit-verifier")

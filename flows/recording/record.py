@@ -84,9 +84,9 @@ def begin(workspace: Workspace, flow_run_id: str | None) -> RunRecord:
     """The record of a run that is about to work."""
     return RunRecord(
         run_id=workspace.run_id,
-        config=workspace.request.config,
-        recipe=workspace.request.recipe,
-        overrides=list(workspace.request.overrides),
+        config=workspace.asked.config,
+        recipe=workspace.asked.recipe,
+        overrides=list(workspace.asked.overrides),
         commit=workspace.snapshot.commit,
         tree=workspace.snapshot.tree,
         began=now(),
