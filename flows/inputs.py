@@ -35,6 +35,8 @@ class Input:
     kept_by: Literal["git", "dvc", "link"]
     origin: Path | None = None
     """What a link leads to; None where only the link knows."""
+    target: str = ""
+    """What DVC calls an input that it tracks: its `.dvc` file, or its path where that of a folder around it has it."""
 
     @property
     def pointer(self) -> str:
@@ -67,25 +69,31 @@ def _locate(path: Path, sha256: str, project: Path, commit: str) -> Input:
     named, target = path.absolute().parent.resolve() / path.name, path.resolve()
     if (inside := _inside(target, project)) and succeeds(project, "cat-file", "-e", f"{commit}:{inside}"):
         return Input(inside, sha256, "git")
-    if (inside := _inside(named, project)) and _tracked_by_dvc(project, commit, inside):
-        return Input(inside, sha256, "dvc")
+    if (inside := _inside(named, project)) and (known := _known_to_dvc(project, commit, inside)):
+        return Input(inside, sha256, "dvc", target=known)
     return Input(f"{FOLDER}/{sha256[:DIGITS]}/{named.name}", sha256, "link", target)
 
 
 def _as_settled(path: str, sha256: str, project: Path, commit: str) -> Input:
     if succeeds(project, "cat-file", "-e", f"{commit}:{path}"):
         return Input(path, sha256, "git")
-    return Input(path, sha256, "dvc" if _tracked_by_dvc(project, commit, path) else "link")
+    known = _known_to_dvc(project, commit, path)
+    return Input(path, sha256, "dvc" if known else "link", target=known)
 
 
 def _inside(path: Path, project: Path) -> str | None:
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else None
 
 
-def _tracked_by_dvc(project: Path, commit: str, path: str) -> bool:
-    """Whether the commit has a `.dvc` file of the path, or of a folder around it."""
-    around = [PurePosixPath(path), *PurePosixPath(path).parents][:-1]
-    return any(succeeds(project, "cat-file", "-e", f"{commit}:{one}.dvc") for one in around)
+def _known_to_dvc(project: Path, commit: str, path: str) -> str:
+    """What DVC calls the path if the commit has a `.dvc` file of it or of a folder around it; else nothing.
+
+    A bare path could be taken for the name of a stage.
+    """
+    if succeeds(project, "cat-file", "-e", f"{commit}:{path}.dvc"):
+        return f"{path}.dvc"
+    around = [*PurePosixPath(path).parents][:-1]
+    return path if any(succeeds(project, "cat-file", "-e", f"{commit}:{one}.dvc") for one in around) else ""
 
 
 def place(root: Path, project: Path, inputs: tuple[Input, ...], *, log: Path) -> None:
@@ -128,7 +136,7 @@ def fetch(root: Path, project: Path, inputs: list[Input], *, log: Path) -> None:
     configure(root, project, link_types=LINKS)
     try:
         how = "`dvc push` them where they are, or name a remote that has them (`dvc remote add --default`)"
-        dvc(root, project, "pull", "--quiet", *(one.path for one in missing), log=log, how=how)
+        dvc(root, project, "pull", *(one.target for one in missing), log=log, how=how)
     finally:
         configure(root, project)
     for one in missing:

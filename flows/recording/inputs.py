@@ -42,7 +42,7 @@ def _add(workspace: Workspace, one: Input, pointer: Path) -> None:
         configure(scratch, workspace.project)
     how = "make room for a copy in DVC's cache, then `evenkeel run --resume` records the run"
     log = workspace.log("recording")
-    dvc(scratch, workspace.project, "add", "--quiet", "--no-relink", source.name, log=log, how=how)
+    dvc(scratch, workspace.project, "add", "--no-relink", source.name, log=log, how=how)
     write_text(pointer, read_text(scratch / f"{source.name}.dvc"))
     shutil.rmtree(scratch)
 

@@ -144,7 +144,7 @@ def make_whole(workspace: Workspace) -> None:
     for stage in OPTIONAL.keys() - known:
         log = workspace.log(stage)
         how = "see its log; the rest of the run is not touched by it"
-        dvc(workspace.root, workspace.project, "repro", "--quiet", "--single-item", stage, log=log, how=how)
+        dvc(workspace.root, workspace.project, "repro", "--single-item", stage, log=log, how=how)
 
 
 def _stages_in(lock: Path) -> set[str]:
@@ -183,11 +183,11 @@ def push_outputs(workspace: Workspace) -> None:
     """
     stages = sorted(_stages_in(workspace.root / LOCK))
     pointers = [one.pointer for one in workspace.inputs if one.kept_by == "link"]
-    tracked = [one.path for one in workspace.inputs if one.kept_by == "dvc"]
+    tracked = [one.target for one in workspace.inputs if one.kept_by == "dvc"]
     configure(workspace.root, workspace.project)
     how = f"see that the remote can be reached, then `evenkeel run --resume {workspace.run_id}` pushes again"
     log = workspace.log("recording")
-    dvc(workspace.root, workspace.project, "push", "--quiet", *stages, *pointers, *tracked, log=log, how=how)
+    dvc(workspace.root, workspace.project, "push", *stages, *pointers, *tracked, log=log, how=how)
 
 
 def read_kept(root: Path) -> Kept | None:
