@@ -24,6 +24,7 @@ from packaging.version import InvalidVersion, Version
 
 from components.errors import InputError
 from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
+from flows.dvc import rwlock_holders
 from flows.git import EVERYTHING, git, project_root, succeeds
 from flows.serving.api import authorization
 from flows.serving.options import AUTH_VARIABLE
@@ -159,21 +160,10 @@ def dvc_state(project: Path) -> Check:
     """Initialised, and free. Locks of dead processes are ignored by DVC."""
     if not (project / ".dvc" / "config").is_file():
         return Check("dvc", "fail", "not initialised", "git checkout .dvc, or dvc init")
-    holders = sorted(pid for pid in _lock_holders(project / ".dvc" / "tmp" / "rwlock") if psutil.pid_exists(pid))
+    holders = sorted(pid for pid in rwlock_holders(project) if psutil.pid_exists(pid))
     if holders:
         return Check("dvc", "warn", f"busy in process {', '.join(map(str, holders))}", "wait for it")
     return Check("dvc", "ok", f"{_installed('dvc')}, free")
-
-
-def _lock_holders(path: Path) -> set[int]:
-    if not path.exists():
-        return set()
-    try:
-        entries = json.loads(path.read_text(encoding="utf-8") or "{}").values()
-    except json.JSONDecodeError:
-        return set()
-    holders = [holder for entry in entries for holder in (*entry.get("read", []), entry.get("write") or {})]
-    return {holder["pid"] for holder in holders if "pid" in holder}
 
 
 def prefect_api(project: Path) -> Check:

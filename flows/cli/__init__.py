@@ -1,6 +1,7 @@
 """``evenkeel``: run, watch, judge, approve.
 
 - `runs` — ``run``, ``audit-verifier``
+- `reproducing` — ``reproduce``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``
 - `serving` — ``serve``
@@ -11,9 +12,9 @@ A module's commands register themselves when it is imported.
 """
 
 # isort: off - `--help` shows the commands in this order
-from flows.cli import deciding, judging, machine, runs, serving
+from flows.cli import deciding, judging, machine, reproducing, runs, serving
 from flows.cli.base import app, main
 
 # isort: on
 
-__all__ = ["app", "deciding", "judging", "machine", "main", "runs", "serving"]
+__all__ = ["app", "deciding", "judging", "machine", "main", "reproducing", "runs", "serving"]
