@@ -3,6 +3,7 @@
 - `runs` — ``run``, ``audit-verifier``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``
+- `watching` — ``status``, ``logs``, ``cancel``
 - `machine` — ``doctor``
 - `base` — what they share: the application, its options, `main`
 
@@ -10,9 +11,9 @@ A module's commands register themselves when it is imported.
 """
 
 # isort: off - `--help` shows the commands in this order
-from flows.cli import deciding, judging, machine, runs
+from flows.cli import deciding, judging, machine, runs, watching
 from flows.cli.base import app, main
 
 # isort: on
 
-__all__ = ["app", "deciding", "judging", "machine", "main", "runs"]
+__all__ = ["app", "deciding", "judging", "machine", "main", "runs", "watching"]
