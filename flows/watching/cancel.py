@@ -23,6 +23,8 @@ from flows.watching.runs import RunView
 POLL = 0.2
 HANDED_OVER = 20.0
 """Seconds after which a server that accepted the request but has no worker to carry it out is not waited for."""
+WORKERS_TURN = 15.0
+"""Seconds that a worker has to say that the run is cancelled: it looks every few seconds whether it has ended."""
 TIMEOUT = 10.0
 """Seconds for one request to the server."""
 Say = Callable[[str], object]
@@ -63,7 +65,7 @@ def cancel(run: RunView, grace: float, say: Say) -> None:
     left = end(one for one in run.processes() if one.pid != execution.pid)
     if left:
         say(f"ended what it left: {', '.join(map(str, left))}")
-    _settle(execution, say)
+    _settle(execution, WORKERS_TURN if asked else 0, say)
     say(f"cancelled; to continue: evenkeel run --resume {run.run_id}")
 
 
@@ -105,19 +107,30 @@ def _ask(execution: Execution, say: Say) -> bool:
     return answer == "ACCEPT"
 
 
-def _settle(execution: Execution, say: Say) -> None:
-    """See to it that the flow run is Cancelled on its server: one that was only killed could not say so."""
+def _settle(execution: Execution, patience: float, say: Say) -> None:
+    """See to it that the flow run is Cancelled on its server: one that was only killed could not say so.
+
+    Args:
+        patience: seconds that its worker has to say it.
+    """
     flow_run = execution.deployed or execution.flow_run
     if flow_run is None or execution.api is None:
         return
+    deadline = time.monotonic() + patience
     try:
-        with client(execution.api or "", TIMEOUT) as server:
-            found = server.get(f"/flow_runs/{flow_run}").raise_for_status().json()
-        if found["state_type"] != "CANCELLED":
-            state = {"type": "CANCELLED", "name": "Cancelled", "message": "Cancelled by `evenkeel cancel`."}
-            _set_state(execution, flow_run, state, force=True)
+        while _state(execution, flow_run) != "CANCELLED":
+            if time.monotonic() >= deadline:
+                state = {"type": "CANCELLED", "name": "Cancelled", "message": "Cancelled by `evenkeel cancel`."}
+                _set_state(execution, flow_run, state, force=True)
+                return
+            time.sleep(POLL)
     except httpx.HTTPError as error:
         say(f"its state on the Prefect server was not changed ({type(error).__name__})")
+
+
+def _state(execution: Execution, flow_run: str) -> str:
+    with client(execution.api or "", TIMEOUT) as server:
+        return str(server.get(f"/flow_runs/{flow_run}").raise_for_status().json()["state_type"])
 
 
 def _set_state(execution: Execution, flow_run: str, state: dict[str, Any], *, force: bool = False) -> str:

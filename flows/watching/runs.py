@@ -96,8 +96,8 @@ class RunView:
 
     @property
     def says(self) -> str:
-        """The live line of a run that works; else why it ended, or how healthy it was."""
-        if self.running:
+        """The live line of a run that works, or that was stopped; else why it ended, or how healthy it was."""
+        if self.state in ("running", "stopped", "dead"):
             return self.stage.note if self.stage else ""
         if self.execution is not None and self.execution.reason:
             return self.execution.reason.splitlines()[0]

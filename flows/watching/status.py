@@ -31,7 +31,9 @@ STYLES = {
     "failed": "red",
     "dead": "red",
 }
-COMMAND = 70
+UNDER_WAY = ("running", "stopped", "failed", "dead")
+"""States in which it matters how far a run is."""
+COMMAND = 60
 """Characters of a process's command that are shown."""
 
 
@@ -40,21 +42,21 @@ def show_runs(console: Console, runs: Sequence[RunView]) -> None:
     if not runs:
         console.print("no run yet; `evenkeel run` makes one", highlight=False)
         return
+    columns = {
+        "run": [Text(run.run_id) for run in runs],
+        "state": [Text(run.state, STYLES.get(run.state, "dim")) for run in runs],
+        "stage": [Text(where(run.stage) if run.state in UNDER_WAY else "") for run in runs],
+        "began": [Text(local(run)) for run in runs],
+        "took": [Text("" if run.took is None else clock(run.took)) for run in runs],
+        "candidate": [Text((run.execution.candidate or "")[:12] if run.execution else "") for run in runs],
+        "says": [Text(run.says) for run in runs],
+    }
+    shown = {name: cells for name, cells in columns.items() if any(cells)}
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in ("run", "state", "stage", "began", "took", "candidate"):
-        table.add_column(name, no_wrap=True, justify="right" if name == "took" else "left")
-    table.add_column("says")
-    for run in runs:
-        digest = run.execution.candidate if run.execution else None
-        table.add_row(
-            run.run_id,
-            Text(run.state, STYLES.get(run.state, "dim")),
-            where(run.stage) if run.running or run.state in ("failed", "stopped", "dead") else "",
-            local(run),
-            "" if run.took is None else clock(run.took),
-            digest[:12] if digest else "",
-            Text(run.says),
-        )
+    for name in shown:
+        table.add_column(name, no_wrap=name != "says", justify="right" if name == "took" else "left")
+    for row in zip(*shown.values(), strict=True):
+        table.add_row(*row)
     console.print(table)
 
 
@@ -88,10 +90,8 @@ def to_dict(run: RunView) -> dict[str, Any]:
 
 def show_run(console: Console, run: RunView) -> None:
     """All that is known of one run, and what to do next."""
-    facts = Table.grid(padding=(0, 2))
     for label, text in _facts(run):
-        facts.add_row(label, text)
-    console.print(facts, highlight=False, soft_wrap=True)
+        console.print(f"{label:<10}", text, highlight=False, soft_wrap=True)
     console.print(_stages(run))
     if run.settings is not None:
         for key, value in differences(run.settings):
@@ -159,15 +159,16 @@ def _processes(console: Console, processes: Sequence[psutil.Process]) -> None:
     if not processes:
         return
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("process", justify="right")
-    table.add_column("memory", justify="right")
-    table.add_column("command", no_wrap=True, overflow="ellipsis")
+    table.add_column("process", justify="right", no_wrap=True)
+    table.add_column("memory", justify="right", no_wrap=True)
+    table.add_column("command")
     for process in processes:
         try:
             memory, command = process.memory_info().rss / 2**20, " ".join(process.cmdline())
         except psutil.Error:
             continue  # it has ended meanwhile
-        table.add_row(str(process.pid), f"{memory:.0f} MiB", Text(command[:COMMAND]))
+        shown = command if len(command) <= COMMAND else f"{command[: COMMAND - 1]}…"
+        table.add_row(str(process.pid), f"{memory:.0f} MiB", Text(shown))
     console.print(table)
 
 
