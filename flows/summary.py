@@ -23,7 +23,10 @@ RESULT_STYLES = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 def show_figures(console: Console, layout: Layout) -> None:
     """Held-out accuracy before and after RL, what the monitor said, and the gate's checks."""
     if layout.evaluation.exists():
-        console.print(_evaluation_table(read_json(layout.evaluation)))
+        evaluation = read_json(layout.evaluation)
+        console.print(_evaluation_table(evaluation))
+        if "champion" in evaluation:
+            console.print(champion_table(evaluation))
     if layout.train_metrics.exists():
         console.print(_health_line(layout))
     if layout.gate.exists():
@@ -93,10 +96,19 @@ def _audit_table(audit: dict[str, Any]) -> Table:
 
 
 def _evaluation_table(evaluation: dict[str, Any]) -> Table:
-    table = Table("held-out test prompts", "SFT", "trained", "gain", title_justify="left")
-    for label, key, gain in (("pass@1", "pass_at_1", "gain"), ("greedy", "greedy", "greedy_gain")):
-        before, after = evaluation["sft"][key], evaluation["trained"][key]
-        table.add_row(label, _share(before), _share(after), _interval(evaluation[gain]))
+    return _comparison(Table("held-out test prompts", "SFT", "trained", "gain"), evaluation, "sft", "gain")
+
+
+def champion_table(evaluation: dict[str, Any]) -> Table:
+    """The new checkpoint beside the present champion, on the same prompts."""
+    table = Table("against the champion", "champion", "trained", "gain")
+    return _comparison(table, evaluation, "champion", "gain_over_champion")
+
+
+def _comparison(table: Table, evaluation: dict[str, Any], side: str, gain: str) -> Table:
+    for label, key, interval in (("pass@1", "pass_at_1", gain), ("greedy", "greedy", f"greedy_{gain}")):
+        before, after = evaluation[side][key], evaluation["trained"][key]
+        table.add_row(label, _share(before), _share(after), _interval(evaluation[interval]))
     return table
 
 

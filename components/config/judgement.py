@@ -120,12 +120,22 @@ JUDGED_BY = {"enabled", "rules", "responses", "canaries"}
 that the rules come from only its content."""
 
 
+class ChampionSettings(Section):
+    """The checkpoint that a new one has to measure up to: a Hugging Face folder, such as the registry's champion."""
+
+    path: Path = Field(description="The folder, relative to the folder where the command runs.")
+    sha256: str | None = Field(None, description="Digest of the folder; filled in when the configuration is resolved.")
+
+
 class EvaluationSettings(Section):
-    """Stage `evaluate`: SFT checkpoint and trained policy on the same test prompts."""
+    """Stage `evaluate`: SFT checkpoint and trained policy on the same test prompts, and a champion if named."""
 
     prompts: int = Field(512, ge=2, description="Test prompts at the most.")
     samples: int = Field(4, ge=2, description="Completions per prompt at the training temperature.")
     bootstrap: int = Field(2000, ge=100, description="Resamples of the prompts for the confidence interval.")
+    champion: ChampionSettings | None = Field(
+        None, description="Judged on the same prompts with the same seeds. `evenkeel nightly` fills it in."
+    )
 
 
 class GateSettings(Section):
@@ -136,6 +146,14 @@ class GateSettings(Section):
         0.1, ge=0, le=1, description="Share of test completions that may hit the length limit."
     )
     max_unscorable: float = Field(0.01, ge=0, le=1)
+    min_gain_over_champion: float = Field(
+        -0.05,
+        ge=-1,
+        le=1,
+        description="Where evaluation.champion is set: the lower end of the 95 % interval of the pass@1 gain over it "
+        "must exceed this. The default allows for the width of the interval, so that an equal checkpoint passes and a "
+        "clearly worse one does not; 0 asks for proof that it is better.",
+    )
 
 
 class RegistrySettings(Section):

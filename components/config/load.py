@@ -224,6 +224,7 @@ def input_sections(tree: Tree) -> list[Tree]:
         tree["reward"]["consistency"],
         tree["audit"]["second"],
         tree["dpo"]["pairs"],
+        tree["evaluation"]["champion"],
         *tree["health"]["canaries"].values(),
     )
     return [section for section in sections if section and "path" in section]

@@ -1,4 +1,5 @@
-"""Settings that say where a run works and how long it waits, and nothing of what it computes but for rounding.
+"""Settings that say where a run works and how long it waits or may take, and nothing of what it computes but for
+rounding.
 
 A run stays the same run when they change: with servers at another address, fewer ranks or more patience it goes on from
 its newest checkpoint.
@@ -15,6 +16,7 @@ SAMPLED_WITH = {"kind", "dtype", "kv_cache_dtype", "max_model_len"}
 """Settings of servers that a completion depends on."""
 LOGISTICS: dict[str, Any] = {
     "launch": True,
+    "budget": True,
     "learner": {"ranks": True, "zero": True},
     "rollout": {"engine": dict.fromkeys(VllmEngine.model_fields.keys() - SAMPLED_WITH, True)},
 }

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from components.config.admission import AdmissionSettings
 from components.config.audit import AuditSettings
 from components.config.base import Section
+from components.config.budget import BudgetSettings
 from components.config.combinations import problems
 from components.config.data import DataSettings
 from components.config.dpo import DpoSettings
@@ -55,6 +56,7 @@ class Settings(Section):
     gate: GateSettings = GateSettings()
     registry: RegistrySettings = RegistrySettings()
     launch: LaunchSettings = LaunchSettings()
+    budget: BudgetSettings = BudgetSettings()
 
     @model_validator(mode="after")
     def _refuse_degenerate_combinations(self) -> Settings:

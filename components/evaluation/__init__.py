@@ -5,6 +5,15 @@
 """
 
 from components.evaluation.statistics import Interval, mcnemar, paired_gain, pass_at_k
-from components.evaluation.summary import PromptResult, compare, summarise
+from components.evaluation.summary import PromptResult, against_champion, compare, summarise
 
-__all__ = ["Interval", "PromptResult", "compare", "mcnemar", "paired_gain", "pass_at_k", "summarise"]
+__all__ = [
+    "Interval",
+    "PromptResult",
+    "against_champion",
+    "compare",
+    "mcnemar",
+    "paired_gain",
+    "pass_at_k",
+    "summarise",
+]

@@ -86,8 +86,7 @@ def compare(
     Raises:
         ValueError: the two sides are not the same prompts in the same order.
     """
-    if [result.id for result in before] != [result.id for result in after]:
-        raise ValueError("before and after must be the same prompts in the same order")
+    gain, greedy_gain = _gains(before, after, settings, seed)
     k = settings.samples
     return {
         "prompts": len(before),
@@ -95,15 +94,43 @@ def compare(
         "k": k,
         "sft": summarise(before, k),
         "trained": summarise(after, k),
-        "gain": _gain([(b.pass_at_1, a.pass_at_1) for b, a in zip(before, after, strict=True)], settings, seed),
-        "greedy_gain": _greedy_gain([(b.greedy, a.greedy) for b, a in zip(before, after, strict=True)], settings, seed),
+        "gain": gain,
+        "greedy_gain": greedy_gain,
+    }
+
+
+def against_champion(
+    champion: Sequence[PromptResult], trained: Sequence[PromptResult], settings: EvaluationSettings, seed: int
+) -> dict[str, Any]:
+    """What `out/evaluation.json` holds besides, where there is a champion: its figures, and the gains over it.
+
+    Raises:
+        ValueError: the two sides are not the same prompts in the same order.
+    """
+    gain, greedy_gain = _gains(champion, trained, settings, seed)
+    return {
+        "champion": summarise(champion, settings.samples),
+        "gain_over_champion": gain,
+        "greedy_gain_over_champion": greedy_gain,
     }
 
 
 Pairs = Sequence[tuple[float | None, float | None]]
+Gain = dict[str, float] | None
 
 
-def _gain(pairs: Pairs, settings: EvaluationSettings, seed: int) -> dict[str, float] | None:
+def _gains(
+    before: Sequence[PromptResult], after: Sequence[PromptResult], settings: EvaluationSettings, seed: int
+) -> tuple[Gain, Gain]:
+    """Sampled and greedy."""
+    if [result.id for result in before] != [result.id for result in after]:
+        raise ValueError("before and after must be the same prompts in the same order")
+    pairs = list(zip(before, after, strict=True))
+    sampled = _gain([(old.pass_at_1, new.pass_at_1) for old, new in pairs], settings, seed)
+    return sampled, _greedy_gain([(old.greedy, new.greedy) for old, new in pairs], settings, seed)
+
+
+def _gain(pairs: Pairs, settings: EvaluationSettings, seed: int) -> Gain:
     known = [(old, new) for old, new in pairs if old is not None and new is not None]
     if not known:
         return None
@@ -111,7 +138,7 @@ def _gain(pairs: Pairs, settings: EvaluationSettings, seed: int) -> dict[str, fl
     return paired_gain(old, new, settings.bootstrap, derive(seed, "bootstrap")).to_dict()
 
 
-def _greedy_gain(pairs: Pairs, settings: EvaluationSettings, seed: int) -> dict[str, float] | None:
+def _greedy_gain(pairs: Pairs, settings: EvaluationSettings, seed: int) -> Gain:
     interval = _gain(pairs, settings, seed)
     if interval is None:
         return None

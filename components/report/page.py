@@ -74,6 +74,7 @@ def render(run: Run) -> str:
         not_drawn=[panel.title for name, panel in PANELS.items() if name not in drawn],
         limits=triage_limits(run.triage),
         overall=overall(run.evaluation),
+        champion=overall(run.evaluation, "champion") if dig(run.evaluation, "champion") else [],
         measured=measured(run.evaluation),
         slices={kind: changes_by_slice(run.evaluation, kind) for kind in ("families", "difficulty")},
         samples=choose(run.samples or []),

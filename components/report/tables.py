@@ -65,8 +65,8 @@ def measured(evaluation: Part | None) -> list[Measured]:
     return found
 
 
-def overall(evaluation: Part | None) -> list[Change]:
-    """Shares over all held-out prompts."""
+def overall(evaluation: Part | None, before: str = "sft") -> list[Change]:
+    """Shares over all held-out prompts. ``before`` is whom the trained policy is compared with: sft or champion."""
     names = {
         "pass_at_1": "pass@1",
         "greedy": "greedy accuracy",
@@ -79,7 +79,7 @@ def overall(evaluation: Part | None) -> list[Change]:
         Change(
             name=label,
             prompts=prompts,
-            before=dig(evaluation, "sft", key),
+            before=dig(evaluation, before, key),
             after=dig(evaluation, "trained", key),
             more_is_better=not key.endswith("_share"),
         )

@@ -82,7 +82,25 @@ def _stop(run: Run) -> str:
 
 
 def gain_sentence(run: Run) -> str:
-    """What reinforcement learning did to held-out pass@1, in plain words."""
+    """What reinforcement learning did to held-out pass@1, and how that compares with the champion, in plain words."""
+    return " ".join(filter(None, (_gain_over_sft(run), _gain_over_champion(run))))
+
+
+def _gain_over_champion(run: Run) -> str:
+    """Empty where there is no champion."""
+    gain, champion = dig(run.evaluation, "gain_over_champion"), dig(run.evaluation, "champion", "pass_at_1")
+    if gain is None or champion is None:
+        return ""
+    than = f"than the champion's {percent(champion)} ({points(gain['mean'])} points, {points(gain['low'])} to "
+    than += f"{points(gain['high'])})"
+    if gain["low"] > 0:
+        return f"It is better {than}."
+    if gain["high"] < 0:
+        return f"It is worse {than}."
+    return f"It is neither clearly better nor clearly worse {than}."
+
+
+def _gain_over_sft(run: Run) -> str:
     before, after = dig(run.evaluation, "sft", "pass_at_1"), dig(run.evaluation, "trained", "pass_at_1")
     gain = dig(run.evaluation, "gain")
     if before is None or after is None or gain is None:

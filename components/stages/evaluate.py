@@ -1,4 +1,4 @@
-"""Stage `evaluate`: SFT checkpoint and trained policy on the same held-out prompts."""
+"""Stage `evaluate`: SFT checkpoint, trained policy, and the champion if there is one, on the same held-out prompts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from statistics import fmean
 from typing import Any
 
 from components.config import Settings
+from components.config.judgement import EvaluationSettings
+from components.config.load import check_digest
 from components.data.prompts import read_prompts, subset
-from components.evaluation import PromptResult, compare
+from components.evaluation import PromptResult, against_champion, compare
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
 from components.policy import load_policy
@@ -26,16 +28,44 @@ BATCH = 128
 
 
 def run(settings: Settings, layout: Layout) -> None:
-    """Write `out/evaluation.json` and greedy completions of both policies."""
+    """Write `out/evaluation.json` and greedy completions of SFT checkpoint and trained policy.
+
+    Raises:
+        InputError: the champion is missing, is not the one whose digest is pinned, or cannot be loaded.
+    """
     test = read_prompts(layout.split("test"))
     prompts = subset(test, settings.evaluation.prompts, derive(settings.seed, "test"))
-    with Scorer(settings.reward, layout.consistency) as scorer, progress("evaluate", 2 * len(prompts)) as bar:
-        checkpoints = layout.sft_checkpoint, layout.train_checkpoint
-        before, after = answers(settings, layout, checkpoints, prompts, scorer, bar)
+    lines = lineup(settings.evaluation, (layout.sft_checkpoint, layout.train_checkpoint))
+    total = sum(map(len, lines)) * len(prompts)
+    found: list[list[Answered]] = []
+    with Scorer(settings.reward, layout.consistency) as scorer, progress("evaluate", total) as bar:
+        for checkpoints in lines:
+            found += answers(settings, layout, checkpoints, prompts, scorer, bar, len(found) * len(prompts))
+    before, after, *champion = [[answer.result() for answer in answered] for answered in found]
     seed = derive(settings.seed, "bootstrap")
-    figures = compare([a.result() for a in before], [a.result() for a in after], settings.evaluation, seed)
+    figures = compare(before, after, settings.evaluation, seed)
+    for results in champion:
+        figures |= against_champion(results, after, settings.evaluation, seed)
     write_json(layout.evaluation, {**figures, "checkpoint_sha256": sha256_tree(layout.train_checkpoint)})
-    write_jsonl(layout.samples, [shown(*pair) for pair in zip(before, after, strict=True)][:SHOWN_SAMPLES])
+    write_jsonl(layout.samples, [shown(*pair) for pair in zip(found[0], found[1], strict=True)][:SHOWN_SAMPLES])
+
+
+def lineup(settings: EvaluationSettings, checkpoints: tuple[Path, ...]) -> list[tuple[Path, ...]]:
+    """Who answers, the champion last; each group in one engine, which is made for one architecture and tokenizer.
+
+    A champion from before the tokenizer or the size of the model changed gets an engine of its own.
+    """
+    champion = settings.champion
+    if champion is None:
+        return [checkpoints]
+    check_digest(champion.path, champion.sha256)
+    alike = all(_same_file(champion.path, checkpoints[0], name) for name in ("config.json", "tokenizer.json"))
+    return [(*checkpoints, champion.path)] if alike else [checkpoints, (champion.path,)]
+
+
+def _same_file(one: Path, other: Path, name: str) -> bool:
+    paths = one / name, other / name
+    return all(path.is_file() for path in paths) and paths[0].read_bytes() == paths[1].read_bytes()
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,15 @@ def _gain(evidence: Evidence, settings: Settings) -> Answer:
     return answer, f"pass@1 {100 * mean:+.1f} points, 95 % interval {100 * low:+.1f} to {100 * high:+.1f}; {needed}"
 
 
+def _champion(evidence: Evidence, settings: Settings) -> Answer:
+    needed = settings.gate.min_gain_over_champion
+    gain = [evidence.number("evaluation", "gain_over_champion", key) for key in ("mean", "low", "high")]
+    mean, low, high = (f"{100 * value:+.1f}" for value in gain)
+    answer: GateResult = "pass" if gain[1] > needed else "fail"
+    interval = f"pass@1 {mean} points over the champion, 95 % interval {low} to {high}"
+    return answer, f"{interval}; the lower end must exceed {100 * needed:+.1f}"
+
+
 def _truncated(evidence: Evidence, settings: Settings) -> Answer:
     share, limit = evidence.number("evaluation", "trained", "truncated_share"), settings.gate.max_truncated
     return "pass" if share <= limit else "fail", f"{share:.1%} of test completions truncated, limit {limit:.1%}"
@@ -178,10 +187,15 @@ CHECKS: dict[str, Callable[[Evidence, Settings], Answer]] = {
 }
 
 
+AGAINST_CHAMPION: dict[str, Callable[[Evidence, Settings], Answer]] = {"gain over champion": _champion}
+"""Only where a champion is named (evaluation.champion): the first checkpoint of all has nobody to be compared with."""
+
+
 def judge(evidence: Evidence, settings: Settings) -> list[GateCheck]:
     """Every check, in order; evidence that is missing fails the checks that need it."""
     found = []
-    for name, check in CHECKS.items():
+    checks = CHECKS if settings.evaluation.champion is None else CHECKS | AGAINST_CHAMPION
+    for name, check in checks.items():
         try:
             result, text = check(evidence, settings)
         except InputError as error:
@@ -197,9 +211,15 @@ def conclude(checks: Sequence[GateCheck]) -> GateResult:
 
 
 def policy_sha256(settings: Settings) -> str:
-    """Digest of what the gate goes by: its limits, that of the quarantine, and the health settings."""
+    """Digest of what the gate goes by: its limits, that of the quarantine, and the health settings.
+
+    A limit on the gain over a champion counts where there is one.
+    """
+    limits = settings.gate.model_dump(mode="json")
+    if settings.evaluation.champion is None:
+        del limits["min_gain_over_champion"]
     policy = {
-        "gate": settings.gate.model_dump(mode="json"),
+        "gate": limits,
         "health": settings.health.model_dump(mode="json", include=JUDGED_BY),
         "max_quarantined": settings.data.validation.max_quarantined,
     }

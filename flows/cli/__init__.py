@@ -4,6 +4,7 @@
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``
 - `watching` — ``status``, ``logs``, ``cancel``
+- `serving` — ``serve``
 - `machine` — ``doctor``
 - `base` — what they share: the application, its options, `main`
 
@@ -11,9 +12,9 @@ A module's commands register themselves when it is imported.
 """
 
 # isort: off - `--help` shows the commands in this order
-from flows.cli import deciding, judging, machine, runs, watching
+from flows.cli import deciding, judging, machine, runs, serving, watching
 from flows.cli.base import app, main
 
 # isort: on
 
-__all__ = ["app", "deciding", "judging", "machine", "main", "runs", "watching"]
+__all__ = ["app", "deciding", "judging", "machine", "main", "runs", "serving", "watching"]

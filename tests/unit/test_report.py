@@ -11,7 +11,7 @@ import pytest
 import report_fixture as fixture
 
 from components.errors import InputError
-from components.files import write_json, write_jsonl, write_text
+from components.files import read_json, write_json, write_jsonl, write_text
 from components.layout import Layout
 from components.report import load_run, render
 from components.report.panels import PANELS
@@ -101,6 +101,17 @@ def test_a_passed_gate_without_its_evidence_is_not_approvable(tmp_path: Path, na
     text = page(layout)
     assert "Gate passed, but evidence is missing" in text
     assert APPROVE not in text
+
+
+def test_a_champion_has_a_table_of_its_own(tmp_path: Path, healthy: str) -> None:
+    layout = fixture.healthy(tmp_path)
+    gain = {"mean": 0.084, "low": 0.051, "high": 0.117, "confidence": 0.95}
+    write_json(layout.evaluation, {**read_json(layout.evaluation), "champion": fixture.side(0.8),
+                                   "gain_over_champion": gain, "greedy_gain_over_champion": gain})  # fmt: skip
+    shown = page(layout).replace("\u00a0", " ")
+    assert "Against the champion" in shown
+    assert "+8.4 points over it (95 % interval +5.1 to +11.7)" in shown
+    assert "champion" not in healthy.partition('<section id="settings">')[0].casefold()
 
 
 def test_equal_runs_give_equal_bytes_wherever_they_are(tmp_path: Path) -> None:

@@ -68,6 +68,21 @@ def test_a_gain_counts_as_a_change_only_where_its_interval_excludes_zero(
     assert f"held-out prompts {verb} from" in gain_sentence(run)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [(0.01, 0.2, "is better than"), (-0.2, -0.01, "is worse"), (-0.01, 0.2, "is neither")],
+)
+def test_the_headline_says_how_it_compares_with_the_champion(
+    tmp_path: Path, low: float, high: float, words: str
+) -> None:
+    run = load_run(fixture.settings(), fixture.healthy(tmp_path))
+    assert run.evaluation is not None
+    assert "champion" not in gain_sentence(run)
+    run.evaluation |= {"champion": fixture.side(0.8), "gain_over_champion": {"mean": 0.1, "low": low, "high": high}}
+    assert f"It {words}" in gain_sentence(run)
+    assert "champion's 80.0" in gain_sentence(run)
+
+
 def test_attention_names_families_that_got_worse_and_verdicts_and_quarantine(tmp_path: Path) -> None:
     facts = " ".join(attention(load_run(fixture.settings(), fixture.healthy(tmp_path)))).replace("\u00a0", " ")
     assert "pass@1 fell in family comparison: 68.7 % to 63.2 % (85 prompts)." in facts

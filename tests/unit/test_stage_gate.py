@@ -10,7 +10,14 @@ import pytest
 from safetensors.numpy import save_file
 
 from components.config import Settings
-from components.config.judgement import GateSettings, HealthSettings, PrometheusSettings, RuleSettings
+from components.config.judgement import (
+    ChampionSettings,
+    EvaluationSettings,
+    GateSettings,
+    HealthSettings,
+    PrometheusSettings,
+    RuleSettings,
+)
 from components.config.training import TrainSettings
 from components.files import read_json, sha256_tree, write_json, write_jsonl
 from components.health import replay
@@ -417,3 +424,45 @@ def test_the_policy_digest_follows_limits_and_rules_and_nothing_else() -> None:
     assert policy_sha256(with_(health=HealthSettings(rules=RULES, enabled=False))) != base
     shown = PrometheusSettings(port=9400)
     assert policy_sha256(with_(health=HealthSettings(rules=RULES, prometheus=shown, rules_file="mine"))) == base
+
+
+# The champion
+
+
+CHALLENGED = SETTINGS.model_copy(
+    update={"evaluation": EvaluationSettings(champion=ChampionSettings(path=Path("registry/trees/champion")))}
+)
+
+
+def over_champion(layout: Layout, low: float) -> None:
+    edit(layout.evaluation, {"mean": low + 0.02, "low": low, "high": low + 0.04}, "gain_over_champion")
+
+
+@pytest.mark.parametrize(("low", "result"), [(0.01, "pass"), (-0.02, "pass"), (-0.06, "fail")])
+def test_a_checkpoint_must_not_be_clearly_worse_than_the_champion(layout: Layout, low: float, result: str) -> None:
+    over_champion(layout, low)
+    found, evidence = check(layout, "gain over champion", CHALLENGED)
+    assert found == result
+    assert f"{100 * low:+.1f} to" in evidence
+    assert "must exceed -5.0" in evidence
+
+
+def test_a_limit_of_zero_asks_for_proof_that_it_is_better(layout: Layout) -> None:
+    strict = CHALLENGED.model_copy(update={"gate": GateSettings(min_gain_over_champion=0)})
+    over_champion(layout, -0.001)
+    assert check(layout, "gain over champion", strict)[0] == "fail"
+
+
+def test_a_champion_that_was_not_compared_with_fails(layout: Layout) -> None:
+    assert check(layout, "gain over champion", CHALLENGED) == (
+        "fail",
+        "evaluation: there is no gain_over_champion.mean",
+    )
+
+
+def test_without_a_champion_there_is_no_such_check_and_its_limit_is_no_part_of_the_policy(layout: Layout) -> None:
+    names = [check["name"] for check in judged(layout)["checks"]]
+    assert "gain over champion" not in names
+    other = GateSettings(min_gain_over_champion=0)
+    assert policy_sha256(SETTINGS.model_copy(update={"gate": other})) == policy_sha256(SETTINGS)
+    assert policy_sha256(CHALLENGED.model_copy(update={"gate": other})) != policy_sha256(CHALLENGED)

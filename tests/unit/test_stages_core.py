@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from factories import MICRO, Judge, parity, policy, prompt, prompts, settings, workspace
+from factories import MICRO, Judge, gpt2, parity, policy, prompt, prompts, settings, workspace
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from components.config import Settings, pin_inputs
@@ -243,11 +243,7 @@ def test_evaluation_of_an_unchanged_policy_finds_exactly_no_gain(tmp_path):
 @pytest.mark.usefixtures("judged_by_parity")
 def test_evaluation_shows_the_greedy_answers_of_both_policies(tmp_path):
     layout = workspace(tmp_path)
-    changed = policy()
-    with torch.no_grad():
-        for parameter in changed.model.parameters():
-            parameter.mul_(-1.0)
-    changed.save(layout.train_checkpoint)
+    inverted().save(layout.train_checkpoint)
     evaluate.run(settings(evaluation={"prompts": 6}), layout)
     rows = list(read_jsonl(layout.samples))
     assert [(row["id"], row["prompt"], row["answer"]) for row in rows] == [(p.id, p.text, p.answer) for p in prompts(6)]
@@ -258,6 +254,50 @@ def test_evaluation_shows_the_greedy_answers_of_both_policies(tmp_path):
     first = manifest(layout.out)
     evaluate.run(settings(evaluation={"prompts": 6}), layout)
     assert manifest(layout.out) == first
+
+
+def inverted() -> Policy:
+    """A policy that answers otherwise."""
+    changed = policy()
+    with torch.no_grad():
+        for parameter in changed.model.parameters():
+            parameter.mul_(-1.0)
+    return changed
+
+
+@pytest.mark.usefixtures("judged_by_parity")
+def test_the_champion_answers_the_same_prompts_and_leaves_the_other_figures_alone(tmp_path):
+    layout = workspace(tmp_path)
+    inverted().save(layout.train_checkpoint)
+    evaluate.run(settings(), layout)
+    alone = read_json(layout.evaluation)
+    policy().save(tmp_path / "champion")
+    evaluate.run(settings(evaluation={"champion": {"path": str(tmp_path / "champion")}}), layout)
+    figures = read_json(layout.evaluation)
+    assert {key: figures[key] for key in alone} == alone
+    assert set(figures) - set(alone) == {"champion", "gain_over_champion", "greedy_gain_over_champion"}
+    assert figures["champion"] == figures["sft"]
+    assert figures["gain_over_champion"] == figures["gain"]
+
+
+@pytest.mark.usefixtures("judged_by_parity")
+def test_a_champion_of_another_architecture_gets_an_engine_of_its_own(tmp_path):
+    layout = workspace(tmp_path)
+    policy().save(layout.train_checkpoint)
+    gpt2().save(tmp_path / "champion")
+    evaluate.run(settings(evaluation={"champion": {"path": str(tmp_path / "champion")}}), layout)
+    assert read_json(layout.evaluation)["champion"]["pass_at_1"] is not None
+
+
+def test_a_champion_that_is_not_the_one_named_is_an_error(tmp_path):
+    layout = workspace(tmp_path)
+    policy().save(layout.train_checkpoint)
+    policy().save(tmp_path / "champion")
+    with pytest.raises(InputError, match="content has changed"):
+        evaluate.run(
+            settings(evaluation={"champion": {"path": str(tmp_path / "champion"), "sha256": "0" * 64}}), layout
+        )
+    assert not layout.evaluation.exists()
 
 
 def test_a_missing_checkpoint_is_an_error(tmp_path):

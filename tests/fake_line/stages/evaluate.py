@@ -1,14 +1,24 @@
 from __future__ import annotations
 
 from components.config import Settings
+from components.config.load import check_digest
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
 
 GAIN = {"mean": 0.4, "low": 0.35, "high": 0.45, "confidence": 0.95}
+OVER = {"mean": 0.1, "low": 0.05, "high": 0.15, "confidence": 0.95}
 
 
 def run(settings: Settings, layout: Layout) -> None:
     sides = {"sft": {"pass_at_1": 0.3, "greedy": 0.31}, "trained": {"pass_at_1": 0.7, "greedy": 0.71}}
     digest = sha256_tree(layout.train_checkpoint)
-    write_json(layout.evaluation, {**sides, "gain": GAIN, "greedy_gain": GAIN, "checkpoint_sha256": digest})
+    figures = {**sides, "gain": GAIN, "greedy_gain": GAIN, "checkpoint_sha256": digest}
+    if (champion := settings.evaluation.champion) is not None:
+        check_digest(champion.path, champion.sha256)
+        figures |= {
+            "champion": {"pass_at_1": 0.6, "greedy": 0.61},
+            "gain_over_champion": OVER,
+            "greedy_gain_over_champion": OVER,
+        }
+    write_json(layout.evaluation, figures)
     write_jsonl(layout.samples, [])

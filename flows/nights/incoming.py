@@ -1,0 +1,106 @@
+"""The folder that new data arrive in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from components.errors import InputError
+from components.files import os_errors
+
+SUFFIX = ".jsonl"
+SETTLED = 60.0
+"""Seconds that a file must have been left alone: before that somebody may still be writing it."""
+LONGEST_LINE = 2**24
+"""Bytes, as in `components.data.sources`: what follows the last line break of a file and is longer is no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A file that is whole."""
+
+    path: Path
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A file of the folder that does not join tonight, and why."""
+
+    name: str
+    why: str
+
+
+def look(folder: Path, now: float) -> tuple[list[Arrival], list[Passed]]:
+    """The JSON-lines files of a folder by name, and what is there besides. Hidden files are nobody's business.
+
+    Args:
+        now: seconds since the epoch.
+
+    Raises:
+        InputError: there is no such folder, or a file of it cannot be read.
+    """
+    if not folder.is_dir():
+        raise InputError("no folder for incoming data", where=folder, how="make it (mkdir), or name another one")
+    arrivals, passed = [], []
+    with os_errors("read", folder):
+        for path in sorted(folder.iterdir()):
+            if path.name.startswith("."):
+                continue
+            why = _objection(path, now)
+            if why:
+                passed.append(Passed(path.name, why))
+            else:
+                arrivals.append(Arrival(path, path.stat().st_size))
+    return arrivals, passed
+
+
+def _objection(path: Path, now: float) -> str:
+    """Why a file does not join tonight; empty where nothing is wrong with it."""
+    if path.is_symlink() or not path.is_file():
+        return "is not read: it is no file of its own (a folder, a link)"
+    if path.suffix != SUFFIX:
+        return f"is not read: its name does not end in {SUFFIX}"
+    status = path.stat()
+    if abs(now - status.st_mtime) < SETTLED:
+        return "waits for the next night: it was written less than a minute ago"
+    if not status.st_size:
+        return "waits for the next night: it is empty"
+    if not _ends_whole(path, status.st_size):
+        return "waits for the next night: its last line is not whole"
+    return ""
+
+
+def _ends_whole(path: Path, size: int) -> bool:
+    """Whether the last line has its line break, or is a JSON object without one."""
+    with path.open("rb") as file:
+        file.seek(max(0, size - LONGEST_LINE))
+        tail = file.read(LONGEST_LINE)
+    if tail.endswith(b"\n"):
+        return True
+    try:
+        return isinstance(json.loads(tail.rsplit(b"\n", 1)[-1].decode("utf-8-sig")), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def blocks(path: Path, limit: int | None = None) -> Iterator[bytes]:
+    """The bytes of a file, a mebibyte at a time; the first ``limit`` of them where that is given."""
+    left = os.stat(path).st_size if limit is None else limit
+    with path.open("rb") as file:
+        while left > 0 and (block := file.read(min(left, 2**20))):
+            left -= len(block)
+            yield block
+
+
+def sha256_of_beginning(path: Path, size: int) -> str:
+    """Hex digest of the first ``size`` bytes."""
+    digest = hashlib.sha256()
+    with os_errors("read", path):
+        for block in blocks(path, size):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,129 @@
+"""What is known from earlier nights: two logs that are only ever appended to."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from components.errors import InputError
+from components.files import append_line, os_errors, read_jsonl
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file that joined. ``replaces`` is the digest of the file that it is a longer version of.
+
+    ``at`` is an ISO 8601 time in UTC, ``name`` what the file was called then.
+    """
+
+    sha256: str
+    name: str
+    bytes: int
+    rows: int
+    at: str
+    replaces: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A night that came to an answer.
+
+    ``key`` stands for all that its training depended on; ``seen`` is how many rows the log of files had by then.
+    """
+
+    run_id: str
+    key: str
+    champion: str | None
+    candidate: str | None
+    reason: str
+    seen: int
+    at: str
+
+
+class Ledger:
+    """The logs of one nightly configuration, in `.state/nightly/<name>/`."""
+
+    def __init__(self, project: Path, name: str) -> None:
+        self.folder = project / ".state" / "nightly" / name
+        self._seen, self._nights = self.folder / "seen.jsonl", self.folder / "nights.jsonl"
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """One night at a time. The lock ends with the process, however that ends.
+
+        Raises:
+            InputError: another night of this name is at work.
+        """
+        path = self.folder / "lock"
+        with os_errors("lock", path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                owner = os.pread(handle, 32, 0).decode() or "unknown"
+                how = "this night is left out; the next one takes in all that has arrived"
+                raise InputError(f"a night is at work in process {owner}", where=self.folder, how=how) from error
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, str(os.getpid()).encode(), 0)
+            yield
+        finally:
+            os.close(handle)
+
+    def seen(self) -> list[Seen]:
+        """Every file that ever joined, in that order."""
+        return _read(self._seen, Seen)
+
+    def nights(self) -> list[Ended]:
+        """Every night that ended, in order."""
+        return _read(self._nights, Ended)
+
+    def add(self, row: Seen | Ended) -> None:
+        """Append a row. Call it with the lock held."""
+        path = self._seen if isinstance(row, Seen) else self._nights
+        _cut_torn_line(path)
+        append_line(path, asdict(row))
+
+
+def current(seen: list[Seen]) -> list[Seen]:
+    """The files whose rows are trained on: a longer version takes the place of the one that it continues."""
+    order: dict[str, Seen] = {}
+    for row in seen:
+        place = next((key for key, kept in order.items() if kept.sha256 == row.replaces), row.sha256)
+        order[place] = row
+    return list(order.values())
+
+
+def _read(path: Path, kind: type[Row]) -> list[Row]:
+    """The rows of a log.
+
+    Raises:
+        InputError: a line is not one of its rows: somebody edited it.
+    """
+    _cut_torn_line(path)
+    if not path.exists():
+        return []
+    how = "restore it from a backup, or move the folder away to begin anew with the configured source"
+    rows: list[dict[str, Any]] = list(read_jsonl(path, how=how))
+    try:
+        return [kind(**row) for row in rows]
+    except TypeError as error:
+        raise InputError(f"not a row of this log: {error}", where=path, how=how) from error
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Remove what a crash left of a line that was never whole."""
+    if not path.exists():
+        return
+    with os_errors("write", path), path.open("rb+") as file:
+        text = file.read()
+        if text and not text.endswith(b"\n"):
+            file.truncate(text.rfind(b"\n") + 1)
