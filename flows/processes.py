@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 
 from components.files import os_errors
+from components.processes.owner import alive
 
 OWNER_VARIABLE = "EVENKEEL_OWNER"
 COMMAND_VARIABLE = "EVENKEEL_COMMAND"
@@ -25,8 +26,6 @@ COMMAND_VARIABLE = "EVENKEEL_COMMAND"
 GRACE = 10.0
 """Seconds between asking and killing. Prefect gives the flow that is cancelled 30 s in all."""
 POLL = 0.05
-CLOCK = 2.0
-"""Seconds by which two readings of one process's creation time may differ: it is reckoned from the system's clock."""
 
 
 def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> int:
@@ -137,8 +136,11 @@ def leftovers(project: Path) -> list[psutil.Process]:
 
 
 def end(processes: Iterable[psutil.Process]) -> list[int]:
-    """Kill these processes, wait until they are gone, and return their ids."""
-    killed = list(processes)
+    """Kill these processes and all below them, wait until they are gone, and return their ids."""
+    killed = set(processes)
+    for process in tuple(killed):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            killed.update(process.children(recursive=True))
     for process in killed:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
@@ -155,12 +157,3 @@ def _is_leftover(process: psutil.Process, project: Path) -> bool:
         return not alive(int(pid), float(started))
     except ValueError:
         return False  # not a mark of ours
-
-
-def alive(pid: int, created: float) -> bool:
-    """Whether this very process, not another that was given its id, is alive. A zombie is not."""
-    try:
-        process = psutil.Process(pid)
-        return abs(process.create_time() - created) < CLOCK and lives(process)
-    except psutil.NoSuchProcess:
-        return False

@@ -3,7 +3,7 @@
 - `runs` — ``run``, ``audit-verifier``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``
-- `watching` — ``status``, ``logs``, ``cancel``
+- `watching` — ``status``, ``logs``, ``cancel``, ``janitor``
 - `serving` — ``serve``
 - `machine` — ``doctor``
 - `base` — what they share: the application, its options, `main`

@@ -79,3 +79,23 @@ def cancel(
     from flows.watching.runs import find_run
 
     cancel(find_run(project_root(Path.cwd()), run), grace, lambda line: print(line, flush=True))
+
+
+@app.command()
+def janitor(
+    keep_days: Annotated[
+        int, typer.Option("--keep-days", min=0, help="Remove recorded workspaces that ended longer ago; 0 keeps all.")
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Remove what dead runs left: processes, half-made folders, weights, flow runs that nobody runs any more."""
+    from flows.cleaning import work
+    from flows.serving.place import served
+
+    project = project_root(Path.cwd())
+    place = served(project)
+    deeds = work.clean(project, keep_days, os.environ.get("PREFECT_API_URL") or (place.api_url if place else None))
+    if as_json:
+        print(dump_json([deed.to_dict() for deed in deeds]), end="")
+    else:
+        work.show(console, deeds)

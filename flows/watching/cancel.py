@@ -15,7 +15,8 @@ import httpx
 import psutil
 
 from components.errors import InputError
-from flows.processes import alive, end
+from components.processes.owner import alive
+from flows.processes import end
 from flows.watching.api import client
 from flows.watching.execution import Execution
 from flows.watching.runs import RunView

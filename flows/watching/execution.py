@@ -20,7 +20,7 @@ import psutil
 from components.errors import InputError, NoCandidate
 from components.files import os_errors, read_json, write_json
 from components.layout import Layout
-from flows.processes import alive
+from components.processes.owner import alive
 from flows.workspace import Workspace
 
 State = Literal["running", "candidate", "refused", "failed", "stopped", "done"]
