@@ -2,6 +2,7 @@
 
 - `cli` — the command line, a file a group of commands
 - `post_training` — the flow: every stage in order, then the proposal of a candidate
+- `nightly` — new data join and the line follows, unless nothing has changed; `nights` — what that needs to know
 - `audit_verifier` — the flow of the first two stages alone; `audit_run` — `audit_log` from the UI; `promote` — what a
   person decides upon
 - `parameters` — the form of a run; `states` — what flows end in; `events` — what they tell others

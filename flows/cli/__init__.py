@@ -1,6 +1,7 @@
 """``evenkeel``: run, watch, judge, approve.
 
 - `runs` — ``run``, ``audit-verifier``
+- `nightly` — ``nightly``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``
 - `machine` — ``doctor``
@@ -10,9 +11,9 @@ A module's commands register themselves when it is imported.
 """
 
 # isort: off - `--help` shows the commands in this order
-from flows.cli import deciding, judging, machine, runs
+from flows.cli import deciding, judging, machine, nightly, runs
 from flows.cli.base import app, main
 
 # isort: on
 
-__all__ = ["app", "deciding", "judging", "machine", "main", "runs"]
+__all__ = ["app", "deciding", "judging", "machine", "main", "nightly", "runs"]
