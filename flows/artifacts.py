@@ -5,6 +5,7 @@ The keys are the same in every run, so that the UI has their history.
 
 from __future__ import annotations
 
+from prefect import get_run_logger
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
 from components.files import read_text
@@ -12,8 +13,18 @@ from components.health import read_ledger
 from components.health.telling import ledger_rows
 from components.health.telling.ledger import HEADS, cells
 from components.layout import Layout
+from flows.budget.estimate import Estimate
+from flows.budget.telling import line, markdown
+from flows.workspace import Workspace
 
-VERDICT, LEDGER, REPORT = "run-health", "run-ledger", "run-report"
+ESTIMATE, VERDICT, LEDGER, REPORT = "run-estimate", "run-health", "run-ledger", "run-report"
+
+
+def publish_estimate(workspace: Workspace, found: Estimate) -> None:
+    """Show how long the run will take, and by what that is known."""
+    text = markdown(workspace, found)
+    create_markdown_artifact(text, key=ESTIMATE, description=f"Estimate for {workspace.run_id}")
+    get_run_logger().info("%s", line(workspace, found))
 
 
 def publish(layout: Layout, run_id: str) -> None:

@@ -13,6 +13,8 @@ from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError
 from components.files import append_line
 from components.progress import PROGRESS_VARIABLE
 from components.status import StageStatus, clear_status, read_status
+from flows.budget.history import remember
+from flows.budget.spending import BudgetSpent, attempt
 from flows.git import LOCATION_VARIABLES
 from flows.processes import run
 from flows.workspace import Workspace
@@ -61,7 +63,10 @@ def reproduce(workspace: Workspace, stage: str, *, force: bool = False) -> Stage
     Raises:
         StageFailed: it was stopped by anything but its own answer.
     """
-    return _run(workspace, stage, ["dvc", "repro", "--single-item", *(["--force"] if force else []), stage])
+    result = _run(workspace, stage, ["dvc", "repro", "--single-item", *(["--force"] if force else []), stage])
+    if result.state in ("done", "cached"):
+        remember(workspace, stage, executed=result.state == "done")
+    return result
 
 
 def execute(workspace: Workspace, stage: str) -> StageResult:
@@ -85,7 +90,14 @@ def _run(workspace: Workspace, stage: str, module: list[str]) -> StageResult:
     clear_status(workspace.layout, stage)
     log = workspace.log(stage)
     log_start = log.stat().st_size if log.exists() else 0
-    code = run([sys.executable, "-m", *module], cwd=workspace.root, env=environment(workspace), log=log)
+    command, env = [sys.executable, "-m", *module], environment(workspace)
+    try:
+        with attempt(workspace, stage) as account:
+            code = run(command, cwd=workspace.root, env=env, log=log, timeout=account.left)
+            account.whole = code == 0
+    except BudgetSpent:
+        report("failed")
+        raise
     status = read_status(workspace.layout, stage)
     if code == 0:
         return report("done" if status else "cached")

@@ -16,6 +16,8 @@ import typer
 from components.errors import EXIT_NO_CANDIDATE
 from components.stages import wanted
 from flows import summary
+from flows.budget.estimate import begin
+from flows.budget.telling import line
 from flows.cli.base import DEMO, Config, Debug, Overrides, app, console
 from flows.console import Display
 from flows.environment import prefect_environment, start_server
@@ -42,10 +44,12 @@ def run(
     if dry_run:
         show_plan(console, workspace)
         return
+    found = begin(workspace, fresh=fresh)
     prepare(workspace, fresh=fresh, debug=debug)
     from flows.post_training import post_training  # imports Prefect, which reads its environment only once
 
     show_header(workspace)
+    console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     with stoppable(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
         commit = workspace.snapshot.commit
