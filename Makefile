@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo test test-slow parity lint bench recipes schedules trial doctor vllm-env test-vllm clean
+.PHONY: demo test test-slow test-served parity lint bench recipes schedules trial doctor vllm-env test-vllm clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -20,6 +20,10 @@ test: lint
 # What `make test` leaves out: more of each kind, whole data sets, more ways to be killed; about a quarter of an hour.
 test-slow: $(INSTALLED)
 	OMP_NUM_THREADS=1 pytest -m slow -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+# Against `evenkeel serve`: a real Prefect server and worker, on a project whose stages take almost no time.
+test-served: $(INSTALLED)
+	OMP_NUM_THREADS=1 pytest tests/served
 
 lint: $(INSTALLED)
 	ruff check .

@@ -7,10 +7,11 @@
   person decides upon
 - `parameters` — the form of a run; `states` — what flows end in; `events` — what they tell others
 - `audit_log` — the health rules over another trainer's log; `judge_again` — the gate over a finished run; `show_rules`
+- `budget` — how long a run will take by what runs took before, and the limit on it
 - `stages` — one stage, brought up to date by DVC
 - `workspace` — a run's own folder: recorded code, resolved settings; `git` records the code
 - `processes` — children that never outlive their run
-- `artifacts` — what the Prefect UI shows of a run
+- `watching` — what the Prefect UI, `status` and `logs` show of a run, and who runs it
 - `console` — the live picture, drawn from the `board`; `summary` — what a run came to; `plan` — what it would do
 - `registry` — candidates and decisions; `doctor` — what could stop a run; `environment` — a private Prefect;
   `prefect_server` — its temporary server

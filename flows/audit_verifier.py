@@ -15,6 +15,7 @@ from flows.git import project_root
 from flows.parameters import Config, settings_of
 from flows.post_training import run_stage
 from flows.states import answer, told
+from flows.watching.execution import Asked, executing
 from flows.workspace import locate
 
 STAGES = ("data", "audit")
@@ -40,7 +41,8 @@ def audit_verifier(
     """
     fields = settings_of(dataset=dataset)
     workspace = locate(project_root(Path.cwd()), Path(config), [*fields, *overrides], commit or None)
-    with workspace.held(fresh=fresh):
+    asked = Asked(config, tuple([*fields, *overrides]))
+    with workspace.held(fresh=fresh), executing(workspace, "audit-verifier", asked):
         for stage in STAGES:
             run_stage(workspace, stage, fresh)
     audit = read_json(workspace.layout.audit)

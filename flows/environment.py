@@ -13,6 +13,7 @@ import httpx
 
 from components.errors import InputError
 from components.processes.ports import LOOPBACK
+from flows.serving.place import served
 
 SERVER = Path(__file__).with_name("prefect_server.py")
 GRACE = 5.0
@@ -22,8 +23,9 @@ GRACE = 5.0
 def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
     """A private, silent Prefect for a run started by hand; what the caller has set already wins.
 
-    Without ``PREFECT_API_URL`` Prefect starts a server of its own on the loopback interface for as long as the flow
-    runs. Its database stays in the project, so only the very first start has to create it.
+    The server of `evenkeel serve` is used where one runs for this project. Without it and without ``PREFECT_API_URL``
+    Prefect starts a server of its own on the loopback interface for as long as the flow runs. Its database stays in the
+    project, so only the very first start has to create it.
 
     Args:
         quiet: keep Prefect's log off the terminal; it goes to the server all the same.
@@ -38,6 +40,8 @@ def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
         "PREFECT_CLI_PROMPT": "false",
         "DO_NOT_TRACK": "1",
     }
+    if (place := served(project)) is not None:
+        wanted["PREFECT_API_URL"] = place.api_url
     if quiet:
         wanted["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
     return {key: value for key, value in wanted.items() if key not in os.environ}

@@ -20,13 +20,16 @@ from components.processes.environments import check_vllm_python, learner_key, vl
 from components.registry import propose
 from components.stages import wanted
 from flows import events
-from flows.artifacts import publish, publish_estimate
+from flows.budget.artifact import publish_estimate
 from flows.budget.estimate import begin
 from flows.git import project_root
 from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.registry import project_store
 from flows.stages import StageResult, execute, reproduce
 from flows.states import answer, told, value
+from flows.watching.artifacts import publish
+from flows.watching.execution import UNSAID, Asked, executing
+from flows.watching.watcher import watched
 from flows.workspace import Workspace, locate
 
 
@@ -44,7 +47,8 @@ class Outcome:
 @told
 def stage_task(workspace: Workspace, stage: str, force: bool = False) -> StageResult:
     """One stage of the line. The UI shows by the name of the state whether it was executed."""
-    result = reproduce(workspace, stage, force=force)
+    with watched(workspace, stage):
+        result = reproduce(workspace, stage, force=force)
     if result.state == "cached":
         return answer(result, "Cached", "nothing it depends on has changed")
     if result.state == "refused":
@@ -103,19 +107,21 @@ def post_training(
     fields = settings_of(dataset=dataset, launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours)
     project = project_root(Path.cwd())
     workspace = locate(project, Path(config), [*fields, *overrides], commit or None, recipe_file(recipe))
-    outcome = conduct(workspace, fresh=fresh)
+    asked = Asked(config, tuple([*fields, *overrides]), recipe)
+    outcome = conduct(workspace, fresh=fresh, asked=asked)
     if outcome.candidate is None:
         return answer(outcome, "NoCandidate", outcome.reason)
     return outcome
 
 
-def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
+def conduct(workspace: Workspace, *, fresh: bool = False, asked: Asked = UNSAID) -> Outcome:
     """Take the run through the whole line and show what came of it. Call it inside a flow run."""
     check_surroundings(workspace.settings, workspace.root)
     publish_estimate(workspace, begin(workspace, fresh=fresh))
-    with workspace.held(fresh=fresh):
+    with workspace.held(fresh=fresh), executing(workspace, "post-training", asked) as running:
         outcome = run_line(workspace, force=fresh)
-        publish(workspace.layout, workspace.run_id)
+        publish(workspace, outcome.candidate, outcome.reason)
+        running.came_to(outcome.candidate, outcome.reason)
     events.announce(workspace, outcome)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome

@@ -8,7 +8,16 @@ from pathlib import Path
 from flows.git import git
 from tests.code_graph import ROOT
 
-COPIED = ("configs", "flows", "components", "dvc.yaml", "params.yaml", "constraints.txt", "pyproject.toml")
+COPIED = (
+    "configs",
+    "flows",
+    "components",
+    "dvc.yaml",
+    "prefect.yaml",
+    "params.yaml",
+    "constraints.txt",
+    "pyproject.toml",
+)
 HIDDEN = (".gitignore", ".dvcignore", ".dvc/config", ".dvc/.gitignore")
 
 

@@ -43,15 +43,19 @@ class Plot:
 def draw_all(records: Sequence[StepRecord], overlay: Overlay, settings: Settings) -> list[Plot]:
     """Every panel of which at least one signal was recorded."""
     drawn = []
-    recorded = sorted({signal for record in records for signal in record.signals})
     for name, panel in PANELS.items():
-        shown = expand(panel, recorded)
-        curves = {item: curve for item in shown.series if (curve := points_of(records, item.signal))[0]}
+        shown, curves = recorded(panel, records)
         if curves:
             figure = draw(shown, curves, overlay, settings, last_step=max(2, records[-1].step))
             told = in_words(shown, _lines(overlay, shown, curves))
             drawn.append(Plot(name, shown, inline(figure, name, describe(shown, curves, overlay)), told))
     return drawn
+
+
+def recorded(panel: Panel, records: Sequence[StepRecord]) -> tuple[Panel, Curves]:
+    """The panel with the signals of its prefix, and the curves of those of its signals that were recorded."""
+    shown = expand(panel, sorted({signal for record in records for signal in record.signals}))
+    return shown, {item: curve for item in shown.series if (curve := points_of(records, item.signal))[0]}
 
 
 def points_of(records: Sequence[StepRecord], signal: str) -> tuple[list[int], list[float]]:
@@ -70,8 +74,8 @@ def describe(panel: Panel, curves: Curves, overlay: Overlay) -> str:
 
 def _lines(overlay: Overlay, panel: Panel, curves: Curves) -> list[Line]:
     """The limits of signals that were recorded."""
-    recorded = {item.signal for item in curves} | {panel.total}
-    return [line for line in lines(overlay.limits, panel) if line.signal in recorded]
+    drawn = {item.signal for item in curves} | {panel.total}
+    return [line for line in lines(overlay.limits, panel) if line.signal in drawn]
 
 
 def draw(panel: Panel, curves: Curves, overlay: Overlay, settings: Settings, last_step: int) -> Figure:

@@ -4,6 +4,7 @@
 - `nightly` — ``nightly``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``
+- `serving` — ``serve``
 - `machine` — ``doctor``
 - `base` — what they share: the application, its options, `main`
 
@@ -11,9 +12,9 @@ A module's commands register themselves when it is imported.
 """
 
 # isort: off - `--help` shows the commands in this order
-from flows.cli import deciding, judging, machine, nightly, runs
+from flows.cli import deciding, judging, machine, nightly, runs, serving
 from flows.cli.base import app, main
 
 # isort: on
 
-__all__ = ["app", "deciding", "judging", "machine", "main", "nightly", "runs"]
+__all__ = ["app", "deciding", "judging", "machine", "main", "nightly", "runs", "serving"]

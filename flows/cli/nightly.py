@@ -14,6 +14,8 @@ from components.errors import EXIT_NO_CANDIDATE
 from components.layout import Layout
 from components.stages import wanted
 from flows import summary
+from flows.budget.estimate import begin
+from flows.budget.telling import line
 from flows.cli.base import Config, Debug, Overrides, app, console
 from flows.cli.runs import prepare, show_header, stoppable
 from flows.console import Display
@@ -44,10 +46,12 @@ def nightly(
         say([*told_before(night), told_nothing_new(night.answered)])
         return
     workspace = night.workspace
+    found = begin(workspace, fresh=fresh)
     prepare(workspace, fresh=fresh, debug=debug)
     from flows import nightly as flow  # imports Prefect, which reads its environment only once
 
     show_header(workspace)
+    console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     with stoppable(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
         ended = flow.nightly(
@@ -68,5 +72,5 @@ def nightly(
 
 def say(lines: Sequence[str]) -> None:
     """What happened in the night, a line each."""
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    for text in lines:
+        console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,138 @@
+"""What the server does by itself: it notices runs whose process is gone, and it tells people what they want to know.
+
+Made anew from this file at every start of `evenkeel serve`, and recognised by name; what somebody switched off in the UI stays
+off. The webhook's URL is kept in a Prefect block, encrypted in the database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from prefect.blocks.webhook import Webhook
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import StateType
+from prefect.events import AutomationCore, EventTrigger, Posture
+from prefect.events.actions import CallWebhook, ChangeFlowRunState
+from prefect.types import SecretDict
+from pydantic import SecretStr
+
+from flows.serving.environments import HEARTBEAT_SECONDS
+from flows.serving.under_way import ZOMBIE
+
+PREFIX = "evenkeel: "
+BLOCK = "evenkeel-notify"
+SILENCE = timedelta(seconds=4 * HEARTBEAT_SECONDS)
+"""How long a run may be without a sign of life. It is a fact about the process, not about the work: a thread gives it."""
+HEARTBEAT = "prefect.flow-run.heartbeat"
+AT_REST = (
+    "Completed",
+    "Failed",
+    "Crashed",
+    "Cancelled",
+    "Skipped",
+    "AwaitingRetry",
+    "Scheduled",
+    "Suspended",
+    "Paused",
+)
+"""States in which a run needs no process."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """Something that people are told: on which event, of which resources, in which words (Jinja)."""
+
+    event: str
+    resource: str
+    text: str
+
+
+RUN = "{{ flow.name }} ({{ flow_run.name }})"
+LINK = "{{ flow_run|ui_url }}"
+MESSAGES = {
+    "approval needed": Message(
+        "checkpoint.candidate",
+        "evenkeel.candidate.*",
+        "A candidate awaits approval: {{ event.resource.id|replace('evenkeel.candidate.', '') }}",
+    ),
+    "failed": Message(
+        "prefect.flow-run.Failed",
+        "prefect.flow-run.*",
+        f"{RUN} failed: {{{{ flow_run.state.message }}}}\n{LINK}",
+    ),
+    "crashed": Message(
+        "prefect.flow-run.Crashed",
+        "prefect.flow-run.*",
+        f"{RUN} crashed: {{{{ flow_run.state.message }}}}\n{LINK}",
+    ),
+    "collapsed": Message(
+        "evenkeel.run.collapsed",
+        "*",
+        "A training collapsed and was stopped: {{ event.resource.id }}",
+    ),
+}
+
+
+def set_automations(client: SyncPrefectClient, notify: str) -> None:
+    """Create or update all of them; without a URL those that tell people go."""
+    wanted = [zombies()]
+    if notify:
+        block = Webhook(method="POST", url=SecretStr(notify), headers=SecretDict({"Content-Type": "application/json"}))
+        document = block.save(BLOCK, overwrite=True, _sync=True)
+        wanted += [telling(name, message, document) for name, message in MESSAGES.items()]
+    there = {found.name: found for found in client.read_automations() if found.name.startswith(PREFIX)}
+    for automation in wanted:
+        if (found := there.pop(automation.name, None)) is None:
+            client.create_automation(automation)
+        else:
+            client.update_automation(found.id, automation.model_copy(update={"enabled": found.enabled}))
+    for gone in there.values():
+        client.delete_automation(gone.id)
+
+
+def zombies() -> AutomationCore:
+    """A run that gives no sign of life any more has crashed."""
+    return AutomationCore(
+        name=f"{PREFIX}no sign of life",
+        description="A run whose process is gone is Crashed; it would stay Running for ever.",
+        trigger=EventTrigger(
+            posture=Posture.Proactive,
+            after={HEARTBEAT},
+            expect={HEARTBEAT, *(f"prefect.flow-run.{state}" for state in AT_REST)},
+            match={"prefect.resource.id": ["prefect.flow-run.*"]},
+            for_each={"prefect.resource.id"},
+            threshold=1,
+            within=SILENCE,
+        ),
+        actions=[
+            ChangeFlowRunState(
+                state=StateType.CRASHED,
+                name="Crashed",
+                message=f"{ZOMBIE} for {SILENCE.total_seconds():.0f} seconds.",
+            )
+        ],
+    )
+
+
+def telling(name: str, message: Message, block: UUID) -> AutomationCore:
+    """One kind of message, as JSON ``{"text": ...}``: Slack, Mattermost and Teams take that."""
+    return AutomationCore(
+        name=f"{PREFIX}{name}",
+        description=f"Tells the webhook of block {BLOCK}.",
+        trigger=EventTrigger(
+            posture=Posture.Reactive,
+            expect={message.event},
+            match={"prefect.resource.id": [message.resource]},
+            for_each={"prefect.resource.id"},
+            threshold=1,
+            within=timedelta(0),
+        ),
+        actions=[
+            CallWebhook(
+                block_document_id=block,
+                payload=f'{{% set text %}}Evenkeel: {message.text}{{% endset %}}{{"text": {{{{ text|tojson }}}} }}',
+            )
+        ],
+    )

@@ -1,0 +1,57 @@
+"""The process of one flow run: ``python -m flows.serving.flow_run``, started by the worker in the project's folder.
+
+Prefect's own engine, with two differences. It dies with its worker: a run that nobody watches does not go on, and the
+next worker continues it. And a scheduled run that starts too late is skipped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import runpy
+import signal
+import sys
+from datetime import UTC, datetime
+
+START_WITHIN = "EVENKEEL_START_WITHIN"
+"""Seconds after its time within which a scheduled run may start; without it, any time will do."""
+FLOW_RUN = "PREFECT__FLOW_RUN_ID"
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_worker() -> None:
+    """Let the kernel kill this process when the one that started it is gone, whatever that died of (Linux)."""
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def skip_if_late(flow_run: str, seconds: float) -> bool:
+    """Whether this is the late first start of a scheduled run; then the run is cancelled and says why."""
+    from prefect.client.orchestration import get_client
+    from prefect.states import Cancelled
+
+    with get_client(sync_client=True) as client:
+        found = client.read_flow_run(flow_run)  # type: ignore[arg-type]  # it takes the text as well
+        due = found.expected_start_time
+        if not found.auto_scheduled or found.run_count or due is None:
+            return False
+        late = (datetime.now(UTC) - due).total_seconds()
+        if late <= seconds:
+            return False
+        message = f"Skipped: it was due at {due:%Y-%m-%d %H:%M} UTC, {late / 60:.0f} minutes ago."
+        client.set_flow_run_state(found.id, Cancelled(name="Skipped", message=message), force=True)
+    return True
+
+
+def main() -> None:
+    die_with_worker()
+    if START_WITHIN in os.environ and skip_if_late(os.environ[FLOW_RUN], float(os.environ[START_WITHIN])):
+        return
+    sys.argv = ["prefect.engine"]
+    runpy.run_module("prefect.engine", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

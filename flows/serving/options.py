@@ -1,0 +1,78 @@
+"""What may be chosen about serving."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from components.errors import InputError
+from components.processes.ports import LOOPBACK, free_port
+
+DEFAULT_PORT = 4200
+POOL = "local-process"
+DATABASE_VARIABLE = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
+NOTIFY_VARIABLE = "EVENKEEL_NOTIFY_URL"
+AUTH_VARIABLE, SERVER_AUTH_VARIABLE = "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"
+DRIVERS = ("postgresql+asyncpg", "sqlite+aiosqlite")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked choices of one `serve`; `choose` makes them."""
+
+    project: Path
+    port: int
+    database: str = field(default="", repr=False)
+    """SQLAlchemy URL; empty: SQLite in the project."""
+    notify: str = field(default="", repr=False)
+    """Webhook that gets messages; empty: none. Whoever knows it can write there, so it is a secret."""
+    auth: str = field(default="", repr=False)
+    """``user:password`` that the server asks for; empty: it asks for none."""
+
+    @property
+    def base_url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def api_url(self) -> str:
+        return f"{self.base_url}/api"
+
+
+def choose(project: Path, port: int, database: str, notify: str) -> Options:
+    """Options from the command line, with what the environment adds; secrets leave the environment.
+
+    What this process starts therefore gets them only where it is meant to (`flows.serving.environments`).
+
+    Raises:
+        InputError: a port that is taken, or a URL that cannot work.
+    """
+    if urlsplit(database).password:
+        how = f"set {DATABASE_VARIABLE} instead: everybody on this machine can read a command line"
+        raise InputError("a password on the command line", where="--database", how=how)
+    database = os.environ.pop(DATABASE_VARIABLE, "") if not database else database
+    notify = os.environ.pop(NOTIFY_VARIABLE, "") if not notify else notify
+    auth = os.environ.pop(SERVER_AUTH_VARIABLE, "") or os.environ.get(AUTH_VARIABLE, "")
+    if database and urlsplit(database).scheme not in DRIVERS:
+        how = "write it as postgresql+asyncpg://user@host:5432/name"
+        raise InputError(f"no database of kind {urlsplit(database).scheme!r}", where="--database", how=how)
+    if notify and (urlsplit(notify).scheme not in ("http", "https") or not urlsplit(notify).hostname):
+        raise InputError("not an http or https URL", where=f"--notify or {NOTIFY_VARIABLE}", how="paste the webhook's")
+    if auth and ":" not in auth:
+        raise InputError("not of the form user:password", where=SERVER_AUTH_VARIABLE, how="put a colon between them")
+    if port:
+        check_free(port)
+    return Options(project, port or free_port(), database, notify, auth)
+
+
+def check_free(port: int) -> None:
+    """Raise unless a server can listen on this loopback port."""
+    try:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do, after one that just ended
+            probe.bind((LOOPBACK, port))
+    except (OSError, OverflowError) as error:
+        how = "choose another one with --port, or --port 0 for any that is free"
+        raise InputError(f"port {port} cannot be used: {error}", where=LOOPBACK, how=how) from error

@@ -1,0 +1,119 @@
+"""Reports and data docs of runs over HTTP, so that links in the Prefect UI open them.
+
+Loopback only, reading only, and of a run only what is below its `out/` and belongs to a page. A page elsewhere that has its name
+point here (DNS rebinding) is refused by its ``Host``; scripts are not executed from here but those of data docs, and nothing
+may be loaded from elsewhere.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import threading
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from components.processes.ports import LOOPBACK
+
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+"""What pages consist of; nothing else is served."""
+PATH = re.compile(r"/runs/(?P<run>[A-Za-z0-9][\w.\-]*)/out/(?P<rest>(?:[A-Za-z0-9_][\w.\-]*/)*[A-Za-z0-9_][\w.\-]*)")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox "
+    "allow-scripts allow-popups",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+
+
+class PageServer:
+    """Serves the pages of a project's runs, ``with PageServer(project) as pages: pages.url``."""
+
+    def __init__(self, project: Path, port: int = 0) -> None:
+        self._server = ThreadingHTTPServer((LOOPBACK, port), partial(Handler, project))
+        self._server.daemon_threads = True
+        self.url = f"http://{LOOPBACK}:{self._server.server_address[1]}"
+
+    def __enter__(self) -> PageServer:
+        threading.Thread(target=self._server.serve_forever, name="pages", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def find(project: Path, url_path: str) -> Path | None:
+    """The file that a URL's path means; None where it is not one that is served."""
+    matched = PATH.fullmatch(unquote(urlsplit(url_path).path))
+    if matched is None:
+        return None
+    folder = project / "runs" / matched["run"] / "out"
+    path = folder / matched["rest"]
+    if path.suffix not in TYPES or not path.is_file():
+        return None
+    # The run's folder itself, and not what a link inside it leads to.
+    return path if path.resolve() == folder.parent.parent.resolve() / matched["run"] / "out" / matched["rest"] else None
+
+
+def pages(project: Path) -> list[str]:
+    """Paths of all reports, the newest first."""
+    found = sorted(project.glob("runs/*/out/report.html"), key=lambda path: path.stat().st_mtime, reverse=True)
+    return [f"/{path.relative_to(project).as_posix()}" for path in found]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request."""
+
+    server_version, sys_version = "evenkeel", ""
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+
+    def __init__(self, project: Path, *arguments: object) -> None:
+        self._project = project
+        super().__init__(*arguments)  # type: ignore[arg-type]  # socket, address, server
+
+    def do_GET(self) -> None:
+        port = self.server.server_address[1]  # type: ignore[index]
+        if self.headers.get("Host") not in (f"{LOOPBACK}:{port}", f"localhost:{port}"):
+            self._answer(HTTPStatus.MISDIRECTED_REQUEST, b"not this host")
+        elif self.path == "/":
+            self._answer(HTTPStatus.OK, self._index(), TYPES[".html"])
+        elif (path := find(self._project, self.path)) is None:
+            self._answer(HTTPStatus.NOT_FOUND, b"no such page")
+        else:
+            self._answer(HTTPStatus.OK, path.read_bytes(), TYPES[path.suffix])
+
+    def _index(self) -> bytes:
+        links = [
+            f'<li><a href="{html.escape(path)}">{html.escape(path.split("/")[2])}</a></li>'
+            for path in pages(self._project)
+        ]
+        body = "\n".join(links) or "<li>none yet</li>"
+        return f"<!doctype html><title>Evenkeel: reports</title><h1>Reports</h1><ul>{body}</ul>".encode()
+
+    def _answer(self, status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
+        self.send_response(status)
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nobody reads a log of page views."""

@@ -1,0 +1,73 @@
+"""One process that serving consists of, started again when it dies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from components.processes.child import Child
+from flows.serving.place import Who
+
+LONGEST_PAUSE = 30.0
+"""Seconds between two starts, at most."""
+HEALTHY = 120.0
+"""Seconds after which a process that dies has had its chance, and is started anew without a pause."""
+DEATHS = 6
+"""Deaths in a row, none of them `HEALTHY` seconds after the last, after which it is given up."""
+
+
+@dataclass
+class Part:
+    """A command under a guardian. ``grace``: seconds between asking it to end and killing it."""
+
+    name: str
+    command: Sequence[str]
+    env: Mapping[str, str]
+    log: Path
+    cwd: Path
+    grace: float
+    child: Child | None = None
+    deaths: int = 0
+    started: float = field(default=0.0, repr=False)
+
+    def start(self) -> None:
+        self.child = Child(self.name, self.command, log=self.log, env=self.env, cwd=self.cwd, grace=self.grace)
+        self.started = time.monotonic()
+
+    @property
+    def alive(self) -> bool:
+        return self.child is not None and self.child.alive
+
+    @property
+    def who(self) -> Who | None:
+        return Who.of(self.child.pid) if self.child is not None and self.child.alive else None
+
+    def ending(self) -> str:
+        """How it ended, and what it said last."""
+        return self.child.ending() if self.child is not None else f"{self.name} was never started"
+
+    def note_death(self) -> float:
+        """Count it; returns the seconds to wait before the next start."""
+        self.deaths = 0 if time.monotonic() - self.started > HEALTHY else self.deaths + 1
+        return min(LONGEST_PAUSE, 2.0 ** (self.deaths - 1)) if self.deaths > 1 else 0.0
+
+    @property
+    def hopeless(self) -> bool:
+        return self.deaths >= DEATHS
+
+    def stop(self) -> None:
+        """End it and all that it started; returns when that is gone."""
+        if self.child is not None:
+            self.child.stop()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float, stop: Callable[[], bool], pause: float = 0.2) -> bool:
+    """Whether ``condition`` came true in time; looks until then, until ``seconds`` are over, or until ``stop``."""
+    give_up = time.monotonic() + seconds
+    while time.monotonic() < give_up and not stop():
+        if condition():
+            return True
+        time.sleep(pause)
+    return False

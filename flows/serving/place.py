@@ -1,0 +1,99 @@
+"""Where this project is served, and by whom: `.state/serve.json`."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+import psutil
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from components.errors import InputError
+from components.files import os_errors, read_json, write_json
+
+
+class Who(BaseModel):
+    """A process that cannot be mistaken for a later one with the same number."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pid: int
+    created: float
+
+    @classmethod
+    def of(cls, pid: int) -> Self:
+        return cls(pid=pid, created=psutil.Process(pid).create_time())
+
+    @property
+    def alive(self) -> bool:
+        try:
+            found = psutil.Process(self.pid)
+            return bool(abs(found.create_time() - self.created) < 2 and found.status() != psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return False
+
+
+class Place(BaseModel):
+    """What is served. Secrets are not part of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    server: Who
+    """The `evenkeel serve` itself."""
+    parts: dict[str, Who] = {}
+    """What it started, by name."""
+    api_url: str
+    ui_url: str
+    pages_url: str
+
+
+def place_file(project: Path) -> Path:
+    return project / ".state" / "serve.json"
+
+
+def write_place(project: Path, place: Place) -> None:
+    write_json(place_file(project), place.model_dump())
+
+
+def last_place(project: Path) -> Place | None:
+    """What the file says, whether that still lives or not; None where there is none that can be read."""
+    if not place_file(project).exists():
+        return None
+    try:
+        return Place.model_validate(read_json(place_file(project)))
+    except (InputError, ValidationError):
+        return None
+
+
+def served(project: Path) -> Place | None:
+    """Where the project is served at this moment. What a dead `serve` left behind is ignored."""
+    place = last_place(project)
+    return place if place is not None and place.server.alive else None
+
+
+@contextmanager
+def only_one(project: Path) -> Iterator[None]:
+    """Be the only `serve` of this project. The lock ends with the process, however that ends.
+
+    Raises:
+        InputError: another one runs.
+    """
+    path = project / ".state" / "locks" / "serve"
+    with os_errors("lock", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            place = served(project)
+            whom = f"process {place.server.pid} at {place.ui_url}" if place else "a process that is starting"
+            how = "use that one, or stop it first (Ctrl-C, or SIGTERM to that process)"
+            raise InputError(f"this project is served already, by {whom}", where=project, how=how) from error
+        yield
+    finally:
+        os.close(handle)

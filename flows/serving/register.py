@@ -1,0 +1,117 @@
+"""``python -m flows.serving.register``: work pool, deployments and automations of this project, on the server that
+``PREFECT_API_URL`` names. Doing it again changes nothing but what changed. Prints one line a deployment.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from prefect import Flow
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate, WorkPoolUpdate
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.deployments.runner import EntrypointType, RunnerDeployment
+from prefect.events import DeploymentEventTrigger
+from prefect.exceptions import ObjectNotFound
+from prefect.workers.process import ProcessWorker
+
+from components.errors import EvenkeelError
+from flows.git import project_root
+from flows.serving.automations import set_automations
+from flows.serving.deployments import Entry, Limit, ScheduleEntry, read_entries
+from flows.serving.options import NOTIFY_VARIABLE, POOL
+
+
+def register(project: Path) -> None:
+    """Bring the server up to date with the project.
+
+    Raises:
+        InputError: `prefect.yaml` or a flow that it names is not as it must be.
+    """
+    entries = read_entries(project)
+    with get_client(sync_client=True) as client:
+        make_pool(client, project)
+        for entry in entries:
+            flow = entry.load(project)
+            print(f"{flow.name}/{entry.name}" if flow else f"({entry.name}: no {entry.entrypoint} yet)", flush=True)
+            if flow:
+                deploy(client, entry, flow)
+        set_automations(client, os.environ.get(NOTIFY_VARIABLE, ""))
+
+
+def make_pool(client: SyncPrefectClient, project: Path) -> None:
+    """The pool whose runs are processes in the project's folder, with this Python."""
+    template = ProcessWorker.get_default_base_job_template()
+    variables = template["variables"]["properties"]
+    # With a command of its own the worker starts one interpreter for a run, and not three.
+    variables["command"]["default"] = shlex.join([sys.executable, "-m", "flows.serving.flow_run"])
+    variables["working_dir"]["default"] = str(project)
+    try:
+        client.read_work_pool(POOL)
+    except ObjectNotFound:
+        description = f"Processes on the machine that serves {project.name}."
+        wanted = WorkPoolCreate(name=POOL, type="process", base_job_template=template, description=description)
+        client.create_work_pool(wanted)
+    else:
+        client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template))
+
+
+def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> None:
+    """Create the deployment or bring it up to date."""
+    try:
+        paused = client.read_deployment_by_name(f"{flow.name}/{entry.name}").paused
+    except ObjectNotFound:
+        paused = False
+    deployment = RunnerDeployment.from_flow(
+        flow,
+        name=entry.name,
+        description=entry.description or flow.description,
+        tags=entry.tags,
+        parameters=entry.parameters,
+        paused=paused,
+        concurrency_limit=_limit(entry.concurrency_limit),
+        triggers=[DeploymentEventTrigger.model_validate(trigger) for trigger in entry.triggers],
+        work_pool_name=entry.work_pool.name,
+        job_variables=entry.work_pool.job_variables,
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    )
+    deployment.apply()
+    schedule(client, f"{flow.name}/{entry.name}", entry.schedules)
+
+
+def schedule(client: SyncPrefectClient, name: str, wanted: list[ScheduleEntry]) -> None:
+    """Add and change schedules of the file, without a word about whether they are paused."""
+    deployment = client.read_deployment_by_name(name)
+    there = {found.slug: found for found in deployment.schedules}
+    for entry in wanted:
+        cron = CronSchedule(cron=entry.cron, timezone=entry.timezone)
+        if (found := there.get(entry.slug)) is None:
+            created = DeploymentScheduleCreate(
+                schedule=cron, slug=entry.slug, parameters=entry.parameters, active=entry.active
+            )
+            client.create_deployment_schedules(deployment.id, [created])
+        elif found.schedule != cron:
+            client.update_deployment_schedule(deployment.id, found.id, schedule=cron)
+
+
+def _limit(limit: Limit | None) -> ConcurrencyLimitConfig | None:
+    if limit is None:
+        return None
+    return ConcurrencyLimitConfig(
+        limit=limit.limit,
+        collision_strategy=ConcurrencyLimitStrategy(limit.collision_strategy),
+        grace_period_seconds=limit.grace_period_seconds,
+    )
+
+
+if __name__ == "__main__":
+    try:
+        register(project_root(Path.cwd()))
+    except EvenkeelError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -1,0 +1,210 @@
+"""Starts server, registration and worker in order, keeps them alive, and ends them in the opposite order."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import psutil
+from rich.console import Console
+
+from components.errors import InputError
+from components.files import os_errors
+from flows.serving import environments
+from flows.serving.api import Api
+from flows.serving.options import POOL, Options, check_free
+from flows.serving.pages import PageServer
+from flows.serving.part import Part, wait_for
+from flows.serving.place import Place, Who, last_place, only_one, place_file, write_place
+from flows.serving.under_way import give_back, give_back_if_possible
+
+STARTUP = 180.0
+"""Seconds that the server may take; the first start makes the database."""
+REGISTRATION = 120.0
+SERVER_GRACE = 10.0
+LEFTOVERS = 20.0
+"""Seconds that what a killed `serve` left may take to end."""
+LOOK = 0.3
+"""Seconds between two looks whether all of it lives."""
+
+
+class Serving:
+    """What `evenkeel serve` is while it runs."""
+
+    def __init__(self, options: Options, console: Console) -> None:
+        self._options, self._console = options, console
+        self._project = options.project
+        self._api = Api(options.api_url, options.auth)
+        self._stopping = threading.Event()
+        self._logs = options.project / ".state" / "serve"
+        self._worker_name = f"{socket.gethostname()}-{hashlib.sha256(bytes(options.project)).hexdigest()[:6]}"
+        self._parts: dict[str, Part] = {}
+
+    def run(self) -> None:
+        """Serve until a signal.
+
+        Raises:
+            InputError: it cannot be started, or a part of it dies again and again.
+        """
+        with only_one(self._project), self._signals():
+            end_leftovers(self._project)
+            check_free(self._options.port)
+            place_file(self._project).unlink(missing_ok=True)
+            try:
+                with PageServer(self._project) as pages:
+                    self._start(pages.url)
+                    while not self._stopping.wait(LOOK):
+                        self._look(pages.url)
+            finally:
+                self._end()
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """SIGINT, SIGTERM and SIGHUP ask for an orderly end; more of them do not hurry it."""
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            self._stopping.set()
+
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = {number: signal.signal(number, stop) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def _start(self, pages_url: str) -> None:
+        began = time.monotonic()
+        self._start_server()
+        if self._stopping.is_set():
+            return
+        where = "database elsewhere" if self._options.database else "SQLite in the project"
+        self._say(f"server    {self._options.api_url}  ({where}, {time.monotonic() - began:.1f} s)")
+        for name in self._register():
+            self._say(f"deployed  {name}")
+        self._start_worker(pages_url, "evenkeel serve was ended")
+        self._announce(pages_url)
+
+    def _announce(self, pages_url: str) -> None:
+        self._say(f"pages     {pages_url}")
+        self._say(f"UI        {self._options.base_url}")
+        self._say("Ctrl-C ends all of this; runs under way then are continued by the next `evenkeel serve`")
+
+    def _start_server(self) -> None:
+        command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app"]
+        command += ["--host", "127.0.0.1", "--port", str(self._options.port)]
+        command += ["--log-level", "warning", "--timeout-graceful-shutdown", "3"]
+        self._run_part("server", command, environments.server(self._options), SERVER_GRACE)
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        server = self._parts["server"]
+        ready = wait_for(lambda: not server.alive or self._api.ready(), STARTUP, self._stopping.is_set)
+        if not self._stopping.is_set() and not (ready and server.alive):
+            how = "the log says more; `evenkeel doctor` checks this machine"
+            raise InputError(f"the Prefect server did not start; {server.ending()}", where=server.log, how=how)
+
+    def _start_worker(self, pages_url: str, why: str) -> None:
+        for name in give_back(self._api, why, self._worker_name):
+            self._say(f"continue  {name}")
+        command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
+        command += ["--name", self._worker_name, "--no-create-pool-if-not-found"]
+        # No grace: a run is killed with its worker and not asked, or else it would call itself Crashed.
+        self._run_part("worker", command, environments.worker(self._options, pages_url), 0.0)
+        self._write_place(pages_url)
+
+    def _run_part(self, name: str, command: list[str], env: Mapping[str, str], grace: float) -> None:
+        home = environments.home(self._project)
+        with os_errors("write", home):
+            home.mkdir(parents=True, exist_ok=True)
+        part = self._parts.get(name) or Part(name, command, env, self._logs / f"{name}.log", home, grace)
+        self._parts[name] = part
+        part.start()
+
+    def _write_place(self, pages_url: str) -> None:
+        parts = {name: who for name, part in self._parts.items() if (who := part.who)}
+        me = Who.of(os.getpid())
+        urls = {"api_url": self._options.api_url, "ui_url": self._options.base_url, "pages_url": pages_url}
+        write_place(self._project, Place(server=me, parts=parts, **urls))
+
+    def _register(self) -> list[str]:
+        """Names of what was deployed, as `flows.serving.register` prints them."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "flows.serving.register"],
+            cwd=self._project,
+            env={**os.environ, **environments.registrar(self._options)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            out, said = process.communicate(timeout=REGISTRATION)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, said = process.communicate()
+        if process.returncode and not self._stopping.is_set():
+            raise InputError(f"the deployments could not be registered:\n{said.strip()}", where="prefect.yaml")
+        return out.splitlines()
+
+    def _look(self, pages_url: str) -> None:
+        """Start again what has died."""
+        for name, part in self._parts.items():
+            if part.alive or self._stopping.is_set():
+                continue
+            pause = part.note_death()
+            self._say(f"{part.ending()}\n{name} is started again" + (f" in {pause:.0f} s" if pause else ""))
+            if part.hopeless:
+                raise InputError(f"the {name} dies again and again", where=part.log, how="the log says why")
+            if self._stopping.wait(pause):
+                return
+            if name == "server":
+                self._start_server()
+                self._write_place(pages_url)
+            else:
+                self._start_worker(pages_url, "its worker ended")
+            self._say(f"{name} is back")
+
+    def _end(self) -> None:
+        """The worker with its runs first, then their state is set right, then the server ends."""
+        worker, server = self._parts.get("worker"), self._parts.get("server")
+        if worker is not None:
+            worker.stop()
+            for name in give_back_if_possible(self._api, "evenkeel serve was stopped", self._worker_name):
+                self._say(f"stopped   {name}; the next `evenkeel serve` continues it")
+        if server is not None:
+            server.stop()
+        place_file(self._project).unlink(missing_ok=True)
+        self._say("stopped")
+
+
+def end_leftovers(project: Path) -> None:
+    """End what a killed `serve` started. Its guardians do so by themselves; this waits for them, and then insists."""
+    place = last_place(project)
+    left = [who for who in place.parts.values() if who.alive] if place else []
+    if wait_for(lambda: not any(who.alive for who in left), LEFTOVERS, lambda: False):
+        return
+    for who in left:
+        if who.alive:
+            guardian = psutil.Process(who.pid)
+            for process in [*guardian.children(recursive=True), guardian]:
+                process.kill()
+
+
+def serve(options: Options, console: Console) -> None:
+    """Serve a project in the foreground, see `Serving.run`."""
+    Serving(options, console).run()

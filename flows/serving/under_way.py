@@ -1,0 +1,52 @@
+"""Flow runs that lost their process: they are given back, so that a worker continues them.
+
+A flow run of the pool dies with its worker (`flow_run`). Nothing in Prefect says so: the run would stay Running for ever.
+Whoever knows that the worker is gone calls `give_back`. The run is then scheduled again, begins from its first
+line, and takes over what its workspace holds: finished stages are cached, the interrupted one goes on from its
+checkpoint. A run that somebody had asked to cancel is cancelled.
+"""
+
+from __future__ import annotations
+
+from components.errors import InputError
+from flows.serving.api import Api
+from flows.serving.options import POOL
+
+UNDER_WAY = ("RUNNING", "PENDING", "CANCELLING")
+ZOMBIE = "Its process gave no sign of life"
+"""How the message of a run begins that the server took for dead (`automations`)."""
+
+
+def give_back(api: Api, why: str, worker: str) -> list[str]:
+    """Schedule every run again that ``worker`` had under way, now that it is gone; returns their names.
+
+    Args:
+        why: what became of the worker, for the run's state.
+
+    Raises:
+        InputError: the server does not answer.
+    """
+    wanted = {
+        "work_pools": {"name": {"any_": [POOL]}},
+        "flow_runs": {"state": {"type": {"any_": [*UNDER_WAY, "CRASHED"]}}},
+    }
+    returned = []
+    for run in list(api.flow_runs(wanted)):
+        if run["labels"].get("prefect.worker.name", worker) != worker:
+            continue
+        if run["state_type"] == "CRASHED" and not (run["state"]["message"] or "").startswith(ZOMBIE):
+            continue
+        if run["state_type"] == "CANCELLING":
+            api.set_state(run["id"], "CANCELLED", "Cancelled", f"Cancelled; {why}.")
+        else:
+            api.set_state(run["id"], "SCHEDULED", "AwaitingRetry", f"To be continued: {why}.")
+            returned.append(run["name"])
+    return returned
+
+
+def give_back_if_possible(api: Api, why: str, worker: str) -> list[str]:
+    """The same, where a server that does not answer is no error: the next start of `serve` does it."""
+    try:
+        return give_back(api, why, worker)
+    except InputError:
+        return []

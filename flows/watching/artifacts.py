@@ -1,0 +1,59 @@
+"""What the Prefect UI keeps of a run that ended: its health, the ledger of responses, and the report.
+
+The keys are the same in every run, so that the UI has their history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prefect import get_run_logger
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+
+from components.files import read_text
+from components.health import read_ledger
+from components.health.telling import ledger_rows
+from components.health.telling.ledger import HEADS, cells
+from flows.watching.report import markdown
+from flows.workspace import Workspace
+
+VERDICT, LEDGER, REPORT = "run-health", "run-ledger", "run-report"
+
+
+def publish(workspace: Workspace, candidate: str | None, reason: str = "") -> None:
+    """Show what the run left; what is not there is not shown. Call it inside a flow run.
+
+    What cannot be shown is said in the log: the run itself is over, and its answer stands.
+
+    Args:
+        candidate: the digest of the proposed checkpoint.
+        reason: why there is none.
+    """
+    _try(VERDICT, lambda: _health(workspace))
+    _try(LEDGER, lambda: _ledger(workspace))
+    _try(REPORT, lambda: _report(workspace, candidate, reason))
+
+
+def _try(key: str, show: Callable[[], None]) -> None:
+    try:
+        show()
+    except Exception as error:  # of the server or of a file: neither changes what the run came to
+        get_run_logger().warning("no artifact %s: %s: %s", key, type(error).__name__, error)
+
+
+def _health(workspace: Workspace) -> None:
+    path = workspace.layout.verdict
+    if path.exists():
+        create_markdown_artifact(read_text(path), key=VERDICT, description=f"Health of {workspace.run_id}")
+
+
+def _ledger(workspace: Workspace) -> None:
+    path = workspace.layout.ledger
+    if path.exists():
+        rows = [dict(zip(HEADS, cells(row), strict=True)) for row in ledger_rows(read_ledger(path))]
+        create_table_artifact(rows, key=LEDGER, description=f"{len(rows)} responses in {workspace.run_id}")
+
+
+def _report(workspace: Workspace, candidate: str | None, reason: str) -> None:
+    text = markdown(workspace, candidate, reason)
+    create_markdown_artifact(text, key=REPORT, description=f"Report of {workspace.run_id}")

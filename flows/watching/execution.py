@@ -1,0 +1,195 @@
+"""Who runs a workspace now, or ran it last: one small file in it, `.state/execution.json`.
+
+It is written when a flow takes the workspace, and again when the flow ends. A process that is killed outright cannot
+write the second time; its id and the time of its creation tell that it is gone, whoever has the id by then.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from components.errors import InputError, NoCandidate
+from components.files import os_errors, read_json, write_json
+from components.layout import Layout
+from flows.workspace import Workspace
+
+State = Literal["running", "candidate", "refused", "failed", "stopped", "done"]
+"""`done`: a flow that proposes nothing has ended; `refused`: the answer is no; `stopped`: by a signal, or cancelled."""
+CLOCK = 2.0
+"""Seconds by which two readings of one process's creation time may differ: it is reckoned from the system's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What somebody asked for: a configuration file, settings that replace its own, and a recipe in its place."""
+
+    config: str = ""
+    overrides: tuple[str, ...] = ()
+    recipe: str = ""
+
+
+UNSAID = Asked()
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One execution of a flow in a workspace. Times are UTC in ISO format."""
+
+    run_id: str
+    flow: str
+    pid: int
+    created: float
+    """When the process was created, in seconds since the epoch: ids are used again."""
+    host: str
+    began: str
+    commit: str
+    asked: Asked = UNSAID
+    flow_run: str | None = None
+    """The flow run on the Prefect server."""
+    deployed: str | None = None
+    """The flow run for which a worker started the process: cancelling is asked of this one."""
+    api: str | None = None
+    """The Prefect server's address; none where a temporary server served this run alone."""
+    state: State = "running"
+    ended: str | None = None
+    reason: str = ""
+    """Why there is no candidate, or what failed."""
+    candidate: str | None = None
+
+    @property
+    def here(self) -> bool:
+        """Whether it runs, or ran, on this machine: only then can its process be seen."""
+        return self.host == platform.node()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs. One on another machine is taken to, until it says that it ended."""
+        return self.ended is None and (not self.here or process_alive(self.pid, self.created))
+
+    @property
+    def standing(self) -> State | Literal["dead"]:
+        """Its state; `dead` where the process is gone and could not say how it ended."""
+        return "dead" if self.ended is None and not self.alive else self.state
+
+
+def process_alive(pid: int, created: float) -> bool:
+    """Whether this very process, not another that was given its id, is alive. A zombie is not."""
+    try:
+        process = psutil.Process(pid)
+        same = abs(process.create_time() - created) < CLOCK
+        return bool(same and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _path(root: Path) -> Path:
+    return Layout(root).state / "execution.json"
+
+
+def read(root: Path) -> Execution | None:
+    """The latest execution in the workspace ``root``; None where no flow ever took it.
+
+    Raises:
+        InputError: the file was not written by `executing`.
+    """
+    path = _path(root)
+    if not path.exists():
+        return None
+    row = read_json(path, how="remove it; the run itself does not need it")
+    known = {field.name for field in fields(Execution)}
+    try:
+        asked = Asked(**{**row["asked"], "overrides": tuple(row["asked"]["overrides"])})
+        return Execution(**{**{name: row[name] for name in known}, "asked": asked})
+    except (KeyError, TypeError) as error:
+        how = "remove it; the run itself does not need it"
+        raise InputError(f"not a record of an execution: {error}", where=path, how=how) from error
+
+
+def write(root: Path, execution: Execution) -> None:
+    """Write it, atomically."""
+    row: dict[str, Any] = asdict(execution)
+    write_json(_path(root), row)
+
+
+def now() -> str:
+    """The present time as it stands in an execution."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Running:
+    """The execution that this process is; the flow says what it came to."""
+
+    def __init__(self, root: Path, execution: Execution) -> None:
+        self.root, self.execution = root, execution
+
+    def came_to(self, candidate: str | None, reason: str = "") -> None:
+        """Note a candidate's digest, or why there is none. It is written at the end."""
+        state: State = "candidate" if candidate else "refused"
+        self.execution = replace(self.execution, state=state, candidate=candidate, reason=reason)
+
+    def end(self, state: State | None = None, reason: str | None = None) -> None:
+        """Write how it ended."""
+        last = self.execution
+        settled = state or ("done" if last.state == "running" else last.state)
+        said = last.reason if reason is None else reason
+        self.execution = replace(last, state=settled, reason=said, ended=now())
+        write(self.root, self.execution)
+
+
+@contextmanager
+def executing(workspace: Workspace, flow: str, asked: Asked = UNSAID) -> Iterator[Running]:
+    """Say that this process runs the workspace, and at the end how it went. Hold the workspace around it.
+
+    Args:
+        flow: the flow's name, as in Prefect.
+    """
+    root = workspace.root
+    flow_run, deployed, api = _in_prefect()
+    started = Execution(
+        run_id=workspace.run_id,
+        flow=flow,
+        pid=os.getpid(),
+        created=psutil.Process().create_time(),
+        host=platform.node(),
+        began=now(),
+        asked=asked,
+        commit=workspace.snapshot.commit,
+        flow_run=flow_run,
+        deployed=deployed,
+        api=api,
+    )
+    write(root, started)
+    with os_errors("remove", workspace.progress):
+        workspace.progress.unlink(missing_ok=True)  # it tells of this execution alone
+    running = Running(root, started)
+    try:
+        yield running
+    except NoCandidate as refusal:
+        running.end("refused", str(refusal))
+        raise
+    except Exception as error:
+        running.end("failed", str(error) or type(error).__name__)
+        raise
+    except BaseException:  # a signal, or Prefect's own ways to leave a flow
+        running.end("stopped", "")
+        raise
+    running.end()
+
+
+def _in_prefect() -> tuple[str | None, str | None, str | None]:
+    """The flow run around this call, the one that a worker started this process for, and their server."""
+    from prefect.context import FlowRunContext
+    from prefect.settings import get_current_settings
+
+    context = FlowRunContext.get()
+    flow_run = str(context.flow_run.id) if context and context.flow_run else None
+    return flow_run, os.environ.get("PREFECT__FLOW_RUN_ID"), get_current_settings().api.url

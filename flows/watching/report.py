@@ -1,0 +1,114 @@
+"""A run's report as one piece of Markdown: what it came to, figures, checks, and a few plots inside the text itself.
+
+The page `out/report.html` says more; this is what the Prefect UI can show of it without another server.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from components.errors import InputError
+from components.files import read_json, read_text
+from components.health.telling.markdown import plain
+from components.layout import Layout
+from components.report import load_run
+from components.report.pictures import pictures
+from flows.watching.pages import links
+from flows.workspace import Workspace
+
+PLOTS = ("accuracy", "entropy", "zero_variance", "kl", "grad_norm")
+"""Panels of the page, about 30 kB each."""
+MEASURES = (("pass@1", "pass_at_1", "gain"), ("greedy", "greedy", "greedy_gain"))
+
+
+def markdown(workspace: Workspace, candidate: str | None, reason: str = "") -> str:
+    """The text; parts of which the run left nothing are left out."""
+    layout = workspace.layout
+    parts = [
+        *_answer(workspace.run_id, candidate, reason),
+        *_health(layout),
+        *_links(workspace),
+        *_evaluation(layout),
+        *_gate(layout),
+        *_plots(workspace),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _answer(run_id: str, candidate: str | None, reason: str) -> Iterator[str]:
+    if candidate is None:
+        yield f"# {run_id}: no candidate"
+        yield "\n".join(f"> {plain(line)}  " for line in reason.splitlines()) or "> no reason was given"
+        return
+    yield f"# {run_id}: a candidate"
+    yield f"Checkpoint `sha256:{candidate}`. To decide: `evenkeel approve {candidate[:12]} --by YOUR-NAME`."
+
+
+def _health(layout: Layout) -> Iterator[str]:
+    """The headline of the run's health."""
+    if layout.verdict.exists():
+        bold = (line for line in read_text(layout.verdict).splitlines() if line.startswith("**"))
+        yield next(bold, "")
+
+
+def _links(workspace: Workspace) -> Iterator[str]:
+    found = links(workspace)
+    if found:
+        yield " | ".join(f"[{title}]({url})" for title, url in found.items())
+
+
+def _evaluation(layout: Layout) -> Iterator[str]:
+    """Before and after RL on held-out prompts."""
+    if not layout.evaluation.exists():
+        return
+    found = read_json(layout.evaluation)
+    rows = [
+        (label, _share(found["sft"][key]), _share(found["trained"][key]), _gain(found[gain]))
+        for label, key, gain in MEASURES
+    ]
+    yield "## Held-out test prompts"
+    yield table(("", "SFT", "trained", "gain"), rows)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _gain(gain: Mapping[str, float] | None) -> str:
+    if gain is None:
+        return "-"
+    mean, low, high = (100 * gain[key] for key in ("mean", "low", "high"))
+    return f"{mean:+.1f} points ({gain['confidence']:.0%} interval {low:+.1f} to {high:+.1f})"
+
+
+def _gate(layout: Layout) -> Iterator[str]:
+    if layout.gate.exists():
+        checks: Sequence[Mapping[str, Any]] = read_json(layout.gate)["checks"]
+        yield "## Gate"
+        yield table(("check", "result", "evidence"), [(c["name"], c["result"], c["evidence"]) for c in checks])
+
+
+def _plots(workspace: Workspace) -> Iterator[str]:
+    """Pictures inside the text, so that they show wherever the text does."""
+    if not workspace.layout.records.exists():
+        return
+    try:
+        found = load_run(workspace.settings, workspace.layout)
+    except InputError as error:
+        yield f"No plots: {plain(error.what)}"
+        return
+    drawn = pictures(found, PLOTS)
+    if drawn:
+        yield "## Training"
+    for one in drawn:
+        data = base64.b64encode(one.png).decode()
+        yield f"**{one.title}**"
+        yield f"![{plain(one.description)}](data:image/png;base64,{data})"
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; cells are shown as they are."""
+    lines = [heads, ["---"] * len(heads), *([plain(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
