@@ -2,6 +2,7 @@
 
 - `runs` — ``run``, ``audit-verifier``
 - `reproducing` — ``reproduce``
+- `nightly` — ``nightly``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``
 - `watching` — ``status``, ``logs``, ``cancel``, ``janitor``
@@ -14,9 +15,9 @@ A module's commands register themselves when it is imported.
 
 # `--help` shows the commands in this order.
 # isort: off
-from flows.cli import runs, reproducing, watching, judging, deciding, serving, machine
+from flows.cli import runs, nightly, reproducing, watching, judging, deciding, serving, machine
 from flows.cli.base import app, main
 
 # isort: on
 
-__all__ = ["app", "deciding", "judging", "machine", "main", "reproducing", "runs", "serving", "watching"]
+__all__ = ["app", "deciding", "judging", "machine", "main", "nightly", "reproducing", "runs", "serving", "watching"]
