@@ -81,6 +81,7 @@ def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> Non
         job_variables=entry.work_pool.job_variables,
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
+    deployment.schedules = None  # an empty list would take away those that were added in the UI
     deployment.apply()
     schedule(client, f"{flow.name}/{entry.name}", entry.schedules)
 
