@@ -81,7 +81,8 @@ def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> Non
         job_variables=entry.work_pool.job_variables,
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
-    deployment.schedules = None  # an empty list would take away those that were added in the UI
+    # Fields that were never set are not sent; an empty list would take away the schedules that were added in the UI.
+    deployment.model_fields_set.discard("schedules")
     deployment.apply()
     schedule(client, f"{flow.name}/{entry.name}", entry.schedules)
 
