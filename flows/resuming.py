@@ -6,10 +6,10 @@ from pathlib import Path
 
 from components.config import load
 from components.errors import InputError
+from flows.branches import branch_of
 from flows.git import at_commit, git
 from flows.inputs import settled
 from flows.recording import read_record
-from flows.recording.branch import branch_of
 from flows.recording.record import RunRecord
 from flows.workspace import UNSAID, Asked, Workspace, name_of
 

@@ -13,12 +13,11 @@ from components.config.base import Section
 from components.errors import EvenkeelError, InputError
 from components.files import read_json, read_text, write_json
 from components.stages import OPTIONAL, wanted
+from flows.branches import RECORD, branch_of, commit_run, push_branch
 from flows.dvc import configure, default_remote, dvc
-from flows.recording.branch import branch_of, commit_run, push_branch
 from flows.recording.inputs import adopt
 from flows.recording.record import (
     LOCK,
-    NAME,
     OutcomeRecord,
     RunRecord,
     StageRecord,
@@ -117,7 +116,7 @@ def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
         make_whole(workspace)
         record = make()
         write_record(workspace.root, record)
-        files = [NAME, "params.yaml", *uncached(workspace.root), *adopt(workspace)]
+        files = [RECORD, "params.yaml", *uncached(workspace.root), *adopt(workspace)]
         files += [LOCK] if (workspace.root / LOCK).exists() else []
         done = commit_run(workspace.project, workspace.run_id, record.commit, workspace.root, files)
         pushed = {} if done.new else {"dvc_remote": kept.dvc_remote, "git_remote": kept.git_remote}

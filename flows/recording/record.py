@@ -15,10 +15,10 @@ from pydantic import Field, ValidationError
 from components.config.base import Section
 from components.errors import InputError
 from components.files import dump_json, read_json, read_text, write_text
+from flows.branches import RECORD
 from flows.recording.machine import Machine, this_machine
 from flows.workspace import Workspace
 
-NAME = "run.json"
 LOCK, PIPELINE = "dvc.lock", "dvc.yaml"
 
 
@@ -170,12 +170,12 @@ def digests(lock: str) -> dict[str, str]:
 
 def write_record(root: Path, record: RunRecord) -> None:
     """Write `run.json` into the workspace ``root``."""
-    write_text(root / NAME, dump_json(record.model_dump(mode="json")))
+    write_text(root / RECORD, dump_json(record.model_dump(mode="json")))
 
 
 def read_record(root: Path) -> RunRecord | None:
     """The record in a workspace; None before the run has begun."""
-    return parse_record(read_json(root / NAME), str(root / NAME)) if (root / NAME).exists() else None
+    return parse_record(read_json(root / RECORD), str(root / RECORD)) if (root / RECORD).exists() else None
 
 
 def parse_record(value: Any, where: str) -> RunRecord:
