@@ -132,6 +132,8 @@ def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
         recorder.conclude(outcome.candidate, outcome.reason)
         publish(workspace, outcome.candidate, outcome.reason)
         running.came_to(outcome.candidate, outcome.reason)
+    for problem in recorder.kept.problems if recorder.kept else ():
+        get_run_logger().warning(problem)
     events.announce(workspace, outcome)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome

@@ -48,10 +48,11 @@ class Kept(Section):
 
 
 class Recorder:
-    """Learns how the run ends."""
+    """Learns how the run ends; ``kept`` says afterwards what became of its record."""
 
     def __init__(self) -> None:
         self.outcome: OutcomeRecord | None = None
+        self.kept: Kept | None = None
 
     def conclude(self, candidate: str | None, reason: str = "") -> None:
         """The line came to its end, with a candidate or with the reason why there is none."""
@@ -82,13 +83,13 @@ def recorded(workspace: Workspace, flow_run_id: str | None = None) -> Iterator[R
     except BaseException as error:
         concluded = recorder.outcome
         if concluded is not None and isinstance(error, Exception):  # the line was through; telling of it was not
-            keep(workspace, lambda: close(concluded))
+            recorder.kept = keep(workspace, lambda: close(concluded))
             raise
         with suppress(EvenkeelError):  # a full disk, say: what ended the run matters more
             write_record(workspace.root, close(ending(error, stages_since(workspace.progress, offset, before))))
         raise
     if (outcome := recorder.outcome) is not None:
-        keep(workspace, lambda: close(outcome))
+        recorder.kept = keep(workspace, lambda: close(outcome))
 
 
 def ending(error: BaseException, stages: dict[str, StageRecord]) -> OutcomeRecord:
@@ -124,8 +125,10 @@ def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
         kept = _push(workspace, kept)
     except InputError as error:
         kept = kept.model_copy(update={"problems": [*kept.problems, f"not recorded: {_in_a_line(error)}"]})
-    with suppress(InputError):  # the disk is full, and the terminal says so all the same
-        write_json(workspace.layout.state / KEPT, kept.model_dump(mode="json"))
+    path = workspace.layout.state / KEPT
+    path.unlink(missing_ok=True)  # where the next line fails, none is better than one that is not true any more
+    with suppress(InputError):
+        write_json(path, kept.model_dump(mode="json"))
     return kept
 
 

@@ -78,6 +78,7 @@ def checked_out(project: Path, run_id: str, wait: Callable[[str], None] | None =
     """
     name, ref = find_branch(project, run_id)
     bare = Reproduction(project, name, Settings(), at_commit(project, ref))
+    recorded_in(bare)
     with bare.lock(wait):
         take_over(project)
         _make(bare)

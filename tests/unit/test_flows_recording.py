@@ -152,10 +152,10 @@ def test_the_machine_is_described_and_compared(tmp_path: Path) -> None:
 def test_the_branch_holds_the_code_and_what_came_out(project: Path, unpushed: None) -> None:
     workspace = ready(project)
     kept = finish(workspace)
-    branch = f"runs/{workspace.run_id}"
-    assert (kept.branch, kept.commit) == (branch, git(project, "rev-parse", branch))
+    branch = f"refs/heads/runs/{workspace.run_id}"
+    assert (f"refs/heads/{kept.branch}", kept.commit) == (branch, git(project, "rev-parse", branch))
     assert git(project, "rev-parse", f"{branch}^") == workspace.snapshot.commit
-    changed = git(project, "diff", "--name-only", f"{branch}^", branch).splitlines()
+    changed = git(project, "diff", "--name-only", f"{branch}^", branch, "--").splitlines()
     assert changed == ["dvc.lock", "out/validation.json", "out/verdict.md", "params.yaml", "run.json"]
     assert git(project, "show", f"{branch}:params.yaml") + "\n" == workspace.params
     assert git(project, "show", "-s", "--format=%an %ae", branch) == "evenkeel evenkeel@localhost"
@@ -391,9 +391,10 @@ def test_on_a_full_disk_the_result_stays_and_the_record_is_made_up_for(
         recorder.conclude(DIGEST)
         disk = full(small_disk)
         disk.__enter__()
-    kept = read_kept(workspace.root)
     disk.__exit__(None, None, None)
-    assert kept is not None
+    assert recorder.kept is not None
+    assert "No space left on device" in recorder.kept.problems[0]
+    assert read_kept(workspace.root) is None
     with recorded(workspace) as recorder:
         recorder.conclude(DIGEST)
     again = read_kept(workspace.root)
@@ -453,7 +454,8 @@ def test_a_stage_waits_for_whoever_uses_dvc_in_its_workspace_and_says_for_whom(p
     workspace = ready(project)
     lock = workspace.root / ".dvc/tmp/lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
-    code = f"import zc.lockfile, sys; zc.lockfile.LockFile({str(lock)!r}); print('held', flush=True); sys.stdin.read()"
+    take = f"held = zc.lockfile.LockFile({str(lock)!r})"
+    code = f"import zc.lockfile, sys; {take}; print('held', flush=True); sys.stdin.read()"
     holder = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert holder.stdout is not None and holder.stdin is not None
     assert holder.stdout.readline() == b"held\n"
