@@ -21,6 +21,8 @@ from components.processes.environments import check_vllm_python, learner_key, vl
 from components.registry import propose
 from components.stages import wanted
 from flows import events
+from flows.budget.artifact import publish_estimate
+from flows.budget.estimate import begin
 from flows.git import project_root
 from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.recording import recorded
@@ -122,6 +124,7 @@ def post_training(
 def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     """Take the run through the whole line and show what came of it. Call it inside a flow run."""
     check_surroundings(workspace.settings, workspace.root)
+    publish_estimate(workspace, begin(workspace, fresh=fresh))
     wait = get_run_logger().info
     with (
         workspace.held(fresh=fresh, wait=wait),

@@ -13,6 +13,8 @@ from components.files import append_line
 from components.progress import PROGRESS_VARIABLE
 from components.status import StageStatus, clear_status, read_status
 from flows import dvc
+from flows.budget.history import remember
+from flows.budget.spending import BudgetSpent, attempt
 from flows.processes import run
 from flows.workspace import POLL, Workspace
 
@@ -55,7 +57,10 @@ def reproduce(workspace: Workspace, stage: str, *, force: bool = False) -> Stage
     Raises:
         StageFailed: it was stopped by anything but its own answer.
     """
-    return _run(workspace, stage, ["dvc", "repro", "--single-item", *(["--force"] if force else []), stage])
+    result = _run(workspace, stage, ["dvc", "repro", "--single-item", *(["--force"] if force else []), stage])
+    if result.state in ("done", "cached"):
+        remember(workspace, stage, executed=result.state == "done")
+    return result
 
 
 def execute(workspace: Workspace, stage: str) -> StageResult:
@@ -78,7 +83,11 @@ def _run(workspace: Workspace, stage: str, module: list[str]) -> StageResult:
     report("running")
     clear_status(workspace.layout, stage)
     log = workspace.log(stage)
-    code, log_start = _when_free(workspace, stage, module, log)
+    try:
+        code, log_start = _when_free(workspace, stage, module, log)
+    except BudgetSpent:
+        report("failed")
+        raise
     status = read_status(workspace.layout, stage)
     if code == 0:
         return report("done" if status else "cached")
@@ -107,7 +116,7 @@ def _when_free(workspace: Workspace, stage: str, module: list[str], log: Path) -
     patient_until = time.monotonic() + PATIENCE
     while True:
         start = log.stat().st_size if log.exists() else 0
-        code = run([sys.executable, "-m", *module], cwd=workspace.root, env=environment(workspace), log=log)
+        code = _attempt(workspace, stage, module, log)
         if code == 0 or read_status(workspace.layout, stage) or not dvc.busy(log, start):
             return code, start
         said = ""
@@ -118,3 +127,12 @@ def _when_free(workspace: Workspace, stage: str, module: list[str], log: Path) -
             time.sleep(POLL)
         if time.monotonic() >= patient_until:
             return code, start
+
+
+def _attempt(workspace: Workspace, stage: str, module: list[str], log: Path) -> int:
+    """Run the command within what is left of the run's budget; returns its exit code."""
+    command, env = [sys.executable, "-m", *module], environment(workspace)
+    with attempt(workspace, stage) as account:
+        code = run(command, cwd=workspace.root, env=env, log=log, timeout=account.left)
+        account.whole = code == 0
+    return code

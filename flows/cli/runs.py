@@ -16,6 +16,8 @@ import typer
 from components.errors import EXIT_NO_CANDIDATE, InputError
 from components.stages import wanted
 from flows import summary
+from flows.budget.estimate import begin
+from flows.budget.telling import line
 from flows.cli.base import DEMO, Config, Debug, Overrides, app, console
 from flows.console import Display
 from flows.environment import prefect_environment, start_server
@@ -57,10 +59,12 @@ def run(
         console.print(f"{workspace.run_id} came to its end on {record.ended}: nothing is left to do", highlight=False)
         conclude(workspace, record.outcome.candidate, record.outcome.reason)
         return
+    found = begin(workspace, fresh=fresh)
     prepare(workspace, fresh=fresh, debug=debug)
     from flows.post_training import post_training  # imports Prefect, which reads its environment only once
 
     show_header(workspace)
+    console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     with stoppable(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
         commit, name = workspace.snapshot.commit, workspace.run_id if resume else ""

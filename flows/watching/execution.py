@@ -20,12 +20,11 @@ import psutil
 from components.errors import InputError, NoCandidate
 from components.files import os_errors, read_json, write_json
 from components.layout import Layout
+from components.processes.owner import alive
 from flows.workspace import UNSAID, Asked, Workspace
 
 State = Literal["running", "candidate", "refused", "failed", "stopped", "done"]
 """`done`: a flow that proposes nothing has ended; `refused`: the answer is no; `stopped`: by a signal, or cancelled."""
-CLOCK = 2.0
-"""Seconds by which two readings of one process's creation time may differ: it is reckoned from the system's clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +60,12 @@ class Execution:
     @property
     def alive(self) -> bool:
         """Whether it still runs. One on another machine is taken to, until it says that it ended."""
-        return self.ended is None and (not self.here or process_alive(self.pid, self.created))
+        return self.ended is None and (not self.here or alive(self.pid, self.created))
 
     @property
     def standing(self) -> State | Literal["dead"]:
         """Its state; `dead` where the process is gone and could not say how it ended."""
         return "dead" if self.ended is None and not self.alive else self.state
-
-
-def process_alive(pid: int, created: float) -> bool:
-    """Whether this very process, not another that was given its id, is alive. A zombie is not."""
-    try:
-        process = psutil.Process(pid)
-        same = abs(process.create_time() - created) < CLOCK
-        return bool(same and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _path(root: Path) -> Path:
