@@ -27,7 +27,7 @@ from flows.git import project_root
 from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.recording import recorded
 from flows.registry import project_store
-from flows.resuming import reopen
+from flows.resuming import begun_by, reopen
 from flows.stages import StageResult, execute, reproduce
 from flows.states import answer, told, value
 from flows.watching.artifacts import publish
@@ -111,8 +111,8 @@ def post_training(
     """
     fields = settings_of(dataset=dataset, launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours)
     project = project_root(Path.cwd())
-    if resume:
-        workspace = reopen(project, resume)
+    if earlier := resume or begun_by(project, flow_run.get_id()):
+        workspace, fresh = reopen(project, earlier), False
     else:
         workspace = locate(project, Path(config), [*fields, *overrides], commit or None, recipe_file(recipe))
     outcome = conduct(workspace, fresh=fresh)

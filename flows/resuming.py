@@ -6,7 +6,7 @@ from pathlib import Path
 
 from components.config import load
 from components.errors import InputError
-from flows.branches import branch_of
+from flows.branches import RECORD, branch_of
 from flows.git import at_commit, git
 from flows.inputs import settled
 from flows.recording import read_record
@@ -32,6 +32,16 @@ def reopen(project: Path, run_id: str) -> Workspace:
     return Workspace(project, root.name, settings, taken, settled(settings, project, taken.commit), asked)
 
 
+def begun_by(project: Path, flow_run_id: str | None) -> str:
+    """The run that an earlier attempt of this flow run began, or nothing: a retry goes on with it, whatever the present
+    tree holds by now."""
+    for root in workspaces(project) if flow_run_id else ():
+        record = read_record(root)
+        if record and record.flow_run_id == flow_run_id:
+            return record.run_id
+    return ""
+
+
 def _find(project: Path, run_id: str) -> Path:
     if not run_id:
         raise InputError("no run is named", where="--resume", how=_resumable(project))
@@ -52,9 +62,12 @@ def _find(project: Path, run_id: str) -> Path:
 def workspaces(project: Path) -> list[Path]:
     """The folders of all runs of the project, the one that was used last first."""
     found = [path.parent for path in (project / "runs").glob("*/params.yaml") if not path.parent.name.startswith(".")]
-    return sorted(found, key=lambda root: (root / "run.json").stat().st_mtime if (root / "run.json").exists() else 0)[
-        ::-1
-    ]
+    return sorted(found, key=_last_used, reverse=True)
+
+
+def _last_used(root: Path) -> float:
+    record = root / RECORD
+    return record.stat().st_mtime if record.exists() else 0.0
 
 
 def _resumable(project: Path) -> str:

@@ -18,7 +18,7 @@ from flows.branches import commit_run
 from flows.git import git
 from flows.recording import Kept, keeping, read_kept, read_record, recorded
 from flows.recording.machine import cpu_model, differences, packages, this_machine
-from flows.resuming import reopen
+from flows.resuming import begun_by, reopen
 from flows.workspace import Workspace
 from tests.unit import flows_project
 from tests.unit.flows_project import STAGES, ready
@@ -394,7 +394,6 @@ def test_on_a_full_disk_the_result_stays_and_the_record_is_made_up_for(
     disk.__exit__(None, None, None)
     assert recorder.kept is not None
     assert "No space left on device" in recorder.kept.problems[0]
-    assert read_kept(workspace.root) is None
     with recorded(workspace) as recorder:
         recorder.conclude(DIGEST)
     again = read_kept(workspace.root)
@@ -417,6 +416,15 @@ def test_a_run_is_reopened_with_its_own_settings_and_code(project: Path) -> None
         assert after.snapshot.commit == before.snapshot.commit
     with after.lock():
         after.ensure()
+
+
+def test_a_retry_goes_on_with_what_its_flow_run_began(project: Path) -> None:
+    workspace = ready(project, "seed=5")
+    with pytest.raises(InputError), recorded(workspace, "flow-run-1"):
+        raise InputError("a stage failed")
+    (project / "code.py").write_text("x = 4\n", encoding="utf-8")
+    assert begun_by(project, "flow-run-1") == workspace.run_id
+    assert begun_by(project, "flow-run-2") == begun_by(project, None) == ""
 
 
 def test_an_unknown_run_lists_those_that_can_be_resumed(project: Path, unpushed: None) -> None:
