@@ -18,6 +18,7 @@ from tests.integration.test_evenkeel_run import LONG, Run, run, states
 from tests.unit.flows_project import add_store
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
+EVENKEEL = "from flows.cli import main; main()"
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +35,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call(folder: Path, *command: str) -> tuple[int, str]:
-    """Exit code and output of a Python module run in a folder."""
+    """Exit code and output of a Python program run in a folder."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        [sys.executable, "-m", *command],
+        [sys.executable, *command],
         cwd=folder,
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"PATH": path},
         stdout=subprocess.PIPE,
@@ -66,17 +67,17 @@ def test_a_run_comes_out_again_on_another_machine_by_plain_dvc_and_by_reproduce(
     store = f"['remote \"store\"']\n    url = {project.parent}/store\n"
     (clone / ".dvc/config.local").write_text(store, encoding="utf-8")
     git(clone, "checkout", "--quiet", f"runs/{run_id}")
-    for command in (["dvc", "pull"], ["dvc", "repro"]):
+    for command in (["-m", "dvc", "pull"], ["-m", "dvc", "repro"]):
         code, said = call(clone, *command)
         assert code == 0, said
     assert "Running stage" not in said
-    code, said = call(clone, "dvc", "repro", "--force")
+    code, said = call(clone, "-m", "dvc", "repro", "--force")
     assert code == 0, said
     assert said.count("Running stage") == 11
     assert git(clone, "status", "--porcelain") == ""
 
     git(clone, "checkout", "--quiet", "main")
-    code, said = call(clone, "flows.cli", "reproduce", run_id)
+    code, said = call(clone, "-c", EVENKEEL, "reproduce", run_id)
     assert code == 0, said
     assert f"{run_id} came out as recorded, to the byte" in said
 
@@ -92,7 +93,7 @@ def test_two_runs_at_once_share_the_cache_and_do_not_meet(project: Path) -> None
         branch = f"refs/heads/runs/{record['run_id']}"
         assert json.loads(git(project, "show", f"{branch}:run.json")) == record
         assert "problem" not in said
-    code, said = call(both[0].workspace(project), "dvc", "status", "--json")
+    _, said = call(both[0].workspace(project), "-m", "dvc", "status", "--json")
     assert json.loads(said.splitlines()[-1]) == {}, said
 
 
