@@ -110,12 +110,12 @@ def post_training(
         max_gpu_hours: The same, times the GPUs that it works with.
         commit: The recorded code to run; the present working tree when empty.
         fresh: Begin anew and execute every stage, whatever is already known.
-        resume: A run to go on with, from its workspace; everything above is then its own.
+        resume: A run to go on with, from its workspace and with its settings; only limits and places may be others.
     """
     fields = settings_of(dataset=dataset, launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours)
     project = project_root(Path.cwd())
     if earlier := resume or begun_by(project, flow_run.get_id()):
-        workspace, fresh = reopen(project, earlier), False
+        workspace, fresh = reopen(project, earlier, [*fields, *overrides] if resume else ()), False
     else:
         workspace = locate(project, Path(config), [*fields, *overrides], commit or None, recipe_file(recipe))
     outcome = conduct(workspace, fresh=fresh)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from components.config import load
 from components.errors import InputError
 from flows.branches import RECORD, branch_of
-from flows.git import at_commit, git
+from flows.git import at_commit, check_git_remote, git
 from flows.inputs import settled
 from flows.recording import read_record
 from flows.recording.record import RunRecord
 from flows.workspace import UNSAID, Asked, Workspace, name_of
 
 
-def reopen(project: Path, run_id: str) -> Workspace:
+def reopen(project: Path, run_id: str, overrides: Sequence[str] = ()) -> Workspace:
     """The workspace of a run that was begun. The first characters of its id are enough where no other has the same.
 
+    Args:
+        overrides: logistics that are others from now on: a higher limit, another address.
+
     Raises:
-        InputError: there is no such workspace (the message lists those that can be resumed), or somebody edited its
-            settings.
+        InputError: there is no such workspace (the message lists those that can be resumed), somebody edited its
+            settings, or an override would make another run of it.
     """
     root = _find(project, run_id)
     settings = load(root / "params.yaml")
@@ -27,6 +31,12 @@ def reopen(project: Path, run_id: str) -> Workspace:
     if name_of(settings, taken.tree) != root.name:
         how = "undo the change, or start a run of its own with `evenkeel run --set`"
         raise InputError("the settings of this run were edited", where=root / "params.yaml", how=how)
+    if overrides:
+        settings = load(root / "params.yaml", overrides)
+        check_git_remote(project, settings.record.git_remote)
+        if name_of(settings, taken.tree) != root.name:
+            what = f"a run that goes on keeps what it computes; this is another run: {', '.join(overrides)}"
+            raise InputError(what, where="--resume", how="leave that out, or start a run of its own without --resume")
     record = read_record(root)
     asked = Asked(record.config, tuple(record.overrides), record.recipe) if record else UNSAID
     return Workspace(project, root.name, settings, taken, settled(settings, project, taken.commit), asked)

@@ -418,6 +418,16 @@ def test_a_run_is_reopened_with_its_own_settings_and_code(project: Path) -> None
         after.ensure()
 
 
+def test_limits_and_places_may_change_when_a_run_goes_on_and_nothing_else(project: Path) -> None:
+    before = ready(project, "seed=5", "budget.hours=1")
+    after = reopen(project, before.run_id, ["budget.hours=2", "record.tolerance=0.1"])
+    assert (after.run_id, after.settings.budget.hours) == (before.run_id, 2)
+    with after.lock():
+        after.ensure()
+    with pytest.raises(InputError, match="this is another run: seed=6"):
+        reopen(project, before.run_id, ["seed=6"])
+
+
 def test_a_retry_goes_on_with_what_its_flow_run_began(project: Path) -> None:
     workspace = ready(project, "seed=5")
     with pytest.raises(InputError), recorded(workspace, "flow-run-1"):
