@@ -75,6 +75,9 @@ def _locate(path: Path, sha256: str, project: Path, commit: str) -> Input:
 
 
 def _as_settled(path: str, sha256: str, project: Path, commit: str) -> Input:
+    if PurePosixPath(path).is_absolute():
+        how = "start it again with the command that began it"
+        raise InputError("this run names an input by a place on one machine", where=path, how=how)
     if succeeds(project, "cat-file", "-e", f"{commit}:{path}"):
         return Input(path, sha256, "git")
     known = _known_to_dvc(project, commit, path)

@@ -46,7 +46,7 @@ def begun_by(project: Path, flow_run_id: str | None) -> str:
     """The run that an earlier attempt of this flow run began, or nothing: a retry goes on with it, whatever the present
     tree holds by now."""
     for root in workspaces(project) if flow_run_id else ():
-        record = read_record(root)
+        record = _record_of(root)
         if record and record.flow_run_id == flow_run_id:
             return record.run_id
     return ""
@@ -75,6 +75,14 @@ def workspaces(project: Path) -> list[Path]:
     return sorted(found, key=_last_used, reverse=True)
 
 
+def _record_of(root: Path) -> RunRecord | None:
+    """Its record; one that cannot be read must not keep anybody from other runs."""
+    try:
+        return read_record(root)
+    except InputError:
+        return None
+
+
 def _last_used(root: Path) -> float:
     record = root / RECORD
     return record.stat().st_mtime if record.exists() else 0.0
@@ -84,7 +92,7 @@ def _resumable(project: Path) -> str:
     """The runs that did not come to their end, and how each of them ended."""
     lines = []
     for root in workspaces(project):
-        record = read_record(root)
+        record = _record_of(root)
         if record is None or not record.finished:
             lines.append(f"\n    {root.name}  {_how_it_ended(record)}")
     return f"name one that did not come to its end:{''.join(lines)}" if lines else "no run here can be resumed"

@@ -85,8 +85,9 @@ def recorded(workspace: Workspace, flow_run_id: str | None = None) -> Iterator[R
         if concluded is not None and isinstance(error, Exception):  # the line was through; telling of it was not
             recorder.kept = keep(workspace, lambda: close(concluded))
             raise
-        with suppress(EvenkeelError):  # a full disk, say: what ended the run matters more
-            write_record(workspace.root, close(ending(error, stages_since(workspace.progress, offset, before))))
+        if before is None or not before.finished:
+            with suppress(EvenkeelError):  # a full disk, say: what ended the run matters more
+                write_record(workspace.root, close(ending(error, stages_since(workspace.progress, offset, before))))
         raise
     if (outcome := recorder.outcome) is not None:
         recorder.kept = keep(workspace, lambda: close(outcome))
@@ -123,7 +124,7 @@ def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
         pushed = {} if done.new else {"dvc_remote": kept.dvc_remote, "git_remote": kept.git_remote}
         kept = Kept(branch=branch_of(workspace.run_id), commit=done.commit, **pushed)
         kept = _push(workspace, kept)
-    except InputError as error:
+    except (InputError, OSError, yaml.YAMLError) as error:
         kept = kept.model_copy(update={"problems": [*kept.problems, f"not recorded: {_in_a_line(error)}"]})
     path = workspace.layout.state / KEPT
     path.unlink(missing_ok=True)  # where the next line fails, none is better than one that is not true any more
@@ -198,5 +199,5 @@ def read_kept(root: Path) -> Kept | None:
     return Kept.model_validate(read_json(path)) if path.exists() else None
 
 
-def _in_a_line(error: InputError) -> str:
-    return str(error) if error.how is None else f"{error.what}; {error.how}"
+def _in_a_line(error: Exception) -> str:
+    return f"{error.what}; {error.how}" if isinstance(error, InputError) and error.how else str(error)
