@@ -115,13 +115,15 @@ def stages_since(progress: Path, offset: int, before: RunRecord | None) -> dict[
 
     A stage that was only taken over now keeps what the record of an earlier attempt at this run says of it.
     """
-    found: dict[str, StageRecord] = dict(before.stages) if before else {}
-    for event in _events(progress, offset):
-        if "state" in event:
-            known = found.get(event["stage"])
-            if event["state"] != "cached" or known is None or known.state != "done":
-                found[event["stage"]] = StageRecord(state=event["state"], seconds=event["seconds"])
-    return found
+    known = before.stages if before else {}
+    latest = {event["stage"]: event for event in _events(progress, offset) if "state" in event}
+    found = {name: StageRecord(state=last["state"], seconds=last["seconds"]) for name, last in latest.items()}
+    kept = {name: stage for name, stage in known.items() if stage.state == "done" and _only_taken_over(found.get(name))}
+    return {**known, **found, **kept}
+
+
+def _only_taken_over(stage: StageRecord | None) -> bool:
+    return stage is None or stage.state == "cached"
 
 
 def _events(path: Path, offset: int) -> Iterator[dict[str, Any]]:

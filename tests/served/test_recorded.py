@@ -12,18 +12,21 @@ from flows.git import git
 from tests.served.service import Service
 
 
+pytestmark = pytest.mark.timeout(900)
+
+
 @pytest.fixture(scope="module")
 def retried(project: Path, service: Service) -> tuple[str, Path]:
     """A flow run whose stage train was killed and that was then retried, on a tree that has changed since."""
     overrides = ["name=retried", "seed=31", "train.steps=400"]
     run = service.trigger("post-training", config="configs/demo.yaml", overrides=overrides)
-    workspace = service.wait_until_training("retried").parent.parent
+    workspace = service.wait_until_training("retried", seconds=300).parent.parent
     stage = next(one for one in service.family() if one.cmdline()[2:4] == ["components", "train"])
     stage.kill()
-    assert service.wait(run)["state_type"] == "FAILED"
+    assert service.wait(run, seconds=200)["state_type"] == "FAILED"
     (project / "later.txt").write_text("changed since", encoding="utf-8")
     service.post(f"/flow_runs/{run}/set_state", state={"type": "SCHEDULED", "name": "AwaitingRetry"})
-    service.wait(run, "COMPLETED", seconds=120)
+    service.wait(run, "COMPLETED", seconds=300)
     return run, workspace
 
 
@@ -43,7 +46,7 @@ def test_a_retry_redoes_only_what_is_missing_of_the_same_run(retried: tuple[str,
 
 def test_a_recorded_run_is_reproduced_from_the_ui(retried: tuple[str, Path], service: Service) -> None:
     run = service.trigger("reproduce", run_id=retried[1].name)
-    assert service.wait(run, seconds=180)["state_type"] == "COMPLETED"
+    assert service.wait(run, seconds=400)["state_type"] == "COMPLETED"
     shown = service.artifacts(run)["reproduction"]["data"]
     assert "Everything came out as recorded" in shown
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from components.errors import InputError
-from components.files import read_json, write_json
+from components.files import append_line, read_json, write_json
 from flows.branches import commit_run
 from flows.git import git
 from flows.recording import Kept, keeping, read_kept, read_record, recorded
@@ -89,20 +89,21 @@ def test_the_record_says_what_ran_how_it_ended_and_every_number(project: Path, u
 def test_stages_are_recorded_as_they_were_last_executed(project: Path, unpushed: None) -> None:
     workspace = ready(project)
 
-    def attempt(*lines: str) -> None:
+    def attempt(*stages: tuple[str, str, int]) -> None:
         with suppress(InputError), recorded(workspace) as recorder:
-            with workspace.progress.open("a", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in lines)
-            if "failed" in lines[-1]:
+            for stage, state, seconds in stages:
+                append_line(workspace.progress, {"stage": stage, "state": "running", "seconds": 0})
+                append_line(workspace.progress, {"stage": stage, "done": 1, "total": 2, "note": ""})
+                append_line(workspace.progress, {"stage": stage, "state": state, "seconds": seconds})
+            if stages[-1][1] == "failed":
                 raise InputError("the second stage failed")
             recorder.conclude(DIGEST)
 
-    workspace.progress.parent.mkdir(exist_ok=True)
-    attempt('{"stage": "data", "state": "done", "seconds": 9}', '{"stage": "audit", "state": "failed", "seconds": 1}')
+    attempt(("data", "done", 9), ("audit", "failed", 1))
     failed = read_record(workspace.root)
     assert failed is not None
     assert (failed.outcome.state, failed.outcome.failed_stage) == ("failed", "audit")
-    attempt('{"stage": "data", "state": "cached", "seconds": 1}', '{"stage": "audit", "state": "done", "seconds": 5}')
+    attempt(("data", "cached", 1), ("audit", "done", 5))
     record = read_record(workspace.root)
     assert record is not None
     assert {name: (stage.state, stage.seconds) for name, stage in record.stages.items()} == {
