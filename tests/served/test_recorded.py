@@ -11,7 +11,6 @@ from components.files import read_json
 from flows.git import git
 from tests.served.service import Service
 
-
 pytestmark = pytest.mark.timeout(900)
 
 
