@@ -14,6 +14,8 @@ from rich.table import Table
 from components.config import Settings
 from components.errors import InputError
 from components.stages import wanted
+from flows.budget.estimate import Estimate, estimate
+from flows.budget.telling import line, table
 from flows.stages import environment
 from flows.workspace import Workspace
 
@@ -28,19 +30,21 @@ def show_plan(console: Console, workspace: Workspace) -> None:
     origin = "HEAD" if workspace.snapshot.clean else "a snapshot of the working tree"
     facts.add_row("commit", f"{workspace.snapshot.commit[:12]}  ({origin})")
     console.print(facts, highlight=False)
-    table = Table("stage", "would be")
-    for stage, fate in stage_fates(workspace).items():
-        table.add_row(stage, fate)
-    console.print(table)
+    found = estimate(workspace)
+    fates = stage_fates(workspace, found)
+    found = found.without([stage for stage, fate in fates.items() if fate == "up to date"])
+    console.print(table(found, fates))
+    console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     for key, value in differences(workspace.settings):
         console.print(f"  {key} = {json.dumps(value)}", highlight=False, markup=False)
 
 
-def stage_fates(workspace: Workspace) -> dict[str, str]:
+def stage_fates(workspace: Workspace, found: Estimate) -> dict[str, str]:
     """Stage -> what a run would do with it now."""
     stages = wanted(workspace.settings)
+    cached = {stage.stage for stage in found.stages if stage.basis == "unchanged"}
     if not workspace.root.exists():
-        return dict.fromkeys(stages, "executed, or taken from the cache if it knows the result")
+        return {stage: "cached" if stage in cached else "executed" for stage in stages}
     done = subprocess.run(
         [sys.executable, "-m", "dvc", "status", "--json"],
         cwd=workspace.root,
@@ -52,7 +56,8 @@ def stage_fates(workspace: Workspace) -> dict[str, str]:
     if done.returncode:
         raise InputError(f"dvc status: {done.stderr.strip()}", where=workspace.root, how="`--fresh` makes it anew")
     changed = json.loads(done.stdout)
-    return {stage: "executed" if stage in changed else "up to date" for stage in stages}
+    executed = {stage: "cached" if stage in cached else "executed" for stage in stages}
+    return {stage: executed[stage] if stage in changed else "up to date" for stage in stages}
 
 
 def differences(settings: Settings) -> list[Leaf]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
+from prefect.runtime import flow_run
 
 from components.config import Settings
 from components.config.servers import VllmEngine
@@ -20,13 +23,17 @@ from components.processes.environments import check_vllm_python, learner_key, vl
 from components.registry import propose
 from components.stages import wanted
 from flows import events
+from flows.budget.artifact import publish_estimate
+from flows.budget.estimate import begin
 from flows.git import project_root
 from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
+from flows.recording import recorded
 from flows.registry import project_store
+from flows.resuming import reopen
 from flows.stages import StageResult, execute, reproduce
 from flows.states import answer, told, value
 from flows.watching.artifacts import publish
-from flows.watching.execution import UNSAID, Asked, executing
+from flows.watching.execution import executing
 from flows.watching.watcher import watched
 from flows.workspace import Workspace, locate
 
@@ -47,6 +54,7 @@ def stage_task(workspace: Workspace, stage: str, force: bool = False) -> StageRe
     """One stage of the line. The UI shows by the name of the state whether it was executed."""
     with watched(workspace, stage):
         result = reproduce(workspace, stage, force=force)
+    get_run_logger().info("%s %s in %.0f s; log: %s", stage, result.state, result.seconds, workspace.log(stage))
     if result.state == "cached":
         return answer(result, "Cached", "nothing it depends on has changed")
     if result.state == "refused":
@@ -88,6 +96,7 @@ def post_training(
     max_gpu_hours: Limit = 0,
     commit: str = "",
     fresh: bool = False,
+    resume: str = "",
 ) -> Outcome:
     """Train, judge and propose a checkpoint.
 
@@ -101,27 +110,45 @@ def post_training(
         max_gpu_hours: The same, times the GPUs that it works with.
         commit: The recorded code to run; the present working tree when empty.
         fresh: Begin anew and execute every stage, whatever is already known.
+        resume: A run to go on with, from its workspace; everything above is then its own.
     """
     fields = settings_of(dataset=dataset, launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours)
     project = project_root(Path.cwd())
-    workspace = locate(project, Path(config), [*fields, *overrides], commit or None, recipe_file(recipe))
-    asked = Asked(config, tuple([*fields, *overrides]), recipe)
-    outcome = conduct(workspace, fresh=fresh, asked=asked)
+    if resume:
+        workspace = reopen(project, resume)
+    else:
+        workspace = locate(project, Path(config), [*fields, *overrides], commit or None, recipe_file(recipe))
+    outcome = conduct(workspace, fresh=fresh)
     if outcome.candidate is None:
         return answer(outcome, "NoCandidate", outcome.reason)
     return outcome
 
 
-def conduct(workspace: Workspace, *, fresh: bool = False, asked: Asked = UNSAID) -> Outcome:
+def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     """Take the run through the whole line and show what came of it. Call it inside a flow run."""
+    get_run_logger().info("run %s in %s", workspace.run_id, workspace.root)
+    tag(workspace.run_id)
     check_surroundings(workspace.settings, workspace.root)
-    with workspace.held(fresh=fresh), executing(workspace, "post-training", asked) as running:
+    publish_estimate(workspace, begin(workspace, fresh=fresh))
+    wait = get_run_logger().info
+    with (
+        workspace.held(fresh=fresh, wait=wait),
+        executing(workspace, "post-training") as running,
+        recorded(workspace, flow_run.get_id()) as recorder,
+    ):
         outcome = run_line(workspace, force=fresh)
+        recorder.conclude(outcome.candidate, outcome.reason)
         publish(workspace, outcome.candidate, outcome.reason)
         running.came_to(outcome.candidate, outcome.reason)
     events.announce(workspace, outcome)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome
+
+
+def tag(run_id: str) -> None:
+    """Let the present flow run be found in the UI under the run's id; its own name may be one that a person typed."""
+    with get_client(sync_client=True) as client:
+        client.update_flow_run(UUID(flow_run.get_id()), tags=sorted({*flow_run.tags, run_id}))
 
 
 def check_surroundings(settings: Settings, folder: Path) -> None:

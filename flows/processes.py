@@ -28,10 +28,13 @@ GRACE = 10.0
 POLL = 0.05
 
 
-def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> int:
+def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path, timeout: float | None = None) -> int:
     """Run ``command``, appending its output to ``log``; returns its exit code.
 
     Any exception while waiting (a signal, a cancelled flow) ends the command and all that it started.
+
+    Raises:
+        TimeoutExpired: ``timeout`` seconds were not enough.
     """
     with os_errors("write", log):
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +51,7 @@ def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path)
             start_new_session=True,
         )
         try:
-            return process.wait()
+            return process.wait(timeout)
         except BaseException:
             stop(process, mark)
             raise

@@ -27,7 +27,7 @@ def told(body: Callable[P, R]) -> Callable[P, R]:
         try:
             return body(*args, **kwargs)
         except EvenkeelError as failure:
-            state: Any = Failed(message=str(failure), data=failure)
+            state: Any = Failed(name=getattr(failure, "state_name", "Failed"), message=str(failure), data=failure)
             return cast("R", state)
 
     # Prefect would look for the names of the annotations in this module.

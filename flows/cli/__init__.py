@@ -1,6 +1,8 @@
 """``evenkeel``: run, watch, judge, approve.
 
 - `runs` — ``run``, ``audit-verifier``
+- `reproducing` — ``reproduce``
+- `nightly` — ``nightly``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``
 - `watching` — ``status``, ``logs``, ``cancel``, ``janitor``
@@ -11,10 +13,11 @@
 A module's commands register themselves when it is imported.
 """
 
-# isort: off - `--help` shows the commands in this order
-from flows.cli import deciding, judging, machine, runs, serving, watching
+# `--help` shows the commands in this order.
+# isort: off
+from flows.cli import runs, nightly, reproducing, watching, judging, deciding, serving, machine
 from flows.cli.base import app, main
 
 # isort: on
 
-__all__ = ["app", "deciding", "judging", "machine", "main", "runs", "serving", "watching"]
+__all__ = ["app", "deciding", "judging", "machine", "main", "nightly", "reproducing", "runs", "serving", "watching"]

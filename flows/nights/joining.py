@@ -1,7 +1,7 @@
 """The configured source and every file that ever joined it, as one file.
 
-Copies of the files that joined are kept, so that their folder may be emptied. The joined file is named by its digest and
-rewritten only when something joins.
+Copies of the files that joined are kept, so that their folder may be emptied. The joined file is named by its digest
+and made only when something joins.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ KEPT = 3
 def take_in(ledger: Ledger, arrivals: Sequence[Arrival], source_sha256: str) -> list[Passed]:
     """Let the files that are new join, and say of the others that could be taken for new why they are not.
 
-    A file that begins with all the bytes of one that joined under the same name is a longer version of it, and takes its
-    place. Any other change makes it another file: what has been trained on stays.
+    A file that begins with all the bytes of one that joined under the same name is a longer version of it, and takes
+    its place. Any other change makes it another file: what has been trained on stays.
     """
     passed = []
     known = {row.sha256: row for row in ledger.seen()}
@@ -112,7 +112,7 @@ def _chained(files: Sequence[Path]) -> Iterator[bytes]:
 
 
 def _write(folder: Path, content: Iterator[bytes], name: Callable[[str], Path]) -> tuple[str, int]:
-    """Write a file atomically under the name that its digest gives it; returns the digest and the number of its rows."""
+    """Write a file atomically under the name that its digest gives it; returns digest and number of rows."""
     digest, rows, last = hashlib.sha256(), 0, b"\n"
     with os_errors("write", folder):
         folder.mkdir(parents=True, exist_ok=True)

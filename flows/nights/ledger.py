@@ -51,6 +51,7 @@ class Ledger:
     """The logs of one nightly configuration, in `.state/nightly/<name>/`."""
 
     def __init__(self, project: Path, name: str) -> None:
+        self.project = project
         self.folder = project / ".state" / "nightly" / name
         self._seen, self._nights = self.folder / "seen.jsonl", self.folder / "nights.jsonl"
 

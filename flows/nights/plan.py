@@ -15,6 +15,7 @@ from components.config.sources import FileSource
 from components.errors import InputError
 from components.files import dump_json, sha256_bytes
 from components.registry import champion as champion_of
+from flows.git import succeeds
 from flows.nights.incoming import Passed, look
 from flows.nights.joining import join, take_in
 from flows.nights.ledger import Ended, Ledger, Seen, current
@@ -74,7 +75,8 @@ def plan_night(
     remarks: list[str] = []
     data, files, passed = _data(ledger, wanted, incoming, remarks)
     begin, said, champion = _policy(project, wanted, start, remarks)
-    workspace = locate(project, config, [*overrides, *data, *begin], commit)
+    every = (*overrides, *data, *begin)
+    workspace = locate(project, config, every, commit)
     nights = ledger.nights()
     before = {row.sha256 for row in ledger.seen()[: nights[-1].seen]} if nights else set()
     joined = [row for row in files if row.sha256 not in before]
@@ -96,6 +98,7 @@ def _data(
             where="data.source",
             how="new rows are JSON lines: name a source of kind jsonl, or leave the folder for incoming data out",
         )
+    _refuse_as_code(ledger, folder)
     digest = check_digest(source.path, source.sha256)
     arrivals, passed = look(folder, time.time())
     passed += take_in(ledger, arrivals, digest)
@@ -107,6 +110,14 @@ def _data(
     changed = {"path": str(path), "sha256": joined, "name": source.name or source.path.stem}
     section = source.model_dump(mode="json") | changed
     return [f"data.source={json.dumps(section)}", *_trust(wanted, joined, digest, files, remarks)], files, passed
+
+
+def _refuse_as_code(ledger: Ledger, folder: Path) -> None:
+    """A folder that Git takes for code would be copied into every run, and each new file in it would be new code."""
+    inside = folder.resolve().is_relative_to(ledger.project)
+    if inside and not succeeds(ledger.project, "check-ignore", "--quiet", str(folder.resolve() / "any.jsonl")):
+        how = f"add it to .gitignore: echo '/{folder.resolve().relative_to(ledger.project)}/' >> .gitignore"
+        raise InputError("the folder for incoming data belongs to the code", where=folder, how=how)
 
 
 def _trust(wanted: Settings, joined: str, source: str, files: Sequence[Seen], remarks: list[str]) -> list[str]:

@@ -21,22 +21,10 @@ from components.errors import InputError, NoCandidate
 from components.files import os_errors, read_json, write_json
 from components.layout import Layout
 from components.processes.owner import alive
-from flows.workspace import Workspace
+from flows.workspace import UNSAID, Asked, Workspace
 
 State = Literal["running", "candidate", "refused", "failed", "stopped", "done"]
 """`done`: a flow that proposes nothing has ended; `refused`: the answer is no; `stopped`: by a signal, or cancelled."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What somebody asked for: a configuration file, settings that replace its own, and a recipe in its place."""
-
-    config: str = ""
-    overrides: tuple[str, ...] = ()
-    recipe: str = ""
-
-
-UNSAID = Asked()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +123,7 @@ class Running:
 
 
 @contextmanager
-def executing(workspace: Workspace, flow: str, asked: Asked = UNSAID) -> Iterator[Running]:
+def executing(workspace: Workspace, flow: str) -> Iterator[Running]:
     """Say that this process runs the workspace, and at the end how it went. Hold the workspace around it.
 
     Args:
@@ -150,7 +138,7 @@ def executing(workspace: Workspace, flow: str, asked: Asked = UNSAID) -> Iterato
         created=psutil.Process().create_time(),
         host=platform.node(),
         began=now(),
-        asked=asked,
+        asked=workspace.asked,
         commit=workspace.snapshot.commit,
         flow_run=flow_run,
         deployed=deployed,

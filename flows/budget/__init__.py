@@ -1,0 +1,9 @@
+"""What a run will take, and where that ends.
+
+- `work` — how much there is to do in a stage, in its own unit, and on how many GPUs
+- `identity` — what the result of a stage depends on
+- `history` — `.state/history.jsonl` of the project: what executed stages took
+- `estimate` — time and GPU-hours of a run: from the same settings before, from others scaled by work, or a rough guess
+- `spending` — what a run has taken so far, all attempts together, and the limit on it
+- `telling` — an estimate as a table, a line, or Markdown; `artifact` — in the Prefect UI
+"""

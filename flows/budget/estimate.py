@@ -1,0 +1,179 @@
+"""How long a run will take: from what its stages took before, from others scaled by work, or a rough guess."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from components.errors import InputError
+from components.stages import wanted
+from flows.budget.history import Executed, history
+from flows.budget.identity import result_keys, settings_keys
+from flows.budget.spending import HOUR, seconds_of, settle, spent
+from flows.budget.work import gpus_of, machinery, work_of
+from flows.workspace import Workspace
+
+Basis = Literal["unchanged", "same settings", "scaled", "rough guess"]
+FIXED = 3.0
+"""Seconds of any stage, whatever it does: DVC, Python and the imports."""
+RECENT = 5
+"""Earlier executions with the same settings that count."""
+SPREAD = 1.5
+"""Factor up and down around a single measurement: a busy machine is that much slower."""
+SCALED = 2.0
+"""The same for a time that is scaled by work; more the further it is scaled."""
+ROUGH = 5.0
+"""The same for a rough guess."""
+RATES = {
+    "data": 1e3, "audit": 150.0, "sft": 3e10, "admission": 3e9, "triage": 5e9, "clusters": 5e9, "train": 3.5e9,
+    "evaluate": 9e9, "gate": 1.0, "report": 0.5, "dpo": 2e9,
+}  # fmt: skip
+"""Work a second where nothing is known: the demo on two CPU cores."""
+GPU = 100.0
+"""Times as fast as that a GPU is taken to be. Nobody has measured it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageEstimate:
+    """What one stage will take, between ``low`` and ``high`` seconds, and where that is known from."""
+
+    stage: str
+    seconds: float
+    low: float
+    high: float
+    gpus: int
+    basis: Basis
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is left of a run. ``before_hours`` and ``before_gpu_hours`` have been spent already."""
+
+    stages: list[StageEstimate]
+    before_hours: float
+    before_gpu_hours: float
+
+    @property
+    def seconds(self) -> float:
+        return sum(stage.seconds for stage in self.stages)
+
+    @property
+    def low(self) -> float:
+        return sum(stage.low for stage in self.stages)
+
+    @property
+    def high(self) -> float:
+        return sum(stage.high for stage in self.stages)
+
+    @property
+    def gpu_hours(self) -> float:
+        return sum(stage.seconds * stage.gpus for stage in self.stages) / HOUR
+
+    @property
+    def rough(self) -> list[str]:
+        """Stages of which nothing is known."""
+        return [stage.stage for stage in self.stages if stage.basis == "rough guess"]
+
+    def without_guesses(self) -> Estimate:
+        """Only what is known from earlier executions."""
+        return replace(self, stages=[stage for stage in self.stages if stage.basis != "rough guess"])
+
+    def without(self, stages: Collection[str]) -> Estimate:
+        """Knowing of these stages that nothing they depend on has changed."""
+        return replace(self, stages=[_unchanged(one, "") if one.stage in stages else one for one in self.stages])
+
+
+def _unchanged(stage: StageEstimate, source: str) -> StageEstimate:
+    return StageEstimate(stage.stage, 0.0, 0.0, 0.0, stage.gpus, "unchanged", source)
+
+
+def estimate(workspace: Workspace, *, fresh: bool = False) -> Estimate:
+    """What is left of the run. Nothing is executed.
+
+    Args:
+        fresh: every stage is executed, and the account begins anew.
+    """
+    rows, same, results = history(workspace.project), settings_keys(workspace), result_keys(workspace)
+    stages = []
+    for stage in wanted(workspace.settings):
+        done = next((row for row in reversed(rows) if (row.stage, row.result) == (stage, results[stage])), None)
+        if done and not fresh:
+            gpus = gpus_of(workspace.settings, stage)
+            stages.append(StageEstimate(stage, 0.0, 0.0, 0.0, gpus, "unchanged", done.run))
+        else:
+            found = _of_stage(workspace, stage, [row for row in rows if row.stage == stage], same[stage])
+            stages.append(found if fresh else _rest(workspace, found))
+    if fresh or not workspace.root.exists():
+        return Estimate(stages, 0.0, 0.0)
+    taken = spent(workspace)
+    return Estimate(stages, taken.hours, taken.gpu_hours)
+
+
+def _of_stage(workspace: Workspace, stage: str, rows: Sequence[Executed], key: str) -> StageEstimate:
+    settings = workspace.settings
+    work, kind, gpus = work_of(settings, stage), machinery(settings, stage), gpus_of(settings, stage)
+    alike = [row for row in rows if row.executed and row.machinery == kind and row.unit == work.unit]
+    exact = [row for row in alike if row.settings == key and _about(row.amount, work.amount)][-RECENT:]
+    if exact:
+        times = [row.seconds for row in exact]
+        mean = sum(times) / len(times)
+        said = exact[-1].run if len(exact) == 1 else f"mean of {len(exact)} runs"
+        return StageEstimate(stage, mean, min(times) / SPREAD, max(times) * SPREAD, gpus, "same settings", said)
+    measured = [row for row in alike if row.amount > 0]
+    if measured and work.amount > 0:
+        nearest = min(reversed(measured), key=lambda row: abs(math.log(work.amount / row.amount)))
+        ratio = work.amount / nearest.amount
+        seconds = FIXED + max(0.0, nearest.seconds - FIXED) * ratio
+        spread = SCALED * (1 + abs(math.log10(ratio)) / 2)
+        said = f"{nearest.run} times {ratio:.3g}"
+        return StageEstimate(stage, seconds, seconds / spread, seconds * spread, gpus, "scaled", said)
+    seconds = FIXED + work.amount / RATES[stage] / (GPU * gpus if gpus else 1)
+    said = "by the demo on CPU" if not gpus else "what a GPU may be worth"
+    return StageEstimate(stage, seconds, seconds / ROUGH, seconds * ROUGH, gpus, "rough guess", said)
+
+
+def _about(one: float, other: float) -> bool:
+    """Within five per cent: a file of prompts that grew by a little has not become other work."""
+    return abs(one - other) <= 0.05 * max(one, other)
+
+
+def _rest(workspace: Workspace, found: StageEstimate) -> StageEstimate:
+    """Without what attempts that were broken off have done already: a stage goes on from its last checkpoint."""
+    done = seconds_of(workspace, found.stage, unfinished=True) if workspace.root.exists() else 0.0
+    seconds, low, high = (max(FIXED, value - done) for value in (found.seconds, found.low, found.high))
+    return replace(found, seconds=seconds, low=low, high=high) if done else found
+
+
+def begin(workspace: Workspace, *, fresh: bool = False) -> Estimate:
+    """The estimate, checked against the run's budget.
+
+    Raises:
+        InputError: what is known from earlier executions alone exceeds what is left of the budget.
+    """
+    if workspace.root.exists() and not fresh:
+        settle(workspace)
+    found = estimate(workspace, fresh=fresh)
+    if over := exceeded(workspace, found.without_guesses()):
+        raise InputError(
+            f"the run would take longer than its budget: {over}",
+            where="budget",
+            how="raise it (--set budget.hours=..., --set budget.gpu_hours=...), or ask for less work, such as fewer "
+            "train.steps; --dry-run shows the estimate by stage",
+        )
+    return found
+
+
+def exceeded(workspace: Workspace, found: Estimate) -> str:
+    """Both numbers of every limit that the estimate exceeds; empty where there is none."""
+    budget = workspace.settings.budget
+    hours, gpu_hours = found.before_hours + found.seconds / HOUR, found.before_gpu_hours + found.gpu_hours
+    said = []
+    if budget.hours is not None and hours > budget.hours:
+        said.append(f"{hours:.3g} hours estimated, {budget.hours:g} allowed")
+    if budget.gpu_hours is not None and gpu_hours > budget.gpu_hours:
+        said.append(f"{gpu_hours:.3g} GPU-hours estimated, {budget.gpu_hours:g} allowed")
+    spent_already = f" ({found.before_hours:.3g} hours are spent)" if said and found.before_hours else ""
+    return " and ".join(said) + spent_already

@@ -1,0 +1,147 @@
+"""What a run has taken so far, all attempts together, and the limit on it.
+
+The account is `.state/spent.jsonl` of the run's workspace, a line an attempt at a stage. An attempt that was killed
+could not write its line; its beginning is on record, and the last sign of life in its log ends it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import TimeoutExpired
+from typing import Any
+
+from components.errors import EvenkeelError
+from components.files import append_line, os_errors, read_json, read_jsonl, write_json
+from flows.budget.work import gpus_of
+from flows.workspace import Workspace
+
+HOUR = 3600.0
+
+
+class BudgetSpent(EvenkeelError):
+    """The run has reached a limit and was stopped; it can be continued with a higher one (exit code 2).
+
+    Not 3: that is an answer about a checkpoint, and this run has not come to one.
+    """
+
+    state_name = "BudgetSpent"
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt at a stage: the seconds that it may take, and whether it ended as it should."""
+
+    left: float | None
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Hours of work."""
+
+    hours: float
+    gpu_hours: float
+
+
+def spent(workspace: Workspace) -> Spent:
+    """What all attempts of the run have taken together."""
+    rows = _rows(workspace)
+    seconds = sum(float(row["seconds"]) for row in rows)
+    return Spent(seconds / HOUR, sum(row["seconds"] * row["gpus"] for row in rows) / HOUR)
+
+
+def seconds_of(workspace: Workspace, stage: str, *, unfinished: bool = False) -> float:
+    """What the latest execution of a stage took, attempts that were broken off included.
+
+    Args:
+        unfinished: only those attempts after which it has yet to end.
+    """
+    total, found = 0.0, False
+    for row in reversed(_rows(workspace)):
+        if row["stage"] == stage:
+            if row["whole"] and (found or unfinished):
+                break
+            total, found = total + row["seconds"], True
+    return total
+
+
+@contextmanager
+def attempt(workspace: Workspace, stage: str) -> Iterator[Attempt]:
+    """Keep account of an attempt at a stage.
+
+    Raises:
+        BudgetSpent: the limit was reached before it or in the middle of it.
+    """
+    settle(workspace)
+    gpus, limit = gpus_of(workspace.settings, stage), _left(workspace, stage)
+    if limit is not None and limit <= 0:
+        raise _refusal(workspace, f"stage {stage} was not begun")
+    began, current = time.time(), Attempt(limit)
+    write_json(_open_attempt(workspace), {"stage": stage, "began": began, "gpus": gpus})
+    try:
+        yield current
+    except TimeoutExpired as error:
+        _close(workspace, stage, time.time() - began, gpus, current.whole)
+        raise _refusal(workspace, f"stage {stage} was stopped") from error
+    except BaseException:
+        _close(workspace, stage, time.time() - began, gpus, current.whole)
+        raise
+    _close(workspace, stage, time.time() - began, gpus, current.whole)
+
+
+def settle(workspace: Workspace) -> None:
+    """Enter an attempt whose process was killed."""
+    path = _open_attempt(workspace)
+    if not path.exists():
+        return
+    found = read_json(path)
+    log = workspace.log(str(found["stage"]))
+    ended = max((file.stat().st_mtime for file in (log, workspace.progress) if file.exists()), default=found["began"])
+    _close(workspace, str(found["stage"]), max(0.0, ended - found["began"]), int(found["gpus"]), whole=False)
+
+
+def _close(workspace: Workspace, stage: str, seconds: float, gpus: int, whole: bool) -> None:
+    row = {"stage": stage, "seconds": round(seconds, 1), "gpus": gpus, "whole": whole}
+    append_line(_account(workspace), row)
+    with os_errors("remove", _open_attempt(workspace)):
+        _open_attempt(workspace).unlink(missing_ok=True)
+
+
+def _left(workspace: Workspace, stage: str) -> float | None:
+    """Seconds that the stage may take; None without a limit."""
+    budget, gpus = workspace.settings.budget, gpus_of(workspace.settings, stage)
+    taken = spent(workspace)
+    limits = []
+    if budget.hours is not None:
+        limits.append((budget.hours - taken.hours) * HOUR)
+    if budget.gpu_hours is not None and gpus:
+        limits.append((budget.gpu_hours - taken.gpu_hours) * HOUR / gpus)
+    return min(limits, default=None)
+
+
+def _refusal(workspace: Workspace, what: str) -> BudgetSpent:
+    budget, taken = workspace.settings.budget, spent(workspace)
+    figures = []
+    if budget.hours is not None:
+        figures.append(f"{taken.hours:.3g} of {budget.hours:g} hours")
+    if budget.gpu_hours is not None:
+        figures.append(f"{taken.gpu_hours:.3g} of {budget.gpu_hours:g} GPU-hours")
+    how = "raise budget.hours or budget.gpu_hours: the same run then goes on from its last checkpoint"
+    return BudgetSpent(f"the budget is spent: {' and '.join(figures)}; {what}", where=workspace.root, how=how)
+
+
+def _account(workspace: Workspace) -> Path:
+    return workspace.layout.state / "spent.jsonl"
+
+
+def _open_attempt(workspace: Workspace) -> Path:
+    return workspace.layout.state / "attempt.json"
+
+
+def _rows(workspace: Workspace) -> list[dict[str, Any]]:
+    path = _account(workspace)
+    return list(read_jsonl(path)) if path.exists() else []

@@ -1,0 +1,76 @@
+"""The command that a schedule starts, by hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from components.config import load
+from components.errors import EXIT_NO_CANDIDATE
+from components.layout import Layout
+from components.stages import wanted
+from flows import summary
+from flows.budget.estimate import begin
+from flows.budget.telling import line
+from flows.cli.base import Config, Debug, Overrides, app, console
+from flows.cli.runs import prepare, show_header, stoppable
+from flows.console import Display
+from flows.environment import start_server
+from flows.git import project_root
+from flows.nights.ledger import Ledger
+from flows.nights.plan import Start, plan_night
+from flows.nights.telling import told_before, told_nothing_new
+from flows.registry import decision_on, project_store
+
+NIGHTLY = Path("configs/nightly.yaml")
+
+
+@app.command()
+def nightly(
+    config: Config = NIGHTLY,
+    incoming: Annotated[str, typer.Option("--incoming", help="Folder of JSON-lines files that join the data.")] = "",
+    start: Annotated[Start, typer.Option("--start", help="Its own start, or the approved checkpoint.")] = "base",
+    overrides: Overrides = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew and execute every stage.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Train on what is new, and compare with the champion. Nothing new: say so, and stop. One at a time."""
+    project, typed = project_root(Path.cwd()), overrides or ()
+    with Ledger(project, load(config, typed).name).held():
+        night = plan_night(project, config, incoming, start, typed)
+    if night.answered and not fresh and not os.environ.get("PREFECT_API_URL"):
+        say([*told_before(night), told_nothing_new(night.answered)])
+        return
+    workspace = night.workspace
+    found = begin(workspace, fresh=fresh)
+    prepare(workspace, fresh=fresh, debug=debug)
+    from flows import nightly as flow  # imports Prefect, which reads its environment only once
+
+    show_header(workspace)
+    console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
+    with stoppable(), Display(workspace, console, wanted(workspace.settings)):
+        start_server()
+        ended = flow.nightly(
+            str(config), incoming, start, overrides=typed, commit=workspace.snapshot.commit, fresh=fresh
+        )
+    if ended.nothing_new:
+        say(ended.lines)
+        return
+    say(ended.lines[:-1])
+    layout, outcome = Layout(Path(ended.outcome.workspace)), ended.outcome
+    summary.show_figures(console, layout)
+    if outcome.candidate is None:
+        summary.show_refusal(console, outcome.reason, layout.report)
+        raise typer.Exit(EXIT_NO_CANDIDATE)
+    decided = decision_on(project_store(project, workspace.settings), outcome.candidate)
+    summary.show_candidate(console, outcome.candidate, layout.report, decided, config)
+
+
+def say(lines: Sequence[str]) -> None:
+    """What happened in the night, a line each."""
+    for text in lines:
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
