@@ -76,7 +76,7 @@ def test_a_run_is_shown_while_it_works_and_stays_one_version_of_each_artifact(se
     assert shown
     first = service.artifacts(run)
     rows = json.loads(first["run-signals"]["data"])
-    assert rows[0].keys() >= {"Step", "Accuracy", "Entropy", "Learning rate", "Verdicts", "Acted"}
+    assert rows[0].keys() >= {"Step", "Accuracy", "Entropy", "LR", "Verdicts", "Acted"}
     assert int(rows[0]["Step"]) > int(rows[-1]["Step"])
     assert "acc 0." in first["run-signals"]["description"]
     assert 0 < first["stage-train"]["data"] < 100

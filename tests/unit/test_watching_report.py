@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from components.files import write_text
+from components.files import read_json, write_json, write_text
 from components.layout import Layout
 from flows.watching.pages import PAGES_VARIABLE, links
 from flows.watching.report import markdown
@@ -38,6 +38,16 @@ def test_a_candidate_is_shown_with_figures_checks_and_plots(tmp_path: Path) -> N
     assert [base64.b64decode(data)[:4] for data in pictures] == [b"\x89PNG"]
     assert text.count("data:image/png") == 5
     assert len(text) < 500_000
+
+
+def test_a_champion_is_shown_beside_the_trained_policy(tmp_path: Path) -> None:
+    layout = report_fixture.healthy(tmp_path)
+    found = read_json(layout.evaluation)
+    over = {"gain_over_champion": found["gain"], "greedy_gain_over_champion": None, "champion": found["sft"]}
+    write_json(layout.evaluation, found | over)
+    text = markdown(workspace(layout), DIGEST)
+    assert "|  | champion | trained | gain |" in text
+    assert re.search(r"\| greedy \| [\d.]+% \| [\d.]+% \| - \|", text)
 
 
 def test_a_refusal_is_shown_with_its_reason_and_whatever_there_is(tmp_path: Path) -> None:
