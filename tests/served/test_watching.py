@@ -21,6 +21,8 @@ from tests.served.service import Service, environment, evenkeel, wait_for
 
 LONG = "train.steps=1500"
 """Half a minute in stage train: time to look, and to interfere."""
+BUSY = 300.0
+"""Seconds that a machine with much else to do may need for a run of the fake line."""
 
 
 def named(name: str) -> list[str]:
@@ -31,7 +33,7 @@ def named(name: str) -> list[str]:
 def start(service: Service, name: str, *settings: str) -> str:
     """A run of the deployment that trains by the time this returns."""
     run = service.trigger("post-training", config="configs/demo.yaml", overrides=[*named(name), LONG, *settings])
-    service.wait_until_training(name)
+    service.wait_until_training(name, BUSY)
     return run
 
 
@@ -72,7 +74,7 @@ def by_hand(project: Path, *settings: str, **extra: str) -> subprocess.Popen[byt
 
 def test_a_run_is_shown_while_it_works_and_stays_one_version_of_each_artifact(service: Service) -> None:
     run = start(service, "shown")
-    shown = wait_for(lambda: {"stage-train", "run-signals"} <= service.artifacts(run).keys(), 30)
+    shown = wait_for(lambda: {"stage-train", "run-signals"} <= service.artifacts(run).keys(), BUSY)
     assert shown
     first = service.artifacts(run)
     rows = json.loads(first["run-signals"]["data"])
@@ -82,11 +84,11 @@ def test_a_run_is_shown_while_it_works_and_stays_one_version_of_each_artifact(se
     assert 0 < first["stage-train"]["data"] < 100
     assert first["stage-train"]["task_run_id"]
 
-    wait_for(lambda: service.artifacts(run)["stage-train"]["data"] > first["stage-train"]["data"], 15)
-    wait_for(lambda: service.artifacts(run)["run-signals"]["data"] != first["run-signals"]["data"], 15)
+    wait_for(lambda: service.artifacts(run)["stage-train"]["data"] > first["stage-train"]["data"], BUSY)
+    wait_for(lambda: service.artifacts(run)["run-signals"]["data"] != first["run-signals"]["data"], BUSY)
     assert service.artifacts(run)["run-signals"]["id"] == first["run-signals"]["id"]
 
-    service.wait(run, "COMPLETED")
+    service.wait(run, "COMPLETED", seconds=BUSY)
     last = service.artifacts(run)
     assert last["stage-train"]["data"] == 100
     assert "done in" in last["stage-train"]["description"]
@@ -95,7 +97,7 @@ def test_a_run_is_shown_while_it_works_and_stays_one_version_of_each_artifact(se
 
 def test_the_report_of_a_run_links_to_pages_that_are_served(service: Service) -> None:
     run = service.trigger("post-training", config="configs/demo.yaml", overrides=named("linked"))
-    service.wait(run, "COMPLETED")
+    service.wait(run, "COMPLETED", seconds=BUSY)
     text = service.artifacts(run)["run-report"]["data"]
     assert text.startswith("# linked-")
     assert "+40.0 points" in text
@@ -117,10 +119,10 @@ def test_status_and_logs_need_no_server(service: Service, project: Path) -> None
 
     command = [sys.executable, "-c", "from flows.cli import main; main()", "logs", "-f", "-n", "0", "looked-at"]
     with subprocess.Popen(command, cwd=project, env=environment(), stdout=subprocess.PIPE, text=True) as following:
-        said, _ = following.communicate(timeout=120)
+        said, _ = following.communicate(timeout=BUSY)
     assert "train 1500/1500" in said
     assert "Running stage 'report'" in said
-    assert service.wait(run)["state_type"] == "COMPLETED"
+    assert service.wait(run, seconds=BUSY)["state_type"] == "COMPLETED"
 
 
 @pytest.mark.parametrize("launcher", ["inline", "processes"])
@@ -130,7 +132,7 @@ def test_a_cancelled_run_is_cancelled_and_nothing_of_it_lives(service: Service, 
     pid = execution(project, name)["pid"]
     assert family(project, pid)
     service.post(f"/flow_runs/{run}/set_state", state={"type": "CANCELLING"})
-    assert service.wait(run)["state_type"] == "CANCELLED", service.logs(run)
+    assert service.wait(run, seconds=BUSY)["state_type"] == "CANCELLED", service.logs(run)
     assert not psutil.pid_exists(pid)
     assert family(project, pid) == []
     assert execution(project, name)["state"] == "stopped"
@@ -153,7 +155,7 @@ def test_cancelling_at_the_terminal_stops_a_run_of_the_worker(service: Service, 
 
 def test_a_run_that_does_not_end_when_asked_is_killed(service: Service, project: Path) -> None:
     process = by_hand(project, *named("stubborn"), LONG)
-    service.wait_until_training("stubborn")
+    service.wait_until_training("stubborn", BUSY)
     started = family(project, process.pid)
     process.send_signal(signal.SIGSTOP)
     done = evenkeel(project, "cancel", "stubborn", "--grace", "1")
@@ -170,7 +172,7 @@ def test_what_a_killed_flow_leaves_is_ended_by_the_janitor_who_touches_nothing_e
 ) -> None:
     living = start(service, "living")
     process = by_hand(project, *named("killed"), LONG)
-    service.wait_until_training("killed")
+    service.wait_until_training("killed", BUSY)
     process.kill()
     process.wait()
     left = family(project, process.pid)
@@ -178,7 +180,7 @@ def test_what_a_killed_flow_leaves_is_ended_by_the_janitor_who_touches_nothing_e
     dead = execution(project, "killed")["flow_run"]
 
     run = service.trigger("janitor")
-    assert service.wait(run)["state_type"] == "COMPLETED", service.logs(run)
+    assert service.wait(run, seconds=BUSY)["state_type"] == "COMPLETED", service.logs(run)
     assert family(project, process.pid) == []
     assert service.flow_run(dead)["state_type"] == "CRASHED"
     table = json.loads(service.artifacts(run)["janitor"]["data"])
@@ -187,7 +189,7 @@ def test_what_a_killed_flow_leaves_is_ended_by_the_janitor_who_touches_nothing_e
 
     assert service.flow_run(living)["state_type"] == "RUNNING"
     assert family(project, execution(project, "living")["pid"])
-    assert service.wait(living)["state_type"] == "COMPLETED", service.logs(living)
+    assert service.wait(living, seconds=BUSY)["state_type"] == "COMPLETED", service.logs(living)
 
 
 def test_a_server_that_stands_still_for_a_while_is_told_the_rest_later(project: Path) -> None:
@@ -198,13 +200,13 @@ def test_a_server_that_stands_still_for_a_while_is_told_the_rest_later(project: 
     assert server.server_process is not None
     try:
         process = by_hand(project, *named("unheard"), "train.steps=1000", PREFECT_API_URL=server.api_url)
-        mark = wait_for(lambda: next(iter(project.glob("runs/unheard-*/.state/train.done")), None), 90)
+        mark = wait_for(lambda: next(iter(project.glob("runs/unheard-*/.state/train.done")), None), BUSY)
         server.server_process.send_signal(signal.SIGSTOP)
         done = int(mark.read_text(encoding="utf-8"))
         time.sleep(8)
-        assert int(mark.read_text(encoding="utf-8")) > done + 100, "the stage goes on"
+        assert int(mark.read_text(encoding="utf-8")) > done + 20, "the stage goes on"
         server.server_process.send_signal(signal.SIGCONT)
-        assert process.wait(120) == 0
+        assert process.wait(BUSY) == 0
         wanted = {"artifacts": {"key": {"any_": ["stage-train"]}}}
         (shown,) = httpx.post(f"{server.api_url}/artifacts/filter", json=wanted, timeout=30).json()
         assert shown["data"] == 100
