@@ -22,9 +22,9 @@ import psutil
 import pytest
 
 from components.config import dump, load
-from components.files import write_directory, write_json, write_text
+from components.files import read_json, write_directory, write_json, write_text
 from components.processes.owner import claim
-from flows.cleaning import flow_runs, folders, processes, work, workspaces
+from flows.cleaning import flow_runs, folders, processes, work
 from flows.cleaning.deed import Deed
 from flows.cleaning.folders import remove_half_made, remove_weights
 from flows.cleaning.processes import end_leftovers
@@ -323,10 +323,11 @@ def repository(project: Path) -> Path:
     return project
 
 
-def recorded(project: Path, run_id: str, text: str = "{}\n", **changes: Any) -> RunView:
+def recorded(project: Path, run_id: str, **changes: Any) -> RunView:
     """A run whose record is on its branch."""
     run = ran(project, run_id, **changes)
-    write_text(run.root / "run.json", text)
+    record = {"run_id": run_id, "digests": {"out/gate.json": "d1e5"}, "outcome": {"state": "no candidate"}}
+    write_json(run.root / "run.json", record | {"ended": "then"})
     scratch = project / "scratch"
     git(project, "worktree", "add", "--quiet", "-b", f"runs/{run_id}", str(scratch))
     shutil.copy(run.root / "run.json", scratch)
@@ -362,9 +363,11 @@ def test_a_workspace_that_somebody_still_needs_stays(repository: Path, changes: 
 def test_a_workspace_whose_record_is_nowhere_else_stays_and_that_is_said(repository: Path) -> None:
     ran(repository, "bare-1")
     newer = recorded(repository, "newer-1")
-    write_text(newer.root / "run.json", '{"newer": true}\n')
+    record = read_json(newer.root / "run.json")
+    write_json(newer.root / "run.json", record | {"digests": {}})
     assert removed(repository) == {"bare-1": "kept", "newer-1": "kept"}
-    assert newer.root.exists()
+    write_json(newer.root / "run.json", record | {"ended": "now, when nothing else came out"})
+    assert removed(repository) == {"bare-1": "kept", "newer-1": "removed"}
 
 
 def test_a_workspace_that_a_run_holds_stays_whatever_its_record_says(repository: Path) -> None:
@@ -401,4 +404,3 @@ def test_names_of_writers_are_those_that_are_looked_for(tmp_path: Path) -> None:
     handle, name = tempfile.mkstemp(dir=tmp_path, prefix=".gate.json.")
     os.close(handle)
     assert folders.TEMPORARY.fullmatch(Path(name).name)
-    assert workspaces.RECORD == "run.json"
