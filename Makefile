@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo test test-slow test-served parity lint bench recipes schedules trial doctor vllm-env test-vllm clean
+.PHONY: demo test test-slow test-served test-browser parity lint bench recipes schedules trial doctor vllm-env test-vllm clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -24,6 +24,11 @@ test-slow: $(INSTALLED)
 # Against `evenkeel serve`: a real Prefect server and worker, on a project whose stages take almost no time.
 test-served: $(INSTALLED)
 	OMP_NUM_THREADS=1 pytest tests/served
+
+# Chromium on the Prefect UI, screenshots in build/screenshots; some minutes.
+test-browser: $(INSTALLED)
+	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[browser]'
+	OMP_NUM_THREADS=1 pytest tests/browser
 
 lint: $(INSTALLED)
 	ruff check .

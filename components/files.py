@@ -239,7 +239,8 @@ def _remove_torn(path: Path) -> None:
         torn = [folder for folder in torn if folder.exists()]
     for folder in torn:
         if folder.is_dir():
-            shutil.rmtree(folder)
+            with contextlib.suppress(FileNotFoundError):  # somebody else has just removed it
+                shutil.rmtree(folder)
 
 
 def write_directory(path: Path, fill: Callable[[Path], None]) -> None:

@@ -15,7 +15,7 @@ from flows.git import project_root
 from flows.parameters import Config, settings_of
 from flows.post_training import run_stage
 from flows.states import answer, told
-from flows.watching.execution import Asked, executing
+from flows.watching.execution import executing
 from flows.workspace import locate
 
 STAGES = ("data", "audit")
@@ -41,8 +41,7 @@ def audit_verifier(
     """
     fields = settings_of(dataset=dataset)
     workspace = locate(project_root(Path.cwd()), Path(config), [*fields, *overrides], commit or None)
-    asked = Asked(config, tuple([*fields, *overrides]))
-    with workspace.held(fresh=fresh), executing(workspace, "audit-verifier", asked):
+    with workspace.held(fresh=fresh), executing(workspace, "audit-verifier"):
         for stage in STAGES:
             run_stage(workspace, stage, fresh)
     audit = read_json(workspace.layout.audit)

@@ -13,8 +13,10 @@ import tomllib
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Literal
+from urllib.error import HTTPError
 
 import psutil
 from packaging.requirements import Requirement
@@ -22,7 +24,11 @@ from packaging.version import InvalidVersion, Version
 
 from components.errors import InputError
 from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
+from flows.dvc import rwlock_holders
 from flows.git import EVERYTHING, git, project_root, succeeds
+from flows.serving.api import authorization
+from flows.serving.options import AUTH_VARIABLE
+from flows.serving.place import served
 
 State = Literal["ok", "warn", "fail"]
 GIB = 2**30
@@ -154,36 +160,32 @@ def dvc_state(project: Path) -> Check:
     """Initialised, and free. Locks of dead processes are ignored by DVC."""
     if not (project / ".dvc" / "config").is_file():
         return Check("dvc", "fail", "not initialised", "git checkout .dvc, or dvc init")
-    holders = sorted(pid for pid in _lock_holders(project / ".dvc" / "tmp" / "rwlock") if psutil.pid_exists(pid))
+    holders = sorted(pid for pid in rwlock_holders(project) if psutil.pid_exists(pid))
     if holders:
         return Check("dvc", "warn", f"busy in process {', '.join(map(str, holders))}", "wait for it")
     return Check("dvc", "ok", f"{_installed('dvc')}, free")
 
 
-def _lock_holders(path: Path) -> set[int]:
-    if not path.exists():
-        return set()
-    try:
-        entries = json.loads(path.read_text(encoding="utf-8") or "{}").values()
-    except json.JSONDecodeError:
-        return set()
-    holders = [holder for entry in entries for holder in (*entry.get("read", []), entry.get("write") or {})]
-    return {holder["pid"] for holder in holders if "pid" in holder}
-
-
-def prefect_api(_: Path) -> Check:
-    """The server that ``PREFECT_API_URL`` names, if it does."""
-    url = os.environ.get("PREFECT_API_URL")
+def prefect_api(project: Path) -> Check:
+    """The server that ``PREFECT_API_URL`` names, or that of `evenkeel serve`."""
+    named, place = os.environ.get("PREFECT_API_URL"), served(project)
+    url = named or (place.api_url if place else "")
     if not url:
         return Check("prefect", "ok", f"{_installed('prefect')}, with a temporary server of its own")
+    request = urllib.request.Request(
+        f"{url.rstrip('/')}/admin/version", headers=authorization(os.environ.get(AUTH_VARIABLE, ""))
+    )
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/admin/version", timeout=5) as response:
-            served = json.load(response)
+        with urllib.request.urlopen(request, timeout=5) as response:
+            version = json.load(response)
     except (OSError, ValueError) as error:
-        return Check("prefect", "fail", f"{url}: {error}", "start it (prefect server start) or unset PREFECT_API_URL")
-    if served != _installed("prefect"):
-        return Check("prefect", "warn", f"server {served}, here {_installed('prefect')}", "use one version on both")
-    return Check("prefect", "ok", f"{url}, {served}")
+        mend = "start it (evenkeel serve) or unset PREFECT_API_URL" if named else "look into .state/serve/server.log"
+        if isinstance(error, HTTPError) and error.code == HTTPStatus.UNAUTHORIZED:
+            mend = f"set {AUTH_VARIABLE} to its user:password"
+        return Check("prefect", "fail", f"{url}: {error}", mend)
+    if version != _installed("prefect"):
+        return Check("prefect", "warn", f"server {version}, here {_installed('prefect')}", "use one version on both")
+    return Check("prefect", "ok", f"{url}, {version}{'' if named else ', evenkeel serve'}")
 
 
 PROJECT_CHECKS: tuple[Callable[[Path], Check], ...] = (

@@ -20,12 +20,14 @@ LOCATION_VARIABLES = (
     "GIT_PREFIX",
 )
 """Set inside Git hooks; they would point every command at another repository."""
-SNAPSHOT_IDENTITY = {
+IDENTITY = {
     f"GIT_{role}_{field}": value
     for role in ("AUTHOR", "COMMITTER")
-    for field, value in (("NAME", "evenkeel"), ("EMAIL", "evenkeel@localhost"), ("DATE", "2000-01-01T00:00:00Z"))
+    for field, value in (("NAME", "evenkeel"), ("EMAIL", "evenkeel@localhost"))
 }
+SNAPSHOT_IDENTITY = IDENTITY | {f"GIT_{role}_DATE": "2000-01-01T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
 """Fixed, so that equal trees on equal parents give equal commits."""
+NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 EVERYTHING = ("--", ".", ":!dvc.lock")
 """`dvc.lock` is written by runs: it is a result, not an input."""
 LARGEST_UNTRACKED = 50 * 2**20
@@ -41,8 +43,12 @@ class Snapshot:
     clean: bool
 
 
-def git(directory: Path, *arguments: str, extra: Mapping[str, str] | None = None) -> str:
+def git(directory: Path, *arguments: str, extra: Mapping[str, str] | None = None, stdin: str = "") -> str:
     """Run Git in ``directory`` and return what it printed, without the last line break.
+
+    Args:
+        extra: more variables of the environment.
+        stdin: what it reads from its standard input.
 
     Raises:
         InputError: Git is missing or refused.
@@ -53,6 +59,7 @@ def git(directory: Path, *arguments: str, extra: Mapping[str, str] | None = None
             ["git", *arguments],
             cwd=directory,
             env={**env, "LC_ALL": "C", **(extra or {})},
+            input=stdin,
             capture_output=True,
             text=True,
             check=True,
@@ -61,7 +68,8 @@ def git(directory: Path, *arguments: str, extra: Mapping[str, str] | None = None
         raise InputError("Git is not installed", how="install git; runs are recorded as commits") from error
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().removeprefix("fatal: ") or f"exit code {error.returncode}"
-        raise InputError(f"git {arguments[0]}: {said}", where=directory, how="`evenkeel doctor` says more") from error
+        command = next(word for word in arguments if word != "-c" and "=" not in word)
+        raise InputError(f"git {command}: {said}", where=directory, how="`evenkeel doctor` says more") from error
     return done.stdout.rstrip("\n")
 
 
@@ -72,6 +80,18 @@ def succeeds(directory: Path, *arguments: str) -> bool:
     except InputError:
         return False
     return True
+
+
+def check_git_remote(project: Path, name: str) -> None:
+    """Refuse the name of a Git remote that the project does not have; an empty one stands for none.
+
+    Raises:
+        InputError: it has no such remote.
+    """
+    remotes = git(project, "remote").split()
+    if name and name not in remotes:
+        there = f"name one of: {', '.join(remotes)}" if remotes else f"there is none yet: `git remote add {name} URL`"
+        raise InputError(f"no Git remote named {name!r}", where="record.git_remote", how=there)
 
 
 def project_root(start: Path) -> Path:
@@ -137,4 +157,4 @@ def check_out(project: Path, commit: str, target: Path) -> None:
     if (common / "shallow").exists():
         (target / ".git/shallow").write_bytes((common / "shallow").read_bytes())
     git(target, "remote", "add", "origin", str(project))
-    git(target, "-c", "core.hooksPath=/dev/null", "checkout", "--quiet", "--detach", commit)
+    git(target, *NO_HOOKS, "checkout", "--quiet", "--detach", commit)

@@ -72,7 +72,7 @@ def nightly(
             get_run_logger().info("%s", line)
         if night.answered and not fresh:
             return _unchanged(night, night.answered, lines)
-        outcome = conduct(night.workspace, fresh=fresh, asked=night.asked)
+        outcome = conduct(night.workspace, fresh=fresh)
         night.ledger.add(_ended(night, outcome))
     lines += told_after(night.workspace, outcome.candidate, outcome.reason)
     publish(night, lines)

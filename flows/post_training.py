@@ -12,6 +12,7 @@ from pathlib import Path
 
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.runtime import flow_run
 
 from components.config import Settings
 from components.config.servers import VllmEngine
@@ -24,11 +25,13 @@ from flows.budget.artifact import publish_estimate
 from flows.budget.estimate import begin
 from flows.git import project_root
 from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
+from flows.recording import recorded
 from flows.registry import project_store
+from flows.resuming import reopen
 from flows.stages import StageResult, execute, reproduce
 from flows.states import answer, told, value
 from flows.watching.artifacts import publish
-from flows.watching.execution import UNSAID, Asked, executing
+from flows.watching.execution import executing
 from flows.watching.watcher import watched
 from flows.workspace import Workspace, locate
 
@@ -90,6 +93,7 @@ def post_training(
     max_gpu_hours: Limit = 0,
     commit: str = "",
     fresh: bool = False,
+    resume: str = "",
 ) -> Outcome:
     """Train, judge and propose a checkpoint.
 
@@ -103,23 +107,33 @@ def post_training(
         max_gpu_hours: The same, times the GPUs that it works with.
         commit: The recorded code to run; the present working tree when empty.
         fresh: Begin anew and execute every stage, whatever is already known.
+        resume: A run to go on with, from its workspace; everything above is then its own, but for higher limits.
     """
     fields = settings_of(dataset=dataset, launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours)
     project = project_root(Path.cwd())
-    workspace = locate(project, Path(config), [*fields, *overrides], commit or None, recipe_file(recipe))
-    asked = Asked(config, tuple([*fields, *overrides]), recipe)
-    outcome = conduct(workspace, fresh=fresh, asked=asked)
+    if resume:
+        limits = settings_of(max_hours=max_hours, max_gpu_hours=max_gpu_hours)
+        workspace = reopen(project, resume, [*limits, *overrides])
+    else:
+        workspace = locate(project, Path(config), [*fields, *overrides], commit or None, recipe_file(recipe))
+    outcome = conduct(workspace, fresh=fresh)
     if outcome.candidate is None:
         return answer(outcome, "NoCandidate", outcome.reason)
     return outcome
 
 
-def conduct(workspace: Workspace, *, fresh: bool = False, asked: Asked = UNSAID) -> Outcome:
+def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     """Take the run through the whole line and show what came of it. Call it inside a flow run."""
     check_surroundings(workspace.settings, workspace.root)
     publish_estimate(workspace, begin(workspace, fresh=fresh))
-    with workspace.held(fresh=fresh), executing(workspace, "post-training", asked) as running:
+    wait = get_run_logger().info
+    with (
+        workspace.held(fresh=fresh, wait=wait),
+        executing(workspace, "post-training") as running,
+        recorded(workspace, flow_run.get_id()) as recorder,
+    ):
         outcome = run_line(workspace, force=fresh)
+        recorder.conclude(outcome.candidate, outcome.reason)
         publish(workspace, outcome.candidate, outcome.reason)
         running.came_to(outcome.candidate, outcome.reason)
     events.announce(workspace, outcome)

@@ -1,25 +1,31 @@
-"""Child processes that never outlive their run: each gets a session of its own, and the whole session is ended.
+"""Child processes that never outlive their run: each gets a session of its own, and all that comes of it is ended.
 
 A run that is killed outright cannot clean up. Its children carry their owner's identity in the environment, so the next
-run finds and ends those whose owner is gone.
+run, or the janitor, finds and ends those whose owner is gone.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psutil
 
 from components.files import os_errors
+from components.processes.owner import alive
 
 OWNER_VARIABLE = "EVENKEEL_OWNER"
+COMMAND_VARIABLE = "EVENKEEL_COMMAND"
+"""A mark that all descendants of one command share, whatever sessions and parents they have by then."""
 GRACE = 10.0
-"""Seconds between asking and killing."""
+"""Seconds between asking and killing. Prefect gives the flow that is cancelled 30 s in all."""
+POLL = 0.05
 
 
 def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path, timeout: float | None = None) -> int:
@@ -33,25 +39,87 @@ def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path,
     with os_errors("write", log):
         log.parent.mkdir(parents=True, exist_ok=True)
         output = log.open("ab")
+    mark = secrets.token_hex(8)
     with output:
         process = subprocess.Popen(
-            command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            command,
+            cwd=cwd,
+            env={**env, COMMAND_VARIABLE: mark},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
         )
         try:
             return process.wait(timeout)
         except BaseException:
-            stop(process)
+            stop(process, mark)
             raise
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """End the session that ``process`` leads: politely, then for good."""
-    os.killpg(process.pid, signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(GRACE)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def stop(process: subprocess.Popen[bytes], mark: str) -> None:
+    """End what ``process`` is the beginning of: politely, then for good; returns when it is gone.
+
+    Inference servers and ranks have sessions of their own, and a guardian each; verifiers have no mark. A second signal
+    that comes meanwhile, as from somebody impatient, ends the politeness and not the ending.
+    """
+    family = _Family(process, mark)
+    try:
+        deadline = time.monotonic() + GRACE
+        family.signal(signal.SIGTERM)
+        while time.monotonic() < deadline and family.lives():
+            time.sleep(POLL)
+    finally:
+        while family.lives():
+            family.signal(signal.SIGKILL)
+            time.sleep(POLL)
+
+
+class _Family:
+    """A command that this process started, and all that came of it, as it was found now and is found later."""
+
+    def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
+        self._process, self._mark = process, mark
+        self._known: set[psutil.Process] = set()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._known.update(psutil.Process(process.pid).children(recursive=True))
+
+    def lives(self) -> bool:
+        """Whether any of it lives. The whole machine is searched only when all that is known has ended."""
+        if self._process.poll() is None or any(map(lives, self._known)):
+            return True
+        self._known = {one for one in marked(COMMAND_VARIABLE) if mark_of(one, COMMAND_VARIABLE) == self._mark}
+        return any(map(lives, self._known))
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it to all."""
+        if self._process.poll() is None:  # not reaped yet, so nobody else has its number
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+        for one in self._known:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.send_signal(number)
+
+
+def marked(variable: str) -> Iterator[psutil.Process]:
+    """Every process that has the variable in its environment, as far as this user may see."""
+    return (process for process in psutil.process_iter() if mark_of(process, variable))
+
+
+def mark_of(process: psutil.Process, variable: str) -> str:
+    """The variable in its environment; empty where there is none, or no such process any more."""
+    try:
+        return str(process.environ().get(variable, ""))
+    except psutil.Error:
+        return ""
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether it is alive. A zombie is not."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def take_over(project: Path) -> list[int]:
@@ -60,27 +128,35 @@ def take_over(project: Path) -> list[int]:
     Returns:
         The ids of the processes that were ended.
     """
-    leftovers = [process for process in psutil.process_iter() if _is_leftover(process, project)]
-    for process in leftovers:
+    ended = end(leftovers(project))
+    os.environ[OWNER_VARIABLE] = f"{os.getpid()}:{psutil.Process().create_time():.0f}:{project}"
+    return ended
+
+
+def leftovers(project: Path) -> list[psutil.Process]:
+    """The processes of ``project`` whose owner is gone."""
+    return [process for process in marked(OWNER_VARIABLE) if _is_leftover(process, project)]
+
+
+def end(processes: Iterable[psutil.Process]) -> list[int]:
+    """Kill these processes and all below them, wait until they are gone, and return their ids."""
+    killed = set(processes)
+    for process in tuple(killed):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            killed.update(process.children(recursive=True))
+    for process in killed:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(leftovers, timeout=GRACE)
-    os.environ[OWNER_VARIABLE] = f"{os.getpid()}:{psutil.Process().create_time():.0f}:{project}"
-    return sorted(process.pid for process in leftovers)
+    psutil.wait_procs(killed, timeout=GRACE)
+    return sorted(process.pid for process in killed)
 
 
 def _is_leftover(process: psutil.Process, project: Path) -> bool:
-    try:
-        mark = process.environ().get(OWNER_VARIABLE, "")
-    except psutil.Error:
-        return False
-    pid, _, rest = mark.partition(":")
+    pid, _, rest = mark_of(process, OWNER_VARIABLE).partition(":")
     started, _, root = rest.partition(":")
-    return root == str(project) and not _alive(int(pid), float(started))
-
-
-def _alive(pid: int, started: float) -> bool:
-    try:
-        return bool(abs(psutil.Process(pid).create_time() - started) < 2)
-    except psutil.NoSuchProcess:
+    if root != str(project) or not lives(process):
         return False
+    try:
+        return not alive(int(pid), float(started))
+    except ValueError:
+        return False  # not a mark of ours

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from dataclasses import dataclass
@@ -13,11 +12,14 @@ from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError
 from components.files import append_line
 from components.progress import PROGRESS_VARIABLE
 from components.status import StageStatus, clear_status, read_status
+from flows import dvc
 from flows.budget.history import remember
 from flows.budget.spending import BudgetSpent, attempt
-from flows.git import LOCATION_VARIABLES
 from flows.processes import run
-from flows.workspace import Workspace
+from flows.workspace import POLL, Workspace
+
+PATIENCE = 300.0
+"""Seconds that a stage waits for a DVC command that somebody else runs in its workspace."""
 
 StageState = Literal["running", "done", "cached", "failed", "refused"]
 
@@ -42,16 +44,8 @@ class StageFailed(EvenkeelError):
 
 
 def environment(workspace: Workspace) -> dict[str, str]:
-    """The environment of a stage: this Python first on the path, the workspace's code before the installed one."""
-    inherited = {k: v for k, v in os.environ.items() if k not in (*LOCATION_VARIABLES, "PYTHONSAFEPATH")}
-    return {
-        **inherited,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-        "PYTHONUNBUFFERED": "1",
-        "DVC_NO_ANALYTICS": "1",
-        "DVC_SITE_CACHE_DIR": str(workspace.project / ".state" / "dvc"),
-        PROGRESS_VARIABLE: str(workspace.progress),
-    }
+    """The environment of a stage: that of DVC, and where to report progress."""
+    return {**dvc.environment(workspace.project), PROGRESS_VARIABLE: str(workspace.progress)}
 
 
 def reproduce(workspace: Workspace, stage: str, *, force: bool = False) -> StageResult:
@@ -89,12 +83,8 @@ def _run(workspace: Workspace, stage: str, module: list[str]) -> StageResult:
     report("running")
     clear_status(workspace.layout, stage)
     log = workspace.log(stage)
-    log_start = log.stat().st_size if log.exists() else 0
-    command, env = [sys.executable, "-m", *module], environment(workspace)
     try:
-        with attempt(workspace, stage) as account:
-            code = run(command, cwd=workspace.root, env=env, log=log, timeout=account.left)
-            account.whole = code == 0
+        code, log_start = _when_free(workspace, stage, module, log)
     except BudgetSpent:
         report("failed")
         raise
@@ -105,12 +95,38 @@ def _run(workspace: Workspace, stage: str, module: list[str]) -> StageResult:
         return report("refused", status.message)
     report("failed")
     if not status or status.exit_code == 0:
-        status = StageStatus(EXIT_BAD_INPUT, _last_error(log, log_start))
+        status = StageStatus(EXIT_BAD_INPUT, _last_words(workspace, log, log_start))
     raise StageFailed(stage, status, log)
 
 
-def _last_error(log: Path, start: int) -> str:
-    """What DVC said last, for a stage that was killed or that DVC did not even start."""
-    lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return errors[-1] if errors else "it ended without a message"
+def _last_words(workspace: Workspace, log: Path, start: int) -> str:
+    """Why, for a stage that was killed or that DVC did not even start."""
+    if not dvc.busy(log, start):
+        return dvc.last_error(log, start)
+    who = dvc.holder(workspace.root) or "another process"
+    return f"{who} held DVC's lock of this workspace for {PATIENCE / 60:.0f} minutes; stop it, or wait for it"
+
+
+def _when_free(workspace: Workspace, stage: str, module: list[str], log: Path) -> tuple[int, int]:
+    """Run the command, again and again while a living process holds DVC's lock of the workspace, but not for ever.
+
+    Returns:
+        Its exit code, and where in the log its last attempt begins.
+    """
+    patient_until = time.monotonic() + PATIENCE
+    command, env = [sys.executable, "-m", *module], environment(workspace)
+    while True:
+        start = log.stat().st_size if log.exists() else 0
+        with attempt(workspace, stage) as account:
+            code = run(command, cwd=workspace.root, env=env, log=log, timeout=account.left)
+            account.whole = code == 0
+        if code == 0 or read_status(workspace.layout, stage) or not dvc.busy(log, start):
+            return code, start
+        said = ""
+        while (who := dvc.holder(workspace.root)) and time.monotonic() < patient_until:
+            if who != said:
+                said, note = who, f"waits for {who}, which holds DVC's lock of this workspace"
+                append_line(workspace.progress, {"stage": stage, "done": 0, "total": 0, "note": note})
+            time.sleep(POLL)
+        if time.monotonic() >= patient_until:
+            return code, start

@@ -16,6 +16,7 @@ from rich.text import Text
 from components.files import read_json, read_jsonl
 from components.layout import Layout
 from components.registry import PromotionRecord
+from flows.recording import Kept
 
 RESULT_STYLES = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 
@@ -68,6 +69,19 @@ def _program() -> str:
     """`evenkeel` by its place below the present folder, runnable without an activated environment."""
     program = Path(sys.executable).with_name("evenkeel")
     return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else "evenkeel"
+
+
+def show_kept(console: Console, kept: Kept | None) -> None:
+    """The run's branch, what was pushed where, and what went wrong with that."""
+    if kept is None:
+        return
+    lines = [f"recorded   branch {kept.branch}, commit {kept.commit[:12]}"] if kept.commit else []
+    lines += [f"pushed     outputs to the DVC remote {kept.dvc_remote}"] if kept.dvc_remote else []
+    lines += [f"pushed     the branch to {kept.git_remote}"] if kept.git_remote else []
+    for line in [*lines, *(f"note       {note}" for note in kept.notes)]:
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+    for problem in kept.problems:
+        console.print(Text(f"problem    {problem}", "yellow"), soft_wrap=True)
 
 
 def show_refusal(console: Console, reason: str, report: Path) -> None:

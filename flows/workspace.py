@@ -10,21 +10,37 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from components.config import Settings, dump, load, pin_inputs, substance
-from components.config.load import input_sections
 from components.errors import InputError
 from components.files import dump_json, os_errors, read_text, sha256_bytes, write_directory, write_text
 from components.health import check_rules
 from components.layout import Layout
-from flows.git import Snapshot, at_commit, check_out, git, snapshot, succeeds
+from flows.dvc import configure, describe
+from flows.git import Snapshot, at_commit, check_git_remote, check_out, git, snapshot
+from flows.inputs import Input, place, settle_paths
 from flows.processes import take_over
 
-WRITTEN_BY_RUNS = ("--", ".", ":!params.yaml", ":!dvc.lock")
+WRITTEN_BY_RUNS = ("--untracked-files=all", "--", ".", ":!params.yaml", ":!dvc.lock", ":!run.json")
+POLL, SAY_AGAIN = 0.5, 30.0
+"""Seconds between two looks at a lock that is held, and between two words about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What somebody asked for: a configuration file, settings that replace its own, and a recipe in its place."""
+
+    config: str = ""
+    overrides: tuple[str, ...] = ()
+    recipe: str = ""
+
+
+UNSAID = Asked()
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,8 @@ class Workspace:
     run_id: str
     settings: Settings
     snapshot: Snapshot
+    inputs: tuple[Input, ...] = ()
+    asked: Asked = UNSAID
 
     @property
     def root(self) -> Path:
@@ -62,37 +80,58 @@ class Workspace:
         return f"# The resolved settings of run {self.run_id}.\n{dump(settings)}"
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self, wait: Callable[[str], None] | None = None) -> Iterator[None]:
         """Hold the workspace. The lock ends with the process, however that ends.
+
+        Args:
+            wait: wait for whoever holds it, and say so through this every half minute; refuse when None.
 
         Raises:
             InputError: another process holds it.
         """
-        path = self.project / ".state" / "locks" / self.run_id
+        path = self._lock_file
         with os_errors("lock", path):
             path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                owner = os.pread(handle, 32, 0).decode() or "unknown"
-                how = "wait for it, or stop it; a different setting or a different tree gets a run of its own"
-                raise InputError(f"this run is in progress in process {owner}", where=self.root, how=how) from error
+            self._take(handle, wait)
             os.ftruncate(handle, 0)
             os.pwrite(handle, str(os.getpid()).encode(), 0)
             yield
         finally:
             os.close(handle)
 
+    @property
+    def _lock_file(self) -> Path:
+        return self.project / ".state" / "locks" / self.run_id
+
+    def _take(self, handle: int, wait: Callable[[str], None] | None) -> None:
+        said = -SAY_AGAIN
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError as error:
+                owner = os.pread(handle, 32, 0).decode() or "unknown"
+                if wait is None:
+                    how = "wait for it, or stop it; a different setting or a different tree gets a run of its own"
+                    raise InputError(f"this run is in progress in process {owner}", where=self.root, how=how) from error
+            if time.monotonic() - said >= SAY_AGAIN:
+                said = time.monotonic()
+                wait(f"{self.run_id} waits for {describe(int(owner)) if owner.isdigit() else owner}, which runs it now")
+            time.sleep(POLL)
+
     @contextmanager
-    def held(self, *, fresh: bool = False) -> Iterator[None]:
+    def held(self, *, fresh: bool = False, wait: Callable[[str], None] | None = None) -> Iterator[None]:
         """Hold the workspace, with nothing left running of a run that was killed, and the folder made or checked.
+
+        Args:
+            wait: as for `lock`.
 
         Raises:
             InputError: as `lock` and `ensure` do.
         """
-        with self.lock():
+        with self.lock(wait):
             take_over(self.project)
             self.ensure(fresh=fresh)
             yield
@@ -110,16 +149,17 @@ class Workspace:
             self._check()
         else:
             write_directory(self.root, self._fill)
+        place(self.root, self.project, self.inputs, log=self.log("inputs"))
         git(self.project, "update-ref", f"refs/evenkeel/runs/{self.run_id}", self.snapshot.commit)
 
     def _fill(self, target: Path) -> None:
         check_out(self.project, self.snapshot.commit, target)
         write_text(target / "params.yaml", self.params)
-        cache = self.project / ".dvc" / "cache"
-        write_text(target / ".dvc" / "config.local", f"[cache]\n    dir = {cache}\n")
+        configure(target, self.project)
 
     def _check(self) -> None:
-        edited = git(self.root, "status", "--porcelain", *WRITTEN_BY_RUNS)
+        linked = [f":!{PurePosixPath(one.path).parent}" for one in self.inputs if one.kept_by == "link"]
+        edited = git(self.root, "status", "--porcelain", *WRITTEN_BY_RUNS, *linked)
         if not edited and read_text(self.root / "params.yaml") != self.params:
             if self._were_mine(self.root / "params.yaml"):
                 write_text(self.root / "params.yaml", self.params)
@@ -148,25 +188,14 @@ def locate(
     """The workspace of a configuration on the present tree, or on ``commit``. Nothing is created but Git objects."""
     wanted = load(config, overrides, recipe)
     check_rules(wanted.health.rules)
+    check_git_remote(project, wanted.record.git_remote)
     taken = at_commit(project, commit) if commit else snapshot(project)
-    settings = settle_paths(pin_inputs(wanted), project, taken.commit)
-    digest = sha256_bytes((dump_json(substance(settings)) + taken.tree).encode())[:8]
-    return Workspace(project, f"{settings.name}-{digest}", settings, taken)
+    settings, inputs = settle_paths(pin_inputs(wanted), project, taken.commit)
+    asked = Asked(str(config), tuple(overrides), recipe.stem if recipe else "")
+    return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs, asked)
 
 
-def settle_paths(settings: Settings, project: Path, commit: str) -> Settings:
-    """Make input paths work from inside the workspace.
-
-    What the commit holds is in the workspace too and keeps its relative path, so that the run can be reproduced
-    elsewhere; anything else becomes absolute.
-    """
-    tree = settings.model_dump(mode="json")
-    for node in input_sections(tree):
-        path = Path(node["path"]).resolve()
-        inside = path.relative_to(project).as_posix() if path.is_relative_to(project) else None
-        recorded = inside is not None and succeeds(project, "cat-file", "-e", f"{commit}:{inside}")
-        node["path"] = inside if recorded else str(path)
-    engine = tree["rollout"]["engine"]
-    if engine.get("python"):
-        engine["python"] = str(Path(engine["python"]).absolute())
-    return Settings.model_validate(tree)
+def name_of(settings: Settings, tree: str) -> str:
+    """The id of the run of settings on a tree of code."""
+    digest = sha256_bytes((dump_json(substance(settings)) + tree).encode())[:8]
+    return f"{settings.name}-{digest}"

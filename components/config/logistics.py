@@ -16,6 +16,7 @@ SAMPLED_WITH = {"kind", "dtype", "kv_cache_dtype", "max_model_len"}
 """Settings of servers that a completion depends on."""
 LOGISTICS: dict[str, Any] = {
     "launch": True,
+    "record": True,
     "budget": True,
     "learner": {"ranks": True, "zero": True},
     "rollout": {"engine": dict.fromkeys(VllmEngine.model_fields.keys() - SAMPLED_WITH, True)},

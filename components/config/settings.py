@@ -20,6 +20,7 @@ from components.config.judgement import (
 )
 from components.config.objective import ObjectiveSettings
 from components.config.policy import PolicySettings, SftSettings, TriageSettings
+from components.config.record import RecordSettings
 from components.config.reward import RewardSettings
 from components.config.rollout import RolloutSettings
 from components.config.scheduling import ClustersSettings, Schedule, UniformSchedule
@@ -56,6 +57,7 @@ class Settings(Section):
     gate: GateSettings = GateSettings()
     registry: RegistrySettings = RegistrySettings()
     launch: LaunchSettings = LaunchSettings()
+    record: RecordSettings = RecordSettings()
     budget: BudgetSettings = BudgetSettings()
 
     @model_validator(mode="after")

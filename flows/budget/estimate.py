@@ -12,7 +12,7 @@ from components.stages import wanted
 from flows.budget.history import Executed, history
 from flows.budget.identity import result_keys, settings_keys
 from flows.budget.spending import HOUR, seconds_of, settle, spent
-from flows.budget.work import gpus_of, machinery, work_of
+from flows.budget.work import gpus_of, located, machinery, work_of
 from flows.workspace import Workspace
 
 Basis = Literal["unchanged", "same settings", "scaled", "rough guess"]
@@ -113,7 +113,7 @@ def estimate(workspace: Workspace, *, fresh: bool = False) -> Estimate:
 
 
 def _of_stage(workspace: Workspace, stage: str, rows: Sequence[Executed], key: str | None) -> StageEstimate:
-    settings = workspace.settings
+    settings = located(workspace)
     work, kind, gpus = work_of(settings, stage), machinery(settings, stage), gpus_of(settings, stage)
     alike = [row for row in rows if row.executed and row.machinery == kind and row.unit == work.unit]
     exact = [row for row in alike if row.settings == key and _about(row.amount, work.amount)][-RECENT:]

@@ -2,8 +2,10 @@
 
 - `runs` — ``run``, ``audit-verifier``
 - `nightly` — ``nightly``
+- `reproducing` — ``reproduce``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``
+- `watching` — ``status``, ``logs``, ``cancel``, ``janitor``
 - `serving` — ``serve``
 - `machine` — ``doctor``
 - `base` — what they share: the application, its options, `main`
@@ -11,10 +13,11 @@
 A module's commands register themselves when it is imported.
 """
 
-# isort: off - `--help` shows the commands in this order
-from flows.cli import deciding, judging, machine, nightly, runs, serving
+# `--help` shows the commands in this order.
+# isort: off
+from flows.cli import runs, nightly, reproducing, watching, judging, deciding, serving, machine
 from flows.cli.base import app, main
 
 # isort: on
 
-__all__ = ["app", "deciding", "judging", "machine", "main", "nightly", "runs", "serving"]
+__all__ = ["app", "deciding", "judging", "machine", "main", "nightly", "reproducing", "runs", "serving", "watching"]

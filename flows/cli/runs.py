@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from components.errors import EXIT_NO_CANDIDATE
+from components.errors import EXIT_NO_CANDIDATE, InputError
 from components.stages import wanted
 from flows import summary
 from flows.budget.estimate import begin
@@ -24,7 +24,9 @@ from flows.environment import prefect_environment, start_server
 from flows.git import project_root
 from flows.parameters import recipe_file
 from flows.plan import show_plan
+from flows.recording import keep, read_kept, read_record
 from flows.registry import decision_on, project_store
+from flows.resuming import reopen
 from flows.workspace import Workspace, locate
 
 EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
@@ -37,12 +39,25 @@ def run(
     overrides: Overrides = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew and execute every stage.")] = False,
+    resume: Annotated[str, typer.Option("--resume", metavar="RUN-ID", help="Go on with a run, as it was begun.")] = "",
     debug: Debug = False,
 ) -> None:
     """Train, judge and propose a checkpoint. The same command again continues a run that was stopped."""
-    workspace = locate(project_root(Path.cwd()), config, overrides or (), recipe=recipe_file(recipe))
+    project = project_root(Path.cwd())
+    if resume:
+        refuse_beside_resume(config=config != DEMO, recipe=bool(recipe), fresh=fresh)
+        workspace = reopen(project, resume, overrides or ())
+    else:
+        workspace = locate(project, config, overrides or (), recipe=recipe_file(recipe))
     if dry_run:
         show_plan(console, workspace)
+        return
+    record = read_record(workspace.root) if resume else None
+    if record and record.finished:
+        with workspace.held():
+            keep(workspace, lambda: record)  # what could not be pushed at its end
+        console.print(f"{workspace.run_id} came to its end on {record.ended}: nothing is left to do", highlight=False)
+        conclude(workspace, record.outcome.candidate, record.outcome.reason)
         return
     found = begin(workspace, fresh=fresh)
     prepare(workspace, fresh=fresh, debug=debug)
@@ -52,14 +67,29 @@ def run(
     console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     with stoppable(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
-        commit = workspace.snapshot.commit
-        outcome = post_training(str(config), recipe, overrides=overrides or (), commit=commit, fresh=fresh)
-    summary.show_figures(console, workspace.layout)
-    if outcome.candidate is None:
-        summary.show_refusal(console, outcome.reason, workspace.layout.report)
+        commit, name = workspace.snapshot.commit, workspace.run_id if resume else ""
+        outcome = post_training(str(config), recipe, overrides=overrides or (), commit=commit, fresh=fresh, resume=name)
+    conclude(workspace, outcome.candidate, outcome.reason)
+
+
+def refuse_beside_resume(**given: bool) -> None:
+    """A run that goes on keeps its settings: nothing that is typed beside it is left out without a word."""
+    beside = ", ".join(f"--{name}" for name, is_there in given.items() if is_there)
+    if beside:
+        how = "leave it out; a run with other settings is a run of its own"
+        raise InputError(f"--resume goes on with a run as it was begun, without {beside}", where="--resume", how=how)
+
+
+def conclude(workspace: Workspace, candidate: str | None, reason: str) -> None:
+    """The last words about a run: its figures, where it is recorded, and what the answer is."""
+    layout, asked = workspace.layout, workspace.asked
+    summary.show_figures(console, layout)
+    summary.show_kept(console, read_kept(workspace.root))
+    if candidate is None:
+        summary.show_refusal(console, reason, layout.report)
         raise typer.Exit(EXIT_NO_CANDIDATE)
-    decided = decision_on(project_store(workspace.project, workspace.settings), outcome.candidate)
-    summary.show_candidate(console, outcome.candidate, workspace.layout.report, decided, config)
+    decided = decision_on(project_store(workspace.project, workspace.settings), candidate)
+    summary.show_candidate(console, candidate, layout.report, decided, Path(asked.config or DEMO))
 
 
 @app.command(name="audit-verifier")
@@ -103,7 +133,7 @@ def show_header(workspace: Workspace) -> None:
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
+def stoppable(how_to_go_on: str = "; the same command continues from the last checkpoint") -> Iterator[None]:
     """Turn SIGINT and SIGTERM into an orderly end that says how to go on."""
 
     def terminate(number: int, frame: FrameType | None) -> NoReturn:
@@ -113,7 +143,7 @@ def stoppable() -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as stopped:
-        print("stopped; the same command continues from the last checkpoint", file=sys.stderr)
+        print(f"stopped{how_to_go_on}", file=sys.stderr)
         code = stopped.code if isinstance(stopped, SystemExit) else EXIT_INTERRUPTED
         raise typer.Exit(code if isinstance(code, int) else EXIT_TERMINATED) from stopped
     finally:

@@ -25,7 +25,7 @@ def serve(
         str, typer.Option("--notify", help="Webhook that gets messages; better set EVENKEEL_NOTIFY_URL.")
     ] = "",
 ) -> None:
-    """Serve the Prefect UI, a worker and all deployments until Ctrl-C. Runs under way then go on with the next `serve`."""
+    """Serve the Prefect UI, a worker and all deployments until Ctrl-C; the next `serve` continues what then ran."""
     from flows.serving.serve import serve as run
 
     run(options.choose(project_root(Path.cwd()), port, database, notify), console)

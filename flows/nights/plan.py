@@ -20,7 +20,6 @@ from flows.nights.incoming import Passed, look
 from flows.nights.joining import join, take_in
 from flows.nights.ledger import Ended, Ledger, Seen, current
 from flows.registry import project_store
-from flows.watching.execution import Asked
 from flows.workspace import Workspace, locate
 
 Start = Literal["base", "champion"]
@@ -40,8 +39,6 @@ class Night:
     files: list[Seen]
     """All that are."""
     passed: list[Passed]
-    asked: Asked
-    """What somebody would ask for by hand to get this run."""
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -78,12 +75,11 @@ def plan_night(
     remarks: list[str] = []
     data, files, passed = _data(ledger, wanted, incoming, remarks)
     begin, said, champion = _policy(project, wanted, start, remarks)
-    every = (*overrides, *data, *begin)
-    workspace = locate(project, config, every, commit)
+    workspace = locate(project, config, [*overrides, *data, *begin], commit)
     nights = ledger.nights()
     before = {row.sha256 for row in ledger.seen()[: nights[-1].seen]} if nights else set()
     joined = [row for row in files if row.sha256 not in before]
-    return Night(ledger, workspace, said, champion, joined, files, passed, Asked(str(config), every), remarks)
+    return Night(ledger, workspace, said, champion, joined, files, passed, remarks)
 
 
 def _data(

@@ -14,12 +14,16 @@ PAGE = 100
 TIMEOUT = 30.0
 
 
+def authorization(auth: str) -> dict[str, str]:
+    """The header for ``user:password``; none where that is empty."""
+    return {"Authorization": f"Basic {base64.b64encode(auth.encode()).decode()}"} if auth else {}
+
+
 class Api:
     """Of the server at ``url``, which asks for ``auth`` (``user:password``) or for nothing."""
 
     def __init__(self, url: str, auth: str = "") -> None:
-        headers = {"Authorization": f"Basic {base64.b64encode(auth.encode()).decode()}"} if auth else {}
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT, trust_env=False)
+        self._http = httpx.Client(base_url=url, headers=authorization(auth), timeout=TIMEOUT, trust_env=False)
 
     def ready(self) -> bool:
         """Whether the server and its database answer."""

@@ -1,11 +1,12 @@
 """What the server does by itself: it notices runs whose process is gone, and it tells people what they want to know.
 
-Made anew from this file at every start of `evenkeel serve`, and recognised by name; what somebody switched off in the UI stays
-off. The webhook's URL is kept in a Prefect block, encrypted in the database.
+Made anew from this file at every start of `evenkeel serve`, and recognised by name; what somebody switched off in the
+UI stays off. The webhook's URL is kept in a Prefect block, which the UI shows without it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -15,6 +16,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import StateType
 from prefect.events import AutomationCore, EventTrigger, Posture
 from prefect.events.actions import CallWebhook, ChangeFlowRunState
+from prefect.exceptions import ObjectNotFound
 from prefect.types import SecretDict
 from pydantic import SecretStr
 
@@ -24,7 +26,7 @@ from flows.serving.under_way import ZOMBIE
 PREFIX = "evenkeel: "
 BLOCK = "evenkeel-notify"
 SILENCE = timedelta(seconds=4 * HEARTBEAT_SECONDS)
-"""How long a run may be without a sign of life. It is a fact about the process, not about the work: a thread gives it."""
+"""How long a run may be without a sign of life. A thread of its process gives them, whatever the run does."""
 HEARTBEAT = "prefect.flow-run.heartbeat"
 AT_REST = (
     "Completed",
@@ -55,7 +57,8 @@ MESSAGES = {
     "approval needed": Message(
         "checkpoint.candidate",
         "evenkeel.candidate.*",
-        "A candidate awaits approval: {{ event.resource.id|replace('evenkeel.candidate.', '') }}",
+        "{{ event.payload.run }} proposes a checkpoint and awaits approval: "
+        "evenkeel approve {{ event.payload.digest|truncate(12, true, '') }} --by YOUR-NAME",
     ),
     "failed": Message(
         "prefect.flow-run.Failed",
@@ -69,8 +72,8 @@ MESSAGES = {
     ),
     "collapsed": Message(
         "evenkeel.run.collapsed",
-        "*",
-        "A training collapsed and was stopped: {{ event.resource.id }}",
+        "evenkeel.run.*",
+        "the training of {{ event.payload.run }} collapsed and was stopped: {{ event.payload.reason }}",
     ),
 }
 
@@ -80,8 +83,10 @@ def set_automations(client: SyncPrefectClient, notify: str) -> None:
     wanted = [zombies()]
     if notify:
         block = Webhook(method="POST", url=SecretStr(notify), headers=SecretDict({"Content-Type": "application/json"}))
-        document = block.save(BLOCK, overwrite=True, _sync=True)
+        document = asyncio.run(block.asave(BLOCK, overwrite=True))
         wanted += [telling(name, message, document) for name, message in MESSAGES.items()]
+    else:
+        forget(client)
     there = {found.name: found for found in client.read_automations() if found.name.startswith(PREFIX)}
     for automation in wanted:
         if (found := there.pop(automation.name, None)) is None:
@@ -90,6 +95,15 @@ def set_automations(client: SyncPrefectClient, notify: str) -> None:
             client.update_automation(found.id, automation.model_copy(update={"enabled": found.enabled}))
     for gone in there.values():
         client.delete_automation(gone.id)
+
+
+def forget(client: SyncPrefectClient) -> None:
+    """Remove the webhook's URL."""
+    try:
+        document = client.read_block_document_by_name(BLOCK, "webhook")
+    except ObjectNotFound:
+        return
+    client.delete_block_document(document.id)
 
 
 def zombies() -> AutomationCore:

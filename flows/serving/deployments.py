@@ -1,7 +1,7 @@
 """Reads `prefect.yaml`: which flows are deployed, with what schedules, limits and triggers.
 
-The file is Prefect's own, so that ``prefect deploy --all`` does the same for a work pool elsewhere. Deployments keep what
-people changed in the UI: a schedule that was paused stays paused, and schedules added there are left alone.
+The file is Prefect's own, so that ``prefect deploy --all`` does the same for a work pool elsewhere. Deployments keep
+what people changed in the UI: a schedule that was paused stays paused, and schedules added there are left alone.
 """
 
 from __future__ import annotations

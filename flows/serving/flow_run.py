@@ -1,17 +1,21 @@
 """The process of one flow run: ``python -m flows.serving.flow_run``, started by the worker in the project's folder.
 
-Prefect's own engine, with two differences. It dies with its worker: a run that nobody watches does not go on, and the
-next worker continues it. And a scheduled run that starts too late is skipped.
+Prefect's own engine, with three differences. It dies with its worker: a run that nobody watches does not go on, and the
+next worker continues it. A scheduled run that starts too late is skipped. And an expected failure, which is the flow
+run's state already (`flows.states`), is not logged with its stack.
 """
 
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import runpy
 import signal
 import sys
 from datetime import UTC, datetime
+
+from components.errors import EvenkeelError
 
 START_WITHIN = "EVENKEEL_START_WITHIN"
 """Seconds after its time within which a scheduled run may start; without it, any time will do."""
@@ -45,8 +49,15 @@ def skip_if_late(flow_run: str, seconds: float) -> bool:
     return True
 
 
+def unexpected(record: logging.LogRecord) -> bool:
+    """Whether a line of the engine's log says something that the state of the flow run does not."""
+    return not (record.exc_info and isinstance(record.exc_info[1], EvenkeelError))
+
+
 def main() -> None:
     die_with_worker()
+    for logger in ("prefect.engine", "prefect.flow_runs"):
+        logging.getLogger(logger).addFilter(unexpected)
     if START_WITHIN in os.environ and skip_if_late(os.environ[FLOW_RUN], float(os.environ[START_WITHIN])):
         return
     sys.argv = ["prefect.engine"]

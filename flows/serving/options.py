@@ -47,13 +47,14 @@ def choose(project: Path, port: int, database: str, notify: str) -> Options:
     What this process starts therefore gets them only where it is meant to (`flows.serving.environments`).
 
     Raises:
-        InputError: a port that is taken, or a URL that cannot work.
+        InputError: a URL or an auth string that cannot work.
     """
     if urlsplit(database).password:
         how = f"set {DATABASE_VARIABLE} instead: everybody on this machine can read a command line"
         raise InputError("a password on the command line", where="--database", how=how)
-    database = os.environ.pop(DATABASE_VARIABLE, "") if not database else database
-    notify = os.environ.pop(NOTIFY_VARIABLE, "") if not notify else notify
+    from_outside = {name: os.environ.pop(name, "") for name in (DATABASE_VARIABLE, NOTIFY_VARIABLE)}
+    database = database or from_outside[DATABASE_VARIABLE]
+    notify = notify or from_outside[NOTIFY_VARIABLE]
     auth = os.environ.pop(SERVER_AUTH_VARIABLE, "") or os.environ.get(AUTH_VARIABLE, "")
     if database and urlsplit(database).scheme not in DRIVERS:
         how = "write it as postgresql+asyncpg://user@host:5432/name"
@@ -62,8 +63,6 @@ def choose(project: Path, port: int, database: str, notify: str) -> Options:
         raise InputError("not an http or https URL", where=f"--notify or {NOTIFY_VARIABLE}", how="paste the webhook's")
     if auth and ":" not in auth:
         raise InputError("not of the form user:password", where=SERVER_AUTH_VARIABLE, how="put a colon between them")
-    if port:
-        check_free(port)
     return Options(project, port or free_port(), database, notify, auth)
 
 

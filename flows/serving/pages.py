@@ -1,8 +1,7 @@
 """Reports and data docs of runs over HTTP, so that links in the Prefect UI open them.
 
-Loopback only, reading only, and of a run only what is below its `out/` and belongs to a page. A page elsewhere that has its name
-point here (DNS rebinding) is refused by its ``Host``; scripts are not executed from here but those of data docs, and nothing
-may be loaded from elsewhere.
+Loopback only, reading only, and of a run only what is below its `out/` and belongs to a page. A page elsewhere whose
+name was made to point here (DNS rebinding) is refused by its ``Host``, and no page may load anything from elsewhere.
 """
 
 from __future__ import annotations
@@ -28,16 +27,29 @@ TYPES = {
 }
 """What pages consist of; nothing else is served."""
 PATH = re.compile(r"/runs/(?P<run>[A-Za-z0-9][\w.\-]*)/out/(?P<rest>(?:[A-Za-z0-9_][\w.\-]*/)*[A-Za-z0-9_][\w.\-]*)")
+POLICY = (
+    "default-src 'none'",
+    "style-src 'self' 'unsafe-inline'",
+    "script-src 'self' 'unsafe-inline'",
+    "img-src 'self' data:",
+    "font-src 'self' data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+)
+"""A report and the data docs carry all that they need."""
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox "
-    "allow-scripts allow-popups",
+    "Content-Security-Policy": "; ".join(POLICY),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+
+
+POLL = 0.1
+"""Seconds that an end may take to be noticed."""
 
 
 class PageServer:
@@ -49,7 +61,7 @@ class PageServer:
         self.url = f"http://{LOOPBACK}:{self._server.server_address[1]}"
 
     def __enter__(self) -> PageServer:
-        threading.Thread(target=self._server.serve_forever, name="pages", daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(POLL,), name="pages", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -62,12 +74,14 @@ def find(project: Path, url_path: str) -> Path | None:
     matched = PATH.fullmatch(unquote(urlsplit(url_path).path))
     if matched is None:
         return None
-    folder = project / "runs" / matched["run"] / "out"
+    folder = project.resolve() / "runs" / matched["run"] / "out"
     path = folder / matched["rest"]
-    if path.suffix not in TYPES or not path.is_file():
+    try:
+        real = path.resolve(strict=True)
+    except OSError:  # it does not exist, or cannot under such a name
         return None
-    # The run's folder itself, and not what a link inside it leads to.
-    return path if path.resolve() == folder.parent.parent.resolve() / matched["run"] / "out" / matched["rest"] else None
+    # A link would lead out of the run.
+    return path if real == path and path.suffix in TYPES and path.is_file() else None
 
 
 def pages(project: Path) -> list[str]:
@@ -99,11 +113,8 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, path.read_bytes(), TYPES[path.suffix])
 
     def _index(self) -> bytes:
-        links = [
-            f'<li><a href="{html.escape(path)}">{html.escape(path.split("/")[2])}</a></li>'
-            for path in pages(self._project)
-        ]
-        body = "\n".join(links) or "<li>none yet</li>"
+        links = [(html.escape(path), html.escape(path.split("/")[2])) for path in pages(self._project)]
+        body = "".join(f'<li><a href="{path}">{run}</a></li>' for path, run in links) or "<li>none yet</li>"
         return f"<!doctype html><title>Evenkeel: reports</title><h1>Reports</h1><ul>{body}</ul>".encode()
 
     def _answer(self, status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:

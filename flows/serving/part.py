@@ -17,6 +17,9 @@ HEALTHY = 120.0
 DEATHS = 6
 """Deaths in a row, none of them `HEALTHY` seconds after the last, after which it is given up."""
 
+WIDTH = 200
+"""Characters of a log's line that are shown; a database can say thousands in one."""
+
 
 @dataclass
 class Part:
@@ -46,7 +49,8 @@ class Part:
 
     def ending(self) -> str:
         """How it ended, and what it said last."""
-        return self.child.ending() if self.child is not None else f"{self.name} was never started"
+        said = self.child.ending() if self.child is not None else f"{self.name} was never started"
+        return "\n".join(line[:WIDTH] for line in said.splitlines())
 
     def note_death(self) -> float:
         """Count it; returns the seconds to wait before the next start."""

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
@@ -87,7 +88,7 @@ class Serving:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _start(self, pages_url: str) -> None:
-        began = time.monotonic()
+        began, since = time.monotonic(), datetime.now(UTC)
         self._start_server()
         if self._stopping.is_set():
             return
@@ -95,7 +96,7 @@ class Serving:
         self._say(f"server    {self._options.api_url}  ({where}, {time.monotonic() - began:.1f} s)")
         for name in self._register():
             self._say(f"deployed  {name}")
-        self._start_worker(pages_url, "evenkeel serve was ended")
+        self._start_worker(pages_url, "evenkeel serve was ended", since)
         self._announce(pages_url)
 
     def _announce(self, pages_url: str) -> None:
@@ -117,8 +118,8 @@ class Serving:
             how = "the log says more; `evenkeel doctor` checks this machine"
             raise InputError(f"the Prefect server did not start; {server.ending()}", where=server.log, how=how)
 
-    def _start_worker(self, pages_url: str, why: str) -> None:
-        for name in give_back(self._api, why, self._worker_name):
+    def _start_worker(self, pages_url: str, why: str, crashed_since: datetime | None = None) -> None:
+        for name in give_back(self._api, why, self._worker_name, crashed_since):
             self._say(f"continue  {name}")
         command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
         command += ["--name", self._worker_name, "--no-create-pool-if-not-found"]
@@ -130,8 +131,10 @@ class Serving:
         home = environments.home(self._project)
         with os_errors("write", home):
             home.mkdir(parents=True, exist_ok=True)
-        part = self._parts.get(name) or Part(name, command, env, self._logs / f"{name}.log", home, grace)
-        self._parts[name] = part
+        if (part := self._parts.get(name)) is None:
+            log = self._logs / f"{name}.log"
+            log.unlink(missing_ok=True)  # of the last time
+            part = self._parts[name] = Part(name, command, env, log, home, grace)
         part.start()
 
     def _write_place(self, pages_url: str) -> None:

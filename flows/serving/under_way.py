@@ -1,12 +1,16 @@
 """Flow runs that lost their process: they are given back, so that a worker continues them.
 
-A flow run of the pool dies with its worker (`flow_run`). Nothing in Prefect says so: the run would stay Running for ever.
+A flow run of the pool dies with its worker (`flow_run`). Nothing in Prefect says so: it would stay Running for ever.
 Whoever knows that the worker is gone calls `give_back`. The run is then scheduled again, begins from its first
 line, and takes over what its workspace holds: finished stages are cached, the interrupted one goes on from its
 checkpoint. A run that somebody had asked to cancel is cancelled.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
 from components.errors import InputError
 from flows.serving.api import Api
@@ -17,24 +21,26 @@ ZOMBIE = "Its process gave no sign of life"
 """How the message of a run begins that the server took for dead (`automations`)."""
 
 
-def give_back(api: Api, why: str, worker: str) -> list[str]:
+def give_back(api: Api, why: str, worker: str, crashed_since: datetime | None = None) -> list[str]:
     """Schedule every run again that ``worker`` had under way, now that it is gone; returns their names.
 
     Args:
         why: what became of the worker, for the run's state.
+        crashed_since: a server that was off for a while takes all these runs for dead as soon as it is back; those
+            that it called so since this time are given back too.
 
     Raises:
         InputError: the server does not answer.
     """
     wanted = {
         "work_pools": {"name": {"any_": [POOL]}},
-        "flow_runs": {"state": {"type": {"any_": [*UNDER_WAY, "CRASHED"]}}},
+        "flow_runs": {"state": {"type": {"any_": [*UNDER_WAY, *(["CRASHED"] if crashed_since else [])]}}},
     }
     returned = []
     for run in list(api.flow_runs(wanted)):
         if run["labels"].get("prefect.worker.name", worker) != worker:
             continue
-        if run["state_type"] == "CRASHED" and not (run["state"]["message"] or "").startswith(ZOMBIE):
+        if run["state_type"] == "CRASHED" and not _taken_for_dead(run["state"], crashed_since):
             continue
         if run["state_type"] == "CANCELLING":
             api.set_state(run["id"], "CANCELLED", "Cancelled", f"Cancelled; {why}.")
@@ -42,6 +48,11 @@ def give_back(api: Api, why: str, worker: str) -> list[str]:
             api.set_state(run["id"], "SCHEDULED", "AwaitingRetry", f"To be continued: {why}.")
             returned.append(run["name"])
     return returned
+
+
+def _taken_for_dead(state: Mapping[str, Any], since: datetime | None) -> bool:
+    at = datetime.fromisoformat(state["timestamp"])
+    return since is not None and at >= since and str(state["message"]).startswith(ZOMBIE)
 
 
 def give_back_if_possible(api: Api, why: str, worker: str) -> list[str]:

@@ -20,24 +20,11 @@ import psutil
 from components.errors import InputError, NoCandidate
 from components.files import os_errors, read_json, write_json
 from components.layout import Layout
-from flows.workspace import Workspace
+from components.processes.owner import alive
+from flows.workspace import UNSAID, Asked, Workspace
 
 State = Literal["running", "candidate", "refused", "failed", "stopped", "done"]
 """`done`: a flow that proposes nothing has ended; `refused`: the answer is no; `stopped`: by a signal, or cancelled."""
-CLOCK = 2.0
-"""Seconds by which two readings of one process's creation time may differ: it is reckoned from the system's clock."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What somebody asked for: a configuration file, settings that replace its own, and a recipe in its place."""
-
-    config: str = ""
-    overrides: tuple[str, ...] = ()
-    recipe: str = ""
-
-
-UNSAID = Asked()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +60,12 @@ class Execution:
     @property
     def alive(self) -> bool:
         """Whether it still runs. One on another machine is taken to, until it says that it ended."""
-        return self.ended is None and (not self.here or process_alive(self.pid, self.created))
+        return self.ended is None and (not self.here or alive(self.pid, self.created))
 
     @property
     def standing(self) -> State | Literal["dead"]:
         """Its state; `dead` where the process is gone and could not say how it ended."""
         return "dead" if self.ended is None and not self.alive else self.state
-
-
-def process_alive(pid: int, created: float) -> bool:
-    """Whether this very process, not another that was given its id, is alive. A zombie is not."""
-    try:
-        process = psutil.Process(pid)
-        same = abs(process.create_time() - created) < CLOCK
-        return bool(same and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _path(root: Path) -> Path:
@@ -146,7 +123,7 @@ class Running:
 
 
 @contextmanager
-def executing(workspace: Workspace, flow: str, asked: Asked = UNSAID) -> Iterator[Running]:
+def executing(workspace: Workspace, flow: str) -> Iterator[Running]:
     """Say that this process runs the workspace, and at the end how it went. Hold the workspace around it.
 
     Args:
@@ -161,7 +138,7 @@ def executing(workspace: Workspace, flow: str, asked: Asked = UNSAID) -> Iterato
         created=psutil.Process().create_time(),
         host=platform.node(),
         began=now(),
-        asked=asked,
+        asked=workspace.asked,
         commit=workspace.snapshot.commit,
         flow_run=flow_run,
         deployed=deployed,

@@ -23,7 +23,7 @@ from flows.watching.channel import Artifact, Channel
 from flows.watching.signals import SignalTable
 from flows.workspace import Workspace
 
-WORTH = 3.0
+WORTH = 5.0
 """Seconds after which a stage is shown."""
 LEAST, MOST = 2.0, 30.0
 """Seconds between two requests for one artifact: a hundredth of the time so far, within these bounds."""
@@ -111,6 +111,6 @@ class Watcher:
 
     def _line(self, view: StageView) -> str:
         elapsed = clock(time.monotonic() - self._began)
-        amount = f"{view.done} of {view.total}" if view.total else "started"
-        state = f"{view.state} in {elapsed}" if view.state in ENDED else f"after {elapsed}"
-        return ", ".join([f"{self._stage} {self._what}: {amount}", state, *([view.note] if view.note else [])])
+        amount = f"{view.done} of {view.total}" if view.total else ""
+        state = f"{view.state} in {elapsed}" if view.state in ENDED else f"running for {elapsed}"
+        return f"{self._stage} {self._what}: {', '.join(part for part in (state, amount, view.note) if part)}"

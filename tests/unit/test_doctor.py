@@ -150,8 +150,8 @@ def test_outside_a_project_there_is_nothing_else_to_check(tmp_path: Path) -> Non
 
 def lock(project: Path, pid: int) -> None:
     holders = {
-        "/out/data": {"read": [{"pid": pid, "cmd": "dvc repro"}]},
-        "/out/sft": {"write": {"pid": pid, "cmd": ""}},
+        "read": {"/out/data": [{"pid": pid, "cmd": "dvc repro"}]},
+        "write": {"/out/sft": {"pid": pid, "cmd": ""}},
     }
     (project / ".dvc/tmp").mkdir()
     (project / ".dvc/tmp/rwlock").write_text(json.dumps(holders), encoding="utf-8")

@@ -64,8 +64,10 @@ def plan(project: Path, start: Start = "base", *overrides: str, incoming: str = 
 
 
 def source(night: Night) -> Path:
-    found: Path = night.workspace.settings.data.source.path  # type: ignore[union-attr]
-    return found
+    """Where the rows of tonight are."""
+    path = str(night.workspace.settings.data.source.path)  # type: ignore[union-attr]
+    (found,) = (one for one in night.workspace.inputs if one.path == path)
+    return found.origin or night.workspace.project / path
 
 
 def questions(night: Night) -> list[str]:
@@ -87,7 +89,7 @@ def names(rows: Iterable[Seen]) -> list[str]:
 
 def test_without_new_data_the_run_is_that_of_the_configuration(project: Path) -> None:
     night = plan(project)
-    assert source(night) == Path("base.jsonl")
+    assert source(night) == project / "base.jsonl"
     assert told_before(night) == ["no data joined", "starts from the base"]
 
 
@@ -219,7 +221,7 @@ def test_without_a_folder_what_joined_is_left_out_and_that_is_said(project: Path
     arrives("a.jsonl", lines("one"))
     plan(project)
     night = plan(project, incoming="")
-    assert source(night) == Path("base.jsonl")
+    assert source(night) == project / "base.jsonl"
     assert "1 files that joined are left out" in " ".join(told_before(night))
 
 

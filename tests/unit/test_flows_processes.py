@@ -58,18 +58,55 @@ def test_a_process_killed_by_a_signal_is_reported_as_such(tmp_path: Path) -> Non
 @pytest.mark.parametrize("child", [CHILD, STUBBORN])
 def test_an_interruption_ends_the_whole_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, child: str) -> None:
     monkeypatch.setattr(processes, "GRACE", 0.5)
+    interrupted(tmp_path, FAMILY.format(child=child))
+    assert gone(wait_for(tmp_path / "child"))
+
+
+ELSEWHERE = (
+    "import subprocess, sys, time; "
+    "subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True, env={env}); {then}"
+)
+"""A child that leaves its parent's session, as inference servers do."""
+
+
+@pytest.mark.parametrize(
+    ("env", "then"),
+    [("None", "time.sleep(60)"), ("None", "sys.exit()"), ("{}", "time.sleep(60)")],
+    ids=["of its own session", "whose parent is gone", "with an environment of its own"],
+)
+def test_an_interruption_finds_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, env: str, then: str) -> None:
+    monkeypatch.setattr(processes, "GRACE", 0.5)
+    inner = ELSEWHERE.format(child=STUBBORN, env=env, then=then)
+    code = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {inner!r}]); time.sleep(60)"
+    interrupted(tmp_path, code)
+    assert gone(wait_for(tmp_path / "child"))
+
+
+def interrupted(folder: Path, code: str, again: float | None = None) -> None:
+    """Run the code and interrupt this process as soon as its child is there, and once more after some seconds."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 
     def interrupt() -> None:
-        wait_for(tmp_path / "child")
+        wait_for(folder / "child")
         os.kill(os.getpid(), 2)
+        if again is not None:
+            time.sleep(again)
+            os.kill(os.getpid(), 2)
 
-    threading.Thread(target=interrupt).start()
+    thread = threading.Thread(target=interrupt)
+    thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            start(FAMILY.format(child=child), tmp_path)
+            start(code, folder)
     finally:
+        thread.join()
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_second_interruption_ends_the_politeness_and_not_the_ending(tmp_path: Path) -> None:
+    began = time.monotonic()
+    interrupted(tmp_path, FAMILY.format(child=STUBBORN), again=0.3)
+    assert time.monotonic() - began < processes.GRACE / 2
     assert gone(wait_for(tmp_path / "child"))
 
 
@@ -95,13 +132,16 @@ def test_what_a_killed_run_left_is_ended_and_nothing_else(tmp_path: Path) -> Non
     elsewhere = orphan(other, f"{dead_owner}:{other}")
     (mine / "child").unlink()
     owned = orphan(mine, f"{me.pid}:{me.create_time():.0f}:{mine}")
+    (mine / "child").unlink()
+    strange = orphan(mine, f"somebody:else:{mine}")
     try:
         assert take_over(mine) == [left.pid]
         assert gone(left.pid)
         assert elsewhere.poll() is None
         assert owned.poll() is None
+        assert strange.poll() is None
     finally:
-        for child in (left, elsewhere, owned):
+        for child in (left, elsewhere, owned, strange):
             child.kill()
             child.wait()
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -119,20 +122,6 @@ def test_a_workspace_that_was_edited_is_refused(project: Path, name: str) -> Non
         ready(project)
 
 
-def test_an_input_in_the_commit_keeps_its_relative_path(project: Path) -> None:
-    overrides = ["data.source={kind: jsonl, path: inputs/rows.jsonl}"]
-    source = locate(project, DEMO, overrides).settings.model_dump(mode="json")["data"]["source"]
-    assert source["path"] == "inputs/rows.jsonl"
-    assert len(source["sha256"]) == 64
-
-
-def test_an_input_outside_the_commit_becomes_absolute(project: Path, tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text("{}\n", encoding="utf-8")
-    overrides = ["data.source={kind: jsonl, path: ../rows.jsonl}"]
-    source = locate(project, DEMO, overrides).settings.model_dump(mode="json")["data"]["source"]
-    assert source["path"] == str(tmp_path / "rows.jsonl")
-
-
 def test_the_python_of_the_servers_is_found_from_inside_the_workspace(project: Path) -> None:
     engine = "rollout.engine={kind: vllm, processes: 1, python: env/bin/python}"
     settings = locate(project, DEMO, [engine]).settings.model_dump(mode="json")
@@ -167,6 +156,32 @@ def test_a_second_process_is_refused_and_told_who_holds_the_run(project: Path) -
     holder.communicate()
     with workspace.lock():
         pass
+
+
+def test_a_flow_waits_for_whoever_runs_the_same_and_says_for_whom(project: Path) -> None:
+    workspace, said, order = locate(project, DEMO), [], []
+
+    def wait() -> None:
+        with workspace.lock(wait=said.append):
+            order.append("second")
+
+    with workspace.lock():
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        while not said:
+            time.sleep(0.01)
+        order.append("first")
+    waiting.join(10)
+    assert order == ["first", "second"]
+    assert said[0].startswith(f"{workspace.run_id} waits for process {os.getpid()} (")
+
+
+def test_a_git_remote_that_is_not_there_is_refused_before_anything_is_made(project: Path) -> None:
+    git(project, "remote", "add", "hub", "file:///nowhere")
+    with pytest.raises(InputError, match="no Git remote named 'origin'") as refused:
+        locate(project, DEMO, ["record.git_remote=origin"])
+    assert "hub" in str(refused.value)
+    assert locate(project, DEMO, ["record.git_remote=hub"]).run_id == locate(project, DEMO).run_id
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_error(project: Path) -> None:

@@ -19,6 +19,7 @@ from components.layout import Layout
 from components.policy import load_policy
 from components.resume import ResumeState
 from components.stages import dpo as stage
+from components.stages import preferences
 from components.stages import train as train_stage
 from components.training import assembly
 
@@ -31,7 +32,7 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "Scorer", lambda *_: Judge(parity))
+    monkeypatch.setattr(preferences, "Scorer", lambda *_: Judge(parity))
 
 
 def chosen_settings(**changes: Any) -> Settings:

@@ -17,21 +17,23 @@ import pytest
 from components.errors import InputError, NoCandidate
 from components.files import read_json, write_json, write_text
 from flows.watching import execution
-from flows.watching.execution import Asked, Execution, executing, read
-from flows.workspace import Workspace
+from flows.watching.execution import Execution, executing, read
+from flows.workspace import Asked, Workspace
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     root = tmp_path / "demo-1"
     progress, snapshot = root / ".state/progress.jsonl", SimpleNamespace(commit="c0ffee")
-    return cast(Workspace, SimpleNamespace(root=root, run_id="demo-1", progress=progress, snapshot=snapshot))
+    asked = Asked("demo.yaml", ("seed=1",), "dapo")
+    made = SimpleNamespace(root=root, run_id="demo-1", progress=progress, snapshot=snapshot, asked=asked)
+    return cast(Workspace, made)
 
 
 def ended(workspace: Workspace, error: BaseException | None = None) -> Execution:
     """The record of an execution that ended with this error."""
     try:
-        with executing(workspace, "post-training", Asked("demo.yaml", ("seed=1",), "dapo")) as running:
+        with executing(workspace, "post-training") as running:
             running.came_to("d1e5")
             if error:
                 raise error

@@ -14,6 +14,7 @@ import psutil
 
 from components.learner.remote.protocol import KEY, LISTEN, LOST_PEER, RENDEZVOUS
 from components.processes import Child
+from components.processes.owner import claim
 
 SETTLE = 2.0
 """Seconds in which ranks end of themselves: told to, or because they lost a peer."""
@@ -24,6 +25,7 @@ class LocalRanks:
 
     def __init__(self, count: int, threads: int, logs: Path) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="evenkeel-")
+        claim(Path(self._folder.name))
         self.address, self.key = f"{self._folder.name}/socket", secrets.token_hex(16)
         shared = {
             "WORLD_SIZE": str(count),

@@ -17,6 +17,7 @@ from components.errors import InputError
 from components.files import append_line
 from components.policy import Policy
 from components.policy.policy import check_names
+from components.processes.owner import claim, release
 from components.rollout.base import Engine, Sampling
 from components.rollout.servers.background import Background
 from components.rollout.servers.building import build_transfer, origins, write_model
@@ -62,6 +63,8 @@ class ServerEngine(Engine):
         # In a folder that others may use as well everything of ours lies in one of our own.
         own = logs / "rollout" if servers.folder is None else servers.folder / f"evenkeel-{self._run}"
         self._folder, self._log = own.absolute(), logs / "rollout.jsonl"
+        if servers.folder is not None:
+            claim(self._folder)
         self._facts: dict[str, Facts] = {}
         self._prompt, self._probes = policy.encode_prompt(servers.check.prompt), probes(policy)
         places = origins(servers, self._folder / MODEL, dtype, logs)
@@ -140,6 +143,7 @@ class ServerEngine(Engine):
         self._loop.close()
         self._transfer.close()
         shutil.rmtree(self._folder / MODEL, ignore_errors=True)
+        release(self._folder)
         with contextlib.suppress(OSError):  # somebody else's files are there
             self._folder.rmdir()
 

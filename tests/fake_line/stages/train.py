@@ -7,7 +7,7 @@ from components.stages.work import checkpoint, work
 
 from components.config import Settings
 from components.errors import NoCandidate
-from components.files import read_json, sha256_tree, write_directory, write_json, write_jsonl, write_text
+from components.files import append_line, read_json, sha256_tree, write_directory, write_json, write_jsonl, write_text
 from components.layout import Layout
 
 LEDGER: list[dict[str, Any]] = [
@@ -29,7 +29,16 @@ def run(settings: Settings, layout: Layout) -> None:
         write_jsonl(folder / "ledger.jsonl", LEDGER)
         write_jsonl(folder / "verdicts.jsonl", [{"rule": "entropy_low", "level": "warn", "step": 3}])
 
-    work("train", layout, settings.train.steps, lambda done: f"acc {done / settings.train.steps:.2f}")
+    def step(done: int) -> str:
+        accuracy = done / settings.train.steps
+        if done % 10 == 0:
+            verdicts = [{"rule": "entropy_low", "level": "warn", "step": done, "reason": "fell"}] if done == 30 else []
+            signals = {"accuracy": accuracy, "entropy": 0.5, "lr": settings.learner.lr}
+            row = {"step": done, "signals": signals, "notes": {"verdicts": verdicts}}
+            append_line(layout.state / "train" / layout.records.name, row)
+        return f"acc {accuracy:.2f}"
+
+    work("train", layout, settings.train.steps, step)
     write_directory(layout.train, fill)
     write_text(layout.curves, "step,accuracy\n0,1\n")
     digest = sha256_tree(layout.train_checkpoint)

@@ -1,0 +1,23 @@
+"""What becomes of a run's record."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from components.config.base import Fraction, Section
+
+
+class RecordSettings(Section):
+    """Where a run is recorded beside its own branch, and how exactly it must come out again."""
+
+    push: bool = Field(True, description="Push outputs and inputs to the project's default DVC remote, if it has one.")
+    git_remote: str = Field(
+        "",
+        pattern=r"^([^\s-]\S*)?$",
+        description="Git remote that the branch of a run is pushed to, such as origin; nowhere when empty.",
+    )
+    tolerance: Fraction = Field(
+        0.0,
+        description="How far a metric of a reproduction may be off, absolutely or relatively. 0: the same bytes, which "
+        "is what CPUs give. Above 0 only metrics are held to it: GPUs do not give the same bytes twice.",
+    )

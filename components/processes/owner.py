@@ -1,0 +1,55 @@
+"""Which process a folder on shared ground belongs to, so that it can be removed once that process is gone.
+
+Weights that inference servers read may lie outside of the run's own folder, in memory for instance; nobody would find
+them there when the run is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+import psutil
+
+from components.errors import InputError
+from components.files import os_errors, read_json, write_json
+
+NAME = "owner.json"
+CLOCK = 2.0
+"""Seconds by which two readings of one process's creation time may differ: it is reckoned from the system's clock."""
+
+
+def claim(folder: Path) -> None:
+    """Make the folder, and say in it that it is this process's.
+
+    Raises:
+        InputError: it cannot be written to.
+    """
+    own = {"pid": os.getpid(), "created": psutil.Process().create_time(), "host": platform.node()}
+    write_json(folder / NAME, own)
+
+
+def release(folder: Path) -> None:
+    """Take back what `claim` said."""
+    with os_errors("remove", folder / NAME):
+        (folder / NAME).unlink(missing_ok=True)
+
+
+def abandoned(folder: Path) -> bool:
+    """Whether the folder says whose it is, and that process was of this machine and is gone."""
+    try:
+        owner = read_json(folder / NAME)
+        return owner["host"] == platform.node() and not alive(int(owner["pid"]), float(owner["created"]))
+    except (InputError, KeyError, TypeError, ValueError):
+        return False
+
+
+def alive(pid: int, created: float) -> bool:
+    """Whether this very process, not another that was given its id, is alive. A zombie is not."""
+    try:
+        process = psutil.Process(pid)
+        same = abs(process.create_time() - created) < CLOCK
+        return bool(same and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

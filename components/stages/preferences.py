@@ -1,0 +1,124 @@
+"""What stage `dpo` does where the settings ask for it: direct preference optimisation on stored pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from components.config import Settings
+from components.config.load import check_digest
+from components.data.prompts import read_prompts, subset
+from components.dpo.dataset import check_lengths, hold_out, import_pairs, read_pairs
+from components.dpo.pairs import Pair
+from components.dpo.trainer import DpoTrainer
+from components.errors import InputError
+from components.evaluation import compare
+from components.files import sha256_tree, write_directory, write_json, write_jsonl
+from components.layout import Layout
+from components.policy import Policy, load_policy
+from components.progress import Progress, progress
+from components.resume import ResumeState, identity, run_steps
+from components.rewards import Scorer
+from components.seeds import derive
+from components.stages.evaluate import answers
+from components.tools import build_tool
+from components.types import Prompt
+
+LAST = 10
+"""Steps over which the final training figures are means."""
+
+
+def optimize(settings: Settings, layout: Layout) -> None:
+    """Train on the pairs and compare with the start on held-out prompts; write `out/dpo` and its metrics."""
+    start = {"sft": layout.sft_checkpoint, "train": layout.train_checkpoint}[settings.dpo.start]
+    policy = load_policy(start, settings.policy)
+    pairs, held_out = hold_out(load_pairs(policy, settings, layout), settings.dpo.held_out, settings.seed)
+    if not pairs:
+        how = "raise train.keep_pairs, lower dpo.held_out, or name a file under dpo.pairs"
+        raise InputError("there is no pair to train on", where=pairs_file(settings, layout), how=how)
+    trainer = DpoTrainer(policy, pairs, settings.dpo, settings.seed)
+    prompts = subset(read_prompts(layout.split("test")), settings.evaluation.prompts, derive(settings.seed, "test"))
+    with progress("dpo", settings.dpo.steps + 2 * len(prompts)) as bar:
+        log = train(trainer, start, settings, layout, bar)
+
+        def fill(directory: Path) -> None:
+            policy.save(directory / layout.dpo_checkpoint.name)
+            write_jsonl(directory / "log.jsonl", log)
+
+        write_directory(layout.dpo, fill)
+        evaluation = evaluate(start, prompts, settings, layout, bar)
+    write_json(
+        layout.dpo_metrics,
+        {
+            "steps": settings.dpo.steps,
+            "start": settings.dpo.start,
+            "start_sha256": sha256_tree(start),
+            "checkpoint_sha256": sha256_tree(layout.dpo_checkpoint),
+            "pairs": {"trained": len(pairs), "held_out": len(held_out)},
+            "trained": means(log[-LAST:]),
+            "held_out": trainer.measure(held_out),
+            "evaluation": evaluation,
+        },
+    )
+
+
+def pairs_file(settings: Settings, layout: Layout) -> Path:
+    """Where the pairs stand."""
+    return layout.pairs if settings.dpo.pairs is None else settings.dpo.pairs.path
+
+
+def load_pairs(policy: Policy, settings: Settings, layout: Layout) -> list[Pair]:
+    """The run's own pairs, or those that the settings name.
+
+    Raises:
+        InputError: they are missing, changed, malformed, or longer than the model's positions.
+    """
+    path, named = pairs_file(settings, layout), settings.dpo.pairs
+    if named is None:
+        pairs = read_pairs(path)
+    else:
+        check_digest(path, named.sha256)
+        tool = settings.rollout.tool
+        pairs = import_pairs(path, policy, build_tool(tool) if tool else None)
+    check_lengths(pairs, policy.max_positions)
+    return pairs
+
+
+def train(trainer: DpoTrainer, start: Path, settings: Settings, layout: Layout, bar: Progress) -> list[dict[str, Any]]:
+    """Run or resume the steps; returns the log, one row a step."""
+    depends_on = settings.model_dump(mode="json", include={"seed", "threads", "policy", "dpo"})
+    tool = settings.rollout.tool
+    depends_on["tool"] = tool and tool.model_dump(mode="json")
+    inputs = {"start": start, "pairs": pairs_file(settings, layout)}
+    resume = ResumeState(layout.state / "dpo", identity(depends_on, inputs))
+
+    def on_row(row: dict[str, Any]) -> None:
+        bar.advance(row["step"] + 1, health_line(row))
+
+    return run_steps(trainer, resume, settings.dpo.steps, settings.dpo.checkpoint_every, on_row)
+
+
+def health_line(row: Mapping[str, float]) -> str:
+    """The live line: whether the pairs come apart, and whether the chosen falls with the rejected."""
+    shown = {"loss": "loss", "reward_accuracy": "acc", "chosen_change": "chosen", "rejected_change": "rejected"}
+    return "  ".join(f"{word} {row[name]:.2f}" for name, word in shown.items() if name in row)
+
+
+def means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Mean of every figure over some rows of the log."""
+    names = sorted(set.intersection(*(set(row) for row in rows)) - {"step"})
+    return {name: fmean(row[name] for row in rows) for name in names}
+
+
+def evaluate(
+    start: Path, prompts: Sequence[Prompt], settings: Settings, layout: Layout, bar: Progress
+) -> dict[str, Any]:
+    """The start and the outcome on the prompts of stage `evaluate`, with the same seeds: all figures compare."""
+    done = settings.dpo.steps
+    with Scorer(settings.reward, layout.consistency) as scorer:
+        before, after = answers(settings, layout, (start, layout.dpo_checkpoint), prompts, scorer, bar, done)
+    seed = derive(settings.seed, "bootstrap")
+    found = compare([a.result() for a in before], [a.result() for a in after], settings.evaluation, seed)
+    return {"start": found.pop("sft"), "dpo": found.pop("trained"), **found}

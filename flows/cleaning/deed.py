@@ -1,0 +1,21 @@
+"""One thing that the janitor did, or would not do."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+Kind = Literal["process", "folder", "weights", "flow run", "workspace", "server"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """``what`` was found, ``done`` with it, and ``why``."""
+
+    kind: Kind
+    what: str
+    done: str
+    why: str
+
+    def to_dict(self) -> dict[str, str]:
+        return asdict(self)

@@ -1,0 +1,84 @@
+"""Flow runs that a Prefect server takes to be under way although their process is gone.
+
+Only what a workspace's own record says of itself is judged: which process ran it, on this machine, for which flow run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+
+from flows.cleaning.deed import Deed
+from flows.processes import mark_of, marked
+from flows.serving.under_way import UNDER_WAY, ZOMBIE
+from flows.watching.api import client
+from flows.watching.execution import Execution
+from flows.watching.runs import RunView
+
+TIMEOUT = 5.0
+"""Seconds for one request."""
+CANCELLING = timedelta(minutes=1)
+"""How long a worker may take to cancel what it runs."""
+FLOW_RUN = "PREFECT__FLOW_RUN_ID"
+
+
+def settle(runs: Iterable[RunView], api: str | None) -> Iterator[Deed]:
+    """Tell the servers which of their runs are dead.
+
+    Args:
+        api: the server to ask about runs that had one of their own, with the project's database.
+    """
+    silent: set[str] = set()
+    for run in runs:
+        execution = run.execution
+        if execution is None or execution.standing != "dead" or not execution.here:
+            continue
+        url = execution.api or api
+        if url is None or url in silent:
+            continue
+        try:
+            yield from _settle(execution, url)
+        except httpx.HTTPError as error:
+            silent.add(url)
+            yield Deed("server", url, "left alone", f"it does not answer: {type(error).__name__}")
+
+
+def _settle(execution: Execution, url: str) -> Iterator[Deed]:
+    with client(url, TIMEOUT) as server:
+        for id in dict.fromkeys((execution.deployed, execution.flow_run)):
+            if id is None or _has_process(id):
+                continue
+            answer = server.get(f"/flow_runs/{id}")
+            if answer.status_code == httpx.codes.NOT_FOUND:
+                continue
+            state = answer.raise_for_status().json()["state"]
+            wanted = verdict(execution, state)
+            if wanted is not None:
+                body = {"state": wanted, "force": True}
+                server.post(f"/flow_runs/{id}/set_state", json=body).raise_for_status()
+                why = f"process {execution.pid} of {execution.run_id} is gone"
+                yield Deed("flow run", id, f"{state['name']} -> {wanted['name']}", why)
+
+
+def verdict(execution: Execution, state: dict[str, Any] | None) -> dict[str, str] | None:
+    """The state that a flow run of a dead execution is to have; None where it is as it should be, or another process
+    may have begun it anew."""
+    if state is None or state["type"] not in UNDER_WAY:
+        return None
+    since = datetime.fromisoformat(state["timestamp"])
+    if state["type"] == "CANCELLING":
+        message = f"Cancelled; process {execution.pid} is gone."
+        late = datetime.now(UTC) - since > CANCELLING
+        return {"type": "CANCELLED", "name": "Cancelled", "message": message} if late else None
+    if since > datetime.fromisoformat(execution.began) + timedelta(seconds=1):  # `began` has no fractions
+        return None
+    message = f"{ZOMBIE}: process {execution.pid} of run {execution.run_id} is gone."
+    return {"type": "CRASHED", "name": "Crashed", "message": message}
+
+
+def _has_process(flow_run: str) -> bool:
+    """Whether a process on this machine was started for it."""
+    return any(mark_of(process, FLOW_RUN) == flow_run for process in marked(FLOW_RUN))

@@ -1,0 +1,100 @@
+"""Half-made files and folders that killed writers left, and weights for servers that are gone.
+
+`components.files` fills what it writes under a temporary name, `.NAME.xxxxxxxx`, and renames it; a kill in between
+leaves that. Its owner removes it when it next writes there, which may be never.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from components.processes.owner import abandoned
+from flows.cleaning.deed import Deed
+from flows.watching.runs import RunView
+
+TEMPORARY = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}(?P<old>\.old)?")
+"""As Python's `tempfile` names it. ``.old`` is what was there before, on its way out."""
+REMOVED = ".removed-"
+"""What is being removed has a name of its own, which no writer looks for."""
+AGE = 3600.0
+"""Seconds without a change after which nobody is writing any more."""
+WITHIN = ("out", ".state")
+"""Parts of a workspace that stages write."""
+
+
+def remove_half_made(project: Path, runs: Iterable[RunView]) -> Iterator[Deed]:
+    """Remove what nobody has written to for an hour; nothing of a run that lives."""
+    places = [project / "runs", project / "registry", project / ".state"]
+    found = [path for place in places for path in _children(place)]
+    found += [path for path in _below(project / "registry")]
+    for run in runs:
+        if not run.running:
+            found += [path for part in WITHIN for path in _below(run.root / part)]
+    for path in dict.fromkeys(found):
+        matched = TEMPORARY.fullmatch(path.name)
+        if not matched and not path.name.startswith(REMOVED):
+            continue
+        if matched and matched["old"] and not (path.parent / matched["name"]).exists():
+            continue  # the only copy there is: the next writer puts it back
+        age = time.time() - _changed(path)
+        if age > AGE and remove(path):
+            yield Deed("folder", str(path.relative_to(project)), "removed", f"half-made {age / 3600:.0f} h ago")
+
+
+def _children(folder: Path) -> Iterator[Path]:
+    """What lies in a folder under a hidden name."""
+    try:
+        yield from (Path(entry.path) for entry in os.scandir(folder) if entry.name.startswith("."))
+    except OSError:
+        return  # not there
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """All hidden names below a folder; what is below these is not looked at, nor are links followed."""
+    for parent, folders, files in os.walk(folder):
+        hidden = [name for name in (*folders, *files) if name.startswith(".")]
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(parent) / name for name in hidden)
+
+
+def _changed(path: Path) -> float:
+    """When anything in it was last changed; now, where it is gone or cannot be looked at."""
+    try:
+        below = [Path(parent) / name for parent, folders, files in os.walk(path) for name in (*folders, *files)]
+        return max(one.lstat().st_mtime for one in (path, *below))
+    except OSError:
+        return time.time()
+
+
+def remove(path: Path) -> bool:
+    """Take it out of everybody's way by renaming it, then remove it; False where somebody else already did."""
+    doomed = path.with_name(f"{REMOVED}{secrets.token_hex(4)}")
+    try:
+        os.replace(path, doomed)
+    except OSError:
+        return False
+    if doomed.is_dir() and not doomed.is_symlink():
+        shutil.rmtree(doomed, ignore_errors=True)
+    else:
+        doomed.unlink(missing_ok=True)
+    return not doomed.exists()
+
+
+def remove_weights(runs: Iterable[RunView]) -> Iterator[Deed]:
+    """Remove folders in which dead runs handed weights to their servers, or their ranks met."""
+    places = {Path(tempfile.gettempdir())}
+    for run in runs:
+        folder = getattr(run.settings.rollout.engine, "folder", None) if run.settings else None
+        if folder is not None:
+            places.add(run.root / folder)
+    for place in sorted(places):
+        for path in sorted(place.glob("evenkeel-*")):
+            if path.is_dir() and not path.is_symlink() and abandoned(path) and remove(path):
+                yield Deed("weights", str(path), "removed", "the run that they were for is gone")

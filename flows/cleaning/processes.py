@@ -1,0 +1,36 @@
+"""Processes that outlived their run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from flows.cleaning.deed import Deed
+from flows.processes import OWNER_VARIABLE, end, leftovers, mark_of
+
+SETTLE = 6.0
+"""Seconds that the children of a run that ended in order need to end of themselves: its own Prefect server, say."""
+
+
+def end_leftovers(project: Path, settle: float = SETTLE) -> Iterator[Deed]:
+    """End the processes of this project whose run is gone, and was gone some seconds ago as well."""
+    seen = set(leftovers(project))
+    if not seen:
+        return
+    time.sleep(settle)
+    # Found anew: a run may have taken over meanwhile, and what it started is not in `seen`.
+    left = [process for process in leftovers(project) if process in seen]
+    told = {process.pid: (_command(process), mark_of(process, OWNER_VARIABLE).partition(":")[0]) for process in left}
+    for pid in end(left):
+        command, owner = told.get(pid, ("", ""))
+        yield Deed("process", f"{pid} {command}".rstrip(), "ended", f"its run, process {owner}, is gone")
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())[:80]
+    except psutil.Error:
+        return ""

@@ -1,0 +1,79 @@
+"""Workspaces of runs that ended long ago, whose record is on their branch."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from components.errors import InputError
+from flows.cleaning.deed import Deed
+from flows.cleaning.folders import REMOVED
+from flows.git import git, succeeds
+from flows.watching.runs import RunView
+
+RECORD = "run.json"
+KEPT = ("candidate", "stopped", "failed", "dead", "running", "unknown")
+"""States in which somebody still needs the workspace: to decide, to continue, or to see what happened."""
+
+
+def remove_old(project: Path, runs: Iterable[RunView], days: int) -> Iterator[Deed]:
+    """Remove workspaces of runs that ended more than ``days`` days ago, with nothing left to do or to decide."""
+    before = datetime.now(UTC) - timedelta(days=days)
+    for run in runs:
+        ended = run.execution.ended if run.execution else None
+        if ended is None or datetime.fromisoformat(ended) > before or run.state in KEPT:
+            continue
+        problem = unrecorded(project, run)
+        if problem:
+            yield Deed("workspace", run.run_id, "kept", problem)
+        elif _remove(project, run):
+            yield Deed(
+                "workspace", run.run_id, "removed", f"{run.state} at {ended}; its record is on runs/{run.run_id}"
+            )
+
+
+def unrecorded(project: Path, run: RunView) -> str:
+    """Why the branch does not stand for the workspace; empty where it does."""
+    branch = f"refs/heads/runs/{run.run_id}"
+    if not succeeds(project, "rev-parse", "--verify", "--quiet", branch):
+        return f"there is no branch runs/{run.run_id}"
+    try:
+        recorded = git(project, "show", f"{branch}:{RECORD}")
+    except InputError:
+        return f"there is no {RECORD} on its branch"
+    there = run.root / RECORD
+    if not there.exists() or there.read_text(encoding="utf-8").rstrip("\n") != recorded:
+        return f"its {RECORD} is not the one on its branch"
+    return ""
+
+
+def _remove(project: Path, run: RunView) -> bool:
+    """Rename it while nobody can begin to run it, then remove it at leisure."""
+    doomed = run.root.with_name(f"{REMOVED}{run.run_id}")
+    with lock(project, run.run_id) as mine:
+        fresh = RunView(project, run.run_id)  # as it is now
+        if not mine or fresh.running or fresh.execution != run.execution or doomed.exists():
+            return False
+        os.replace(run.root, doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+    return True
+
+
+@contextmanager
+def lock(project: Path, run_id: str) -> Iterator[bool]:
+    """Hold a run's lock if nobody else does; see `flows.workspace`."""
+    path = project / ".state" / "locks" / run_id
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(handle)

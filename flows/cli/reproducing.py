@@ -1,0 +1,88 @@
+"""Commands that do a run over again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from components.stages import wanted
+from flows.cli.base import app, console
+from flows.console import Display
+from flows.git import project_root
+from flows.recording.comparison import Comparison, Difference
+from flows.recording.reproduction import Reproduction, checked_out, redo
+
+SHOWN = 8
+"""Differences of a stage that are shown; the file named at the end has all."""
+WIDTH = 22
+"""Characters of a value that are shown."""
+
+
+@app.command()
+def reproduce(run_id: Annotated[str, typer.Argument(help="The run, or the first characters of its id.")]) -> None:
+    """Execute a recorded run anew from its branch and compare. Exit code 0: as recorded; 3: not; 2: impossible."""
+    from flows.cli.runs import stoppable
+
+    with checked_out(project_root(Path.cwd()), run_id) as reproduction:
+        show_header(reproduction)
+        with stoppable("; the same command begins anew"), Display(reproduction, console, wanted(reproduction.settings)):
+            found = redo(reproduction)
+        show(found, reproduction)
+    raise typer.Exit(found.exit_code)
+
+
+def show_header(reproduction: Reproduction) -> None:
+    """What is done over again, and where."""
+    where = reproduction.root.relative_to(reproduction.project)
+    commit = reproduction.snapshot.commit[:12]
+    console.print(f"[bold]{reproduction.run_id}[/] again  commit {commit}  {where}", highlight=False)
+
+
+def show(found: Comparison, reproduction: Reproduction) -> None:
+    """A row a stage, then what differs, then what is different about this machine."""
+    console.print(_stages(found))
+    if found.equal:
+        exactly = f"within {found.tolerance:g}" if found.tolerance else "to the byte"
+        console.print(Text(f"{found.run_id} came out as recorded, {exactly}", "green"))
+        return
+    console.print(_differences(found))
+    console.print(Text(f"{found.run_id} came out differently", "bold yellow"))
+    if found.machine:
+        console.print("what is different about this machine, and may be the cause:")
+        for line in found.machine:
+            console.print(Text(f"  {line}"), soft_wrap=True)
+    else:
+        console.print("this machine and its packages are those of the record: look for a changed file or setting")
+    console.print(f"all of it  {reproduction.layout.state / 'comparison.json'}", soft_wrap=True, highlight=False)
+
+
+def _stages(found: Comparison) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("stage")
+    for name in ("outputs", "metrics", "differ"):
+        table.add_column(name, justify="right")
+    for stage in found.outputs:
+        count = len(found.of(stage))
+        cells = [str(found.outputs[stage] or "-"), str(found.metrics[stage] or "-"), str(count)]
+        table.add_row(stage, *cells, style="yellow" if count else None)
+    return table
+
+
+def _differences(found: Comparison) -> Table:
+    table = Table("stage", "output or metric", "recorded", "found", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for stage in found.outputs:
+        rows = found.of(stage)
+        for one in rows[:SHOWN]:
+            table.add_row(one.stage, Text(one.what), *map(Text, _values(one)))
+        if len(rows) > SHOWN:
+            table.add_row(stage, f"and {len(rows) - SHOWN} more")
+    return table
+
+
+def _values(one: Difference) -> list[str]:
+    return [value if len(value) <= WIDTH else f"{value[: WIDTH - 1]}…" for value in (one.recorded, one.found)]

@@ -1,0 +1,101 @@
+"""Commands that look at runs, and stop them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from components.files import dump_json
+from flows.cli.base import app, console
+from flows.git import project_root
+
+Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or as much of its beginning as is needed.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def status(
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run's id, or its beginning.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What the runs of this project are doing, or all about one. Needs no server. Exit code 2: there is no such run."""
+    from flows.watching import runs, status
+
+    project = project_root(Path.cwd())
+    if run is None:
+        found = runs.all_runs(project)
+        if as_json:
+            print(dump_json([one.to_dict() for one in found]), end="")
+        else:
+            status.show_runs(console, found)
+        return
+    one = runs.find_run(project, run)
+    if as_json:
+        print(dump_json(status.to_dict(one)), end="")
+    else:
+        status.show_run(console, one)
+
+
+@app.command()
+def logs(
+    run: Run,
+    stage: Annotated[str | None, typer.Argument(help="The present or last stage when empty.")] = None,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on, stage after stage, until it ends.")] = False,
+    lines: Annotated[int | None, typer.Option("-n", "--lines", min=0, help="Begin with the last lines only.")] = None,
+) -> None:
+    """What a run's stages have printed. Exit code 2: there is no such run or log."""
+    from flows.watching import logs
+    from flows.watching.runs import find_run
+
+    found = find_run(project_root(Path.cwd()), run)
+    try:
+        if follow:
+            logs.follow(found, stage, lines, write, lambda name: print(f"==> {name} <==", file=sys.stderr, flush=True))
+        else:
+            logs.show(found, stage, lines, write)
+    except BrokenPipeError:  # as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt as stopped:
+        raise typer.Exit(130) from stopped
+
+
+def write(text: bytes) -> None:
+    """Bytes of a log, at once and as they are."""
+    sys.stdout.buffer.write(text)
+    sys.stdout.buffer.flush()
+
+
+@app.command()
+def cancel(
+    run: Run,
+    grace: Annotated[float, typer.Option("--grace", min=0, help="Seconds that it has to end by itself.")] = 45.0,
+) -> None:
+    """Stop a run and all that it started. Exit code 0: nothing of it lives; 2: it did not run, or cannot be stopped."""
+    from flows.watching.cancel import cancel
+    from flows.watching.runs import find_run
+
+    cancel(find_run(project_root(Path.cwd()), run), grace, lambda line: print(line, flush=True))
+
+
+@app.command()
+def janitor(
+    keep_days: Annotated[
+        int, typer.Option("--keep-days", min=0, help="Remove recorded workspaces that ended longer ago; 0 keeps all.")
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Remove what dead runs left: processes, half-made folders, weights, flow runs that nobody runs any more."""
+    from flows.cleaning import work
+    from flows.serving.place import served
+
+    project = project_root(Path.cwd())
+    place = served(project)
+    deeds = work.clean(project, keep_days, os.environ.get("PREFECT_API_URL") or (place.api_url if place else None))
+    if as_json:
+        print(dump_json([deed.to_dict() for deed in deeds]), end="")
+    else:
+        work.show(console, deeds)

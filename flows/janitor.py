@@ -1,0 +1,36 @@
+"""The flow `janitor`: what dead runs left is removed. Safe beside anything at any time; what lives is not touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from prefect import flow, get_run_logger
+from prefect.artifacts import create_table_artifact
+from prefect.client.orchestration import get_client
+from pydantic import Field
+
+from flows.cleaning.work import clean
+from flows.git import project_root
+from flows.states import told
+
+KEY = "janitor"
+Days = Annotated[int, Field(ge=0)]
+
+
+@flow(name="janitor")
+@told
+def janitor(keep_days: Days = 0) -> list[dict[str, str]]:
+    """End processes, remove half-made folders, and settle flow runs, of runs that are dead; returns what was done.
+
+    Args:
+        keep_days: Remove workspaces of runs that ended longer ago and are recorded on their branch. 0: keep all.
+    """
+    with get_client(sync_client=True) as server:
+        api = str(server.api_url)
+    deeds = clean(project_root(Path.cwd()), keep_days, api)
+    for deed in deeds:
+        get_run_logger().info("%s %s: %s, %s", deed.kind, deed.what, deed.done, deed.why)
+    rows = [deed.to_dict() for deed in deeds]
+    create_table_artifact(rows, key=KEY, description=f"{len(rows)} things that dead runs left")
+    return rows

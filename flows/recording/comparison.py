@@ -1,0 +1,141 @@
+"""What a reproduction gave, beside what was recorded: outputs by their digests, metrics number by number."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.errors import EXIT_NO_CANDIDATE
+from components.files import read_json, read_text
+from flows.git import git, succeeds
+from flows.recording.record import LOCK, PIPELINE, leaves
+
+OUTCOME = "outcome"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is not as it was recorded: an output, or a number of a metric file."""
+
+    stage: str
+    what: str
+    recorded: str
+    found: str
+
+
+@dataclass
+class Comparison:
+    """All that was compared, and what differs."""
+
+    run_id: str
+    commit: str
+    tolerance: float
+    outputs: dict[str, int] = field(default_factory=dict)
+    """Stage -> how many outputs were compared."""
+    metrics: dict[str, int] = field(default_factory=dict)
+    """Stage -> how many values of metric files were compared."""
+    differences: list[Difference] = field(default_factory=list)
+    machine: list[str] = field(default_factory=list)
+    """What is different about this machine, a line each."""
+
+    @property
+    def equal(self) -> bool:
+        return not self.differences
+
+    @property
+    def exit_code(self) -> int:
+        """0 equal, 3 not."""
+        return 0 if self.equal else EXIT_NO_CANDIDATE
+
+    def of(self, stage: str) -> list[Difference]:
+        """What differs in one stage."""
+        return [one for one in self.differences if one.stage == stage]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        rows = [
+            {"stage": one.stage, "what": one.what, "recorded": one.recorded, "found": one.found}
+            for one in self.differences
+        ]
+        return {
+            "run_id": self.run_id,
+            "commit": self.commit,
+            "tolerance": self.tolerance,
+            "outputs": self.outputs,
+            "metrics": self.metrics,
+            "differences": rows,
+            "machine": self.machine,
+            "equal": self.equal,
+        }
+
+
+def compare_stage(into: Comparison, stage: str, project: Path, root: Path, recorded_state: str, state: str) -> None:
+    """Add one stage that was executed anew in ``root``.
+
+    With a tolerance only numbers are compared: digests, also those inside metric files, cannot be nearly equal.
+    """
+    into.outputs[stage] = into.metrics[stage] = 0
+    if (recorded_state == "refused") != (state == "refused"):
+        into.differences.append(Difference(stage, OUTCOME, recorded_state or "not executed", state))
+        return
+    metrics = _metric_files(root, stage)
+    for path in metrics:
+        _compare_metrics(into, stage, path, project, root)
+    before = _outs(git(project, "show", f"{into.commit}:{LOCK}"), stage)
+    after = _outs(read_text(root / LOCK), stage)
+    if into.tolerance == 0:
+        seen = {one.what.partition(" ")[0] for one in into.of(stage)}
+        for path in sorted(before | after):
+            into.outputs[stage] += 1
+            old, new = before.get(path, "nothing"), after.get(path, "nothing")
+            if old != new and path not in seen:
+                into.differences.append(Difference(stage, path, old, new))
+
+
+def _compare_metrics(into: Comparison, stage: str, path: str, project: Path, root: Path) -> None:
+    recorded = f"{into.commit}:{path}"
+    if not succeeds(project, "cat-file", "-e", recorded):
+        into.differences.append(Difference(stage, path, "nothing", "a file"))
+        return
+    before = dict(leaves(json.loads(git(project, "show", recorded)), ""))
+    after = dict(leaves(read_json(root / path), ""))
+    agree = near(into.tolerance)
+    for key in sorted(before | after):
+        old, new = before.get(key, "nothing"), after.get(key, "nothing")
+        if into.tolerance and not (_is_number(old) or _is_number(new)):
+            continue
+        into.metrics[stage] += 1
+        if not agree(old, new):
+            into.differences.append(Difference(stage, f"{path} {key.removeprefix('.')}", str(old), str(new)))
+
+
+def near(tolerance: float) -> Callable[[Any, Any], bool]:
+    """Whether two values count as equal: numbers within the tolerance, absolutely or relatively."""
+
+    def agree(old: Any, new: Any) -> bool:
+        if tolerance and _is_number(old) and _is_number(new):
+            return math.isclose(old, new, rel_tol=tolerance, abs_tol=tolerance)
+        return bool(old == new)
+
+    return agree
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _metric_files(root: Path, stage: str) -> list[str]:
+    declared = yaml.safe_load(read_text(root / PIPELINE))["stages"][stage].get("metrics", [])
+    names = [entry if isinstance(entry, str) else next(iter(entry)) for entry in declared]
+    return [name for name in names if (root / name).exists()]
+
+
+def _outs(lock: str, stage: str) -> dict[str, str]:
+    entry = ((yaml.safe_load(lock) or {}).get("stages") or {}).get(stage) or {}
+    return {out["path"]: out["md5"] for out in entry.get("outs", [])}

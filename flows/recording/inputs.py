@@ -1,0 +1,58 @@
+"""Inputs that neither Git nor DVC knew are put under DVC, so that a reproduction elsewhere finds them by their digest.
+
+DVC copies them into its cache once. The link in the workspace stays what it is, and so does what it leads to.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from components.files import os_errors, read_text, write_text
+from flows.dvc import configure, dvc
+from flows.inputs import Input
+from flows.workspace import Workspace
+
+
+def adopt(workspace: Workspace) -> list[str]:
+    """Put every linked input under DVC; returns their `.dvc` files and the ignore files beside them.
+
+    Raises:
+        InputError: DVC refused, or the disk is full.
+    """
+    files = []
+    for one in workspace.inputs:
+        if one.kept_by == "link":
+            pointer = workspace.root / one.pointer
+            if not pointer.exists():
+                _add(workspace, one, pointer)
+            ignore = pointer.with_name(".gitignore")
+            write_text(ignore, f"/{pointer.name.removesuffix('.dvc')}\n")
+            files += [one.pointer, ignore.relative_to(workspace.root).as_posix()]
+    return sorted(set(files))
+
+
+def _add(workspace: Workspace, one: Input, pointer: Path) -> None:
+    """Add it in a DVC repository of its own, which is dropped: DVC takes no folder behind a link, only files."""
+    source, scratch = workspace.root / one.path, workspace.layout.state / "inputs"
+    with os_errors("write", scratch):
+        shutil.rmtree(scratch, ignore_errors=True)
+        _mirror(source.resolve(), scratch / source.name)
+        write_text(scratch / ".dvc" / "config", "[core]\n    no_scm = true\n    analytics = false\n")
+        configure(scratch, workspace.project)
+    how = "make room for a copy in DVC's cache, then `evenkeel run --resume` records the run"
+    log = workspace.log("recording")
+    dvc(scratch, workspace.project, "add", "--no-relink", source.name, log=log, how=how)
+    write_text(pointer, read_text(scratch / f"{source.name}.dvc"))
+    shutil.rmtree(scratch)
+
+
+def _mirror(source: Path, target: Path) -> None:
+    """A link to a file, or folders of links to files."""
+    if source.is_dir():
+        target.mkdir(parents=True)
+        for below in source.iterdir():
+            _mirror(below, target / below.name)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(source)

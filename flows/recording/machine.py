@@ -1,0 +1,70 @@
+"""What a result may depend on that is neither in the settings nor in the code."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+from pathlib import Path
+
+from components.config.base import Section
+
+
+class Machine(Section):
+    """The machine of a run, and the packages that `constraints.txt` pins."""
+
+    python: str
+    platform: str
+    cpu: str
+    packages: dict[str, str]
+
+
+def this_machine(project: Path) -> Machine:
+    """The present machine."""
+    return Machine(
+        python=platform.python_version(),
+        platform=platform.platform(),
+        cpu=cpu_model(),
+        packages=packages(project / "constraints.txt"),
+    )
+
+
+def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The name of the processor; its architecture where the system does not tell."""
+    try:
+        named = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        named = None
+    return named[1].strip() if named else platform.processor() or platform.machine()
+
+
+def packages(constraints: Path) -> dict[str, str]:
+    """Installed versions of what the file pins; what is not installed is left out."""
+    if not constraints.is_file():
+        return {}
+    names = re.findall(r"^([\w.\-]+)==", constraints.read_text(encoding="utf-8"), re.MULTILINE)
+    found = {}
+    for name in sorted(names, key=str.lower):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def differences(recorded: Machine, found: Machine) -> list[str]:
+    """What is not the same on both, a line each."""
+    lines = [
+        f"{what}: {before}, here {now}"
+        for what, before, now in (
+            ("python", recorded.python, found.python),
+            ("platform", recorded.platform, found.platform),
+            ("processor", recorded.cpu, found.cpu),
+        )
+        if before != now
+    ]
+    for name in sorted(recorded.packages | found.packages):
+        before, now = recorded.packages.get(name, "not installed"), found.packages.get(name, "not installed")
+        if before != now:
+            lines.append(f"{name}: {before}, here {now}")
+    return lines

@@ -1,0 +1,193 @@
+"""`run.json`: what ran, on what, how it ended, and every figure."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError
+
+from components.config.base import Section
+from components.errors import InputError
+from components.files import dump_json, read_json, read_text, write_text
+from flows.recording.machine import Machine, this_machine
+from flows.workspace import Workspace
+
+NAME = "run.json"
+LOCK, PIPELINE = "dvc.lock", "dvc.yaml"
+
+
+class StageRecord(Section):
+    """How a stage ended when it was last executed, or ``cached`` where it was taken over; and how long that took."""
+
+    state: str
+    seconds: float
+
+
+class OutcomeRecord(Section):
+    """How the run ended; ``unfinished`` while it works, and for ever where it was killed outright."""
+
+    state: Literal["unfinished", "candidate", "no candidate", "failed", "stopped"]
+    candidate: str | None = None
+    reason: str = ""
+    failed_stage: str | None = None
+
+
+class InputRecord(Section):
+    """One input, by its path in the workspace."""
+
+    path: str
+    sha256: str
+    kept_by: Literal["git", "dvc", "link"]
+
+
+class RunRecord(Section):
+    """One run. Times are UTC in ISO format."""
+
+    format: Literal[1] = 1
+    run_id: str
+    config: str
+    recipe: str = ""
+    overrides: list[str]
+    commit: str
+    tree: str
+    began: str
+    ended: str | None = None
+    stages: dict[str, StageRecord] = Field(default_factory=dict)
+    outcome: OutcomeRecord
+    metrics: dict[str, float | None] = Field(default_factory=dict)
+    """Every number of the metric files, by file and dotted key."""
+    digests: dict[str, str] = Field(default_factory=dict)
+    """Output -> its MD5 in `dvc.lock`."""
+    inputs: list[InputRecord] = Field(default_factory=list)
+    machine: Machine
+    tolerance: float = 0.0
+    flow_run_id: str | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the line came to its end, with a candidate or without."""
+        return self.outcome.state in ("candidate", "no candidate")
+
+
+def now() -> str:
+    """The present second, UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def begin(workspace: Workspace, flow_run_id: str | None) -> RunRecord:
+    """The record of a run that is about to work."""
+    return RunRecord(
+        run_id=workspace.run_id,
+        config=workspace.asked.config,
+        recipe=workspace.asked.recipe,
+        overrides=list(workspace.asked.overrides),
+        commit=workspace.snapshot.commit,
+        tree=workspace.snapshot.tree,
+        began=now(),
+        outcome=OutcomeRecord(state="unfinished"),
+        inputs=[InputRecord(path=one.path, sha256=one.sha256, kept_by=one.kept_by) for one in workspace.inputs],
+        machine=this_machine(workspace.root),
+        tolerance=workspace.settings.record.tolerance,
+        flow_run_id=flow_run_id,
+    )
+
+
+def complete(record: RunRecord, workspace: Workspace, outcome: OutcomeRecord, stages: Mapping[str, Any]) -> RunRecord:
+    """The record with how the run ended, and everything that it left."""
+    fields = {
+        "ended": now(),
+        "outcome": outcome,
+        "stages": dict(stages),
+        "metrics": numbers(workspace.root),
+        "digests": digests(read_text(workspace.root / LOCK)) if (workspace.root / LOCK).exists() else {},
+    }
+    return record.model_copy(update=fields)
+
+
+def stages_since(progress: Path, offset: int, before: RunRecord | None) -> dict[str, StageRecord]:
+    """How each stage ended, from the lines of the progress file from byte ``offset`` on.
+
+    A stage that was only taken over now keeps what the record of an earlier attempt at this run says of it.
+    """
+    found: dict[str, StageRecord] = dict(before.stages) if before else {}
+    for event in _events(progress, offset):
+        if "state" in event:
+            known = found.get(event["stage"])
+            if event["state"] != "cached" or known is None or known.state != "done":
+                found[event["stage"]] = StageRecord(state=event["state"], seconds=event["seconds"])
+    return found
+
+
+def _events(path: Path, offset: int) -> Iterator[dict[str, Any]]:
+    """Whole lines; half a line of a killed stage is none."""
+    if path.exists():
+        for line in path.read_bytes()[offset:].splitlines():
+            with contextlib.suppress(json.JSONDecodeError):
+                yield json.loads(line)
+
+
+def uncached(root: Path, kinds: tuple[str, ...] = ("metrics", "plots", "outs")) -> list[str]:
+    """The outputs that Git keeps and DVC's cache does not, as `dvc.yaml` declares them, where they exist."""
+    stages = yaml.safe_load(read_text(root / PIPELINE)).get("stages", {})
+    entries = [entry for stage in stages.values() for kind in kinds for entry in stage.get(kind, [])]
+    named = [(path, options) for entry in entries if isinstance(entry, dict) for path, options in entry.items()]
+    return sorted(path for path, options in named if options.get("cache") is False and (root / path).is_file())
+
+
+def numbers(root: Path) -> dict[str, float | None]:
+    """Every number of a workspace's metric files, by the file's name and the dotted key; null where it is none."""
+    found: dict[str, float | None] = {}
+    for path in uncached(root, ("metrics",)):
+        for key, value in leaves(read_json(root / path), Path(path).stem):
+            if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+                found[key] = value
+    return found
+
+
+def leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """Every value of a JSON tree that holds no others, with its dotted key."""
+    if isinstance(value, dict):
+        for name, below in value.items():
+            yield from leaves(below, f"{key}.{name}")
+    elif isinstance(value, list):
+        for number, below in enumerate(value):
+            yield from leaves(below, f"{key}.{number}")
+    else:
+        yield key, value
+
+
+def digests(lock: str) -> dict[str, str]:
+    """Output -> MD5, of all stages of a `dvc.lock`."""
+    stages = (yaml.safe_load(lock) or {}).get("stages") or {}
+    return {out["path"]: out["md5"] for stage in stages.values() for out in stage.get("outs", [])}
+
+
+def write_record(root: Path, record: RunRecord) -> None:
+    """Write `run.json` into the workspace ``root``."""
+    write_text(root / NAME, dump_json(record.model_dump(mode="json")))
+
+
+def read_record(root: Path) -> RunRecord | None:
+    """The record in a workspace; None before the run has begun."""
+    return parse_record(read_json(root / NAME), str(root / NAME)) if (root / NAME).exists() else None
+
+
+def parse_record(value: Any, where: str) -> RunRecord:
+    """Validate a record.
+
+    Raises:
+        InputError: it is not one of this format.
+    """
+    try:
+        return RunRecord.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        how = "a newer version may have written it"
+        raise InputError(f"not a run's record: {key}: {first['msg']}", where=where, how=how) from error

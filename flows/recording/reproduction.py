@@ -1,0 +1,150 @@
+"""A recorded run executed anew from its branch, in `.state/reproductions/<run-id>`; nothing comes from the cache."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from components.config import Settings, load
+from components.errors import InputError
+from components.files import os_errors, write_directory, write_json
+from components.stages import wanted
+from flows.dvc import configure
+from flows.git import at_commit, check_out, git
+from flows.inputs import fetch, settled
+from flows.processes import take_over
+from flows.recording.branch import branch_of
+from flows.recording.comparison import Comparison, compare_stage
+from flows.recording.machine import differences, this_machine
+from flows.recording.record import NAME, RunRecord, parse_record
+from flows.stages import StageFailed, StageResult, execute, reproduce
+from flows.workspace import Workspace
+
+RESULT = "comparison.json"
+
+
+@dataclass(frozen=True)
+class Reproduction(Workspace):
+    """The branch of a run, checked out to be executed anew. ``snapshot`` is the branch's head."""
+
+    @property
+    def root(self) -> Path:
+        return self.project / ".state" / "reproductions" / self.run_id
+
+    @property
+    def _lock_file(self) -> Path:
+        return self.project / ".state" / "locks" / f"reproduction-{self.run_id}"
+
+
+def find_branch(project: Path, run_id: str) -> tuple[str, str]:
+    """The full id and the ref of a recorded run; its own branch before that of a remote.
+
+    Raises:
+        InputError: no branch, or more than one, begins like that.
+    """
+    refs = git(project, "for-each-ref", "--format=%(refname)", "refs/heads/runs/", "refs/remotes/").splitlines()
+    found: dict[str, str] = {}
+    for ref in sorted(refs):  # heads come before remotes
+        name = ref.partition("/runs/")[2]
+        if name and name.startswith(run_id):
+            found.setdefault(name, ref)
+    if run_id in found:
+        return run_id, found[run_id]
+    if len(found) == 1:
+        return next(iter(found.items()))
+    if found:
+        raise InputError(f"more than one run begins with {run_id!r}: {', '.join(found)}", how="say more of the id")
+    if (project / "runs" / run_id).is_dir() and run_id:
+        how = f"evenkeel run --resume {run_id}"
+        raise InputError(f"{run_id} has a workspace, but it never came to its end", where=project / "runs", how=how)
+    remotes = git(project, "remote").split() or ["REMOTE"]
+    how = f"git fetch {remotes[0]} 'refs/heads/runs/*:refs/remotes/{remotes[0]}/runs/*'"
+    raise InputError(f"there is no branch {branch_of(run_id or 'RUN-ID')} here", where=project, how=how)
+
+
+@contextmanager
+def checked_out(project: Path, run_id: str, wait: Callable[[str], None] | None = None) -> Iterator[Reproduction]:
+    """A run's branch in a folder of its own, with its inputs there, held against others.
+
+    Args:
+        wait: as for `Workspace.lock`.
+
+    Raises:
+        InputError: the branch, its record or an input is missing, or another process is at it.
+    """
+    name, ref = find_branch(project, run_id)
+    bare = Reproduction(project, name, Settings(), at_commit(project, ref))
+    with bare.lock(wait):
+        take_over(project)
+        _make(bare)
+        settings = load(bare.root / "params.yaml")
+        inputs = settled(settings, project, bare.snapshot.commit)
+        for one in inputs:
+            if one.kept_by == "link":
+                how = "record the run again where its input is: evenkeel run --resume"
+                raise InputError("an input of this run was not recorded with it", where=one.path, how=how)
+        fetch(bare.root, project, [one for one in inputs if one.kept_by == "dvc"], log=bare.log("inputs"))
+        yield replace(bare, settings=settings, inputs=inputs)
+
+
+def _make(reproduction: Reproduction) -> None:
+    """Check the branch out, in place of what an earlier reproduction left."""
+
+    def fill(target: Path) -> None:
+        check_out(reproduction.project, reproduction.snapshot.commit, target)
+        configure(target, reproduction.project)
+
+    with os_errors("remove", reproduction.root):
+        shutil.rmtree(reproduction.root, ignore_errors=True)
+    write_directory(reproduction.root, fill)
+
+
+def recorded_in(reproduction: Reproduction) -> RunRecord:
+    """The record on the branch.
+
+    Raises:
+        InputError: it holds none, or one that cannot be read.
+    """
+    commit = reproduction.snapshot.commit
+    try:
+        text = git(reproduction.project, "show", f"{commit}:{NAME}")
+    except InputError as error:
+        raise InputError("this branch holds no run's record", where=commit[:12], how="name another") from error
+    try:
+        return parse_record(json.loads(text), f"{commit[:12]}:{NAME}")
+    except ValueError as error:
+        raise InputError(f"not valid JSON: {error}", where=f"{commit[:12]}:{NAME}") from error
+
+
+def again(workspace: Workspace, stage: str) -> StageResult:
+    """One stage, executed whatever the cache knows."""
+    return reproduce(workspace, stage, force=True)
+
+
+def redo(reproduction: Reproduction, run: Callable[[Workspace, str], StageResult] = again) -> Comparison:
+    """Execute every stage that the run consisted of, in order, and compare each with the record.
+
+    Raises:
+        InputError: a stage failed that had not failed.
+    """
+    record = recorded_in(reproduction)
+    here = differences(record.machine, this_machine(reproduction.root))
+    found = Comparison(reproduction.run_id, reproduction.snapshot.commit, record.tolerance, machine=here)
+    for stage in wanted(reproduction.settings):
+        before = record.stages[stage].state if stage in record.stages else ""
+        try:
+            result = run(reproduction, stage)
+        except StageFailed as failure:
+            how = "the machine may differ from the recorded one in something that matters:" if here else None
+            what = f"the run cannot be reproduced here: {failure}"
+            raise InputError(what, where=reproduction.root, how=how and "\n         ".join([how, *here])) from failure
+        compare_stage(found, stage, reproduction.project, reproduction.root, before, result.state)
+        if result.state == "refused":
+            execute(reproduction, "report")
+            break
+    write_json(reproduction.layout.state / RESULT, found.to_dict())
+    return found

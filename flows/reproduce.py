@@ -1,0 +1,64 @@
+"""The flow `reproduce`: a recorded run executed anew, and compared with its record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, get_run_logger
+from prefect.artifacts import create_markdown_artifact
+
+from components.errors import EXIT_NO_CANDIDATE, EvenkeelError
+from flows.git import project_root
+from flows.post_training import run_stage
+from flows.recording.comparison import Comparison
+from flows.recording.reproduction import checked_out, redo
+from flows.stages import StageResult
+from flows.states import told, value
+from flows.workspace import Workspace
+
+ARTIFACT = "reproduction"
+SHOWN = 200
+"""Rows of the table in the UI."""
+
+
+class Differs(EvenkeelError):
+    """The run was executed anew, and something came out that was not recorded (exit code 3)."""
+
+    exit_code = EXIT_NO_CANDIDATE
+
+
+@flow(name="reproduce")
+@told
+def reproduce(run_id: str) -> dict[str, Any]:
+    """Execute a recorded run anew from its branch; the flow fails where the result is another.
+
+    Args:
+        run_id: The run, or the first characters of its id; its branch runs/RUN-ID must be here.
+    """
+    say = get_run_logger().info
+    with checked_out(project_root(Path.cwd()), run_id, wait=say) as reproduction:
+        found = redo(reproduction, stage_task)
+    create_markdown_artifact(as_markdown(found), key=ARTIFACT, description=f"Reproduction of {found.run_id}")
+    if not found.equal:
+        raise Differs(f"{found.run_id} came out differently: {len(found.differences)} differences", where=run_id)
+    say("%s came out as recorded", found.run_id)
+    return found.to_dict()
+
+
+def stage_task(workspace: Workspace, stage: str) -> StageResult:
+    """The stage as a task of its own."""
+    return value(run_stage(workspace, stage, True))
+
+
+def as_markdown(found: Comparison) -> str:
+    """The table for the UI."""
+    compared = f"{sum(found.outputs.values())} outputs and {sum(found.metrics.values())} metrics compared"
+    lines = [f"# Reproduction of {found.run_id}", "", f"Commit `{found.commit[:12]}`, {compared}.", ""]
+    if found.equal:
+        return "\n".join([*lines, "**Everything came out as recorded.**", ""])
+    lines += ["| stage | output or metric | recorded | found |", "| --- | --- | --- | --- |"]
+    lines += [f"| {one.stage} | `{one.what}` | {one.recorded} | {one.found} |" for one in found.differences[:SHOWN]]
+    if found.machine:
+        lines += ["", "What is different about this machine:", "", *(f"- {line}" for line in found.machine)]
+    return "\n".join([*lines, ""])

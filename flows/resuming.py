@@ -1,0 +1,81 @@
+"""Going on with a run from its workspace: with its settings and its code, whatever the present tree holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from components.config import load
+from components.errors import InputError
+from flows.git import at_commit, git
+from flows.inputs import settled
+from flows.recording import read_record
+from flows.recording.branch import branch_of
+from flows.recording.record import RunRecord
+from flows.workspace import UNSAID, Asked, Workspace, name_of
+
+
+def reopen(project: Path, run_id: str, overrides: Sequence[str] = ()) -> Workspace:
+    """The workspace of a run that was begun. The first characters of its id are enough where no other has the same.
+
+    Args:
+        overrides: settings that are no part of what a run is (`components.config.logistics`): a higher budget.
+
+    Raises:
+        InputError: there is no such workspace (the message lists those that can be resumed), or somebody edited its
+            settings.
+    """
+    root = _find(project, run_id)
+    settings = load(root / "params.yaml", overrides)
+    taken = at_commit(root, "HEAD")
+    if name_of(settings, taken.tree) != root.name:
+        if overrides and name_of(load(root / "params.yaml"), taken.tree) == root.name:
+            how = "leave it out; a run with other settings is a run of its own"
+            raise InputError(f"these settings are part of what {root.name} is", where=", ".join(overrides), how=how)
+        how = "undo the change, or start a run of its own with `evenkeel run --set`"
+        raise InputError("the settings of this run were edited", where=root / "params.yaml", how=how)
+    record = read_record(root)
+    asked = Asked(record.config, tuple(record.overrides), record.recipe) if record else UNSAID
+    return Workspace(project, root.name, settings, taken, settled(settings, project, taken.commit), asked)
+
+
+def _find(project: Path, run_id: str) -> Path:
+    if not run_id:
+        raise InputError("no run is named", where="--resume", how=_resumable(project))
+    there = [root for root in workspaces(project) if root.name.startswith(run_id)]
+    exact = [root for root in there if root.name == run_id]
+    if len(exact or there) == 1:
+        return (exact or there)[0]
+    if there:
+        names = ", ".join(root.name for root in there)
+        raise InputError(f"more than one run begins with {run_id!r}: {names}", where=project / "runs", how="say more")
+    branches = git(project, "for-each-ref", "--format=%(refname)", f"refs/heads/{branch_of(run_id)}*", "refs/remotes")
+    if any(f"/{branch_of(run_id)}" in line for line in branches.splitlines()):
+        how = f"evenkeel reproduce {run_id}"
+        raise InputError(f"the workspace of {run_id} is gone, but its branch is there", where=project / "runs", how=how)
+    raise InputError(f"no run named {run_id!r}", where=project / "runs", how=_resumable(project))
+
+
+def workspaces(project: Path) -> list[Path]:
+    """The folders of all runs of the project, the one that was used last first."""
+    found = [path.parent for path in (project / "runs").glob("*/params.yaml") if not path.parent.name.startswith(".")]
+    return sorted(found, key=lambda root: (root / "run.json").stat().st_mtime if (root / "run.json").exists() else 0)[
+        ::-1
+    ]
+
+
+def _resumable(project: Path) -> str:
+    """The runs that did not come to their end, and how each of them ended."""
+    lines = []
+    for root in workspaces(project):
+        record = read_record(root)
+        if record is None or not record.finished:
+            lines.append(f"\n    {root.name}  {_how_it_ended(record)}")
+    return f"name one that did not come to its end:{''.join(lines)}" if lines else "no run here can be resumed"
+
+
+def _how_it_ended(record: RunRecord | None) -> str:
+    if record is None:
+        return "never began"
+    stage = f" in stage {record.outcome.failed_stage}" if record.outcome.failed_stage else ""
+    return f"{record.outcome.state}{stage}, {record.ended or f'begun {record.began}'}"

@@ -1,0 +1,140 @@
+"""`evenkeel cancel`: stop a run for good, whoever started it, and leave nothing of it alive.
+
+A run that a worker started is cancelled through the Prefect server, so that its state says so; one that was started by
+hand gets a signal. What does not end by itself is killed, and what a killed process leaves is ended too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import psutil
+
+from components.errors import InputError
+from components.processes.owner import alive
+from flows.processes import end
+from flows.watching.api import client
+from flows.watching.execution import Execution
+from flows.watching.runs import RunView
+
+POLL = 0.2
+HANDED_OVER = 20.0
+"""Seconds after which a server that accepted the request but has no worker to carry it out is not waited for."""
+WORKERS_TURN = 15.0
+"""Seconds that a worker has to say that the run is cancelled: it looks every few seconds whether it has ended."""
+TIMEOUT = 10.0
+"""Seconds for one request to the server."""
+Say = Callable[[str], object]
+
+
+def cancel(run: RunView, grace: float, say: Say) -> None:
+    """Stop it.
+
+    Args:
+        grace: seconds that it has to end by itself before it is killed.
+        say: told every step that was taken.
+
+    Raises:
+        InputError: it does not run, or runs on another machine without a server in between.
+    """
+    execution = run.execution
+    if execution is None or not execution.alive:
+        state = "nobody has recorded to run it" if execution is None else f"it is {run.state}"
+        raise InputError(f"{run.run_id} does not run: {state}", where=run.root, how=_otherwise(run))
+    asked = execution.deployed is not None and _ask(execution, say)
+    if not execution.here:
+        if not asked:
+            how = f"`evenkeel cancel {run.run_id}` there"
+            raise InputError(f"it runs on {execution.host}", where=run.root, how=how)
+        say(f"it runs on {execution.host}: its worker there ends it")
+        return
+    began = time.monotonic()
+    if not asked:
+        _send(execution, "terminate")
+        say(f"asked process {execution.pid} to end")
+    elif not _ended(execution, min(grace, HANDED_OVER)):
+        _send(execution, "terminate")
+        say(f"no worker has ended it: asked process {execution.pid} itself")
+    if not _ended(execution, grace - (time.monotonic() - began)):
+        say(f"it did not end within {grace:g} s: killing process {execution.pid}")
+        _send(execution, "kill")
+        _ended(execution, TIMEOUT)
+    left = end(one for one in run.processes() if one.pid != execution.pid)
+    if left:
+        say(f"ended what it left: {', '.join(map(str, left))}")
+    _settle(execution, WORKERS_TURN if asked else 0, say)
+    say(f"cancelled; to continue: evenkeel run --resume {run.run_id}")
+
+
+def _otherwise(run: RunView) -> str:
+    if run.state in ("stopped", "failed", "dead"):
+        return f"to continue it: evenkeel run --resume {run.run_id}; to end what dead runs left: evenkeel janitor"
+    return "`evenkeel status` shows what runs"
+
+
+def _send(execution: Execution, how: str) -> None:
+    """A signal to this very process: not to another that has its number by now."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(execution.pid)
+        if alive(execution.pid, execution.created):
+            getattr(process, how)()
+
+
+def _ended(execution: Execution, seconds: float) -> bool:
+    """Whether it ends within this time."""
+    deadline = time.monotonic() + seconds
+    while alive(execution.pid, execution.created):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(POLL)
+    return True
+
+
+def _ask(execution: Execution, say: Say) -> bool:
+    """Ask the Prefect server to have the run cancelled; whether it will."""
+    try:
+        answer = _set_state(execution, str(execution.deployed), {"type": "CANCELLING", "name": "Cancelling"})
+    except httpx.HTTPError as error:
+        say(f"the Prefect server at {execution.api} does not answer ({type(error).__name__})")
+        return False
+    if answer != "ACCEPT":
+        say(f"the Prefect server did not accept it ({answer.lower()})")
+    else:
+        say(f"asked the Prefect server at {execution.api} to cancel flow run {execution.deployed}")
+    return answer == "ACCEPT"
+
+
+def _settle(execution: Execution, patience: float, say: Say) -> None:
+    """See to it that the flow run is Cancelled on its server: one that was only killed could not say so.
+
+    Args:
+        patience: seconds that its worker has to say it.
+    """
+    flow_run = execution.deployed or execution.flow_run
+    if flow_run is None or execution.api is None:
+        return
+    deadline = time.monotonic() + patience
+    try:
+        while _state(execution, flow_run) != "CANCELLED":
+            if time.monotonic() >= deadline:
+                state = {"type": "CANCELLED", "name": "Cancelled", "message": "Cancelled by `evenkeel cancel`."}
+                _set_state(execution, flow_run, state, force=True)
+                return
+            time.sleep(POLL)
+    except httpx.HTTPError as error:
+        say(f"its state on the Prefect server was not changed ({type(error).__name__})")
+
+
+def _state(execution: Execution, flow_run: str) -> str:
+    with client(execution.api or "", TIMEOUT) as server:
+        return str(server.get(f"/flow_runs/{flow_run}").raise_for_status().json()["state_type"])
+
+
+def _set_state(execution: Execution, flow_run: str, state: dict[str, Any], *, force: bool = False) -> str:
+    with client(execution.api or "", TIMEOUT) as server:
+        answer = server.post(f"/flow_runs/{flow_run}/set_state", json={"state": state, "force": force})
+    return str(answer.raise_for_status().json()["status"])

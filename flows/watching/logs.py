@@ -1,0 +1,122 @@
+"""`evenkeel logs`: what a run's stages print, as it is or as it grows."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from components.errors import InputError
+from flows.board import Tail
+from flows.watching.execution import read
+from flows.watching.runs import RunView
+from flows.watching.status import log_of
+
+POLL = 0.3
+"""Seconds between two looks."""
+BLOCK = 1 << 16
+
+
+class Follower:
+    """The bytes of one log, from ``offset`` on; a log that was cut or replaced is read anew from its beginning."""
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self.path, self._offset = path, offset
+        self._inode: int | None = None
+
+    def copy(self, write: Callable[[bytes], object]) -> None:
+        """Write what was added since the last look."""
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return  # not there yet, or between two names
+        with file:
+            found = os.fstat(file.fileno())
+            if found.st_size < self._offset or (self._inode is not None and found.st_ino != self._inode):
+                self._offset = 0
+            self._inode = found.st_ino
+            file.seek(self._offset)
+            while block := file.read(BLOCK):
+                write(block)
+                self._offset += len(block)
+
+
+def names(run: RunView) -> list[str]:
+    """The logs that the run has: of stages, and of processes that these started."""
+    return sorted(path.stem for path in run.layout.logs.glob("*.log"))
+
+
+def choose(run: RunView, stage: str | None) -> str:
+    """The log that is asked for: the named one, or that of the stage that runs or ran last.
+
+    Raises:
+        InputError: there is none of that name, or none at all.
+    """
+    there = names(run)
+    if stage is None:
+        present = run.stage.name if run.stage else None
+        if present in there or (present and run.running):
+            return present
+        if there:
+            return max(there, key=lambda name: log_of(run.layout, name).stat().st_mtime)
+        raise InputError("this run has printed nothing yet", where=run.layout.logs, how="`-f` waits for it")
+    if stage not in there:
+        listed = ", ".join(there) or "none yet"
+        raise InputError(f"no log {stage!r}", where=run.layout.logs, how=f"there are: {listed}")
+    return stage
+
+
+def show(run: RunView, stage: str | None, lines: int | None, write: Callable[[bytes], object]) -> None:
+    """Write a log as it is, or its last ``lines``."""
+    path = log_of(run.layout, choose(run, stage))
+    Follower(path, tail(path, lines)).copy(write)
+
+
+def tail(path: Path, lines: int | None) -> int:
+    """Where the last ``lines`` of a file begin; 0 for None."""
+    if lines is None or not path.exists():
+        return 0
+    text = path.read_bytes()
+    ends = [index for index, byte in enumerate(text) if byte == 10 and index + 1 < len(text)]
+    if lines == 0:
+        return len(text)
+    return ends[-lines] + 1 if len(ends) >= lines else 0
+
+
+def follow(
+    run: RunView,
+    stage: str | None,
+    lines: int | None,
+    write: Callable[[bytes], object],
+    switched: Callable[[str], object],
+) -> None:
+    """Write a log as it grows until the run ends; without a ``stage`` go on with every next stage.
+
+    Args:
+        switched: told the name of every log before its first bytes.
+    """
+    sizes = {path.stem: path.stat().st_size for path in run.layout.logs.glob("*.log")}  # of earlier executions
+    present = choose(run, stage)
+    log = Follower(log_of(run.layout, present), tail(log_of(run.layout, present), lines))
+    switched(present)
+    progress = Tail(run.root / ".state" / "progress.jsonl")
+    for _ in progress.read():
+        pass
+    while True:
+        over = not running(run.root)
+        begun = [event["stage"] for event in progress.read() if event.get("state") == "running"]
+        log.copy(write)  # all that was printed before the next stage began
+        for name in begun if stage is None else ():
+            switched(name)
+            log = Follower(log_of(run.layout, name), sizes.get(name, 0))
+            log.copy(write)
+        if over:
+            return
+        time.sleep(POLL)
+
+
+def running(root: Path) -> bool:
+    """Whether the run in this workspace goes on."""
+    execution = read(root)
+    return execution is not None and execution.alive

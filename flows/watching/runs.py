@@ -1,0 +1,198 @@
+"""The runs of a project as their workspaces tell of them: no server is asked, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from components.config import Settings, load
+from components.errors import EvenkeelError, InputError
+from components.files import read_text
+from components.layout import Layout
+from components.stages import STAGES, wanted
+from flows.board import Board, StageView, Tail
+from flows.processes import OWNER_VARIABLE, lives, mark_of, marked
+from flows.registry import decision_on, project_store
+from flows.watching.execution import Execution, read
+
+DECIDED = {"approve": "approved", "reject": "rejected"}
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run, read when its parts are asked for."""
+
+    project: Path
+    run_id: str
+
+    @property
+    def root(self) -> Path:
+        return self.project / "runs" / self.run_id
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.root)
+
+    @cached_property
+    def execution(self) -> Execution | None:
+        """Who runs it, or ran it last; None where that was never recorded, or the record is damaged."""
+        try:
+            return read(self.root)
+        except InputError:
+            return None
+
+    @cached_property
+    def settings(self) -> Settings | None:
+        """Its settings; None where they are of another version."""
+        try:
+            return load(self.root / "params.yaml")
+        except EvenkeelError:
+            return None
+
+    @cached_property
+    def board(self) -> Board:
+        """The stages of the latest execution, in order."""
+        names = wanted(self.settings) if self.settings else list(STAGES)
+        board = Board.of(names)
+        for event in Tail(self.root / ".state" / "progress.jsonl").read():
+            board.stages.setdefault(event["stage"], StageView(event["stage"]))
+            board.apply(event)
+        return board
+
+    @cached_property
+    def stage(self) -> StageView | None:
+        """The stage that runs, or the last one that did."""
+        begun = [view for view in self.board.stages.values() if view.state != "waiting"]
+        return self.board.running or (begun[-1] if begun else None)
+
+    @property
+    def running(self) -> bool:
+        return self.execution is not None and self.execution.alive
+
+    @cached_property
+    def state(self) -> str:
+        """One word: how far it is, or how it ended."""
+        if self.execution is None:
+            return "unknown"
+        if self.execution.standing == "candidate":
+            return self._decision() or "candidate"
+        return self.execution.standing
+
+    def _decision(self) -> str | None:
+        """What a person decided about the candidate. A registry out of reach is no reason to show nothing."""
+        if self.settings is None or self.execution is None or self.execution.candidate is None:
+            return None
+        try:
+            record = decision_on(project_store(self.project, self.settings), self.execution.candidate)
+        except (EvenkeelError, OSError):
+            return None
+        return DECIDED[record.decision] if record else None
+
+    @property
+    def says(self) -> str:
+        """The live line of a run that works, or that was stopped; else why it ended, or how healthy it was."""
+        if self.state in ("running", "stopped", "dead"):
+            return self.stage.note if self.stage else ""
+        if self.execution is not None and self.execution.reason:
+            return self.execution.reason.splitlines()[0]
+        return self.headline
+
+    @property
+    def headline(self) -> str:
+        """The run's health in one sentence, as its report says it."""
+        try:
+            text = read_text(self.layout.verdict)
+        except InputError:
+            return ""
+        return next((line.strip("*") for line in text.splitlines() if line.startswith("**")), "")
+
+    @property
+    def began(self) -> datetime | None:
+        return datetime.fromisoformat(self.execution.began) if self.execution else None
+
+    @property
+    def took(self) -> float | None:
+        """Seconds of the latest execution so far or in all; of one that was killed, until it was last heard of."""
+        if self.execution is None or self.began is None:
+            return None
+        if self.execution.ended is not None:
+            end = datetime.fromisoformat(self.execution.ended)
+        elif self.execution.alive:
+            end = datetime.now(UTC)
+        else:
+            end = datetime.fromtimestamp(self._heard(), UTC)
+        return max(0.0, (end - self.began).total_seconds())
+
+    def _heard(self) -> float:
+        """When the workspace was last written to by its flow or a stage, in seconds since the epoch."""
+        files = (self.root / ".state" / name for name in ("progress.jsonl", "execution.json"))
+        return max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
+
+    def processes(self) -> list[psutil.Process]:
+        """What of it lives on this machine: the flow's process first, then all that it started."""
+        execution = self.execution
+        if execution is None or not execution.here:
+            return []
+        prefix = f"{execution.pid}:"
+        suffix = f":{self.project}"
+        family = [one for one in marked(OWNER_VARIABLE) if _between(mark_of(one, OWNER_VARIABLE), prefix, suffix)]
+        own = [psutil.Process(execution.pid)] if execution.ended is None and execution.alive else []
+        return [*own, *sorted((one for one in family if one.pid != execution.pid and lives(one)), key=lambda p: p.pid)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        execution, stage = self.execution, self.stage
+        return {
+            "run": self.run_id,
+            "state": self.state,
+            "flow": execution.flow if execution else None,
+            "stage": stage.name if stage else None,
+            "done": stage.done if stage else None,
+            "total": stage.total if stage else None,
+            "says": self.says,
+            "began": execution.began if execution else None,
+            "ended": execution.ended if execution else None,
+            "seconds": self.took,
+            "candidate": execution.candidate if execution else None,
+            "reason": execution.reason if execution else "",
+            "pid": execution.pid if execution and execution.alive else None,
+            "flow_run": execution.flow_run if execution else None,
+            "workspace": str(self.root),
+        }
+
+
+def _between(text: str, prefix: str, suffix: str) -> bool:
+    return text.startswith(prefix) and text.endswith(suffix)
+
+
+def all_runs(project: Path) -> list[RunView]:
+    """Every run that has a workspace, the one that began last first."""
+    found = [RunView(project, path.parent.name) for path in (project / "runs").glob("*/params.yaml")]
+    shown = [run for run in found if not run.run_id.startswith(".")]
+    return sorted(shown, key=lambda run: (run.execution.began if run.execution else "", run.run_id), reverse=True)
+
+
+def find_run(project: Path, name: str) -> RunView:
+    """The run of this id, or the only one whose id begins so.
+
+    Raises:
+        InputError: there is none, or there are several.
+    """
+    runs = all_runs(project)
+    matching = [run for run in runs if run.run_id == name] or [run for run in runs if run.run_id.startswith(name)]
+    if len(matching) == 1:
+        return matching[0]
+    what = f"{len(matching)} runs begin with {name!r}" if matching else f"no run {name!r}"
+    raise InputError(what, where=project / "runs", how=f"name one of: {_names(matching or runs)}")
+
+
+def _names(runs: list[RunView]) -> str:
+    shown: Iterator[str] = (run.run_id for run in runs[:10])
+    more = f", and {len(runs) - 10} more" if len(runs) > 10 else ""
+    return (", ".join(shown) + more) or "there is none yet; `evenkeel run` makes one"

@@ -1,0 +1,191 @@
+"""`evenkeel status`: the runs of a project in a table, or one of them with all that is known of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from components.layout import Layout
+from flows.board import StageView
+from flows.console import STYLES as STAGE_STYLES
+from flows.console import clock
+from flows.plan import differences
+from flows.watching.runs import RunView
+
+STYLES = {
+    "running": "cyan",
+    "candidate": "green",
+    "approved": "bold green",
+    "done": "green",
+    "refused": "yellow",
+    "rejected": "yellow",
+    "stopped": "yellow",
+    "failed": "red",
+    "dead": "red",
+}
+UNDER_WAY = ("running", "stopped", "failed", "dead")
+"""States in which it matters how far a run is."""
+COMMAND = 60
+"""Characters of a process's command that are shown."""
+
+
+def show_runs(console: Console, runs: Sequence[RunView]) -> None:
+    """A row a run."""
+    if not runs:
+        console.print("no run yet; `evenkeel run` makes one", highlight=False)
+        return
+    columns = {
+        "run": [Text(run.run_id) for run in runs],
+        "state": [Text(run.state, STYLES.get(run.state, "dim")) for run in runs],
+        "stage": [Text(where(run.stage) if run.state in UNDER_WAY else "") for run in runs],
+        "began": [Text(local(run)) for run in runs],
+        "took": [Text("" if run.took is None else clock(run.took)) for run in runs],
+        "candidate": [Text((run.execution.candidate or "")[:12] if run.execution else "") for run in runs],
+        "says": [Text(run.says) for run in runs],
+    }
+    shown = {name: cells for name, cells in columns.items() if any(cells)}
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in shown:
+        table.add_column(name, no_wrap=name != "says", justify="right" if name == "took" else "left")
+    for row in zip(*shown.values(), strict=True):
+        table.add_row(*row)
+    console.print(table)
+
+
+def where(stage: StageView | None) -> str:
+    """A stage and how far it is."""
+    if stage is None:
+        return ""
+    return f"{stage.name} {stage.done}/{stage.total}" if stage.total else stage.name
+
+
+def local(run: RunView) -> str:
+    """When it began, in this machine's time zone."""
+    return run.began.astimezone().strftime("%Y-%m-%d %H:%M") if run.began else ""
+
+
+def to_dict(run: RunView) -> dict[str, Any]:
+    """One run with its stages, settings and processes, as JSON values."""
+    stages = [
+        {"stage": one.name, "state": one.state, "seconds": one.seconds, "done": one.done, "total": one.total}
+        for one in run.board.stages.values()
+    ]
+    return {
+        **run.to_dict(),
+        "stages": stages,
+        "settings": dict(differences(run.settings)) if run.settings else None,
+        "processes": [one.pid for one in run.processes()],
+        "logs": {path.stem: str(path) for path in sorted(run.layout.logs.glob("*.log"))},
+        "next": advice(run),
+    }
+
+
+def show_run(console: Console, run: RunView) -> None:
+    """All that is known of one run, and what to do next."""
+    for label, text in _facts(run):
+        console.print(f"{label:<10}", text, highlight=False, soft_wrap=True)
+    console.print(_stages(run))
+    if run.settings is not None:
+        for key, value in differences(run.settings):
+            console.print(f"  {key} = {json.dumps(value)}", highlight=False, markup=False, soft_wrap=True)
+    _processes(console, run.processes())
+    console.print(Text(f"next: {advice(run)}", "bold"), soft_wrap=True)
+
+
+def _facts(run: RunView) -> list[tuple[str, Text]]:
+    execution = run.execution
+    facts = [("run", Text(run.run_id)), ("state", Text(run.state, STYLES.get(run.state, "dim")))]
+    if execution is None:
+        return [
+            *facts,
+            ("", Text("no flow has recorded that it ran this workspace")),
+            ("workspace", Text(str(run.root))),
+        ]
+    asked = execution.asked
+    said = " ".join([asked.config, *(f"--set {one}" for one in asked.overrides)])
+    took = f", {clock(run.took)}" if run.took is not None else ""
+    facts += [
+        ("flow", Text(f"{execution.flow}  {said}".rstrip())),
+        ("commit", Text(execution.commit[:12])),
+        ("began", Text(f"{local(run)}{took}")),
+        ("workspace", Text(str(run.root))),
+    ]
+    if execution.flow_run and execution.api:
+        facts.append(("flow run", Text(f"{execution.api.removesuffix('/api')}/runs/flow-run/{execution.flow_run}")))
+    if not execution.here:
+        facts.append(("machine", Text(f"{execution.host}, where its process can be seen")))
+    if execution.candidate:
+        facts.append(("candidate", Text(f"sha256:{execution.candidate}")))
+    if run.layout.report.exists():
+        facts.append(("report", Text(str(run.layout.report))))
+    if execution.reason:
+        facts.append(("reason", Text(execution.reason)))
+    if run.headline:
+        facts.append(("health", Text(run.headline)))
+    return facts
+
+
+def _stages(run: RunView) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in ("stage", "state", "took", "progress", "log"):
+        table.add_column(name, no_wrap=True, justify="right" if name == "took" else "left")
+    for view in run.board.stages.values():
+        state = "interrupted" if view.state == "running" and not run.running else view.state
+        log = log_of(run.layout, view.name)
+        table.add_row(
+            view.name,
+            Text(state, STAGE_STYLES.get(state, "red")),
+            clock(view.seconds) if view.seconds else "",
+            f"{view.done}/{view.total}" if view.total else "",
+            str(log.relative_to(run.root)) if log.exists() else "",
+        )
+    return table
+
+
+def log_of(layout: Layout, name: str) -> Path:
+    """What a stage, or a process that it started, has printed."""
+    return layout.logs / f"{name}.log"
+
+
+def _processes(console: Console, processes: Sequence[psutil.Process]) -> None:
+    if not processes:
+        return
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("process", justify="right", no_wrap=True)
+    table.add_column("memory", justify="right", no_wrap=True)
+    table.add_column("command")
+    for process in processes:
+        try:
+            memory, command = process.memory_info().rss / 2**20, " ".join(process.cmdline())
+        except psutil.Error:
+            continue  # it has ended meanwhile
+        shown = command if len(command) <= COMMAND else f"{command[: COMMAND - 1]}…"
+        table.add_row(str(process.pid), f"{memory:.0f} MiB", Text(shown))
+    console.print(table)
+
+
+def advice(run: RunView) -> str:
+    """What a person can do next."""
+    execution = run.execution
+    again = f"evenkeel run --resume {run.run_id}"
+    match run.state:
+        case "running":
+            return f"watch it: evenkeel logs -f {run.run_id}; stop it: evenkeel cancel {run.run_id}"
+        case "candidate" if execution is not None and execution.candidate:
+            return f"read the report, then: evenkeel approve {execution.candidate[:12]} --by YOUR-NAME"
+        case "stopped" | "dead" | "unknown":
+            return f"go on where it stopped: {again}"
+        case "failed":
+            stage = run.stage.name if run.stage else ""
+            return f"see why: evenkeel logs {run.run_id} {stage}".rstrip() + f"; when that is mended: {again}"
+        case "refused":
+            return "read the report and the reason; other settings make another run"
+    return "nothing: it is over"

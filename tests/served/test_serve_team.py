@@ -1,0 +1,134 @@
+"""`evenkeel serve` for a team: a password, messages to a webhook, signs of life, and pages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.served.service import Service, environment, evenkeel, wait_for
+
+AUTH = "team:a-long-secret"
+SECRET_PATH = "/hooks/only-we-know-this"
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """A webhook as chat systems have them."""
+
+    messages: ClassVar[list[tuple[str, dict[str, Any]]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.messages.append((self.path, json.loads(body)))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def told() -> str:
+    """All messages so far."""
+    return "\n".join(body["text"] for _, body in Receiver.messages)
+
+
+@pytest.fixture(scope="module")
+def webhook() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}{SECRET_PATH}"
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def service(project: Path, webhook: str) -> Iterator[Service]:
+    with Service(project, PREFECT_SERVER_API_AUTH_STRING=AUTH, EVENKEEL_NOTIFY_URL=webhook) as service:
+        yield service
+
+
+def emit(service: Service, event: str, resource: str, occurred: datetime, **payload: Any) -> None:
+    one = {
+        "occurred": occurred.isoformat(),
+        "event": event,
+        "resource": {"prefect.resource.id": resource},
+        "payload": payload,
+        "id": str(uuid4()),
+    }
+    url = f"{service.api_url}/events"
+    httpx.post(url, json=[one], auth=service.auth, timeout=30).raise_for_status()
+
+
+def test_without_the_password_the_server_tells_nothing(service: Service) -> None:
+    assert httpx.post(f"{service.api_url}/flow_runs/filter", json={}).status_code == 401
+    assert httpx.get(f"{service.api_url}/ready").status_code == 200
+    assert httpx.get(f"{service.place.ui_url}/").status_code == 200, "the UI asks for the password itself"
+
+
+def test_with_it_runs_complete_and_their_pages_can_be_read(service: Service) -> None:
+    run = service.trigger("post-training", config="configs/demo.yaml", overrides=["name=team"])
+    assert service.wait(run)["state_type"] == "COMPLETED", service.logs(run)
+    (report,) = service.project.glob("runs/team-*/out/report.html")
+    path = report.relative_to(service.project).as_posix()
+    assert httpx.get(f"{service.place.pages_url}/{path}").content == report.read_bytes()
+
+
+def test_a_candidate_and_a_failed_run_are_told_to_the_webhook(service: Service) -> None:
+    wait_for(lambda: "awaits approval: evenkeel approve " in told(), 20, told)
+    run = service.trigger("post-training", config="configs/demo.yaml", overrides=["train.steps=no-number"])
+    assert service.wait(run)["state_type"] == "FAILED"
+    name = service.flow_run(run)["name"]
+    wait_for(lambda: f"post-training ({name}) failed" in told(), 20, told)
+    assert "train.steps" in told()
+    assert f"{service.place.ui_url}/runs/flow-run/{run}" in told()
+    assert {path for path, _ in Receiver.messages} == {SECRET_PATH}
+
+
+def test_a_run_without_a_sign_of_life_is_crashed_and_told(service: Service) -> None:
+    flow = service.get("/deployments/name/audit-run/audit-run")["flow_id"]
+    run = service.post("/flow_runs/", flow_id=flow, state={"type": "RUNNING", "name": "Running"})["id"]
+    alive = datetime.now(UTC) - timedelta(seconds=200)
+    emit(service, "prefect.flow-run.heartbeat", f"prefect.flow-run.{run}", alive)
+    found = service.wait(run, "CRASHED", seconds=40)
+    assert "no sign of life for 120 seconds" in found["state"]["message"]
+    wait_for(lambda: "audit-run" in told() and "crashed" in told(), 20, told)
+
+
+def test_a_collapsed_training_is_told(service: Service) -> None:
+    emit(service, "evenkeel.run.collapsed", "evenkeel.run.x", datetime.now(UTC), run="x-1", reason='it said "no"\n<b>')
+    wait_for(lambda: 'the training of x-1 collapsed and was stopped: it said "no"\n<b>' in told(), 20, told)
+
+
+def test_secrets_are_written_down_nowhere(service: Service) -> None:
+    written = [service.said(), service.log("server"), service.log("worker")]
+    written += [path.read_text(encoding="utf-8") for path in service.project.glob(".state/*.json")]
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    for secret in ("a-long-secret", SECRET_PATH):
+        assert secret not in "\n".join([*written, listed])
+
+
+def test_commands_use_the_server_by_themselves(service: Service) -> None:
+    done = evenkeel(service.project, "doctor", PREFECT_API_AUTH_STRING=AUTH)
+    assert service.api_url in done.stdout.replace("\n", "")
+    before = {run["id"] for run in service.post("/flow_runs/filter")}
+    assert evenkeel(service.project, "audit-verifier", PREFECT_API_AUTH_STRING=AUTH).returncode == 0
+    (run,) = (run for run in service.post("/flow_runs/filter") if run["id"] not in before)
+    assert run["state_type"] == "COMPLETED"
+
+
+def test_without_a_webhook_only_the_signs_of_life_are_watched(service: Service) -> None:
+    """Registered again, as the next start would; and once more with the webhook."""
+    server = environment(PREFECT_API_URL=service.api_url, PREFECT_API_AUTH_STRING=AUTH)
+    command = ["python", "-m", "flows.serving.register"]
+    subprocess.run(command, cwd=service.project, env=server, check=True, capture_output=True)
+    names = [automation["name"] for automation in service.post("/automations/filter")]
+    assert [name for name in names if name.startswith("evenkeel: ")] == ["evenkeel: no sign of life"]
+    assert not [block for block in service.post("/block_documents/filter") if block["name"] == "evenkeel-notify"]

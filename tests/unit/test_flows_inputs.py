@@ -1,0 +1,162 @@
+"""How data and models get into a run's workspace, and that a run does not depend on where they lie."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from components.config.load import check_digest
+from components.errors import InputError
+from flows.dvc import configure, default_remote, environment
+from flows.git import git
+from flows.inputs import place
+from flows.workspace import Workspace, locate
+from tests.unit import flows_project
+from tests.unit.flows_project import DEMO, ready
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = flows_project.build(tmp_path / "project")
+    monkeypatch.chdir(root)
+    return root
+
+
+def source(path: object) -> str:
+    return f"data.source={{kind: jsonl, path: {path}}}"
+
+
+def path_of(workspace: Workspace) -> str:
+    return str(workspace.settings.model_dump(mode="json")["data"]["source"]["path"])
+
+
+def dvc(root: Path, *arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "dvc", *arguments], cwd=root, env=environment(root), check=True)
+
+
+def rows(folder: Path, text: str = '{"question": "2+2", "answer": "4"}\n') -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rows.jsonl").write_text(text, encoding="utf-8")
+    return folder / "rows.jsonl"
+
+
+def test_what_git_holds_keeps_its_path(project: Path) -> None:
+    workspace = ready(project, source("inputs/rows.jsonl"))
+    assert path_of(workspace) == "inputs/rows.jsonl"
+    assert not (workspace.root / path_of(workspace)).is_symlink()
+
+
+def test_anything_else_is_linked_by_its_digest_and_its_name(project: Path, tmp_path: Path) -> None:
+    file = rows(tmp_path / "elsewhere")
+    workspace = ready(project, source("../elsewhere/rows.jsonl"))
+    (found,) = workspace.inputs
+    assert path_of(workspace) == f"inputs/{found.sha256[:12]}/rows.jsonl"
+    assert (workspace.root / path_of(workspace)).readlink() == file
+    check_digest(workspace.root / path_of(workspace), found.sha256)
+
+
+def test_a_folder_is_linked_whole_and_its_digest_is_that_of_the_folder(project: Path, tmp_path: Path) -> None:
+    rows(tmp_path / "model")
+    workspace = ready(project, source(tmp_path / "model"))
+    (found,) = workspace.inputs
+    check_digest(workspace.root / path_of(workspace), found.sha256)
+
+
+def test_a_run_is_the_same_run_wherever_its_input_lies(project: Path, tmp_path: Path) -> None:
+    first, second = rows(tmp_path / "a"), rows(tmp_path / "b")
+    before = ready(project, source(first))
+    first.unlink()
+    after = ready(project, source(second))
+    assert after.run_id == before.run_id
+    assert (after.root / path_of(after)).readlink() == second
+
+
+def test_another_content_is_another_run(project: Path, tmp_path: Path) -> None:
+    before = locate(project, DEMO, [source(rows(tmp_path / "a"))])
+    after = locate(project, DEMO, [source(rows(tmp_path / "a", "{}\n"))])
+    assert after.run_id != before.run_id
+
+
+def test_linked_inputs_and_the_record_are_no_edits_of_the_workspace(project: Path, tmp_path: Path) -> None:
+    workspace = ready(project, source(rows(tmp_path / "a")))
+    (workspace.root / f"{path_of(workspace)}.dvc").write_text("outs: []\n", encoding="utf-8")
+    (workspace.root / "run.json").write_text("{}", encoding="utf-8")
+    ready(project, source(tmp_path / "a/rows.jsonl"))
+    (workspace.root / "inputs/more.jsonl").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match=r"inputs/more\.jsonl"):
+        ready(project, source(tmp_path / "a/rows.jsonl"))
+
+
+@pytest.mark.parametrize("named", ["data/rows.jsonl", "data"])
+def test_what_dvc_tracks_keeps_its_path_and_comes_out_of_the_cache(project: Path, named: str) -> None:
+    rows(project / "data")
+    dvc(project, "add", "--quiet", "data")
+    git(project, "add", "--all")
+    git(project, "commit", "--quiet", "--message=data")
+    workspace = ready(project, source(named))
+    assert path_of(workspace) == named
+    check_digest(workspace.root / named, workspace.inputs[0].sha256)
+    assert (workspace.root / "data/rows.jsonl").stat().st_nlink > 1, "linked to the cache, not copied"
+
+
+def test_a_tracked_file_that_has_changed_since_is_refused_with_the_way_out(project: Path) -> None:
+    rows(project / "data")
+    dvc(project, "add", "--quiet", "data/rows.jsonl")
+    git(project, "add", "--all")
+    git(project, "commit", "--quiet", "--message=data")
+    rows(project / "data", '{"question": "changed", "answer": "0"}\n')
+    with pytest.raises(InputError, match="another content") as refused:
+        ready(project, source("data/rows.jsonl"))
+    assert "dvc add data/rows.jsonl" in str(refused.value)
+
+
+def test_an_input_that_is_gone_when_the_run_goes_on_is_named(project: Path, tmp_path: Path) -> None:
+    workspace = ready(project, source(rows(tmp_path / "a")))
+    shutil.rmtree(tmp_path / "a")
+    as_reopened = tuple(type(one)(one.path, one.sha256, "link") for one in workspace.inputs)
+    with pytest.raises(InputError, match="is gone") as refused:
+        place(workspace.root, project, as_reopened, log=workspace.log("inputs"))
+    assert refused.value.where == str(tmp_path / "a/rows.jsonl")
+
+
+# The DVC settings of a workspace
+
+
+def test_remotes_of_the_project_work_from_inside_a_workspace(project: Path, tmp_path: Path) -> None:
+    flows_project.add_store(project, "../../store")
+    workspace = ready(project)
+    text = (workspace.root / ".dvc/config.local").read_text(encoding="utf-8")
+    assert f"url = {tmp_path}/store" in text
+    assert f"dir = {project}/.dvc/cache" in text
+    assert default_remote(project) == "store"
+
+
+def test_passwords_of_a_remote_stay_with_their_owner(project: Path) -> None:
+    text = "['remote \"s3\"']\n    url = s3://bucket\n    secret_access_key = swordfish\n"
+    (project / ".dvc/config.local").write_text(text, encoding="utf-8")
+    workspace = ready(project)
+    local = workspace.root / ".dvc/config.local"
+    assert "swordfish" in local.read_text(encoding="utf-8")
+    assert stat.S_IMODE(local.stat().st_mode) == 0o600
+    assert "config.local" not in git(workspace.root, "status", "--porcelain", "--untracked-files=all")
+
+
+def test_symbolic_links_into_the_cache_are_not_taken_over(project: Path, tmp_path: Path) -> None:
+    (project / ".dvc/config").write_text('[cache]\n    type = "symlink,hardlink"\n', encoding="utf-8")
+    configure(tmp_path / "copy", project)
+    assert "type = hardlink" in (tmp_path / "copy/.dvc/config.local").read_text(encoding="utf-8")
+
+
+def test_a_configuration_that_dvc_cannot_read_is_one_clear_error(project: Path) -> None:
+    (project / ".dvc/config").write_text("[core\n", encoding="utf-8")
+    with pytest.raises(InputError, match="cannot be read"):
+        default_remote(project)
+
+
+def test_no_remote_is_no_remote(project: Path) -> None:
+    assert default_remote(project) is None

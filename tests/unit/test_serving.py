@@ -1,0 +1,201 @@
+"""What can be said of serving without a server: options, who serves, and what the files of deployments hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.errors import InputError
+from flows.environment import prefect_environment
+from flows.serving import environments
+from flows.serving.deployments import FILE, read_entries
+from flows.serving.options import check_free, choose
+from flows.serving.part import DEATHS, LONGEST_PAUSE, Part
+from flows.serving.place import Place, Who, only_one, place_file, served, write_place
+from flows.serving.under_way import ZOMBIE, give_back
+from tests.code_graph import ROOT
+
+DEPLOYED = ["post-training", "nightly", "promote", "audit-verifier", "audit-run", "reproduce", "janitor"]
+
+
+def place(**changes: Any) -> Place:
+    url = "http://127.0.0.1:4200"
+    return Place(**{"server": Who.of(os.getpid()), "api_url": f"{url}/api", "ui_url": url, "pages_url": url} | changes)
+
+
+def test_other_commands_use_the_server_that_runs(tmp_path: Path) -> None:
+    assert "PREFECT_API_URL" not in prefect_environment(tmp_path, quiet=True)
+    write_place(tmp_path, place())
+    assert prefect_environment(tmp_path, quiet=True)["PREFECT_API_URL"] == "http://127.0.0.1:4200/api"
+
+
+def test_the_callers_server_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_place(tmp_path, place())
+    monkeypatch.setenv("PREFECT_API_URL", "http://elsewhere/api")
+    assert "PREFECT_API_URL" not in prefect_environment(tmp_path, quiet=True)
+
+
+def test_what_a_dead_serve_left_is_ignored(tmp_path: Path) -> None:
+    me = Who.of(os.getpid())
+    write_place(tmp_path, place(server=Who(pid=me.pid, created=me.created - 60)))  # the number was used before
+    assert served(tmp_path) is None
+    place_file(tmp_path).write_text("{", encoding="utf-8")
+    assert served(tmp_path) is None
+
+
+def test_a_project_is_served_once(tmp_path: Path) -> None:
+    with only_one(tmp_path):
+        write_place(tmp_path, place())
+        with pytest.raises(InputError, match=f"by process {os.getpid()} at http://127.0.0.1:4200"), only_one(tmp_path):
+            pass
+    with only_one(tmp_path):
+        pass
+
+
+def test_a_taken_port_is_named_with_the_option() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"port {port} cannot be used") as refused:
+            check_free(port)
+    assert "--port" in str(refused.value)
+
+
+def test_a_password_does_not_belong_on_a_command_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a password on the command line") as refused:
+        choose(tmp_path, 0, "postgresql+asyncpg://me:hidden@host/db", "")
+    assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("database", "notify"), [("postgresql://me@host/db", ""), ("", "hooks.example/x"), ("", "file:///x")]
+)
+def test_urls_that_cannot_work_are_refused(tmp_path: Path, database: str, notify: str) -> None:
+    with pytest.raises(InputError):
+        choose(tmp_path, 0, database, notify)
+
+
+def test_secrets_reach_only_whom_they_concern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_SERVER_DATABASE_CONNECTION_URL", "postgresql+asyncpg://me:one@host/db")
+    monkeypatch.setenv("EVENKEEL_NOTIFY_URL", "https://hooks.example/two")
+    monkeypatch.setenv("PREFECT_SERVER_API_AUTH_STRING", "admin:three")
+    options = choose(tmp_path, 0, "", "")
+    assert not any(secret in repr(options) for secret in ("one@", "two", "three"))
+    inherited = dict(os.environ)
+
+    def knows(environment: dict[str, str]) -> set[str]:
+        text = json.dumps(inherited | environment)
+        return {
+            name for name, secret in (("database", ":one@"), ("webhook", "/two"), ("auth", ":three")) if secret in text
+        }
+
+    assert knows(environments.server(options)) == {"database", "auth"}
+    assert knows(environments.registrar(options)) == {"webhook", "auth"}
+    assert knows(environments.worker(options, "http://pages")) == {"auth"}
+
+
+def test_a_process_that_dies_again_and_again_is_given_up(tmp_path: Path) -> None:
+    part = Part("server", ["false"], {}, tmp_path / "log", tmp_path, 0.0)
+    part.started = float("inf")  # so that it never lived long
+    pauses = [part.note_death() for _ in range(DEATHS)]
+    assert pauses[0] == 0
+    assert pauses == sorted(pauses)
+    assert max(pauses) <= LONGEST_PAUSE
+    assert part.hopeless
+
+
+class FakeApi:
+    """Holds flow runs; remembers what became of them."""
+
+    def __init__(self, *runs: dict[str, Any]) -> None:
+        self._runs, self.changed = runs, {}
+
+    def flow_runs(self, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+        types = wanted["flow_runs"]["state"]["type"]["any_"]
+        return [run for run in self._runs if run["state_type"] in types]
+
+    def set_state(self, run: str, type: str, name: str, message: str) -> None:
+        self.changed[run] = (type, name)
+
+
+def run(id: str, type: str, *, worker: str | None = "me", message: str = "", age: int = 0) -> dict[str, Any]:
+    at = datetime.now(UTC) - timedelta(seconds=age)
+    state = {"message": message, "timestamp": at.isoformat()}
+    labels = {"prefect.worker.name": worker} if worker else {}
+    return {"id": id, "name": id, "state_type": type, "state": state, "labels": labels}
+
+
+def test_runs_that_lost_their_process_are_given_back() -> None:
+    api = FakeApi(
+        run("running", "RUNNING"),
+        run("pending", "PENDING", worker=None),
+        run("cancelling", "CANCELLING"),
+        run("elsewhere", "RUNNING", worker="another"),
+        run("crashed", "CRASHED", message="Process exited with status code: 1."),
+        run("zombie", "CRASHED", message=f"{ZOMBIE} for 120 seconds."),
+    )
+    returned = give_back(api, "why", "me")  # type: ignore[arg-type]
+    assert returned == ["running", "pending"]
+    assert api.changed == {
+        "running": ("SCHEDULED", "AwaitingRetry"),
+        "pending": ("SCHEDULED", "AwaitingRetry"),
+        "cancelling": ("CANCELLED", "Cancelled"),
+    }
+
+
+def test_after_a_long_pause_runs_that_the_server_took_for_dead_are_given_back_too() -> None:
+    api = FakeApi(
+        run("just now", "CRASHED", message=f"{ZOMBIE} for 120 seconds."),
+        run("last week", "CRASHED", message=f"{ZOMBIE} for 120 seconds.", age=3600),
+        run("crashed", "CRASHED", message="Process exited with status code: 1."),
+    )
+    since = datetime.now(UTC) - timedelta(seconds=60)
+    assert give_back(api, "why", "me", since) == ["just now"]  # type: ignore[arg-type]
+
+
+def test_all_flows_are_deployed(tmp_path: Path) -> None:
+    entries = {entry.name: entry for entry in read_entries(ROOT)}
+    assert list(entries) == DEPLOYED
+    assert entries["nightly"].concurrency_limit is not None
+    assert entries["nightly"].concurrency_limit.collision_strategy == "CANCEL_NEW"
+    assert entries["promote"].triggers[0]["expect"] == ["checkpoint.candidate"]
+
+
+@pytest.mark.parametrize("text", ["", "deployments: 3", "deployments:\n  - {name: x}", "[", "deployments: [3]"])
+def test_a_file_of_deployments_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=FILE):
+        read_entries(tmp_path)
+
+
+def values(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / f"k8s/prefect/{name}.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_server_in_a_cluster_is_private_and_asks_its_database_whether_it_is_ready() -> None:
+    server = values("server")["server"]
+    assert server["readinessProbe"]["path"].endswith("/ready")
+    assert server["basicAuth"] == {"enabled": True, "existingSecret": "prefect-auth"}
+    assert {"name": "PREFECT_SERVER_ANALYTICS_ENABLED", "value": "false"} in server["env"]
+    assert values("server")["externalDatabase"]["existingSecret"]
+    assert not values("server")["postgresql"]["enabled"]
+
+
+@pytest.mark.parametrize("name", ["server", "worker"])
+def test_pods_in_a_cluster_have_no_privileges_and_bounds(name: str) -> None:
+    pod = values(name)[name]
+    assert pod["podSecurityContext"]["runAsNonRoot"]
+    assert pod["podSecurityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert pod["containerSecurityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert not pod["containerSecurityContext"]["allowPrivilegeEscalation"]
+    assert pod["resources"]["requests"].keys() == pod["resources"]["limits"].keys() == {"cpu", "memory"}
+    version = next(line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith("prefect=="))
+    image = values(name)["global"]["prefect"]["image"] if name == "server" else pod["image"]
+    assert image["prefectTag"].startswith(version.removeprefix("prefect=="))
