@@ -19,7 +19,7 @@ from flows.budget.telling import line
 from flows.cli.base import Config, Debug, Overrides, app, console
 from flows.cli.runs import prepare, show_header, stoppable
 from flows.console import Display
-from flows.environment import start_server
+from flows.environment import prefect_environment, start_server
 from flows.git import project_root
 from flows.nights.ledger import Ledger
 from flows.nights.plan import Start, plan_night
@@ -42,7 +42,8 @@ def nightly(
     project, typed = project_root(Path.cwd()), overrides or ()
     with Ledger(project, load(config, typed).name).held():
         night = plan_night(project, config, incoming, start, typed)
-    if night.answered and not fresh and not os.environ.get("PREFECT_API_URL"):
+    os.environ.update(prefect_environment(project, quiet=not debug))
+    if night.answered and not fresh and "PREFECT_API_URL" not in os.environ:  # no server to tell
         say([*told_before(night), told_nothing_new(night.answered)])
         return
     workspace = night.workspace
