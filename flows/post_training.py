@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
 from prefect.runtime import flow_run
 
 from components.config import Settings
@@ -52,6 +54,7 @@ def stage_task(workspace: Workspace, stage: str, force: bool = False) -> StageRe
     """One stage of the line. The UI shows by the name of the state whether it was executed."""
     with watched(workspace, stage):
         result = reproduce(workspace, stage, force=force)
+    get_run_logger().info("%s %s in %.0f s; log: %s", stage, result.state, result.seconds, workspace.log(stage))
     if result.state == "cached":
         return answer(result, "Cached", "nothing it depends on has changed")
     if result.state == "refused":
@@ -124,6 +127,8 @@ def post_training(
 
 def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     """Take the run through the whole line and show what came of it. Call it inside a flow run."""
+    get_run_logger().info("run %s in %s", workspace.run_id, workspace.root)
+    tag(workspace.run_id)
     check_surroundings(workspace.settings, workspace.root)
     publish_estimate(workspace, begin(workspace, fresh=fresh))
     wait = get_run_logger().info
@@ -139,6 +144,12 @@ def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     events.announce(workspace, outcome)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome
+
+
+def tag(run_id: str) -> None:
+    """Let the present flow run be found in the UI under the run's id; its own name may be one that a person typed."""
+    with get_client(sync_client=True) as client:
+        client.update_flow_run(UUID(flow_run.get_id()), tags=sorted({*flow_run.tags, run_id}))
 
 
 def check_surroundings(settings: Settings, folder: Path) -> None:

@@ -114,12 +114,9 @@ def _when_free(workspace: Workspace, stage: str, module: list[str], log: Path) -
         Its exit code, and where in the log its last attempt begins.
     """
     patient_until = time.monotonic() + PATIENCE
-    command, env = [sys.executable, "-m", *module], environment(workspace)
     while True:
         start = log.stat().st_size if log.exists() else 0
-        with attempt(workspace, stage) as account:
-            code = run(command, cwd=workspace.root, env=env, log=log, timeout=account.left)
-            account.whole = code == 0
+        code = _attempt(workspace, stage, module, log)
         if code == 0 or read_status(workspace.layout, stage) or not dvc.busy(log, start):
             return code, start
         said = ""
@@ -130,3 +127,12 @@ def _when_free(workspace: Workspace, stage: str, module: list[str], log: Path) -
             time.sleep(POLL)
         if time.monotonic() >= patient_until:
             return code, start
+
+
+def _attempt(workspace: Workspace, stage: str, module: list[str], log: Path) -> int:
+    """Run the command within what is left of the run's budget; returns its exit code."""
+    command, env = [sys.executable, "-m", *module], environment(workspace)
+    with attempt(workspace, stage) as account:
+        code = run(command, cwd=workspace.root, env=env, log=log, timeout=account.left)
+        account.whole = code == 0
+    return code

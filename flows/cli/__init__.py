@@ -1,8 +1,8 @@
 """``evenkeel``: run, watch, judge, approve.
 
 - `runs` — ``run``, ``audit-verifier``
-- `nightly` — ``nightly``
 - `reproducing` — ``reproduce``
+- `nightly` — ``nightly``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``
 - `watching` — ``status``, ``logs``, ``cancel``, ``janitor``

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import itertools
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -197,13 +200,26 @@ def test_prefect_is_private_and_what_the_caller_chose_wins(monkeypatch: pytest.M
     assert not {"PREFECT_HOME", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"} & set(chosen)
 
 
-def test_deployments_point_to_a_flow_and_to_configurations_that_exist() -> None:
-    from flows.audit_verifier import audit_verifier
-    from flows.post_training import post_training
+def declared() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
+    return found
 
-    flows = {f"flows/{flow.fn.__name__}.py:{flow.fn.__name__}": flow for flow in (post_training, audit_verifier)}
-    declared = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
-    for deployment in declared:
-        flows[deployment["entrypoint"]].validate_parameters(deployment["parameters"])
-        assert (ROOT / deployment["parameters"]["config"]).is_file()
-    assert {deployment["entrypoint"] for deployment in declared} == set(flows)
+
+@pytest.mark.parametrize("deployment", declared(), ids=lambda deployment: deployment["name"])
+def test_a_deployment_points_to_the_flow_of_its_name_and_takes_parameters_that_it_has(deployment) -> None:
+    module, _, name = deployment["entrypoint"].rpartition(".")
+    flow = getattr(importlib.import_module(module), name)
+    assert (module, name) == (f"flows.{name}", deployment["name"].replace("-", "_"))
+    assert flow.name == deployment["name"]
+    signature = inspect.signature(flow.fn).parameters
+    given = {key for row in [deployment, *deployment.get("triggers", [])] for key in row.get("parameters", {})}
+    assert given <= set(signature)
+    needed = {key for key, parameter in signature.items() if parameter.default is inspect.Parameter.empty}
+    if deployment.get("schedules") or deployment.get("triggers"):
+        assert needed <= given, "nobody is there to fill in the form"
+    assert deployment["description"]
+
+
+def test_the_deployments_that_there_must_be() -> None:
+    named = {deployment["name"] for deployment in declared()}
+    assert named == {"post-training", "nightly", "promote", "audit-verifier", "audit-run", "reproduce", "janitor"}

@@ -15,6 +15,7 @@ from components.config import load
 from components.errors import InputError
 from flows.git import git
 from flows.post_training import post_training
+from flows.states import value
 from flows.workspace import Workspace, locate
 from tests.code_graph import ROOT
 
@@ -204,7 +205,7 @@ def test_a_workspace_appears_whole_or_not_at_all(project: Path, monkeypatch: pyt
 def test_a_run_whose_servers_cannot_be_started_is_refused_before_anything_is_made(project: Path) -> None:
     engine = "rollout.engine={kind: vllm, processes: 1, python: /nowhere/python}"
     with pytest.raises(InputError, match="no environment with vLLM") as refused:
-        post_training.fn(config=str(DEMO), overrides=[engine])
+        value(post_training.fn(config=str(DEMO), overrides=[engine]))
     assert refused.value.where == "/nowhere/python" and "make vllm-env" in str(refused.value)
     assert not (project / "runs").exists()
 
@@ -212,7 +213,7 @@ def test_a_run_whose_servers_cannot_be_started_is_refused_before_anything_is_mad
 def test_without_the_key_of_ranks_elsewhere_nothing_is_begun(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EVENKEEL_LEARNER_KEY", raising=False)
     with pytest.raises(InputError, match="EVENKEEL_LEARNER_KEY is not set") as refused:
-        post_training.fn(overrides=["learner.kind=fsdp2", "learner.ranks.address=learner-0:7000"])
+        value(post_training.fn(overrides=["learner.kind=fsdp2", "learner.ranks.address=learner-0:7000"]))
     assert refused.value.where == "learner.ranks.address"
     assert not (project / "runs").exists()
 
