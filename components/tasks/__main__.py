@@ -1,6 +1,6 @@
 """Writes generated problems as JSON lines, to try out what reads files: ``python -m components.tasks arithmetic``.
 
-The problems of one task and seed are all distinct and in a fixed order, so that two files of different parts of them have
+The problems of one task and seed are all distinct and in a fixed order, so that files of different parts of them have
 none in common. The answer column is the written-out solution with the final answer in its last line.
 """
 

@@ -26,6 +26,7 @@ from flows.budget.spending import HOUR, BudgetSpent, attempt, seconds_of, settle
 from flows.budget.telling import duration, line, markdown
 from flows.budget.work import gpus_of, work_of
 from flows.git import git
+from flows.resuming import reopen
 from flows.stages import reproduce
 from flows.workspace import Workspace, locate
 from tests import fake_line
@@ -304,6 +305,17 @@ def test_a_stage_that_reaches_the_limit_is_stopped_with_all_that_it_started(proj
     child = int(log.read_text(encoding="utf-8"))
     assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text(encoding="utf-8")
     assert account(workspace)[-1]["seconds"] == pytest.approx(2, abs=1)
+
+
+def test_a_run_is_reopened_with_a_higher_budget_and_with_no_other_settings(project: Path) -> None:
+    workspace = made(project, "seed=28", "budget.hours=1")
+    again = reopen(project, workspace.run_id, ["budget.hours=2"])
+    assert (again.run_id, again.settings.budget.hours) == (workspace.run_id, 2)
+    with again.lock():
+        again.ensure()
+    assert reopen(project, workspace.run_id).settings.budget.hours == 2
+    with pytest.raises(InputError, match="part of what demo-"):
+        reopen(project, workspace.run_id, ["learner.lr=0.5"])
 
 
 def test_executed_stages_are_remembered_and_others_are_not(project: Path) -> None:
