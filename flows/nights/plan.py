@@ -71,6 +71,9 @@ def plan_night(
         InputError: settings, folder or files are not as they must be, or a champion is asked for that cannot be read.
     """
     wanted = load(config, overrides)
+    if isinstance(wanted.data.source, FileSource) and not wanted.data.source.path.exists():
+        how = f"put the first prompts there; the head of {config} may say how they are made"
+        raise InputError("there is no source yet that data could join", where=wanted.data.source.path, how=how)
     ledger = Ledger(project, wanted.name)
     remarks: list[str] = []
     data, files, passed = _data(ledger, wanted, incoming, remarks)

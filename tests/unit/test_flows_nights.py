@@ -205,6 +205,13 @@ def test_a_source_that_is_generated_takes_no_incoming_data(project: Path) -> Non
         plan(project, "base", generated)
 
 
+def test_a_source_that_is_not_there_yet_is_an_error_that_says_so(project: Path) -> None:
+    (project / "base.jsonl").unlink()
+    with pytest.raises(InputError, match="no source yet") as refused:
+        plan(project, incoming="")
+    assert "the head of night.yaml may say how" in str(refused.value)
+
+
 def test_a_missing_folder_is_an_error(project: Path) -> None:
     with pytest.raises(InputError, match="no folder for incoming data"):
         plan(project, incoming="/nowhere")
