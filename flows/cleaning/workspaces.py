@@ -13,11 +13,10 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.files import read_json
+from flows.branches import RECORD, branch_of, head_of
 from flows.cleaning.deed import Deed
 from flows.cleaning.folders import REMOVED
 from flows.git import git
-from flows.recording.branch import branch_of, head_of
-from flows.recording.record import NAME
 from flows.watching.runs import RunView
 
 PARTS = ("run_id", "outcome", "digests")
@@ -48,12 +47,12 @@ def unrecorded(project: Path, run: RunView) -> str:
         head = head_of(project, run.run_id)
         if head is None:
             return f"there is no branch {branch_of(run.run_id)}"
-        recorded = json.loads(git(project, "show", f"{head}:{NAME}"))
-        there = read_json(run.root / NAME)
+        recorded = json.loads(git(project, "show", f"{head}:{RECORD}"))
+        there = read_json(run.root / RECORD)
     except InputError as error:
         return error.what
     same = all(recorded.get(part) == there.get(part) for part in PARTS)
-    return "" if same else f"its {NAME} says something else than that of {branch_of(run.run_id)}"
+    return "" if same else f"its {RECORD} says something else than that of {branch_of(run.run_id)}"
 
 
 def _remove(project: Path, run: RunView) -> bool:
