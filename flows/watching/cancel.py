@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -18,7 +19,7 @@ from components.errors import InputError
 from components.processes.owner import alive
 from flows.processes import end
 from flows.watching.api import client
-from flows.watching.execution import Execution
+from flows.watching.execution import Execution, now, read, write
 from flows.watching.runs import RunView
 
 POLL = 0.2
@@ -28,6 +29,7 @@ WORKERS_TURN = 15.0
 """Seconds that a worker has to say that the run is cancelled: it looks every few seconds whether it has ended."""
 TIMEOUT = 10.0
 """Seconds for one request to the server."""
+KILLED = "killed by `evenkeel cancel`"
 Say = Callable[[str], object]
 
 
@@ -66,6 +68,8 @@ def cancel(run: RunView, grace: float, say: Say) -> None:
     left = end(one for one in run.processes() if one.pid != execution.pid)
     if left:
         say(f"ended what it left: {', '.join(map(str, left))}")
+    if read(run.root) == execution:  # killed: it could not say so itself, and nobody has begun anew
+        write(run.root, replace(execution, state="stopped", ended=now(), reason=KILLED))
     _settle(execution, WORKERS_TURN if asked else 0, say)
     say(f"cancelled; to continue: evenkeel run --resume {run.run_id}")
 

@@ -301,6 +301,7 @@ def test_a_run_by_hand_is_asked_to_end(project: Path, sleeper: subprocess.Popen[
 def test_a_run_that_does_not_end_is_killed_and_that_is_said(project: Path, stubborn: subprocess.Popen[bytes]) -> None:
     said = cancelled(run_by(project, stubborn), grace=0.3)
     assert stubborn.wait(5) == -9
+    assert find_run(project, "demo-1").state == "stopped", "it could not say so itself"
     assert f"did not end within 0.3 s: killing process {stubborn.pid}" in said
 
 
