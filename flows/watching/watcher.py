@@ -25,8 +25,9 @@ from flows.workspace import Workspace
 
 WORTH = 5.0
 """Seconds after which a stage is shown."""
-LEAST, MOST = 2.0, 30.0
-"""Seconds between two requests for one artifact: a hundredth of the time so far, within these bounds."""
+LEAST, MOST, SHARE = 3.0, 30.0, 1 / 50
+"""Seconds between two looks: this share of the time so far, within these bounds. A look costs this process 4 ms of
+computing, and the server 40."""
 LAST = 2.0
 """Seconds that the last look is waited for."""
 SIGNALS = "run-signals"
@@ -52,7 +53,7 @@ def watched(workspace: Workspace, stage: str) -> Iterator[None]:
 
 def pace(elapsed: float) -> float:
     """Seconds until the next request for an artifact of a stage that has worked for ``elapsed`` seconds."""
-    return min(MOST, max(LEAST, elapsed / 100))
+    return min(MOST, max(LEAST, elapsed * SHARE))
 
 
 class Watcher:

@@ -223,7 +223,7 @@ def test_a_server_that_never_answers_holds_up_nothing(
 
 
 def test_the_longer_a_stage_takes_the_more_seldom_it_is_shown() -> None:
-    assert [pace(seconds) for seconds in (0, 100, 600, 86400)] == [2.0, 2.0, 6.0, 30.0]
+    assert [pace(seconds) for seconds in (0, 100, 600, 86400)] == [3.0, 3.0, 12.0, 30.0]
 
 
 def test_a_log_that_a_resumed_run_cut_back_is_read_anew(tmp_path: Path) -> None:
