@@ -105,7 +105,7 @@ class RunView:
         if self.state in ("running", "stopped", "dead"):
             return self.stage.note if self.stage else ""
         if self.execution is not None and self.execution.reason:
-            return self.execution.reason.splitlines()[0]
+            return " ".join(line.strip().removeprefix("- ") for line in self.execution.reason.splitlines())
         return self.headline
 
     @property
