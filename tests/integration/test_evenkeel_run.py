@@ -143,7 +143,7 @@ def test_a_refusal_ends_the_line_with_a_report_and_exit_code_3(project: Path, se
     assert code == 3, said
     assert states(said)["train"] == "refused"
     assert "evaluate" not in states(said)
-    assert set(artifacts(server, said.split()[0])) == {"run-health", "run-report"}
+    assert set(artifacts(server, said.split()[0])) == {"run-estimate", "run-health", "run-report"}
     assert "triage refused the checkpoint" in said
     assert "report.html" in said
 
