@@ -15,6 +15,7 @@
 - `reproduce` — the flow that executes a recorded run anew
 - `processes` — children that never outlive their run
 - `watching` — what the Prefect UI, `status` and `logs` show of a run, and who runs it
+- `janitor` — what dead runs left is removed; `cleaning` — the parts of that
 - `console` — the live picture, drawn from the `board`; `summary` — what a run came to; `plan` — what it would do
 - `registry` — candidates and decisions; `doctor` — what could stop a run; `environment` — a private Prefect;
   `prefect_server` — its temporary server
