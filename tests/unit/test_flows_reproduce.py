@@ -128,6 +128,7 @@ def test_what_differs_is_said_by_stage_and_by_name(
     }
 
 
+@pytest.mark.slow
 def test_within_the_tolerance_only_numbers_count(elsewhere: Path) -> None:
     run_id = runs(elsewhere)[True]
     change(elsewhere, run_id, "components/__main__.py", "0.25", "0.375")
