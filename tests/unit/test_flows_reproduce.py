@@ -197,8 +197,8 @@ def test_the_own_branch_comes_before_that_of_a_remote(elsewhere: Path) -> None:
 
 
 def test_a_branch_that_is_not_here_says_what_to_fetch(elsewhere: Path) -> None:
-    with pytest.raises(InputError, match="no branch runs/demo-0") as refused:
-        find_branch(elsewhere, "demo-0")
+    with pytest.raises(InputError, match="no branch runs/other") as refused:
+        find_branch(elsewhere, "other")
     assert "git fetch origin 'refs/heads/runs/*:refs/remotes/origin/runs/*'" in str(refused.value)
     with pytest.raises(InputError, match="more than one run begins with 'demo-'"):
         find_branch(elsewhere, "demo-")
