@@ -14,10 +14,10 @@ import pytest
 from components.files import read_json
 from flows.git import git
 from tests import fake_line
-from tests.integration.test_evenkeel_run import LONG, Run, run, states
+from tests.integration.test_evenkeel_run import LONG, Run, states
 from tests.unit.flows_project import add_store
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(1800)]
 EVENKEEL = "from flows.cli import main; main()"
 
 
@@ -32,6 +32,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(root, "remote", "add", "hub", f"file://{home}/hub.git")
     git(root, "push", "--quiet", "hub", "main")
     return root
+
+
+def run(project: Path, *arguments: str) -> tuple[int, str]:
+    """Exit code and output of a whole run, however busy the machine is."""
+    process = Run(project, *arguments)
+    return process.wait(600), process.said()
 
 
 def call(folder: Path, *command: str) -> tuple[int, str]:
@@ -49,7 +55,6 @@ def call(folder: Path, *command: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-@pytest.mark.timeout(900)
 def test_a_run_comes_out_again_on_another_machine_by_plain_dvc_and_by_reproduce(project: Path, tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.mkdir()
@@ -82,7 +87,6 @@ def test_a_run_comes_out_again_on_another_machine_by_plain_dvc_and_by_reproduce(
     assert f"{run_id} came out as recorded, to the byte" in said
 
 
-@pytest.mark.timeout(900)
 def test_two_runs_at_once_share_the_cache_and_do_not_meet(project: Path) -> None:
     both = [Run(project, "--set", f"seed={seed}", "--set", "train.steps=60") for seed in (11, 12)]
     ended = [(one.wait(600), one.said()) for one in both]
@@ -97,7 +101,6 @@ def test_two_runs_at_once_share_the_cache_and_do_not_meet(project: Path) -> None
     assert json.loads(said.splitlines()[-1]) == {}, said
 
 
-@pytest.mark.timeout(900)
 def test_killed_outright_a_run_is_gone_on_with_by_its_id_whatever_the_tree_holds(project: Path) -> None:
     killed = Run(project, "--set", "seed=21", *LONG)
     killed.wait_until_training(project)

@@ -17,6 +17,7 @@ from flows.git import git
 from flows.inputs import place
 from flows.recording.inputs import adopt
 from flows.workspace import Workspace, locate
+from tests.tiers import slow_but
 from tests.unit import flows_project
 from tests.unit.flows_project import DEMO, ready
 
@@ -93,7 +94,7 @@ def test_linked_inputs_and_the_record_are_no_edits_of_the_workspace(project: Pat
         ready(project, source(tmp_path / "a/rows.jsonl"))
 
 
-@pytest.mark.parametrize("named", ["data/rows.jsonl", "data"])
+@pytest.mark.parametrize("named", slow_but(["data/rows.jsonl", "data"], "data/rows.jsonl"))
 def test_what_dvc_tracks_keeps_its_path_and_comes_out_of_the_cache(project: Path, named: str) -> None:
     rows(project / "data")
     dvc(project, "add", "--quiet", "data")
@@ -125,6 +126,7 @@ def test_an_input_that_is_gone_when_the_run_goes_on_is_named(project: Path, tmp_
     assert refused.value.where == str(tmp_path / "a/rows.jsonl")
 
 
+@pytest.mark.slow
 def test_an_input_that_was_recorded_before_it_went_comes_out_of_the_cache(project: Path, tmp_path: Path) -> None:
     workspace = ready(project, source(rows(tmp_path / "a")))
     adopt(workspace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,9 @@ import pytest
 
 from components.errors import InputError
 from components.files import append_line, read_json, write_json
+from flows import dvc
 from flows.branches import commit_run
+from flows.cli import main
 from flows.git import git
 from flows.recording import Kept, keeping, read_kept, read_record, recorded
 from flows.recording.machine import cpu_model, differences, packages, this_machine
@@ -466,7 +469,48 @@ def test_settings_that_somebody_edited_are_not_taken_for_the_run_s_own(project: 
         reopen(project, workspace.run_id)
 
 
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The exit code of the console script."""
+    monkeypatch.setattr(sys, "argv", ["evenkeel", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def test_a_finished_run_says_so_and_ends_with_the_same_words(
+    project: Path, unpushed: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proposed, refused = ready(project, "seed=1"), ready(project, "seed=2")
+    kept = finish(proposed)
+    finish(refused, candidate=None)
+    assert command(monkeypatch, "run", "--resume", proposed.run_id) == 0
+    said = capsys.readouterr().out
+    assert f"{proposed.run_id} came to its end on " in said
+    assert f"recorded   branch runs/{proposed.run_id}, commit {str(kept.commit)[:12]}" in said
+    assert "awaiting approval" in said
+    assert command(monkeypatch, "run", "--resume", refused.run_id) == 3
+    assert "the gate failed" in capsys.readouterr().out
+
+
+def test_what_resuming_would_leave_out_is_refused(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ready(project)
+    assert command(monkeypatch, "run", "--resume", "demo", "--fresh", "--recipe", "dapo") == 2
+    assert "without --recipe, --fresh" in capsys.readouterr().err
+
+
 # A lock that DVC holds
+
+
+def test_the_holder_of_a_lock_is_named_while_it_lives(tmp_path: Path) -> None:
+    (tmp_path / ".dvc/tmp").mkdir(parents=True)
+    assert dvc.holder(tmp_path) is None
+    write_json(tmp_path / ".dvc/tmp/rwlock", {"write": {"out": {"pid": os.getpid(), "cmd": "dvc repro"}}})
+    assert str(dvc.holder(tmp_path)).startswith(f"process {os.getpid()} (")
+    write_json(tmp_path / ".dvc/tmp/rwlock", {"write": {"out": {"pid": 2**22 + 1, "cmd": "dvc repro"}}})
+    assert dvc.holder(tmp_path) is None
 
 
 def test_a_stage_waits_for_whoever_uses_dvc_in_its_workspace_and_says_for_whom(project: Path) -> None:

@@ -67,7 +67,7 @@ def outputs(layout: Layout) -> dict[str, str]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """An uninterrupted run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage, "Scorer", lambda *_: Judge(parity))
+        patch.setattr(preferences, "Scorer", lambda *_: Judge(parity))
         return run(tmp_path_factory.mktemp("finished"))
 
 
