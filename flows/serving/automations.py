@@ -25,8 +25,9 @@ from flows.serving.under_way import ZOMBIE
 
 PREFIX = "evenkeel: "
 BLOCK = "evenkeel-notify"
-SILENCE = timedelta(seconds=4 * HEARTBEAT_SECONDS)
-"""How long a run may be without a sign of life. A thread of its process gives them, whatever the run does."""
+SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS)
+"""How long a run may be without a sign of life. A thread of its process gives them, whatever the run does. The server
+looks as often, so it may take twice as long until it notices."""
 HEARTBEAT = "prefect.flow-run.heartbeat"
 AT_REST = (
     "Completed",

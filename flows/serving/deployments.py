@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 FILE = "prefect.yaml"
 UNREADABLE = "see https://docs.prefect.io/v3/how-to-guides/deployments/prefect-yaml"
-COMING = ("nightly", "promote", "audit-run", "reproduce", "janitor")
-"""Deployments whose flow may not be there yet."""
 
 
 class ScheduleEntry(BaseModel):
@@ -72,8 +70,8 @@ class Entry(BaseModel):
     concurrency_limit: Limit | None = None
     triggers: list[dict[str, Any]] = []
 
-    def load(self, project: Path) -> Flow[..., Any] | None:
-        """The flow; None where its module is still to come.
+    def load(self) -> Flow[..., Any]:
+        """The flow.
 
         Raises:
             InputError: the entrypoint does not lead to a flow.
@@ -81,11 +79,9 @@ class Entry(BaseModel):
         from prefect import Flow
 
         module, _, function = self.entrypoint.rpartition(".")
-        if self.name in COMING and not (project / f"{module.replace('.', '/')}.py").exists():
-            return None
         try:
             found = getattr(importlib.import_module(module), function)
-        except (ImportError, AttributeError) as error:
+        except (ImportError, AttributeError, ValueError) as error:
             where = f"{FILE}: deployments.{self.name}.entrypoint"
             raise InputError(
                 f"{self.entrypoint}: {error}", where=where, how="name a flow as module.function"

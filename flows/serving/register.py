@@ -38,10 +38,8 @@ def register(project: Path) -> None:
     with get_client(sync_client=True) as client:
         make_pool(client, project)
         for entry in entries:
-            flow = entry.load(project)
-            print(f"{flow.name}/{entry.name}" if flow else f"({entry.name}: no {entry.entrypoint} yet)", flush=True)
-            if flow:
-                deploy(client, entry, flow)
+            name = deploy(client, entry, entry.load())
+            print(name, flush=True)
         set_automations(client, os.environ.get(NOTIFY_VARIABLE, ""))
 
 
@@ -62,10 +60,11 @@ def make_pool(client: SyncPrefectClient, project: Path) -> None:
         client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template))
 
 
-def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> None:
-    """Create the deployment or bring it up to date."""
+def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> str:
+    """Create the deployment or bring it up to date; returns its full name."""
+    name = f"{flow.name}/{entry.name}"
     try:
-        paused = client.read_deployment_by_name(f"{flow.name}/{entry.name}").paused
+        paused = client.read_deployment_by_name(name).paused
     except ObjectNotFound:
         paused = False
     deployment = RunnerDeployment.from_flow(
@@ -81,8 +80,11 @@ def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> Non
         job_variables=entry.work_pool.job_variables,
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
+    # Fields that were never set are not sent; an empty list would take away the schedules that were added in the UI.
+    deployment.model_fields_set.discard("schedules")
     deployment.apply()
-    schedule(client, f"{flow.name}/{entry.name}", entry.schedules)
+    schedule(client, name, entry.schedules)
+    return name
 
 
 def schedule(client: SyncPrefectClient, name: str, wanted: list[ScheduleEntry]) -> None:

@@ -15,7 +15,7 @@ import yaml
 from components.errors import InputError
 from flows.environment import prefect_environment
 from flows.serving import environments
-from flows.serving.deployments import FILE, read_entries
+from flows.serving.deployments import FILE, Entry, read_entries
 from flows.serving.options import check_free, choose
 from flows.serving.part import DEATHS, LONGEST_PAUSE, Part
 from flows.serving.place import Place, Who, only_one, place_file, served, write_place
@@ -165,6 +165,13 @@ def test_all_flows_are_deployed(tmp_path: Path) -> None:
     assert entries["nightly"].concurrency_limit is not None
     assert entries["nightly"].concurrency_limit.collision_strategy == "CANCEL_NEW"
     assert entries["promote"].triggers[0]["expect"] == ["checkpoint.candidate"]
+
+
+@pytest.mark.parametrize("entrypoint", ["flows.nowhere.flow", "flows.nightly.nothing", "flows.git.git", "nothing"])
+def test_an_entrypoint_that_leads_to_no_flow_is_named(entrypoint: str) -> None:
+    entry = Entry.model_validate({"name": "x", "entrypoint": entrypoint, "work_pool": {"name": "p"}})
+    with pytest.raises(InputError, match=entrypoint):
+        entry.load()
 
 
 @pytest.mark.parametrize("text", ["", "deployments: 3", "deployments:\n  - {name: x}", "[", "deployments: [3]"])
