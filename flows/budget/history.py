@@ -52,9 +52,10 @@ def path_of(project: Path) -> Path:
 
 def remember(workspace: Workspace, stage: str, *, executed: bool) -> None:
     """Enter a stage that was brought up to date just now; one from the cache only where its result was unknown."""
-    work, result = work_of(located(workspace), stage), result_keys(workspace)[stage]
+    result = result_keys(workspace)[stage]
     if not executed and any(row.result == result for row in history(workspace.project)):
         return
+    work = work_of(located(workspace), stage)
     row = Executed(
         run=workspace.run_id,
         stage=stage,

@@ -7,6 +7,8 @@ depends on itself, so that there are digests for stages that have not run.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -20,28 +22,39 @@ Stages = Mapping[str, Mapping[str, Any]]
 
 def settings_keys(workspace: Workspace) -> dict[str, str]:
     """Stage -> digest of the settings that it reads."""
-    return {stage: _digest(_params(workspace, entry)) for stage, entry in _pipeline(workspace).items()}
+    stages, tree = _pipeline(workspace.project, workspace.snapshot.commit), _tree(workspace)
+    return {stage: _digest(_params(tree, entry)) for stage, entry in stages.items()}
 
 
 def result_keys(workspace: Workspace) -> dict[str, str]:
     """Stage -> digest of settings, code and, through the stages before it, of all that its result depends on."""
-    stages = _pipeline(workspace)
-    paths = {stage: _paths(entry, "deps") for stage, entry in stages.items()}
-    code = sorted({path for deps in paths.values() for path in deps if not path.startswith("out/")})
-    commit = workspace.snapshot.commit
-    objects = git(workspace.project, "rev-parse", *(f"{commit}:{path}" for path in code)).splitlines() if code else []
-    known = dict(zip(code, objects, strict=True))
+    project, commit, tree = workspace.project, workspace.snapshot.commit, _tree(workspace)
+    stages, code = _pipeline(project, commit), _code(project, commit)
     keys: dict[str, str] = {}
     for stage, entry in stages.items():
-        deps = {path: known.get(path) or keys[_writer(stages, path)] for path in paths[stage]}
-        keys[stage] = _digest({"cmd": entry["cmd"], "params": _params(workspace, entry), "deps": deps})
+        deps = {path: code.get(path) or keys[_writer(stages, path)] for path in _paths(entry, "deps")}
+        keys[stage] = _digest({"cmd": entry["cmd"], "params": _params(tree, entry), "deps": deps})
     return keys
 
 
-def _pipeline(workspace: Workspace) -> Stages:
-    text = git(workspace.project, "show", f"{workspace.snapshot.commit}:dvc.yaml")
-    stages: Stages = yaml.safe_load(text)["stages"]
+def _tree(workspace: Workspace) -> dict[str, Any]:
+    return workspace.settings.model_dump(mode="json")
+
+
+@lru_cache(maxsize=8)
+def _pipeline(project: Path, commit: str) -> Stages:
+    """The stages of `dvc.yaml` at a commit, which never changes."""
+    stages: Stages = yaml.safe_load(git(project, "show", f"{commit}:dvc.yaml"))["stages"]
     return stages
+
+
+@lru_cache(maxsize=8)
+def _code(project: Path, commit: str) -> Mapping[str, str]:
+    """Path -> Git's own digest of every file or folder of code that a stage depends on."""
+    paths = {path for entry in _pipeline(project, commit).values() for path in _paths(entry, "deps")}
+    code = sorted(path for path in paths if not path.startswith("out/"))
+    objects = git(project, "rev-parse", *(f"{commit}:{path}" for path in code)).splitlines() if code else []
+    return dict(zip(code, objects, strict=True))
 
 
 def _writer(stages: Stages, path: str) -> str:
@@ -59,8 +72,7 @@ def _paths(entry: Mapping[str, Any], *kinds: str) -> list[str]:
     return [row if isinstance(row, str) else next(iter(row)) for row in rows]
 
 
-def _params(workspace: Workspace, entry: Mapping[str, Any]) -> dict[str, Any]:
-    tree = workspace.settings.model_dump(mode="json")
+def _params(tree: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _value(tree, name) for name in entry["params"]}
 
 

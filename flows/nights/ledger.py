@@ -35,7 +35,7 @@ class Seen:
 class Ended:
     """A night that came to an answer.
 
-    ``key`` stands for all that its training depended on; ``seen`` is how many rows the log of files had by then.
+    ``key`` stands for all that its training depended on; ``seen`` is how many rows of the log of files were trained on.
     """
 
     run_id: str

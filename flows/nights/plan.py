@@ -15,6 +15,7 @@ from components.config.sources import FileSource
 from components.errors import InputError
 from components.files import dump_json, sha256_bytes
 from components.registry import champion as champion_of
+from components.words import plural
 from flows.git import succeeds
 from flows.nights.incoming import Passed, look
 from flows.nights.joining import join, take_in
@@ -90,8 +91,9 @@ def _data(
 ) -> tuple[list[str], list[Seen], list[Passed]]:
     """The overrides that make the joined file the source, the files in it, and what was left out."""
     if not incoming:
-        if ledger.seen():
-            remarks.append(f"no folder for incoming data is named: {len(ledger.seen())} files that joined are left out")
+        if seen := current(ledger.seen()):
+            rows = f"the rows of {plural(len(seen), 'file')} that joined are left out"
+            remarks.append(f"no folder for incoming data is named: {rows}")
         return [], [], []
     folder, source = Path(incoming), wanted.data.source
     if not isinstance(source, FileSource) or source.kind != "jsonl":

@@ -229,7 +229,7 @@ def test_without_a_folder_what_joined_is_left_out_and_that_is_said(project: Path
     plan(project)
     night = plan(project, incoming="")
     assert source(night) == project / "base.jsonl"
-    assert "1 files that joined are left out" in " ".join(told_before(night))
+    assert "the rows of 1 file that joined are left out" in " ".join(told_before(night))
 
 
 def test_the_folder_may_be_emptied_once_its_files_have_joined(project: Path) -> None:

@@ -25,15 +25,15 @@ def test_two_parts_of_the_same_problems_have_none_in_common(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str
 ) -> None:
     first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
-    assert write(monkeypatch, task, "--out", first, "--rows", 40, "--total", 64) == 0
-    assert write(monkeypatch, task, "--out", second, "--skip", 40, "--rows", 24, "--total", 64) == 0
+    assert write(monkeypatch, task, "--out", first, "--rows", 40) == 0
+    assert write(monkeypatch, task, "--out", second, "--skip", 40, "--rows", 24) == 0
     questions = [{row["question"] for row in read_jsonl(path)} for path in (first, second)]
     assert [len(part) for part in questions] == [40, 24]
     assert not questions[0] & questions[1]
 
 
 def test_the_nightly_configuration_reads_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(monkeypatch, "arithmetic", "--out", tmp_path / "rows.jsonl", "--rows", 30, "--total", 64)
+    write(monkeypatch, "arithmetic", "--out", tmp_path / "rows.jsonl", "--rows", 30)
     settings = load(ROOT / "configs/nightly.yaml", [f"data.source.path={tmp_path}/rows.jsonl"])
     found = list(jsonl(settings.data.source, 0))  # type: ignore[arg-type]
     assert not [one.fault for one in found if one.fault]
@@ -41,9 +41,9 @@ def test_the_nightly_configuration_reads_what_is_written(tmp_path: Path, monkeyp
     assert len({one.prompt.family for one in found}) > 1
 
 
-def test_more_problems_than_there_are_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("wrong", [("--rows", "-3"), ("--skip", "some"), ("--levels", "9")])
+def test_what_is_no_number_of_problems_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: tuple[str, str]
 ) -> None:
-    assert write(monkeypatch, "arithmetic", "--out", tmp_path / "x", "--rows", 30, "--skip", 40, "--total", 64) == 2
-    assert "only 24 problems are left after 40" in capsys.readouterr().err
-    assert not (tmp_path / "x").exists()
+    with pytest.raises(SystemExit):
+        write(monkeypatch, "arithmetic", "--out", tmp_path / "x", *wrong)
