@@ -42,7 +42,7 @@ def wait_for(condition: Callable[[], Any], seconds: float, what: Callable[[], st
     while time.monotonic() < give_up:
         if found := condition():
             return found
-        time.sleep(0.1)
+        time.sleep(0.2)
     raise AssertionError(f"not within {seconds:g} s: {what()}")
 
 
@@ -55,6 +55,7 @@ class Service:
         if "PREFECT_SERVER_API_AUTH_STRING" in extra:
             user, _, password = extra["PREFECT_SERVER_API_AUTH_STRING"].partition(":")
             self.auth = (user, password)
+        self._http = httpx.Client(auth=self.auth, timeout=30, trust_env=False)
         self._output = project / ".state" / f"serve-{time.monotonic_ns()}.txt"
         self._output.parent.mkdir(exist_ok=True)
         with self._output.open("w", encoding="utf-8") as file:
@@ -134,7 +135,7 @@ class Service:
         return self._send("GET", path, None)
 
     def _send(self, method: str, path: str, body: Any) -> Any:
-        answer = httpx.request(method, f"{self.api_url}{path}", json=body, auth=self.auth, timeout=30)
+        answer = self._http.request(method, f"{self.api_url}{path}", json=body)
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
