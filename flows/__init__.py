@@ -11,6 +11,7 @@
 - `stages` — one stage, brought up to date by DVC
 - `workspace` — a run's own folder: recorded code, resolved settings; `git` records the code
 - `processes` — children that never outlive their run
+- `serving` — `evenkeel serve`: a Prefect server, a worker and the deployments, kept alive
 - `watching` — what the Prefect UI, `status` and `logs` show of a run, and who runs it
 - `console` — the live picture, drawn from the `board`; `summary` — what a run came to; `plan` — what it would do
 - `registry` — candidates and decisions; `doctor` — what could stop a run; `environment` — a private Prefect;

@@ -96,6 +96,8 @@ class Serving:
         self._say(f"server    {self._options.api_url}  ({where}, {time.monotonic() - began:.1f} s)")
         for name in self._register():
             self._say(f"deployed  {name}")
+        if self._stopping.is_set():
+            return
         self._start_worker(pages_url, "evenkeel serve was ended", since)
         self._announce(pages_url)
 
@@ -169,6 +171,8 @@ class Serving:
         for name, part in self._parts.items():
             if part.alive or self._stopping.is_set():
                 continue
+            if name != "server" and not self._api.ready():
+                continue  # there is nobody to work for; that comes first
             pause = part.note_death()
             self._say(f"{part.ending()}\n{name} is started again" + (f" in {pause:.0f} s" if pause else ""))
             if part.hopeless:
