@@ -9,10 +9,14 @@
 - `audit_log` — the health rules over another trainer's log; `judge_again` — the gate over a finished run; `show_rules`
 - `budget` — how long a run will take by what runs took before, and the limit on it
 - `stages` — one stage, brought up to date by DVC
-- `workspace` — a run's own folder: recorded code, resolved settings; `git` records the code
+- `workspace` — a run's own folder: recorded code, resolved settings; `git` records the code, `inputs` what it reads
+- `dvc` — what a run needs of DVC besides its stages
+- `recording` — what is kept of a run, on a branch of its own (`branches`); `resuming` — going on with one that stopped
+- `reproduce` — the flow that executes a recorded run anew
 - `processes` — children that never outlive their run
 - `serving` — `evenkeel serve`: a Prefect server, a worker and the deployments, kept alive
 - `watching` — what the Prefect UI, `status` and `logs` show of a run, and who runs it
+- `janitor` — what dead runs left is removed; `cleaning` — the parts of that
 - `console` — the live picture, drawn from the `board`; `summary` — what a run came to; `plan` — what it would do
 - `registry` — candidates and decisions; `doctor` — what could stop a run; `environment` — a private Prefect;
   `prefect_server` — its temporary server

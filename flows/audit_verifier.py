@@ -41,7 +41,7 @@ def audit_verifier(
     """
     fields = settings_of(dataset=dataset)
     workspace = locate(project_root(Path.cwd()), Path(config), [*fields, *overrides], commit or None)
-    with workspace.held(fresh=fresh), executing(workspace, "audit-verifier"):
+    with workspace.held(fresh=fresh, wait=get_run_logger().info), executing(workspace, "audit-verifier"):
         for stage in STAGES:
             run_stage(workspace, stage, fresh)
     audit = read_json(workspace.layout.audit)

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -75,6 +75,9 @@ def _locate(path: Path, sha256: str, project: Path, commit: str) -> Input:
 
 
 def _as_settled(path: str, sha256: str, project: Path, commit: str) -> Input:
+    if PurePosixPath(path).is_absolute():
+        how = "start it again with the command that began it"
+        raise InputError("this run names an input by a place on one machine", where=path, how=how)
     if succeeds(project, "cat-file", "-e", f"{commit}:{path}"):
         return Input(path, sha256, "git")
     known = _known_to_dvc(project, commit, path)
@@ -102,26 +105,35 @@ def place(root: Path, project: Path, inputs: tuple[Input, ...], *, log: Path) ->
     Raises:
         InputError: an input is gone, or is not what DVC has recorded of it.
     """
+    wanted = [one for one in inputs if one.kept_by == "dvc"]
     for one in inputs:
-        if one.kept_by == "link":
-            _link(root / one.path, one.origin)
-    fetch(root, project, [one for one in inputs if one.kept_by == "dvc"], log=log)
+        if one.kept_by == "link" and not _link(root / one.path, one.origin):
+            if not (root / one.pointer).exists():
+                how = "put it back, or start the run again with the command that names where it is now"
+                raise InputError("an input of this run is gone", where=_leads_to(root / one.path), how=how)
+            (root / one.path).unlink(missing_ok=True)
+            wanted.append(replace(one, target=one.pointer))  # it was recorded before it went
+    fetch(root, project, wanted, log=log)
 
 
-def _link(link: Path, origin: Path | None) -> None:
-    """Lead to the origin, wherever it was before. The digest in the settings says whether it is still the same."""
-    if origin is None or (link.is_symlink() and link.readlink() == origin) or (link.exists() and not link.is_symlink()):
-        if not link.exists():
-            gone = link.readlink() if link.is_symlink() else link
-            how = "put it back, or start the run again with the command that names where it is now"
-            raise InputError("an input of this run is gone", where=gone, how=how)
-        return
+def _link(link: Path, origin: Path | None) -> bool:
+    """Lead to the origin, wherever it was before; returns whether anything is there.
+
+    The digest in the settings says whether it is still the same.
+    """
+    if origin is None or (link.exists() and not link.is_symlink()) or _leads_to(link) == origin:
+        return link.exists()
     with os_errors("link", link):
         link.parent.mkdir(parents=True, exist_ok=True)
         beside = link.with_name(f".{link.name}.new")
         beside.unlink(missing_ok=True)
         beside.symlink_to(origin)
         os.replace(beside, link)
+    return True
+
+
+def _leads_to(link: Path) -> Path:
+    return link.readlink() if link.is_symlink() else link
 
 
 def fetch(root: Path, project: Path, inputs: list[Input], *, log: Path) -> None:

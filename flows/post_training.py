@@ -29,7 +29,7 @@ from flows.git import project_root
 from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.recording import recorded
 from flows.registry import project_store
-from flows.resuming import reopen
+from flows.resuming import begun_by, reopen
 from flows.stages import StageResult, execute, reproduce
 from flows.states import answer, told, value
 from flows.watching.artifacts import publish
@@ -110,12 +110,12 @@ def post_training(
         max_gpu_hours: The same, times the GPUs that it works with.
         commit: The recorded code to run; the present working tree when empty.
         fresh: Begin anew and execute every stage, whatever is already known.
-        resume: A run to go on with, from its workspace; everything above is then its own.
+        resume: A run to go on with, from its workspace and with its settings; only limits and places may be others.
     """
     fields = settings_of(dataset=dataset, launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours)
     project = project_root(Path.cwd())
-    if resume:
-        workspace = reopen(project, resume)
+    if earlier := resume or begun_by(project, flow_run.get_id()):
+        workspace, fresh = reopen(project, earlier, [*fields, *overrides] if resume else ()), False
     else:
         workspace = locate(project, Path(config), [*fields, *overrides], commit or None, recipe_file(recipe))
     outcome = conduct(workspace, fresh=fresh)
@@ -140,6 +140,8 @@ def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
         recorder.conclude(outcome.candidate, outcome.reason)
         publish(workspace, outcome.candidate, outcome.reason)
         running.came_to(outcome.candidate, outcome.reason)
+    for problem in recorder.kept.problems if recorder.kept else ():
+        get_run_logger().warning(problem)
     events.announce(workspace, outcome)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome

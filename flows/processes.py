@@ -70,7 +70,8 @@ def stop(process: subprocess.Popen[bytes], mark: str) -> None:
         while time.monotonic() < deadline and family.lives():
             time.sleep(POLL)
     finally:
-        while family.lives():
+        deadline = time.monotonic() + GRACE
+        while time.monotonic() < deadline and family.lives():  # one that waits for a dead disk cannot even be killed
             family.signal(signal.SIGKILL)
             time.sleep(POLL)
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from components.config import load
 from components.errors import InputError
-from flows.git import at_commit, git
+from flows.branches import RECORD, branch_of
+from flows.git import at_commit, check_git_remote, git
 from flows.inputs import settled
 from flows.recording import read_record
-from flows.recording.branch import branch_of
 from flows.recording.record import RunRecord
 from flows.workspace import UNSAID, Asked, Workspace, name_of
 
 
-def reopen(project: Path, run_id: str) -> Workspace:
+def reopen(project: Path, run_id: str, overrides: Sequence[str] = ()) -> Workspace:
     """The workspace of a run that was begun. The first characters of its id are enough where no other has the same.
 
+    Args:
+        overrides: logistics that are others from now on: a higher limit, another address.
+
     Raises:
-        InputError: there is no such workspace (the message lists those that can be resumed), or somebody edited its
-            settings.
+        InputError: there is no such workspace (the message lists those that can be resumed), somebody edited its
+            settings, or an override would make another run of it.
     """
     root = _find(project, run_id)
     settings = load(root / "params.yaml")
@@ -27,9 +31,25 @@ def reopen(project: Path, run_id: str) -> Workspace:
     if name_of(settings, taken.tree) != root.name:
         how = "undo the change, or start a run of its own with `evenkeel run --set`"
         raise InputError("the settings of this run were edited", where=root / "params.yaml", how=how)
+    if overrides:
+        settings = load(root / "params.yaml", overrides)
+        check_git_remote(project, settings.record.git_remote)
+        if name_of(settings, taken.tree) != root.name:
+            what = f"a run that goes on keeps what it computes; this is another run: {', '.join(overrides)}"
+            raise InputError(what, where="--resume", how="leave that out, or start a run of its own without --resume")
     record = read_record(root)
     asked = Asked(record.config, tuple(record.overrides), record.recipe) if record else UNSAID
     return Workspace(project, root.name, settings, taken, settled(settings, project, taken.commit), asked)
+
+
+def begun_by(project: Path, flow_run_id: str | None) -> str:
+    """The run that an earlier attempt of this flow run began, or nothing: a retry goes on with it, whatever the present
+    tree holds by now."""
+    for root in workspaces(project) if flow_run_id else ():
+        record = _record_of(root)
+        if record and record.flow_run_id == flow_run_id:
+            return record.run_id
+    return ""
 
 
 def _find(project: Path, run_id: str) -> Path:
@@ -52,16 +72,27 @@ def _find(project: Path, run_id: str) -> Path:
 def workspaces(project: Path) -> list[Path]:
     """The folders of all runs of the project, the one that was used last first."""
     found = [path.parent for path in (project / "runs").glob("*/params.yaml") if not path.parent.name.startswith(".")]
-    return sorted(found, key=lambda root: (root / "run.json").stat().st_mtime if (root / "run.json").exists() else 0)[
-        ::-1
-    ]
+    return sorted(found, key=_last_used, reverse=True)
+
+
+def _record_of(root: Path) -> RunRecord | None:
+    """Its record; one that cannot be read must not keep anybody from other runs."""
+    try:
+        return read_record(root)
+    except InputError:
+        return None
+
+
+def _last_used(root: Path) -> float:
+    record = root / RECORD
+    return record.stat().st_mtime if record.exists() else 0.0
 
 
 def _resumable(project: Path) -> str:
     """The runs that did not come to their end, and how each of them ended."""
     lines = []
     for root in workspaces(project):
-        record = read_record(root)
+        record = _record_of(root)
         if record is None or not record.finished:
             lines.append(f"\n    {root.name}  {_how_it_ended(record)}")
     return f"name one that did not come to its end:{''.join(lines)}" if lines else "no run here can be resumed"

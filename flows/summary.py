@@ -74,6 +74,8 @@ def _program() -> str:
 def show_kept(console: Console, kept: Kept | None) -> None:
     """The run's branch, what was pushed where, and what went wrong with that."""
     if kept is None:
+        text = "problem    the run is not recorded, its disk may be full; `evenkeel run --resume` makes up for it"
+        console.print(Text(text, "yellow"), soft_wrap=True)
         return
     lines = [f"recorded   branch {kept.branch}, commit {kept.commit[:12]}"] if kept.commit else []
     lines += [f"pushed     outputs to the DVC remote {kept.dvc_remote}"] if kept.dvc_remote else []

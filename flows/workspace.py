@@ -21,6 +21,7 @@ from components.errors import InputError
 from components.files import dump_json, os_errors, read_text, sha256_bytes, write_directory, write_text
 from components.health import check_rules
 from components.layout import Layout
+from flows.branches import head_of
 from flows.dvc import configure, describe
 from flows.git import Snapshot, at_commit, check_git_remote, check_out, git, snapshot
 from flows.inputs import Input, place, settle_paths
@@ -140,8 +141,10 @@ class Workspace:
         """Make the folder, whole or not at all, or check that the one there is this run's. Call with the lock held.
 
         Raises:
-            InputError: somebody edited the code or the settings inside the workspace.
+            InputError: somebody edited the code or the settings inside the workspace, an input is gone, or the run's
+                branch is somebody else's.
         """
+        head_of(self.project, self.run_id)
         if fresh and self.root.exists():
             with os_errors("remove", self.root):
                 shutil.rmtree(self.root)

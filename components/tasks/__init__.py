@@ -1,6 +1,7 @@
 """What is learned. Torch-free.
 
 - `identity` — normalised text and content ids, shared by every source of prompts
+- `__main__` — writes generated problems to a file
 - `turns` — families and levels take turns in a generated data set
 - `arithmetic` — generated problems with written-out steps, and a teacher that forgets
 - `building_rules` — generated sentences of building regulations, to be written as structured expressions

@@ -12,7 +12,7 @@ from components.stages import wanted
 from flows.budget.history import Executed, history
 from flows.budget.identity import result_keys, settings_keys
 from flows.budget.spending import HOUR, seconds_of, settle, spent
-from flows.budget.work import gpus_of, machinery, work_of
+from flows.budget.work import gpus_of, located, machinery, work_of
 from flows.workspace import Workspace
 
 Basis = Literal["unchanged", "same settings", "scaled", "rough guess"]
@@ -99,12 +99,12 @@ def estimate(workspace: Workspace, *, fresh: bool = False) -> Estimate:
     rows, same, results = history(workspace.project), settings_keys(workspace), result_keys(workspace)
     stages = []
     for stage in wanted(workspace.settings):
-        done = next((row for row in reversed(rows) if (row.stage, row.result) == (stage, results[stage])), None)
+        done = next((row for row in reversed(rows) if (row.stage, row.result) == (stage, results.get(stage))), None)
         if done and not fresh:
             gpus = gpus_of(workspace.settings, stage)
             stages.append(StageEstimate(stage, 0.0, 0.0, 0.0, gpus, "unchanged", done.run))
         else:
-            found = _of_stage(workspace, stage, [row for row in rows if row.stage == stage], same[stage])
+            found = _of_stage(workspace, stage, [row for row in rows if row.stage == stage], same.get(stage))
             stages.append(found if fresh else _rest(workspace, found))
     if fresh or not workspace.root.exists():
         return Estimate(stages, 0.0, 0.0)
@@ -112,8 +112,8 @@ def estimate(workspace: Workspace, *, fresh: bool = False) -> Estimate:
     return Estimate(stages, taken.hours, taken.gpu_hours)
 
 
-def _of_stage(workspace: Workspace, stage: str, rows: Sequence[Executed], key: str) -> StageEstimate:
-    settings = workspace.settings
+def _of_stage(workspace: Workspace, stage: str, rows: Sequence[Executed], key: str | None) -> StageEstimate:
+    settings = located(workspace)
     work, kind, gpus = work_of(settings, stage), machinery(settings, stage), gpus_of(settings, stage)
     alike = [row for row in rows if row.executed and row.machinery == kind and row.unit == work.unit]
     exact = [row for row in alike if row.settings == key and _about(row.amount, work.amount)][-RECENT:]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from components.files import append_line, os_errors
 from flows.budget.identity import result_keys, settings_keys
 from flows.budget.spending import seconds_of
-from flows.budget.work import gpus_of, machinery, work_of
+from flows.budget.work import gpus_of, located, machinery, work_of
 
 if TYPE_CHECKING:
     from flows.workspace import Workspace
@@ -52,7 +52,7 @@ def path_of(project: Path) -> Path:
 
 def remember(workspace: Workspace, stage: str, *, executed: bool) -> None:
     """Enter a stage that was brought up to date just now; one from the cache only where its result was unknown."""
-    work, result = work_of(workspace.settings, stage), result_keys(workspace)[stage]
+    work, result = work_of(located(workspace), stage), result_keys(workspace)[stage]
     if not executed and any(row.result == result for row in history(workspace.project)):
         return
     row = Executed(

@@ -29,7 +29,7 @@ def result_keys(workspace: Workspace) -> dict[str, str]:
     paths = {stage: _paths(entry, "deps") for stage, entry in stages.items()}
     code = sorted({path for deps in paths.values() for path in deps if not path.startswith("out/")})
     commit = workspace.snapshot.commit
-    objects = git(workspace.project, "rev-parse", *(f"{commit}:{path}" for path in code)).splitlines()
+    objects = git(workspace.project, "rev-parse", *(f"{commit}:{path}" for path in code)).splitlines() if code else []
     known = dict(zip(code, objects, strict=True))
     keys: dict[str, str] = {}
     for stage, entry in stages.items():

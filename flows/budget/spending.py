@@ -20,6 +20,7 @@ from flows.budget.work import gpus_of
 from flows.workspace import Workspace
 
 HOUR = 3600.0
+_UNITS = {"hours": "hours", "gpu_hours": "GPU-hours"}
 
 
 class BudgetSpent(EvenkeelError):
@@ -125,13 +126,12 @@ def _left(workspace: Workspace, stage: str) -> float | None:
 
 def _refusal(workspace: Workspace, what: str) -> BudgetSpent:
     budget, taken = workspace.settings.budget, spent(workspace)
-    figures = []
-    if budget.hours is not None:
-        figures.append(f"{taken.hours:.3g} of {budget.hours:g} hours")
-    if budget.gpu_hours is not None:
-        figures.append(f"{taken.gpu_hours:.3g} of {budget.gpu_hours:g} GPU-hours")
-    how = "raise budget.hours or budget.gpu_hours: the same run then goes on from its last checkpoint"
-    return BudgetSpent(f"the budget is spent: {' and '.join(figures)}; {what}", where=workspace.root, how=how)
+    limits = {"hours": (taken.hours, budget.hours), "gpu_hours": (taken.gpu_hours, budget.gpu_hours)}
+    used = {name: (had, allowed) for name, (had, allowed) in limits.items() if allowed is not None}
+    figures = " and ".join(f"{had:.3g} of {allowed:g} {_UNITS[name]}" for name, (had, allowed) in used.items())
+    reached = max(used, key=lambda name: used[name][0] / used[name][1])
+    how = f"raise it, and it goes on where it was: evenkeel run --resume {workspace.run_id} --set budget.{reached}=..."
+    return BudgetSpent(f"the budget is spent: {figures}; {what}", where=workspace.root, how=how)
 
 
 def _account(workspace: Workspace) -> Path:

@@ -8,9 +8,11 @@ from functools import cache
 from pathlib import Path
 
 from components.config import Settings
+from components.config.load import input_sections
 from components.config.policy import CheckpointModel, TinyModel
 from components.config.servers import SglangEngine, VllmEngine
 from components.config.sources import FileSource
+from flows.workspace import Workspace
 
 BYTES_A_ROW = 200
 """Of a JSON-lines file of questions and answers. What counts is that files are told apart by their size."""
@@ -28,8 +30,19 @@ class Work:
 
 
 def work_of(settings: Settings, stage: str) -> Work:
-    """The work of a stage."""
+    """The work of a stage. Paths of inputs lead from where this process works, see `located`."""
     return WORK[stage](settings)
+
+
+def located(workspace: Workspace) -> Settings:
+    """The settings of a run with its inputs where they are now, and not where its stages will find them."""
+    tree = workspace.settings.model_dump(mode="json")
+    inputs = {one.path: one for one in workspace.inputs}
+    for node in input_sections(tree):
+        one, inside = inputs.get(node["path"]), workspace.root / node["path"]
+        origin = one.origin if one and one.origin else workspace.project / node["path"]
+        node["path"] = str(inside if inside.exists() else origin)
+    return Settings.model_validate(tree)
 
 
 def parameters(settings: Settings) -> float:

@@ -31,7 +31,8 @@ WITHIN = ("out", ".state")
 
 def remove_half_made(project: Path, runs: Iterable[RunView]) -> Iterator[Deed]:
     """Remove what nobody has written to for an hour; nothing of a run that lives."""
-    places = [project / "runs", project / "registry", project / ".state"]
+    state = project / ".state"
+    places = [project / "runs", project / "registry", state, state / "reproductions"]
     found = [path for place in places for path in _children(place)]
     found += [path for path in _below(project / "registry")]
     for run in runs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -11,12 +12,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from components.errors import InputError
+from components.files import read_json
+from flows.branches import RECORD, branch_of, head_of
 from flows.cleaning.deed import Deed
 from flows.cleaning.folders import REMOVED
-from flows.git import git, succeeds
+from flows.git import git
 from flows.watching.runs import RunView
 
-RECORD = "run.json"
+PARTS = ("run_id", "outcome", "digests")
+"""Of the record: when the run was last looked through is no part of what came of it."""
 KEPT = ("candidate", "stopped", "failed", "dead", "running", "unknown")
 """States in which somebody still needs the workspace: to decide, to continue, or to see what happened."""
 
@@ -33,23 +37,22 @@ def remove_old(project: Path, runs: Iterable[RunView], days: int) -> Iterator[De
             yield Deed("workspace", run.run_id, "kept", problem)
         elif _remove(project, run):
             yield Deed(
-                "workspace", run.run_id, "removed", f"{run.state} at {ended}; its record is on runs/{run.run_id}"
+                "workspace", run.run_id, "removed", f"{run.state} at {ended}; its record is on {branch_of(run.run_id)}"
             )
 
 
 def unrecorded(project: Path, run: RunView) -> str:
     """Why the branch does not stand for the workspace; empty where it does."""
-    branch = f"refs/heads/runs/{run.run_id}"
-    if not succeeds(project, "rev-parse", "--verify", "--quiet", branch):
-        return f"there is no branch runs/{run.run_id}"
     try:
-        recorded = git(project, "show", f"{branch}:{RECORD}")
-    except InputError:
-        return f"there is no {RECORD} on its branch"
-    there = run.root / RECORD
-    if not there.exists() or there.read_text(encoding="utf-8").rstrip("\n") != recorded:
-        return f"its {RECORD} is not the one on its branch"
-    return ""
+        head = head_of(project, run.run_id)
+        if head is None:
+            return f"there is no branch {branch_of(run.run_id)}"
+        recorded = json.loads(git(project, "show", f"{head}:{RECORD}"))
+        there = read_json(run.root / RECORD)
+    except InputError as error:
+        return error.what
+    same = all(recorded.get(part) == there.get(part) for part in PARTS)
+    return "" if same else f"its {RECORD} says something else than that of {branch_of(run.run_id)}"
 
 
 def _remove(project: Path, run: RunView) -> bool:

@@ -10,21 +10,17 @@ from typing import Annotated
 import typer
 
 from components.config import load
-from components.errors import EXIT_NO_CANDIDATE
-from components.layout import Layout
 from components.stages import wanted
-from flows import summary
 from flows.budget.estimate import begin
 from flows.budget.telling import line
 from flows.cli.base import Config, Debug, Overrides, app, console
-from flows.cli.runs import prepare, show_header, stoppable
+from flows.cli.runs import conclude, prepare, show_header, stoppable
 from flows.console import Display
-from flows.environment import start_server
+from flows.environment import prefect_environment, start_server
 from flows.git import project_root
 from flows.nights.ledger import Ledger
 from flows.nights.plan import Start, plan_night
 from flows.nights.telling import told_before, told_nothing_new
-from flows.registry import decision_on, project_store
 
 NIGHTLY = Path("configs/nightly.yaml")
 
@@ -42,16 +38,18 @@ def nightly(
     project, typed = project_root(Path.cwd()), overrides or ()
     with Ledger(project, load(config, typed).name).held():
         night = plan_night(project, config, incoming, start, typed)
-    if night.answered and not fresh and not os.environ.get("PREFECT_API_URL"):
-        say([*told_before(night), told_nothing_new(night.answered)])
+    workspace, answered = night.workspace, None if fresh else night.answered
+    os.environ.update(prefect_environment(project, quiet=not debug))
+    if answered and "PREFECT_API_URL" not in os.environ:  # no server to tell
+        say([*told_before(night), told_nothing_new(answered)])
         return
-    workspace = night.workspace
-    found = begin(workspace, fresh=fresh)
-    prepare(workspace, fresh=fresh, debug=debug)
+    if not answered:
+        found = begin(workspace, fresh=fresh)
+        prepare(workspace, fresh=fresh, debug=debug)
+        show_header(workspace)
+        console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     from flows import nightly as flow  # imports Prefect, which reads its environment only once
 
-    show_header(workspace)
-    console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     with stoppable(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
         ended = flow.nightly(
@@ -61,13 +59,7 @@ def nightly(
         say(ended.lines)
         return
     say(ended.lines[:-1])
-    layout, outcome = Layout(Path(ended.outcome.workspace)), ended.outcome
-    summary.show_figures(console, layout)
-    if outcome.candidate is None:
-        summary.show_refusal(console, outcome.reason, layout.report)
-        raise typer.Exit(EXIT_NO_CANDIDATE)
-    decided = decision_on(project_store(project, workspace.settings), outcome.candidate)
-    summary.show_candidate(console, outcome.candidate, layout.report, decided, config)
+    conclude(workspace, ended.outcome.candidate, ended.outcome.reason)
 
 
 def say(lines: Sequence[str]) -> None:

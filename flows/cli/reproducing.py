@@ -26,7 +26,7 @@ WIDTH = 22
 @app.command()
 def reproduce(run_id: Annotated[str, typer.Argument(help="The run, or the first characters of its id.")]) -> None:
     """Execute a recorded run anew from its branch and compare. Exit code 0: as recorded; 3: not; 2: impossible."""
-    from flows.cli.runs import stoppable
+    from flows.cli.runs import stoppable  # here, so that `--help` keeps its order
 
     with checked_out(project_root(Path.cwd()), run_id) as reproduction:
         show_header(reproduction)

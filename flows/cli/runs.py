@@ -45,8 +45,8 @@ def run(
     """Train, judge and propose a checkpoint. The same command again continues a run that was stopped."""
     project = project_root(Path.cwd())
     if resume:
-        refuse_beside_resume(config=config != DEMO, recipe=bool(recipe), set=bool(overrides), fresh=fresh)
-        workspace = reopen(project, resume)
+        refuse_beside_resume(config=config != DEMO, recipe=bool(recipe), fresh=fresh)
+        workspace = reopen(project, resume, overrides or ())
     else:
         workspace = locate(project, config, overrides or (), recipe=recipe_file(recipe))
     if dry_run:

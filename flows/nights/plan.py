@@ -71,12 +71,14 @@ def plan_night(
         InputError: settings, folder or files are not as they must be, or a champion is asked for that cannot be read.
     """
     wanted = load(config, overrides)
+    if isinstance(wanted.data.source, FileSource) and not wanted.data.source.path.exists():
+        how = f"put the first prompts there; the head of {config} may say how they are made"
+        raise InputError("there is no source yet that data could join", where=wanted.data.source.path, how=how)
     ledger = Ledger(project, wanted.name)
     remarks: list[str] = []
     data, files, passed = _data(ledger, wanted, incoming, remarks)
     begin, said, champion = _policy(project, wanted, start, remarks)
-    every = (*overrides, *data, *begin)
-    workspace = locate(project, config, every, commit)
+    workspace = locate(project, config, [*overrides, *data, *begin], commit)
     nights = ledger.nights()
     before = {row.sha256 for row in ledger.seen()[: nights[-1].seen]} if nights else set()
     joined = [row for row in files if row.sha256 not in before]

@@ -3,8 +3,8 @@
 - `record` — `run.json`: what ran, on what, how it ended, and every figure
 - `machine` — the machine and the packages, for when a result does not come out again
 - `inputs` — what neither Git nor DVC knew is put under DVC
-- `branch` — the files of the record, as a commit on `runs/<run-id>`
-- `keeping` — all of that at the end of a run, and the push; what was kept is in the workspace's `.state/recording.json`
+- `keeping` — all of that at the end of a run, on the run's branch (`flows.branches`), and the push; what was kept is in
+  the workspace's `.state/recording.json`
 - `reproduction` — the branch checked out and executed anew; `comparison` — what came out, beside what was recorded
 """
 

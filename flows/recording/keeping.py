@@ -13,12 +13,11 @@ from components.config.base import Section
 from components.errors import EvenkeelError, InputError
 from components.files import read_json, read_text, write_json
 from components.stages import OPTIONAL, wanted
+from flows.branches import RECORD, branch_of, commit_run, push_branch
 from flows.dvc import configure, default_remote, dvc
-from flows.recording.branch import branch_of, commit_run, push_branch
 from flows.recording.inputs import adopt
 from flows.recording.record import (
     LOCK,
-    NAME,
     OutcomeRecord,
     RunRecord,
     StageRecord,
@@ -49,10 +48,11 @@ class Kept(Section):
 
 
 class Recorder:
-    """Learns how the run ends."""
+    """Learns how the run ends; ``kept`` says afterwards what became of its record."""
 
     def __init__(self) -> None:
         self.outcome: OutcomeRecord | None = None
+        self.kept: Kept | None = None
 
     def conclude(self, candidate: str | None, reason: str = "") -> None:
         """The line came to its end, with a candidate or with the reason why there is none."""
@@ -83,13 +83,14 @@ def recorded(workspace: Workspace, flow_run_id: str | None = None) -> Iterator[R
     except BaseException as error:
         concluded = recorder.outcome
         if concluded is not None and isinstance(error, Exception):  # the line was through; telling of it was not
-            keep(workspace, lambda: close(concluded))
+            recorder.kept = keep(workspace, lambda: close(concluded))
             raise
-        with suppress(EvenkeelError):  # a full disk, say: what ended the run matters more
-            write_record(workspace.root, close(ending(error, stages_since(workspace.progress, offset, before))))
+        if before is None or not before.finished:
+            with suppress(EvenkeelError):  # a full disk, say: what ended the run matters more
+                write_record(workspace.root, close(ending(error, stages_since(workspace.progress, offset, before))))
         raise
     if (outcome := recorder.outcome) is not None:
-        keep(workspace, lambda: close(outcome))
+        recorder.kept = keep(workspace, lambda: close(outcome))
 
 
 def ending(error: BaseException, stages: dict[str, StageRecord]) -> OutcomeRecord:
@@ -117,16 +118,18 @@ def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
         make_whole(workspace)
         record = make()
         write_record(workspace.root, record)
-        files = [NAME, "params.yaml", *uncached(workspace.root), *adopt(workspace)]
+        files = [RECORD, "params.yaml", *uncached(workspace.root), *adopt(workspace)]
         files += [LOCK] if (workspace.root / LOCK).exists() else []
         done = commit_run(workspace.project, workspace.run_id, record.commit, workspace.root, files)
         pushed = {} if done.new else {"dvc_remote": kept.dvc_remote, "git_remote": kept.git_remote}
         kept = Kept(branch=branch_of(workspace.run_id), commit=done.commit, **pushed)
         kept = _push(workspace, kept)
-    except InputError as error:
+    except (InputError, OSError, yaml.YAMLError) as error:
         kept = kept.model_copy(update={"problems": [*kept.problems, f"not recorded: {_in_a_line(error)}"]})
-    with suppress(InputError):  # the disk is full, and the terminal says so all the same
-        write_json(workspace.layout.state / KEPT, kept.model_dump(mode="json"))
+    path = workspace.layout.state / KEPT
+    path.unlink(missing_ok=True)  # where the next line fails, none is better than one that is not true any more
+    with suppress(InputError):
+        write_json(path, kept.model_dump(mode="json"))
     return kept
 
 
@@ -196,5 +199,5 @@ def read_kept(root: Path) -> Kept | None:
     return Kept.model_validate(read_json(path)) if path.exists() else None
 
 
-def _in_a_line(error: InputError) -> str:
-    return str(error) if error.how is None else f"{error.what}; {error.how}"
+def _in_a_line(error: Exception) -> str:
+    return f"{error.what}; {error.how}" if isinstance(error, InputError) and error.how else str(error)

@@ -15,10 +15,10 @@ from pydantic import Field, ValidationError
 from components.config.base import Section
 from components.errors import InputError
 from components.files import dump_json, read_json, read_text, write_text
+from flows.branches import RECORD
 from flows.recording.machine import Machine, this_machine
 from flows.workspace import Workspace
 
-NAME = "run.json"
 LOCK, PIPELINE = "dvc.lock", "dvc.yaml"
 
 
@@ -115,13 +115,15 @@ def stages_since(progress: Path, offset: int, before: RunRecord | None) -> dict[
 
     A stage that was only taken over now keeps what the record of an earlier attempt at this run says of it.
     """
-    found: dict[str, StageRecord] = dict(before.stages) if before else {}
-    for event in _events(progress, offset):
-        if "state" in event:
-            known = found.get(event["stage"])
-            if event["state"] != "cached" or known is None or known.state != "done":
-                found[event["stage"]] = StageRecord(state=event["state"], seconds=event["seconds"])
-    return found
+    known = before.stages if before else {}
+    latest = {event["stage"]: event for event in _events(progress, offset) if "state" in event}
+    found = {name: StageRecord(state=last["state"], seconds=last["seconds"]) for name, last in latest.items()}
+    kept = {name: stage for name, stage in known.items() if stage.state == "done" and _only_taken_over(found.get(name))}
+    return {**known, **found, **kept}
+
+
+def _only_taken_over(stage: StageRecord | None) -> bool:
+    return stage is None or stage.state == "cached"
 
 
 def _events(path: Path, offset: int) -> Iterator[dict[str, Any]]:
@@ -170,12 +172,12 @@ def digests(lock: str) -> dict[str, str]:
 
 def write_record(root: Path, record: RunRecord) -> None:
     """Write `run.json` into the workspace ``root``."""
-    write_text(root / NAME, dump_json(record.model_dump(mode="json")))
+    write_text(root / RECORD, dump_json(record.model_dump(mode="json")))
 
 
 def read_record(root: Path) -> RunRecord | None:
     """The record in a workspace; None before the run has begun."""
-    return parse_record(read_json(root / NAME), str(root / NAME)) if (root / NAME).exists() else None
+    return parse_record(read_json(root / RECORD), str(root / RECORD)) if (root / RECORD).exists() else None
 
 
 def parse_record(value: Any, where: str) -> RunRecord:

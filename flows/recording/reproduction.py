@@ -13,14 +13,14 @@ from components.config import Settings, load
 from components.errors import InputError
 from components.files import os_errors, write_directory, write_json
 from components.stages import wanted
+from flows.branches import RECORD, branch_of
 from flows.dvc import configure
 from flows.git import at_commit, check_out, git
 from flows.inputs import fetch, settled
 from flows.processes import take_over
-from flows.recording.branch import branch_of
 from flows.recording.comparison import Comparison, compare_stage
 from flows.recording.machine import differences, this_machine
-from flows.recording.record import NAME, RunRecord, parse_record
+from flows.recording.record import RunRecord, parse_record
 from flows.stages import StageFailed, StageResult, execute, reproduce
 from flows.workspace import Workspace
 
@@ -78,6 +78,7 @@ def checked_out(project: Path, run_id: str, wait: Callable[[str], None] | None =
     """
     name, ref = find_branch(project, run_id)
     bare = Reproduction(project, name, Settings(), at_commit(project, ref))
+    recorded_in(bare)
     with bare.lock(wait):
         take_over(project)
         _make(bare)
@@ -111,13 +112,13 @@ def recorded_in(reproduction: Reproduction) -> RunRecord:
     """
     commit = reproduction.snapshot.commit
     try:
-        text = git(reproduction.project, "show", f"{commit}:{NAME}")
+        text = git(reproduction.project, "show", f"{commit}:{RECORD}")
     except InputError as error:
         raise InputError("this branch holds no run's record", where=commit[:12], how="name another") from error
     try:
-        return parse_record(json.loads(text), f"{commit[:12]}:{NAME}")
+        return parse_record(json.loads(text), f"{commit[:12]}:{RECORD}")
     except ValueError as error:
-        raise InputError(f"not valid JSON: {error}", where=f"{commit[:12]}:{NAME}") from error
+        raise InputError(f"not valid JSON: {error}", where=f"{commit[:12]}:{RECORD}") from error
 
 
 def again(workspace: Workspace, stage: str) -> StageResult:

@@ -60,16 +60,22 @@ def _links(workspace: Workspace) -> Iterator[str]:
 
 
 def _evaluation(layout: Layout) -> Iterator[str]:
-    """Before and after RL on held-out prompts."""
+    """Before and after RL on held-out prompts, and beside the champion where there is one."""
     if not layout.evaluation.exists():
         return
     found = read_json(layout.evaluation)
-    rows = [
-        (label, _share(found["sft"][key]), _share(found["trained"][key]), _gain(found[gain]))
+    yield "## Held-out test prompts"
+    yield table(("", "SFT", "trained", "gain"), _compared(found, "sft", ""))
+    if "champion" in found:
+        yield table(("", "champion", "trained", "gain"), _compared(found, "champion", "_over_champion"))
+
+
+def _compared(found: Mapping[str, Any], before: str, over: str) -> list[tuple[str, ...]]:
+    """A row a measure: that of the policy before, of the trained one, and the gain."""
+    return [
+        (label, _share(found[before][key]), _share(found["trained"][key]), _gain(found[f"{gain}{over}"]))
         for label, key, gain in MEASURES
     ]
-    yield "## Held-out test prompts"
-    yield table(("", "SFT", "trained", "gain"), rows)
 
 
 def _share(value: float | None) -> str:

@@ -24,12 +24,13 @@ COLUMNS = (
     ("Accuracy", "accuracy", "{:.1%}"),
     ("Dev pass@1", "dev_pass_at_1", "{:.1%}"),
     ("Entropy", "entropy", "{:.3f}"),
-    ("KL to SFT", "kl_ref", "{:.4f}"),
-    ("Zero variance", "zero_variance_share", "{:.0%}"),
-    ("Gradient norm", "grad_norm", "{:.3f}"),
-    ("Learning rate", "lr", "{:.3g}"),
+    ("KL", "kl_ref", "{:.4f}"),
+    ("Zero var.", "zero_variance_share", "{:.0%}"),
+    ("Grad. norm", "grad_norm", "{:.3f}"),
+    ("LR", "lr", "{:.3g}"),
 )
-"""Head, signal and format. Entropy and KL are in nats per token; what a step did not measure is left empty."""
+"""Head, signal and format; short, so that a screen has room for all. Entropy and KL (to the SFT checkpoint) are in nats
+per token; what a step did not measure is left empty."""
 
 
 class Growing:

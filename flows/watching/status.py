@@ -76,7 +76,7 @@ def to_dict(run: RunView) -> dict[str, Any]:
     """One run with its stages, settings and processes, as JSON values."""
     stages = [
         {"stage": one.name, "state": one.state, "seconds": one.seconds, "done": one.done, "total": one.total}
-        for one in run.board.stages.values()
+        for one in run.stages
     ]
     return {
         **run.to_dict(),
@@ -137,7 +137,7 @@ def _stages(run: RunView) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in ("stage", "state", "took", "progress", "log"):
         table.add_column(name, no_wrap=True, justify="right" if name == "took" else "left")
-    for view in run.board.stages.values():
+    for view in run.stages:
         state = "interrupted" if view.state == "running" and not run.running else view.state
         log = log_of(run.layout, view.name)
         table.add_row(

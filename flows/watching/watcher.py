@@ -98,9 +98,10 @@ class Watcher:
             if event["stage"] == self._stage:
                 self._board.apply(event)
         view = self._board.stages[self._stage]
-        self._channel.show(self._progress, self._line(view), self._share(view))
+        note = ", ".join(view.note.split("  "))  # Markdown would run its parts together
+        self._channel.show(self._progress, self._line(view, note), self._share(view))
         if self._signals is not None and view.total and self._signals.update():
-            standing = f"**{plain(view.note) or 'training'}**\n\nThe latest steps {self._what}, the newest first."
+            standing = f"**{plain(note) or 'training'}**\n\nThe latest steps {self._what}, the newest first."
             self._channel.show(self._table, standing, json.dumps(self._signals.rows(), ensure_ascii=False))
 
     def _share(self, view: StageView) -> float:
@@ -109,8 +110,8 @@ class Watcher:
             return 100.0
         return round(100 * view.done / view.total, 1) if view.total else 0.0
 
-    def _line(self, view: StageView) -> str:
+    def _line(self, view: StageView, note: str) -> str:
         elapsed = clock(time.monotonic() - self._began)
         amount = f"{view.done} of {view.total}" if view.total else ""
         state = f"{view.state} in {elapsed}" if view.state in ENDED else f"running for {elapsed}"
-        return f"{self._stage} {self._what}: {', '.join(part for part in (state, amount, view.note) if part)}"
+        return f"{self._stage} {self._what}: {', '.join(part for part in (state, amount, note) if part)}"

@@ -135,7 +135,11 @@ class Service:
         return self._send("GET", path, None)
 
     def _send(self, method: str, path: str, body: Any) -> Any:
-        answer = self._http.request(method, f"{self.api_url}{path}", json=body)
+        for _ in range(5):
+            answer = self._http.request(method, f"{self.api_url}{path}", json=body)
+            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:  # SQLite, busy; Prefect's own client asks again
+                break
+            time.sleep(1)
         answer.raise_for_status()
         return answer.json() if answer.content else None
 

@@ -54,6 +54,7 @@ stages:
 """
 FILES = {
     "dvc.yaml": PIPELINE,
+    "components/__init__.py": "",
     "components/__main__.py": LINE,
     "code.py": "x = 1\n",
     "constraints.txt": "pyyaml==6.0.0\n",

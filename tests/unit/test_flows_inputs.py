@@ -15,6 +15,7 @@ from components.errors import InputError
 from flows.dvc import configure, default_remote, environment
 from flows.git import git
 from flows.inputs import place
+from flows.recording.inputs import adopt
 from flows.workspace import Workspace, locate
 from tests.unit import flows_project
 from tests.unit.flows_project import DEMO, ready
@@ -122,6 +123,15 @@ def test_an_input_that_is_gone_when_the_run_goes_on_is_named(project: Path, tmp_
     with pytest.raises(InputError, match="is gone") as refused:
         place(workspace.root, project, as_reopened, log=workspace.log("inputs"))
     assert refused.value.where == str(tmp_path / "a/rows.jsonl")
+
+
+def test_an_input_that_was_recorded_before_it_went_comes_out_of_the_cache(project: Path, tmp_path: Path) -> None:
+    workspace = ready(project, source(rows(tmp_path / "a")))
+    adopt(workspace)
+    shutil.rmtree(tmp_path / "a")
+    as_reopened = tuple(type(one)(one.path, one.sha256, "link") for one in workspace.inputs)
+    place(workspace.root, project, as_reopened, log=workspace.log("inputs"))
+    check_digest(workspace.root / path_of(workspace), workspace.inputs[0].sha256)
 
 
 # The DVC settings of a workspace

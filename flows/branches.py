@@ -13,8 +13,9 @@ from pathlib import Path
 
 from components.errors import InputError
 from flows.git import IDENTITY, NO_HOOKS, git, succeeds
-from flows.recording.record import NAME
 
+RECORD = "run.json"
+"""The record of a run, in its workspace and on its branch."""
 WAIT_FOR_REFS = ("-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000")
 """Milliseconds that somebody else's `git gc` or `git fetch` is waited for."""
 
@@ -54,7 +55,7 @@ def head_of(project: Path, run_id: str) -> str | None:
 def _owner(project: Path, commit: str) -> str | None:
     """The run whose record the commit holds."""
     try:
-        return str(json.loads(git(project, "show", f"{commit}:{NAME}"))["run_id"])
+        return str(json.loads(git(project, "show", f"{commit}:{RECORD}"))["run_id"])
     except (InputError, ValueError, KeyError, TypeError):
         return None
 
@@ -71,7 +72,7 @@ def commit_run(project: Path, run_id: str, base: str, root: Path, files: Sequenc
     tree = _tree(project, base, root, files)
     if head:
         changed = git(project, "diff-tree", "-r", "--name-only", head, tree).splitlines()
-        if set(changed) <= {NAME}:
+        if set(changed) <= {RECORD}:
             return Recorded(head, new=False)
     _refuse_checked_out(project, branch_of(run_id))
     message = f"evenkeel: record of run {run_id}"

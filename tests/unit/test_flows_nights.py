@@ -1,0 +1,402 @@
+"""New data join by their content, in the order in which they were first seen, and a night that was is not repeated."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from components.errors import InputError
+from components.files import read_json, sha256_file, write_json
+from components.registry import approve, propose
+from flows.git import git
+from flows.nights import joining
+from flows.nights.ledger import Ended, Ledger, Seen, current
+from flows.nights.plan import Night, Start, plan_night
+from flows.nights.telling import markdown, told_before
+from flows.registry import project_store
+from tests.code_graph import ROOT
+from tests.fake_line.stages.work import checkpoint
+
+CONFIG = Path("night.yaml")
+OLD = time.time() - 3600
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A committed project whose source has two rows, with an empty folder for incoming data; the working folder."""
+    root = tmp_path / "project"
+    (root / "incoming").mkdir(parents=True)
+    git(root, "init", "--quiet", "--initial-branch=main")
+    demo = ROOT / "configs/demo.yaml"
+    source = "data: {source: {kind: jsonl, path: base.jsonl}}"
+    (root / CONFIG).write_text(f"extends: [{os.path.relpath(demo, root)}]\nname: night\n{source}\n", encoding="utf-8")
+    (root / "base.jsonl").write_text(lines("base 1", "base 2"), encoding="utf-8")
+    (root / "dvc.yaml").write_text("stages: {}\n", encoding="utf-8")
+    ignored = "/runs/\n/.state/\n/registry/\n/incoming/\n"
+    (root / ".gitignore").write_text(ignored, encoding="utf-8")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message=first")
+    monkeypatch.chdir(root)
+    return root
+
+
+def lines(*questions: str) -> str:
+    return "".join(json.dumps({"question": text, "answer": "1"}) + "\n" for text in questions)
+
+
+def arrives(name: str, text: str, at: float = OLD) -> Path:
+    path = Path("incoming") / name
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, (at, at))
+    return path
+
+
+def plan(project: Path, start: Start = "base", *overrides: str, incoming: str = "incoming") -> Night:
+    return plan_night(project, CONFIG, incoming, start, overrides)
+
+
+def source(night: Night) -> Path:
+    """Where the rows of tonight are."""
+    path = str(night.workspace.settings.data.source.path)  # type: ignore[union-attr]
+    (found,) = (one for one in night.workspace.inputs if one.path == path)
+    return found.origin or night.workspace.project / path
+
+
+def questions(night: Night) -> list[str]:
+    return [json.loads(line)["question"] for line in source(night).read_text(encoding="utf-8").splitlines()]
+
+
+def end(night: Night, candidate: str | None = None) -> None:
+    now = datetime.now(UTC).isoformat()
+    row = Ended(night.workspace.run_id, night.key, night.champion, candidate, "", len(night.ledger.seen()), now)
+    night.ledger.add(row)
+
+
+def names(rows: Iterable[Seen]) -> list[str]:
+    return [row.name for row in rows]
+
+
+# What joins
+
+
+def test_without_new_data_the_run_is_that_of_the_configuration(project: Path) -> None:
+    night = plan(project)
+    assert source(night) == project / "base.jsonl"
+    assert told_before(night) == ["no data joined", "starts from the base"]
+
+
+def test_a_new_file_joins_the_source_and_keeps_the_names_of_its_rows(project: Path) -> None:
+    arrives("b.jsonl", lines("new 1", "new 2"))
+    night = plan(project)
+    assert questions(night) == ["base 1", "base 2", "new 1", "new 2"]
+    found = night.workspace.settings.data.source
+    assert found.name == "base"  # type: ignore[union-attr]
+    assert source(night).name == f"{sha256_file(source(night))}.jsonl"
+    assert "b.jsonl: 2 rows joined" in told_before(night)
+
+
+def test_files_join_in_the_order_in_which_they_were_first_seen(project: Path) -> None:
+    arrives("z.jsonl", lines("first"))
+    plan(project)
+    arrives("a.jsonl", lines("second"))
+    assert questions(plan(project)) == ["base 1", "base 2", "first", "second"]
+
+
+def test_what_joined_is_new_until_a_night_has_ended(project: Path) -> None:
+    arrives("a.jsonl", lines("one"))
+    assert names(plan(project).joined) == ["a.jsonl"]
+    again = plan(project)
+    assert names(again.joined) == ["a.jsonl"]
+    end(again)
+    arrives("b.jsonl", lines("two"))
+    night = plan(project)
+    assert (names(night.joined), names(night.files)) == (["b.jsonl"], ["a.jsonl", "b.jsonl"])
+
+
+def test_a_file_is_known_by_its_content_whatever_it_is_called(project: Path) -> None:
+    path = arrives("a.jsonl", lines("one"))
+    first = plan(project)
+    path.rename("incoming/renamed.jsonl")
+    arrives("copy.jsonl", lines("base 1", "base 2"))
+    night = plan(project)
+    assert night.workspace.run_id == first.workspace.run_id
+    said = told_before(night)
+    assert "renamed.jsonl has nothing new: it has the content of a.jsonl" in said
+    assert "copy.jsonl is left out: it is the configured source itself" in said
+
+
+def test_a_file_that_grew_takes_the_place_of_what_it_was(project: Path) -> None:
+    arrives("log.jsonl", lines("one"))
+    arrives("other.jsonl", lines("other"))
+    end(plan(project))
+    arrives("log.jsonl", lines("one", "two"))
+    night = plan(project)
+    assert questions(night) == ["base 1", "base 2", "one", "two", "other"]
+    assert "log.jsonl: 2 rows joined, 1 of them new" in told_before(night)
+    arrives("log.jsonl", lines("one", "two", "three"))
+    assert questions(plan(project)) == ["base 1", "base 2", "one", "two", "three", "other"]
+
+
+def test_a_file_that_was_changed_otherwise_is_another_file(project: Path) -> None:
+    arrives("a.jsonl", lines("one"))
+    plan(project)
+    arrives("a.jsonl", lines("corrected"))
+    assert questions(plan(project)) == ["base 1", "base 2", "one", "corrected"]
+
+
+def test_a_last_line_without_its_break_and_a_byte_order_mark_do_no_harm(project: Path) -> None:
+    (project / "base.jsonl").write_text(lines("base 1").rstrip("\n"), encoding="utf-8")
+    arrives("a.jsonl", "\ufeff" + lines("one").rstrip("\n"))
+    arrives("b.jsonl", lines("two"))
+    assert questions(plan(project)) == ["base 1", "one", "two"]
+
+
+def test_a_broken_row_joins_for_the_data_stage_to_judge(project: Path) -> None:
+    arrives("a.jsonl", lines("one") + "not json\n")
+    assert "not json" in source(plan(project)).read_text(encoding="utf-8")
+
+
+# What waits, and what is not read
+
+
+@pytest.mark.parametrize(
+    ("text", "age", "why"),
+    [
+        (lines("one"), 5, "waits for the next night: it was written less than a minute ago"),
+        (lines("one") + '{"question": "tw', 3600, "waits for the next night: its last line is not whole"),
+        ("", 3600, "waits for the next night: it is empty"),
+    ],
+)
+def test_a_file_that_is_being_written_waits_for_the_next_night(project: Path, text: str, age: float, why: str) -> None:
+    arrives("a.jsonl", text, time.time() - age)
+    night = plan(project)
+    assert (names(night.joined), told_before(night)[1]) == ([], f"a.jsonl {why}")
+    arrives("a.jsonl", lines("one", "two"))
+    assert questions(plan(project))[2:] == ["one", "two"]
+
+
+def test_what_is_no_file_of_json_lines_is_named_and_not_read(project: Path, tmp_path: Path) -> None:
+    arrives("notes.txt", "x")
+    arrives(".hidden.jsonl", lines("hidden"))
+    (tmp_path / "secret.jsonl").write_text(lines("secret"), encoding="utf-8")
+    Path("incoming/link.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    said = told_before(plan(project))
+    assert said[1:3] == [
+        "link.jsonl is not read: it is no file of its own (a folder, a link)",
+        "notes.txt is not read: its name does not end in .jsonl",
+    ]
+    assert not [line for line in said if "hidden" in line]
+
+
+# What cannot be
+
+
+def test_a_source_that_is_generated_takes_no_incoming_data(project: Path) -> None:
+    generated = "data.source={kind: generated, task: arithmetic}"
+    with pytest.raises(InputError, match="cannot join a source of kind generated"):
+        plan(project, "base", generated)
+
+
+def test_a_source_that_is_not_there_yet_is_an_error_that_says_so(project: Path) -> None:
+    (project / "base.jsonl").unlink()
+    with pytest.raises(InputError, match="no source yet") as refused:
+        plan(project, incoming="")
+    assert "the head of night.yaml may say how" in str(refused.value)
+
+
+def test_a_missing_folder_is_an_error(project: Path) -> None:
+    with pytest.raises(InputError, match="no folder for incoming data"):
+        plan(project, incoming="/nowhere")
+
+
+def test_a_folder_that_git_takes_for_code_is_refused(project: Path) -> None:
+    (project / "mine").mkdir()
+    with pytest.raises(InputError, match="belongs to the code") as refused:
+        plan(project, incoming="mine")
+    assert "echo '/mine/' >> .gitignore" in str(refused.value)
+
+
+def test_without_a_folder_what_joined_is_left_out_and_that_is_said(project: Path) -> None:
+    arrives("a.jsonl", lines("one"))
+    plan(project)
+    night = plan(project, incoming="")
+    assert source(night) == project / "base.jsonl"
+    assert "1 files that joined are left out" in " ".join(told_before(night))
+
+
+def test_the_folder_may_be_emptied_once_its_files_have_joined(project: Path) -> None:
+    path = arrives("a.jsonl", lines("one"))
+    first = plan(project)
+    path.unlink()
+    assert plan(project).workspace.run_id == first.workspace.run_id
+    source(first).unlink()
+    assert questions(plan(project))[2:] == ["one"]
+
+
+def test_a_file_of_which_nothing_is_left_is_an_error_that_names_it(project: Path) -> None:
+    path = arrives("a.jsonl", lines("one"))
+    first = plan(project)
+    path.unlink()
+    joining.part(first.ledger, first.files[0].sha256).unlink()
+    plan(project)  # what was made of it is there
+    source(first).unlink()
+    with pytest.raises(InputError, match=r"a file that was trained on is gone: a\.jsonl"):
+        plan(project)
+    arrives("found-again.jsonl", lines("one"))
+    assert questions(plan(project))[2:] == ["one"]
+
+
+def test_joined_files_do_not_pile_up(project: Path) -> None:
+    for number in range(6):
+        arrives(f"{number}.jsonl", lines(f"new {number}"))
+        night = plan(project)
+    assert len(list(source(night).parent.glob("*.jsonl"))) == joining.KEPT
+    assert len(questions(night)) == 8
+
+
+# Trust
+
+
+def test_who_vouches_for_every_file_vouches_for_all_of_them_together(project: Path) -> None:
+    digests = [sha256_file(arrives("a.jsonl", lines("one"))), sha256_file(Path("base.jsonl"))]
+    night = plan(project, "base", f"data.trusted={json.dumps(digests)}")
+    assert sha256_file(source(night)) in night.workspace.settings.data.trusted
+    doubted = plan(project, "base", f"data.trusted={json.dumps(digests[1:])}")
+    assert sha256_file(source(doubted)) not in doubted.workspace.settings.data.trusted
+    assert "a.jsonl" in doubted.remarks[0]
+
+
+# The champion
+
+
+def crown(project: Path, value: float = 1.0) -> str:
+    """Make a checkpoint the champion; returns its digest."""
+    store = project_store(project, plan(project).workspace.settings)
+    folder = project / f".state/checkpoint-{value}"
+    checkpoint(folder, value)
+    write_json(project / ".state/gate.json", {"result": "pass", "checks": [], "policy_sha256": "0" * 64})
+    gate = read_json(project / ".state/gate.json")
+    digest = store.put_tree(folder)
+    digest = propose(store, folder, {**gate, "checkpoint_sha256": digest}, {}).digest
+    approve(store, digest, by="Ada", decision="approve", note="", at=datetime.now(UTC))
+    return digest
+
+
+def test_the_result_is_compared_with_the_champion_wherever_it_starts(project: Path) -> None:
+    digest = crown(project)
+    night = plan(project)
+    champion = night.workspace.settings.evaluation.champion
+    assert champion is not None
+    assert (champion.sha256, night.start) == (digest, "the base")
+    assert night.workspace.settings.policy.model.kind == "tiny"
+
+
+def test_a_start_from_the_champion_takes_its_checkpoint_and_no_supervised_stage(project: Path) -> None:
+    digest = crown(project)
+    night = plan(project, "champion")
+    settings = night.workspace.settings
+    assert settings.policy.model.sha256 == digest  # type: ignore[union-attr]
+    assert settings.sft.steps == 0
+    assert told_before(night)[-1] == f"starts from the champion {digest[:12]}, compared with the champion {digest[:12]}"
+
+
+def test_without_a_champion_the_start_is_the_base_and_that_is_said(project: Path) -> None:
+    night = plan(project, "champion")
+    assert night.workspace.settings.sft.steps > 0
+    assert told_before(night)[1:] == ["there is no champion yet: the run starts from the base", "starts from the base"]
+
+
+# Nothing new
+
+
+def test_a_night_that_was_is_not_repeated(project: Path) -> None:
+    assert plan(project).answered is None
+    end(plan(project))
+    earlier = plan(project).answered
+    assert earlier is not None
+    assert earlier.run_id == plan(project).workspace.run_id
+
+
+@pytest.mark.parametrize("change", ["data", "settings", "code", "champion"])
+def test_a_night_is_new_when_anything_it_depends_on_is(project: Path, change: str) -> None:
+    end(plan(project))
+    overrides = ()
+    match change:
+        case "data":
+            arrives("a.jsonl", lines("one"))
+        case "settings":
+            overrides = ("seed=3",)
+        case "code":
+            (project / "code.py").write_text("x = 1\n", encoding="utf-8")
+        case "champion":
+            crown(project)
+    assert plan(project, "base", *overrides).answered is None
+
+
+def test_a_result_that_became_the_champion_is_not_compared_with_itself(project: Path) -> None:
+    night = plan(project)
+    end(night, crown(project))
+    assert plan(project).answered is not None
+
+
+# The ledger
+
+
+def test_what_a_crash_left_of_a_line_is_cut_off(project: Path) -> None:
+    arrives("a.jsonl", lines("one"))
+    path = plan(project).ledger.folder / "seen.jsonl"
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"sha256": "12')
+    arrives("b.jsonl", lines("two"))
+    assert names(plan(project).files) == ["a.jsonl", "b.jsonl"]
+
+
+def test_a_ledger_that_somebody_edited_is_an_error(project: Path) -> None:
+    arrives("a.jsonl", lines("one"))
+    ledger = plan(project).ledger
+    (ledger.folder / "seen.jsonl").write_text('{"file": "a"}\n', encoding="utf-8")
+    with pytest.raises(InputError, match="not a row of this log"):
+        plan(project)
+
+
+def test_one_night_at_a_time(project: Path) -> None:
+    program = (
+        "import pathlib, sys, time; from flows.nights.ledger import Ledger\n"
+        "with Ledger(pathlib.Path(sys.argv[1]), 'night').held(): print('held', flush=True); time.sleep(60)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", program, str(project)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with (
+            pytest.raises(InputError, match=f"a night is at work in process {other.pid}"),
+            Ledger(project, "night").held(),
+        ):
+            pass
+    finally:
+        other.kill()
+        other.wait()
+    with Ledger(project, "night").held():
+        pass
+
+
+def test_a_version_of_a_version_stands_where_the_first_one_stood() -> None:
+    rows = [
+        Seen("1", "a", 1, 1, ""),
+        Seen("2", "b", 1, 1, ""),
+        Seen("3", "a", 2, 2, "", "1"),
+        Seen("4", "a", 3, 3, "", "3"),
+    ]
+    assert [row.sha256 for row in current(rows)] == ["4", "2"]
+
+
+def test_file_names_are_shown_and_not_acted_upon() -> None:
+    assert markdown("Night", ["<img src=x>.jsonl [a](b)\nno"]) == "# Night\n\n- &lt;img src=x>.jsonl \\[a\\](b) no\n"

@@ -1,0 +1,417 @@
+"""`evenkeel status`, `logs` and `cancel`, from workspaces alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
+
+import psutil
+import pytest
+from rich.console import Console
+
+from components.config import dump, load
+from components.errors import InputError
+from components.files import append_line, write_text
+from flows.watching import cancel as cancelling
+from flows.watching import logs
+from flows.watching.cancel import cancel
+from flows.watching.execution import Execution, write
+from flows.watching.runs import RunView, all_runs, find_run
+from flows.watching.status import advice, show_run, show_runs, to_dict
+
+DEMO = load(Path("configs/demo.yaml"))
+SLEEPER = "import time; print('up', flush=True); time.sleep(60)"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "runs").mkdir()
+    return tmp_path
+
+
+def ran(project: Path, run_id: str, **changes: Any) -> RunView:
+    """A run whose execution ended with a candidate, but for what ``changes`` say."""
+    root = project / "runs" / run_id
+    write_text(root / "params.yaml", dump(DEMO))
+    done = Execution(
+        run_id=run_id,
+        flow="post-training",
+        pid=os.getpid(),
+        created=psutil.Process().create_time(),
+        host=platform.node(),
+        began="2026-01-01T10:00:00+00:00",
+        commit="c0ffee",
+        state="candidate",
+        ended="2026-01-01T10:02:05+00:00",
+        candidate="d1e5" * 16,
+    )
+    write(root, replace(done, **changes))
+    return RunView(project, run_id)
+
+
+LIVE: dict[str, Any] = {"state": "running", "ended": None, "candidate": None}
+
+
+def progress(run: RunView, *events: dict[str, Any]) -> None:
+    for event in events:
+        append_line(run.root / ".state/progress.jsonl", event)
+
+
+def begins(stage: str) -> dict[str, Any]:
+    return {"stage": stage, "state": "running", "seconds": 0.0}
+
+
+def printed(show: Any, *arguments: Any, width: int = 120) -> str:
+    console = Console(width=width, file=io.StringIO())
+    show(console, *arguments)
+    return cast(io.StringIO, console.file).getvalue()
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "next_step"),
+    [
+        (LIVE, "running", "evenkeel logs -f demo-1; stop it: evenkeel cancel demo-1"),
+        ({}, "candidate", "evenkeel approve d1e5d1e5d1e5"),
+        ({"state": "refused", "candidate": None, "reason": "triage refused"}, "refused", "read the report"),
+        ({"state": "failed", "candidate": None}, "failed", "see why: evenkeel logs demo-1 sft"),
+        ({"state": "stopped", "candidate": None}, "stopped", "evenkeel run --resume demo-1"),
+        ({**LIVE, "created": 1.0}, "dead", "evenkeel run --resume demo-1"),
+        ({"state": "done", "candidate": None}, "done", "it is over"),
+    ],
+)
+def test_every_state_has_a_word_and_a_next_step(
+    project: Path, changes: dict[str, Any], state: str, next_step: str
+) -> None:
+    run = ran(project, "demo-1", **changes)
+    progress(run, begins("data"), {"stage": "data", "state": "done", "seconds": 2.0}, begins("sft"))
+    assert run.state == state
+    assert next_step in advice(run)
+    assert state in printed(show_runs, [run])
+
+
+def test_runs_are_listed_the_newest_first_with_what_they_say(project: Path) -> None:
+    ran(project, "demo-old")
+    ran(project, "demo-new", began="2026-01-02T10:00:00+00:00", state="failed", candidate=None, reason="disk\nfull")
+    (project / "runs/.demo-half.abcdefgh").mkdir()
+    write_text(project / "runs/.demo-half.abcdefgh/params.yaml", "")
+    runs = all_runs(project)
+    assert [run.run_id for run in runs] == ["demo-new", "demo-old"]
+    said = printed(show_runs, runs)
+    assert "disk" in said
+    assert "2:05" in said
+    assert "d1e5d1e5d1e5" in said
+
+
+def test_of_a_run_that_works_the_live_line_and_how_far_it_is_are_shown(project: Path) -> None:
+    run = ran(project, "demo-1", **LIVE)
+    event = {"stage": "train", "done": 7, "total": 40, "note": "acc 0.5  healthy"}
+    progress(run, begins("train"), event)
+    said = printed(show_runs, [run])
+    assert "train 7/40" in said
+    assert "acc 0.5  healthy" in said
+
+
+def test_one_run_is_shown_with_stages_settings_processes_and_reason(project: Path) -> None:
+    run = ran(project, "demo-1", **LIVE, flow_run="f10", api="http://127.0.0.1:4200/api", reason="")
+    progress(run, begins("data"), {"stage": "data", "state": "cached", "seconds": 1.0}, begins("train"))
+    write_text(run.layout.logs / "data.log", "data\n")
+    said = printed(show_run, run)
+    assert "http://127.0.0.1:4200/runs/flow-run/f10" in said
+    assert 'schedule.kind = "ads"' in said
+    assert "logs/data.log" in said
+    assert str(os.getpid()) in said
+    row = to_dict(run)
+    assert row["processes"] == [os.getpid()]
+    assert row["stages"][0] == {"stage": "data", "state": "cached", "seconds": 1.0, "done": 0, "total": 0}
+    assert json.loads(json.dumps(row)) == row
+
+
+def test_a_stage_that_a_dead_run_was_in_is_not_said_to_be_running(project: Path) -> None:
+    run = ran(project, "demo-1", **{**LIVE, "created": 1.0})
+    progress(run, begins("train"))
+    assert "interrupted" in printed(show_run, run)
+
+
+def test_a_run_is_found_by_as_much_of_its_name_as_is_needed(project: Path) -> None:
+    for name in ("demo-1a", "demo-1b", "demo-1"):
+        ran(project, name)
+    assert find_run(project, "demo-1a").run_id == "demo-1a"
+    assert find_run(project, "demo-1").run_id == "demo-1", "an exact name wins"
+    with pytest.raises(InputError, match="3 runs begin with 'demo'"):
+        find_run(project, "demo")
+    with pytest.raises(InputError, match="no run 'other'") as caught:
+        find_run(project, "other")
+    assert "demo-1a" in str(caught.value)
+
+
+def test_a_workspace_that_nobody_recorded_to_run_or_with_a_damaged_record_is_shown_all_the_same(project: Path) -> None:
+    run = ran(project, "demo-1")
+    write_text(run.root / ".state/execution.json", "{")
+    write_text(run.root / "params.yaml", "no: settings")
+    assert RunView(project, "demo-1").state == "unknown"
+    assert "unknown" in printed(show_run, RunView(project, "demo-1"))
+
+
+# logs
+
+
+def log(run: RunView, stage: str, text: str) -> None:
+    path = run.layout.logs / f"{stage}.log"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def shown(run: RunView, stage: str | None = None, lines: int | None = None) -> str:
+    parts: list[bytes] = []
+    logs.show(run, stage, lines, parts.append)
+    return b"".join(parts).decode()
+
+
+def test_the_log_of_the_last_stage_is_shown_or_the_one_that_is_named(project: Path) -> None:
+    run = ran(project, "demo-1")
+    with pytest.raises(InputError, match="printed nothing yet"):
+        shown(run)
+    progress(run, begins("data"), begins("sft"))
+    log(run, "data", "one\ntwo\n")
+    log(run, "sft", "three\nfour\nfi")
+    assert shown(run) == "three\nfour\nfi"
+    assert shown(run, "data", lines=1) == "two\n"
+    assert [shown(run, "sft", lines=count) for count in (0, 1, 2, 9)] == ["", "fi", "four\nfi", "three\nfour\nfi"]
+    with pytest.raises(InputError, match="no log 'nope'") as caught:
+        shown(run, "nope")
+    assert "there are: data, sft" in str(caught.value)
+
+
+def following(run: RunView, stage: str | None = None) -> tuple[threading.Thread, list[str]]:
+    """A thread that follows; what it wrote, with a word at every new log."""
+    parts: list[str] = []
+    switched = lambda name: parts.append(f"<{name}>")  # noqa: E731
+    arguments = (run, stage, None, lambda text: parts.append(text.decode()), switched)
+    thread = threading.Thread(target=logs.follow, args=arguments, daemon=True)
+    thread.start()
+    return thread, parts
+
+
+def until(parts: list[str], wanted: str) -> None:
+    give_up = time.monotonic() + 20
+    while wanted not in "".join(parts):
+        assert time.monotonic() < give_up, "".join(parts)
+        time.sleep(0.02)
+
+
+def test_following_goes_from_stage_to_stage_until_the_run_ends(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "POLL", 0.02)
+    run = ran(project, "demo-1", **LIVE)
+    progress(run, begins("data"))
+    log(run, "data", "one\n")
+    log(run, "sft", "of an earlier execution\n")
+    thread, parts = following(run)
+    until(parts, "one")
+    log(run, "data", "two\n")
+    progress(run, begins("sft"))
+    log(run, "sft", "three\n")
+    until(parts, "three")
+    log(run, "sft", "the last line\n")
+    ran(project, "demo-1")
+    thread.join(10)
+    assert not thread.is_alive()
+    assert "".join(parts) == "<data>one\ntwo\n<sft>three\nthe last line\n"
+
+
+def test_following_survives_a_log_that_is_cut_or_replaced(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "POLL", 0.02)
+    run = ran(project, "demo-1", **LIVE)
+    path = run.layout.logs / "train.log"
+    log(run, "train", "one, which is long\n")
+    thread, parts = following(run, "train")
+    until(parts, "long")
+    os.truncate(path, 0)
+    log(run, "train", "cut\n")
+    until(parts, "cut")
+    path.rename(path.with_suffix(".1"))
+    log(run, "train", "another file, and longer than what was before\n")
+    until(parts, "another")
+    ran(project, "demo-1")
+    thread.join(10)
+    assert "".join(parts).startswith("<train>one, which is long\ncut\nanother")
+
+
+# cancel
+
+
+@pytest.fixture
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cancelling, "POLL", 0.02)
+    monkeypatch.setattr(cancelling, "HANDED_OVER", 0.3)
+    monkeypatch.setattr(cancelling, "WORKERS_TURN", 0.3)
+    monkeypatch.setattr(cancelling, "TIMEOUT", 2.0)
+
+
+def process(code: str) -> Iterator[subprocess.Popen[bytes]]:
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    yield child
+    child.kill()
+    child.wait()
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    yield from process(SLEEPER)
+
+
+@pytest.fixture
+def stubborn() -> Iterator[subprocess.Popen[bytes]]:
+    yield from process(STUBBORN)
+
+
+def run_by(project: Path, child: subprocess.Popen[bytes], **changes: Any) -> RunView:
+    created = psutil.Process(child.pid).create_time()
+    return ran(project, "demo-1", **{**LIVE, "pid": child.pid, "created": created, **changes})
+
+
+def cancelled(run: RunView, grace: float = 10) -> str:
+    said: list[str] = []
+    cancel(run, grace, said.append)
+    return "\n".join(said)
+
+
+@pytest.mark.usefixtures("_soon")
+def test_a_run_by_hand_is_asked_to_end(project: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    said = cancelled(run_by(project, sleeper))
+    assert sleeper.wait(5) == -15
+    assert said == f"asked process {sleeper.pid} to end\ncancelled; to continue: evenkeel run --resume demo-1"
+
+
+@pytest.mark.usefixtures("_soon")
+def test_a_run_that_does_not_end_is_killed_and_that_is_said(project: Path, stubborn: subprocess.Popen[bytes]) -> None:
+    said = cancelled(run_by(project, stubborn), grace=0.3)
+    assert stubborn.wait(5) == -9
+    assert f"did not end within 0.3 s: killing process {stubborn.pid}" in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, "does not run: it is candidate"),
+        ({"state": "stopped", "candidate": None}, "to continue it: evenkeel run --resume demo-1"),
+        ({**LIVE, "host": "elsewhere"}, "it runs on elsewhere"),
+    ],
+)
+def test_what_does_not_run_here_is_not_cancelled(project: Path, changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError) as caught:
+        cancelled(ran(project, "demo-1", **changes))
+    assert why in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_a_process_that_got_the_number_of_a_dead_run_is_not_touched(
+    project: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    with pytest.raises(InputError, match="it is dead"):
+        cancelled(run_by(project, sleeper, created=1.0))
+    assert sleeper.poll() is None
+
+
+class FakePrefect(ThreadingHTTPServer):
+    """Knows one flow run. ``on_cancelling`` is what a worker would do."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.state, self.asked, self.on_cancelling = "RUNNING", [], lambda: None
+        self.accepts = True
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/api"
+
+
+class Answers(BaseHTTPRequestHandler):
+    server: FakePrefect
+
+    def do_GET(self) -> None:
+        self._answer({"state_type": self.server.state})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        wanted = body["state"]["type"]
+        self.server.asked.append((self.path, wanted, body["force"]))
+        if self.server.accepts:
+            self.server.state = wanted
+            if wanted == "CANCELLING":
+                self.server.on_cancelling()
+        self._answer({"status": "ACCEPT" if self.server.accepts else "ABORT"})
+
+    def _answer(self, body: Any) -> None:
+        text = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def prefect() -> Iterator[FakePrefect]:
+    server = FakePrefect()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.usefixtures("_soon")
+def test_a_run_of_a_worker_is_cancelled_through_its_server(
+    project: Path, sleeper: subprocess.Popen[bytes], prefect: FakePrefect
+) -> None:
+    def worker() -> None:
+        sleeper.terminate()
+        prefect.state = "CANCELLED"
+
+    prefect.on_cancelling = worker
+    said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url))
+    assert prefect.asked == [("/api/flow_runs/f10/set_state", "CANCELLING", False)]
+    assert "to cancel flow run f10" in said
+
+
+@pytest.mark.usefixtures("_soon")
+def test_where_no_worker_answers_the_process_is_ended_and_the_state_set(
+    project: Path, sleeper: subprocess.Popen[bytes], prefect: FakePrefect
+) -> None:
+    said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url))
+    assert sleeper.wait(5) == -15
+    assert "no worker has ended it" in said
+    assert prefect.asked[-1] == ("/api/flow_runs/f10/set_state", "CANCELLED", True)
+
+
+@pytest.mark.usefixtures("_soon")
+def test_a_server_that_does_not_answer_or_refuses_does_not_save_a_run(
+    project: Path, sleeper: subprocess.Popen[bytes], prefect: FakePrefect
+) -> None:
+    prefect.accepts = False
+    said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url))
+    assert "did not accept it (abort)" in said
+    assert sleeper.wait(5) == -15
+
+
+@pytest.mark.usefixtures("_soon")
+def test_without_the_server_the_process_is_ended_all_the_same(project: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api="http://127.0.0.1:9/api"))
+    assert "does not answer (ConnectError)" in said
+    assert sleeper.wait(5) == -15

@@ -1,0 +1,259 @@
+"""A stage in the Prefect UI: what is shown when, and a server that is away costs the run nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from components.files import append_line, write_jsonl
+from components.layout import Layout
+from flows.watching import channel as channels
+from flows.watching import watcher as watchers
+from flows.watching.channel import Artifact, Channel
+from flows.watching.signals import STEPS, Growing, SignalTable
+from flows.watching.watcher import Watcher, pace
+from flows.workspace import Workspace
+
+
+class FakeServer:
+    """Takes artifacts as a Prefect client does; ``broken`` is raised instead of an answer."""
+
+    def __init__(self) -> None:
+        self.broken: Exception | None = None
+        self.made: list[Any] = []
+        self.changed: list[tuple[UUID, dict[str, Any]]] = []
+
+    def __enter__(self) -> FakeServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def create_artifact(self, artifact: Any) -> Any:
+        if self.broken:
+            raise self.broken
+        self.made.append(artifact)
+        return SimpleNamespace(id=uuid4())
+
+    def request(self, method: str, path: str, path_params: dict[str, Any], json: dict[str, Any]) -> None:
+        if self.broken:
+            raise self.broken
+        self.changed.append((path_params["id"], json))
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
+    fake = FakeServer()
+    monkeypatch.setattr(channels, "get_client", lambda **_: fake)
+    monkeypatch.setattr(channels, "get_run_logger", lambda: logging.getLogger("test.channel"))
+    return fake
+
+
+@pytest.fixture
+def open_channel(server: FakeServer) -> Iterator[Channel]:
+    with Channel(uuid4(), None) as channel:
+        yield channel
+
+
+def test_an_artifact_is_made_once_and_then_changed_in_place(open_channel: Channel, server: FakeServer) -> None:
+    artifact = Artifact("run-signals", "table")
+    for text in ("one", "two", "two", "three"):
+        open_channel.show(artifact, text, "[]")
+    assert [made.key for made in server.made] == ["run-signals"]
+    assert [(id, body["description"]) for id, body in server.changed] == [(artifact.id, "two"), (artifact.id, "three")]
+
+
+def test_an_artifact_that_somebody_deleted_is_made_again(open_channel: Channel, server: FakeServer) -> None:
+    artifact = Artifact("run-signals", "table")
+    open_channel.show(artifact, "one", "[]")
+    gone = httpx.Response(404, request=httpx.Request("PATCH", "http://server"))
+    server.request = lambda *_, **__: gone.raise_for_status()  # type: ignore[method-assign, assignment, return-value]
+    open_channel.show(artifact, "two", "[]")
+    assert len(server.made) == 2
+
+
+def test_a_server_that_is_away_is_said_once_and_asked_again_later(
+    open_channel: Channel, server: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(channels, "PAUSES", (0.05,))
+    artifact = Artifact("run-signals", "table")
+    server.broken = httpx.ConnectError("refused")
+    for text in ("one", "two", "three"):
+        open_channel.show(artifact, text, "[]")
+        time.sleep(0.06)
+    assert not open_channel.works
+    server.broken = None
+    open_channel.show(artifact, "four", "[]")
+    assert open_channel.works
+    assert [made.description for made in server.made] == ["four"]
+    said = [record.getMessage() for record in caplog.records]
+    assert [line.partition(":")[0] for line in said] == [
+        "the run goes on, but cannot show its progress on the Prefect server",
+        "the Prefect server answers again",
+    ]
+
+
+def test_between_two_tries_a_server_that_is_away_is_left_alone(open_channel: Channel, server: FakeServer) -> None:
+    server.broken = httpx.ConnectError("refused")
+    open_channel.show(Artifact("a", "table"), "one", "[]")
+    server.broken = None
+    open_channel.show(Artifact("a", "table"), "one", "[]")
+    assert server.made == []
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    layout = Layout(tmp_path)
+    progress = layout.state / "progress.jsonl"
+    return cast(Workspace, SimpleNamespace(root=tmp_path, run_id="demo-1", progress=progress, layout=layout))
+
+
+@pytest.fixture
+def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchers, "WORTH", 0.05)
+    monkeypatch.setattr(watchers, "LEAST", 0.05)
+
+
+def step(workspace: Workspace, number: int) -> None:
+    """What a train stage writes in one step."""
+    signals = {"accuracy": number / 100, "entropy": 0.25, "lr": 0.001}
+    verdicts = [{"rule": "entropy_low", "level": "warn", "step": number, "reason": "fell"}] if number == 2 else []
+    record = {"step": number, "signals": signals, "notes": {"verdicts": verdicts}}
+    append_line(workspace.layout.state / "train/records.jsonl", record)
+    append_line(workspace.progress, {"stage": "train", "done": number, "total": 4, "note": f"acc {number / 100}"})
+
+
+def say(workspace: Workspace, state: str, stage: str = "train") -> None:
+    append_line(workspace.progress, {"stage": stage, "state": state, "seconds": 1.0})
+
+
+@pytest.mark.usefixtures("_quickly")
+def test_of_a_training_progress_and_signals_are_shown(workspace: Workspace, server: FakeServer) -> None:
+    watcher = Watcher(workspace, "train", uuid4(), uuid4())
+    watcher.start()
+    say(workspace, "running")
+    step(workspace, 1)
+    give_up = time.monotonic() + 20
+    while len(server.made) < 2 and time.monotonic() < give_up:
+        time.sleep(0.01)
+    step(workspace, 2)
+    say(workspace, "done")
+    watcher.end(shown=True)
+    progress, table = server.made
+    assert (progress.key, progress.type, table.key) == ("stage-train", "progress", "run-signals")
+    assert table.description.startswith("**acc 0.01**")
+    last = {id: body for id, body in server.changed}
+    shown, rows = (last[id] for id in last)
+    assert (shown["data"], shown["description"][:23]) == (100.0, "train of demo-1: done i")
+    (newest, _) = json.loads(rows["data"])
+    assert newest == {
+        "Step": "2",
+        "Accuracy": "2.0%",
+        "Dev pass@1": "",
+        "Entropy": "0.250",
+        "KL": "",
+        "Zero var.": "",
+        "Grad. norm": "",
+        "LR": "0.001",
+        "Verdicts": "entropy_low: warn",
+        "Acted": "",
+    }
+
+
+def test_a_stage_that_is_soon_over_is_not_shown(workspace: Workspace, server: FakeServer) -> None:
+    watcher = Watcher(workspace, "data", uuid4(), None)
+    watcher.start()
+    say(workspace, "running", "data")
+    say(workspace, "done", "data")
+    watcher.end(shown=True)
+    assert server.made == []
+
+
+@pytest.mark.usefixtures("_quickly")
+def test_what_other_stages_and_earlier_executions_said_is_not_taken_for_this_stages(
+    workspace: Workspace, server: FakeServer
+) -> None:
+    append_line(workspace.progress, {"stage": "sft", "done": 9, "total": 9, "note": "then"})
+    watcher = Watcher(workspace, "sft", uuid4(), None)
+    watcher.start()
+    say(workspace, "running", "data")
+    time.sleep(0.1)
+    watcher.end(shown=True)
+    (made,) = server.made
+    assert made.data == 0
+    assert "then" not in made.description
+
+
+@pytest.mark.usefixtures("_quickly")
+def test_a_server_that_never_answers_holds_up_nothing(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A real socket that takes the request, and a real client."""
+    monkeypatch.setattr(channels, "get_run_logger", lambda: logging.getLogger("test.channel"))
+    monkeypatch.setattr(channels, "TIMEOUT", 0.4)
+    monkeypatch.setattr(watchers, "LAST", 0.2)
+    with (
+        contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listening,
+        temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{listening.getsockname()[1]}/api"}),
+    ):
+        watcher = Watcher(workspace, "train", uuid4(), None)
+        watcher.start()
+        say(workspace, "running")
+        time.sleep(0.2)
+        began = time.monotonic()
+        watcher.end(shown=True)
+        assert time.monotonic() - began < 0.4
+        for thread in [one for one in threading.enumerate() if one.name == "watch-train"]:
+            thread.join(5)
+    assert len([record for record in caplog.records if "the run goes on" in record.getMessage()]) == 1
+
+
+def test_the_longer_a_stage_takes_the_more_seldom_it_is_shown() -> None:
+    assert [pace(seconds) for seconds in (0, 100, 600, 86400)] == [2.0, 2.0, 6.0, 30.0]
+
+
+def test_a_log_that_a_resumed_run_cut_back_is_read_anew(tmp_path: Path) -> None:
+    log = tmp_path / "records.jsonl"
+    growing = Growing(log)
+    assert growing.read() == ([], False)
+    write_jsonl(log, [{"step": 1}, {"step": 2}])
+    assert growing.read() == ([{"step": 1}, {"step": 2}], True)
+    with log.open("ab") as file:
+        file.write(b'{"step": 3}\n{"st')
+    assert growing.read() == ([{"step": 3}], False)
+    write_jsonl(log, [{"step": 1}])
+    assert growing.read() == ([{"step": 1}], True)
+
+
+def test_the_table_has_the_latest_steps_the_newest_first_and_what_was_done(workspace: Workspace) -> None:
+    for number in range(STEPS + 5):
+        step(workspace, number)
+    change = {"knob": "learner.lr", "before": 0.2, "after": 0.1}
+    response = {"kind": "response", "number": 1, "step": 20, "rule": "entropy_low", "asked": "intervene"}
+    rest = {"level": "intervene", "reason": "fell", "saw": {}, "back_to": None, "quarantined": [], "did": ""}
+    append_line(workspace.layout.state / "train/ledger.jsonl", {**response, **rest, "changes": [change]})
+    table = SignalTable(workspace.layout)
+    assert table.update()
+    rows = table.rows()
+    assert [row["Step"] for row in rows] == [str(number) for number in reversed(range(5, STEPS + 5))]
+    assert {row["Step"]: row["Acted"] for row in rows if row["Acted"]} == {"20": "learner.lr 0.2 → 0.1"}
+
+
+def test_a_ledger_that_is_being_written_to_is_looked_at_again_later(workspace: Workspace) -> None:
+    step(workspace, 1)
+    (workspace.layout.state / "train/ledger.jsonl").write_text('{"kind": "resp', encoding="utf-8")
+    assert SignalTable(workspace.layout).update()
