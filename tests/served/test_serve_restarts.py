@@ -58,7 +58,7 @@ def test_a_run_whose_worker_is_killed_is_continued_by_the_next_worker(service: S
 def test_a_run_outlives_its_server(service: Service) -> None:
     run, workspace = start_long_run(service, "server-killed")
     service.part("server").kill()
-    wait_for(lambda: "server is back" in service.said(), 60, service.said)
+    wait_for(lambda: "server is back" in service.said(), 180, service.said)
     assert service.wait(run)["state_type"] == "COMPLETED"
     assert starts_of_training(workspace) == [0]
 
