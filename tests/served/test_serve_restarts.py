@@ -7,6 +7,8 @@ import zlib
 from pathlib import Path
 
 import psutil
+import pytest
+import yaml
 
 from components.files import read_json
 from flows.serving.place import last_place, served
@@ -14,6 +16,16 @@ from tests.served.service import Service, wait_for
 
 LONG = "train.steps=400"
 """Eight seconds in stage train: time to interfere."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def deployments(project: Path) -> None:
+    """One run at a time, and one more is cancelled, as for the nightly run: nobody's place may be lost or kept."""
+    path = project / "prefect.yaml"
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    (entry,) = (entry for entry in found["deployments"] if entry["name"] == "post-training")
+    entry["concurrency_limit"] = {"limit": 1, "collision_strategy": "CANCEL_NEW"}
+    path.write_text(yaml.safe_dump(found), encoding="utf-8")
 
 
 def start_long_run(service: Service, name: str) -> tuple[str, Path]:
