@@ -126,9 +126,9 @@ def post_training(
 
 def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     """Take the run through the whole line and show what came of it. Call it inside a flow run."""
+    check_surroundings(workspace.settings, workspace.root)
     get_run_logger().info("run %s in %s", workspace.run_id, workspace.root)
     tag(workspace.run_id)
-    check_surroundings(workspace.settings, workspace.root)
     publish_estimate(workspace, begin(workspace, fresh=fresh))
     wait = get_run_logger().info
     with (

@@ -314,7 +314,7 @@ def test_a_run_is_reopened_with_a_higher_budget_and_with_no_other_settings(proje
     with again.lock():
         again.ensure()
     assert reopen(project, workspace.run_id).settings.budget.hours == 2
-    with pytest.raises(InputError, match="part of what demo-"):
+    with pytest.raises(InputError, match=r"this is another run: learner\.lr"):
         reopen(project, workspace.run_id, ["learner.lr=0.5"])
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from uuid import UUID, uuid4
+from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
 import httpx
 import pytest
@@ -46,7 +46,7 @@ class FakeServer:
         if self.broken:
             raise self.broken
         self.made.append(artifact)
-        return SimpleNamespace(id=uuid4())
+        return SimpleNamespace(id=uuid5(NAMESPACE_OID, artifact.key))
 
     def request(self, method: str, path: str, path_params: dict[str, Any], json: dict[str, Any]) -> None:
         if self.broken:
@@ -156,8 +156,8 @@ def test_of_a_training_progress_and_signals_are_shown(workspace: Workspace, serv
     progress, table = server.made
     assert (progress.key, progress.type, table.key) == ("stage-train", "progress", "run-signals")
     assert table.description.startswith("**acc 0.01**")
-    last = {id: body for id, body in server.changed}
-    shown, rows = (last[id] for id in last)
+    last = dict(server.changed)
+    shown, rows = (last[uuid5(NAMESPACE_OID, made.key)] for made in server.made)
     assert (shown["data"], shown["description"][:23]) == (100.0, "train of demo-1: done i")
     (newest, _) = json.loads(rows["data"])
     assert newest == {
