@@ -90,7 +90,8 @@ def test_stopped_in_order_nothing_is_left_and_the_next_serve_continues_the_run(p
     assert_continued(workspace)
 
 
-def test_killed_outright_nothing_is_left_and_the_next_serve_continues_the_run(project: Path) -> None:
+def test_killed_outright_nothing_is_left_and_the_next_serve_continues_the_run(project: Path, service: Service) -> None:
+    service.stop()
     with Service(project) as first:
         run, workspace = start_long_run(first, "killed")
         family = first.family()
