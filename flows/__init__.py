@@ -14,6 +14,7 @@
 - `recording` — what is kept of a run, on a branch of its own (`branches`); `resuming` — going on with one that stopped
 - `reproduce` — the flow that executes a recorded run anew
 - `processes` — children that never outlive their run
+- `serving` — `evenkeel serve`: a Prefect server, a worker and the deployments, kept alive
 - `watching` — what the Prefect UI, `status` and `logs` show of a run, and who runs it
 - `janitor` — what dead runs left is removed; `cleaning` — the parts of that
 - `console` — the live picture, drawn from the `board`; `summary` — what a run came to; `plan` — what it would do

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ from components.errors import InputError
 
 PAGE = 100
 TIMEOUT = 30.0
+BUSY = 5
+"""How often a server is asked again that is busy, as one on SQLite says now and then; a second apart."""
 
 
 def authorization(auth: str) -> dict[str, str]:
@@ -39,7 +42,13 @@ class Api:
             InputError: the server does not answer, or refuses.
         """
         try:
-            answer = self._http.post(path, json=body).raise_for_status()
+            answer = self._http.post(path, json=body)
+            for _ in range(BUSY):
+                if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                    break
+                time.sleep(1)
+                answer = self._http.post(path, json=body)
+            answer.raise_for_status()
         except httpx.HTTPError as error:
             raise InputError(f"the Prefect server does not do it: {error}", where=path) from error
         return answer.json()

@@ -34,6 +34,8 @@ def server(options: Options) -> dict[str, str]:
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+        # Who holds a place of a deployment that may run once at a time is still known after a restart.
+        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
         **({DATABASE_VARIABLE: options.database} if options.database else {}),
         **({SERVER_AUTH_VARIABLE: options.auth} if options.auth else {}),
     }

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from components.processes.child import Child
-from flows.serving.place import Who
+from flows.serving.place import Who, last_place
 
 LONGEST_PAUSE = 30.0
 """Seconds between two starts, at most."""
@@ -17,6 +19,8 @@ HEALTHY = 120.0
 DEATHS = 6
 """Deaths in a row, none of them `HEALTHY` seconds after the last, after which it is given up."""
 
+LEFTOVERS = 20.0
+"""Seconds that what a killed `serve` left may take to end."""
 WIDTH = 200
 """Characters of a log's line that are shown; a database can say thousands in one."""
 
@@ -75,3 +79,16 @@ def wait_for(condition: Callable[[], bool], seconds: float, stop: Callable[[], b
             return True
         time.sleep(pause)
     return False
+
+
+def end_leftovers(project: Path) -> None:
+    """End what a killed `serve` started. Its guardians do so by themselves; this waits for them, and then insists."""
+    place = last_place(project)
+    left = [who for who in place.parts.values() if who.alive] if place else []
+    if wait_for(lambda: not any(who.alive for who in left), LEFTOVERS, lambda: False):
+        return
+    for who in left:
+        if who.alive:
+            guardian = psutil.Process(who.pid)
+            for process in [*guardian.children(recursive=True), guardian]:
+                process.kill()

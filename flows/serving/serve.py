@@ -13,10 +13,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from types import FrameType
 
-import psutil
 from rich.console import Console
 
 from components.errors import InputError
@@ -25,16 +23,14 @@ from flows.serving import environments
 from flows.serving.api import Api
 from flows.serving.options import POOL, Options, check_free
 from flows.serving.pages import PageServer
-from flows.serving.part import Part, wait_for
-from flows.serving.place import Place, Who, last_place, only_one, place_file, write_place
+from flows.serving.part import Part, end_leftovers, wait_for
+from flows.serving.place import Place, Who, only_one, place_file, write_place
 from flows.serving.under_way import give_back, give_back_if_possible
 
 STARTUP = 180.0
 """Seconds that the server may take; the first start makes the database."""
 REGISTRATION = 120.0
 SERVER_GRACE = 10.0
-LEFTOVERS = 20.0
-"""Seconds that what a killed `serve` left may take to end."""
 LOOK = 0.3
 """Seconds between two looks whether all of it lives."""
 
@@ -96,6 +92,8 @@ class Serving:
         self._say(f"server    {self._options.api_url}  ({where}, {time.monotonic() - began:.1f} s)")
         for name in self._register():
             self._say(f"deployed  {name}")
+        if self._stopping.is_set():
+            return
         self._start_worker(pages_url, "evenkeel serve was ended", since)
         self._announce(pages_url)
 
@@ -169,6 +167,8 @@ class Serving:
         for name, part in self._parts.items():
             if part.alive or self._stopping.is_set():
                 continue
+            if name != "server" and not self._api.ready():
+                continue  # there is nobody to work for; that comes first
             pause = part.note_death()
             self._say(f"{part.ending()}\n{name} is started again" + (f" in {pause:.0f} s" if pause else ""))
             if part.hopeless:
@@ -193,19 +193,6 @@ class Serving:
             server.stop()
         place_file(self._project).unlink(missing_ok=True)
         self._say("stopped")
-
-
-def end_leftovers(project: Path) -> None:
-    """End what a killed `serve` started. Its guardians do so by themselves; this waits for them, and then insists."""
-    place = last_place(project)
-    left = [who for who in place.parts.values() if who.alive] if place else []
-    if wait_for(lambda: not any(who.alive for who in left), LEFTOVERS, lambda: False):
-        return
-    for who in left:
-        if who.alive:
-            guardian = psutil.Process(who.pid)
-            for process in [*guardian.children(recursive=True), guardian]:
-                process.kill()
 
 
 def serve(options: Options, console: Console) -> None:

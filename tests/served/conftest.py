@@ -15,6 +15,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/served/" in item.path.as_posix():
             item.add_marker(pytest.mark.served)
+            item.add_marker(pytest.mark.timeout(900))  # a busy machine takes minutes where an idle one takes seconds
 
 
 @pytest.fixture(scope="module")

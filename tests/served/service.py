@@ -17,7 +17,7 @@ import psutil
 
 from flows.serving.place import last_place
 
-STARTED = 120.0
+STARTED = 240.0
 """Seconds that `serve` may take."""
 FINAL = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
 OUTSIDE = ("PREFECT_HOME", "PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "EVENKEEL_NOTIFY_URL", "EVENKEEL_OWNER")
@@ -42,7 +42,7 @@ def wait_for(condition: Callable[[], Any], seconds: float, what: Callable[[], st
     while time.monotonic() < give_up:
         if found := condition():
             return found
-        time.sleep(0.1)
+        time.sleep(0.2)
     raise AssertionError(f"not within {seconds:g} s: {what()}")
 
 
@@ -55,6 +55,7 @@ class Service:
         if "PREFECT_SERVER_API_AUTH_STRING" in extra:
             user, _, password = extra["PREFECT_SERVER_API_AUTH_STRING"].partition(":")
             self.auth = (user, password)
+        self._http = httpx.Client(auth=self.auth, timeout=30, trust_env=False)
         self._output = project / ".state" / f"serve-{time.monotonic_ns()}.txt"
         self._output.parent.mkdir(exist_ok=True)
         with self._output.open("w", encoding="utf-8") as file:
@@ -106,7 +107,7 @@ class Service:
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
-            return self.process.wait(60)
+            return self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
@@ -135,7 +136,7 @@ class Service:
 
     def _send(self, method: str, path: str, body: Any) -> Any:
         for _ in range(5):
-            answer = httpx.request(method, f"{self.api_url}{path}", json=body, auth=self.auth, timeout=30)
+            answer = self._http.request(method, f"{self.api_url}{path}", json=body)
             if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:  # SQLite, busy; Prefect's own client asks again
                 break
             time.sleep(1)
@@ -169,7 +170,7 @@ class Service:
         """Names of the states that the flow run went through."""
         return [state["name"] for state in self.get(f"/flow_run_states/?flow_run_id={id}")]
 
-    def wait(self, id: str, *states: str, seconds: float = 90) -> dict[str, Any]:
+    def wait(self, id: str, *states: str, seconds: float = 300) -> dict[str, Any]:
         """Wait until the flow run is in one of the states (types or names; any final one by default)."""
         wanted = set(states) or FINAL
 
@@ -205,7 +206,7 @@ class Service:
             return self.project / "runs" / named[0]
         return max((self.project / "runs").iterdir(), key=lambda folder: folder.stat().st_ctime)
 
-    def wait_until_training(self, name: str, seconds: float = 90) -> Path:
+    def wait_until_training(self, name: str, seconds: float = 300) -> Path:
         """Wait until the fake train stage of the run whose settings have ``name`` has done some work; its mark."""
 
         def there() -> Path | None:

@@ -7,6 +7,8 @@ import zlib
 from pathlib import Path
 
 import psutil
+import pytest
+import yaml
 
 from components.files import read_json
 from flows.serving.place import last_place, served
@@ -14,6 +16,16 @@ from tests.served.service import Service, wait_for
 
 LONG = "train.steps=400"
 """Eight seconds in stage train: time to interfere."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def deployments(project: Path) -> None:
+    """One run at a time, and one more is cancelled, as for the nightly run: nobody's place may be lost or kept."""
+    path = project / "prefect.yaml"
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    (entry,) = (entry for entry in found["deployments"] if entry["name"] == "post-training")
+    entry["concurrency_limit"] = {"limit": 1, "collision_strategy": "CANCEL_NEW"}
+    path.write_text(yaml.safe_dump(found), encoding="utf-8")
 
 
 def start_long_run(service: Service, name: str) -> tuple[str, Path]:
@@ -58,7 +70,7 @@ def test_a_run_whose_worker_is_killed_is_continued_by_the_next_worker(service: S
 def test_a_run_outlives_its_server(service: Service) -> None:
     run, workspace = start_long_run(service, "server-killed")
     service.part("server").kill()
-    wait_for(lambda: "server is back" in service.said(), 60, service.said)
+    wait_for(lambda: "server is back" in service.said(), 180, service.said)
     assert service.wait(run)["state_type"] == "COMPLETED"
     assert starts_of_training(workspace) == [0]
 
@@ -78,7 +90,8 @@ def test_stopped_in_order_nothing_is_left_and_the_next_serve_continues_the_run(p
     assert_continued(workspace)
 
 
-def test_killed_outright_nothing_is_left_and_the_next_serve_continues_the_run(project: Path) -> None:
+def test_killed_outright_nothing_is_left_and_the_next_serve_continues_the_run(project: Path, service: Service) -> None:
+    service.stop()
     with Service(project) as first:
         run, workspace = start_long_run(first, "killed")
         family = first.family()

@@ -62,7 +62,7 @@ def test_a_schedule_fires_and_late_starts_are_skipped(project: Path) -> None:
         assert first.wait(run["id"])["state_name"] == "Completed"
         first.stop()
         stopped = datetime.now(UTC)
-    time.sleep(EVERY)
+    time.sleep(EVERY + START_WITHIN)
     with Service(project, "--port", first.port) as second:
         back = datetime.now(UTC)
 
