@@ -17,7 +17,7 @@ DEMO = Path("configs/demo.yaml")
 HELP = (
     "Keeps GRPO post-training on an even keel: run, watch, judge, approve.\n\n"
     "Exit codes: 0 a candidate awaits approval, or the command did what it says; 2 the input or the machine is not as "
-    "it must be; 3 everything worked and the answer is no: no candidate, a grave verdict, a gate that does not pass; "
+    "it must be, or the budget is spent; 3 everything worked and the answer is no: no candidate, a grave verdict, a gate that does not pass; "
     "130 and 143 stopped by a signal."
 )
 

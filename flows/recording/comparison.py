@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from flows.git import git, succeeds
 from flows.recording.record import LOCK, PIPELINE, leaves
 
 OUTCOME = "outcome"
+DIGEST = re.compile(r"[0-9a-f]{32,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class Comparison:
 def compare_stage(into: Comparison, stage: str, project: Path, root: Path, recorded_state: str, state: str) -> None:
     """Add one stage that was executed anew in ``root``.
 
-    With a tolerance only numbers are compared: digests, also those inside metric files, cannot be nearly equal.
+    With a tolerance digests are not compared, also those inside metric files: they cannot be nearly equal.
     """
     into.outputs[stage] = into.metrics[stage] = 0
     if (recorded_state == "refused") != (state == "refused"):
@@ -108,7 +110,7 @@ def _compare_metrics(into: Comparison, stage: str, path: str, project: Path, roo
     agree = near(into.tolerance)
     for key in sorted(before | after):
         old, new = before.get(key, "nothing"), after.get(key, "nothing")
-        if into.tolerance and not (_is_number(old) or _is_number(new)):
+        if into.tolerance and _is_digest(old) and _is_digest(new):
             continue
         into.metrics[stage] += 1
         if not agree(old, new):
@@ -124,6 +126,10 @@ def near(tolerance: float) -> Callable[[Any, Any], bool]:
         return bool(old == new)
 
     return agree
+
+
+def _is_digest(value: Any) -> bool:
+    return isinstance(value, str) and DIGEST.fullmatch(value) is not None
 
 
 def _is_number(value: Any) -> bool:
