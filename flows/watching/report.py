@@ -13,8 +13,6 @@ from components.errors import InputError
 from components.files import read_json, read_text
 from components.health.telling.markdown import plain
 from components.layout import Layout
-from components.report import load_run
-from components.report.pictures import pictures
 from flows.watching.pages import links
 from flows.workspace import Workspace
 
@@ -100,6 +98,9 @@ def _plots(workspace: Workspace) -> Iterator[str]:
     """Pictures inside the text, so that they show wherever the text does."""
     if not workspace.layout.records.exists():
         return
+    from components.report import load_run  # draws, and a run has to begin within seconds
+    from components.report.pictures import pictures
+
     try:
         found = load_run(workspace.settings, workspace.layout)
     except InputError as error:
