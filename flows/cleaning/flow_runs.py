@@ -14,7 +14,7 @@ import httpx
 from flows.cleaning.deed import Deed
 from flows.processes import mark_of, marked
 from flows.serving.under_way import UNDER_WAY, ZOMBIE
-from flows.watching.api import client
+from flows.watching.api import client, json_of
 from flows.watching.execution import Execution
 from flows.watching.runs import RunView
 
@@ -54,7 +54,7 @@ def _settle(execution: Execution, url: str) -> Iterator[Deed]:
             answer = server.get(f"/flow_runs/{id}")
             if answer.status_code == httpx.codes.NOT_FOUND:
                 continue
-            state = answer.raise_for_status().json()["state"]
+            state = json_of(answer)["state"]
             wanted = verdict(execution, state)
             if wanted is not None:
                 body = {"state": wanted, "force": True}

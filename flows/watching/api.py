@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import httpx
 
@@ -18,3 +19,15 @@ def client(url: str, timeout: float) -> httpx.Client:
     auth = httpx.BasicAuth(user, password) if colon else None
     here = httpx.URL(url).host in (LOOPBACK, "localhost", "::1")  # a proxy would look for it on its own machine
     return httpx.Client(base_url=url, auth=auth, timeout=timeout, trust_env=not here)
+
+
+def json_of(answer: httpx.Response) -> Any:
+    """The content of a good answer.
+
+    Raises:
+        HTTPError: it is none, or it is not JSON, because something else than Prefect listens there.
+    """
+    try:
+        return answer.raise_for_status().json()
+    except ValueError as error:
+        raise httpx.DecodingError("not JSON", request=answer.request) from error

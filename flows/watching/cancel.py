@@ -18,7 +18,7 @@ import psutil
 from components.errors import InputError
 from components.processes.owner import alive
 from flows.processes import end
-from flows.watching.api import client
+from flows.watching.api import client, json_of
 from flows.watching.execution import Execution, now, read, write
 from flows.watching.runs import RunView
 
@@ -135,10 +135,10 @@ def _settle(execution: Execution, patience: float, say: Say) -> None:
 
 def _state(execution: Execution, flow_run: str) -> str:
     with client(execution.api or "", TIMEOUT) as server:
-        return str(server.get(f"/flow_runs/{flow_run}").raise_for_status().json()["state_type"])
+        return str(json_of(server.get(f"/flow_runs/{flow_run}"))["state_type"])
 
 
 def _set_state(execution: Execution, flow_run: str, state: dict[str, Any], *, force: bool = False) -> str:
     with client(execution.api or "", TIMEOUT) as server:
         answer = server.post(f"/flow_runs/{flow_run}/set_state", json={"state": state, "force": force})
-    return str(answer.raise_for_status().json()["status"])
+    return str(json_of(answer)["status"])

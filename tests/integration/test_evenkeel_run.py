@@ -227,6 +227,7 @@ def test_a_stage_that_is_killed_is_said_to_have_failed(project: Path, server: st
     assert "logs/train.log" in process.said()
 
 
+@pytest.mark.slow
 def test_a_bug_in_a_stage_keeps_its_traceback_in_the_log(project: Path, server: str) -> None:
     broken = project / "components/stages/clusters.py"
     before = broken.read_text(encoding="utf-8")

@@ -218,6 +218,7 @@ def test_a_run_goes_on_with_another_number_of_ranks(kind, tmp_path):
     assert difference(weights, one.weights()) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_mixture_of_experts_in_bfloat16_is_spread_too_and_handed_over_in_its_own_precision(tmp_path):
     def mixture() -> Policy:
         shape = TINY.model_copy(update={"experts": 4, "layers": 2})

@@ -23,6 +23,7 @@ import pytest
 
 from components.config import dump, load
 from components.files import read_json, write_directory, write_json, write_text
+from components.processes import free_port
 from components.processes.owner import claim
 from flows.cleaning import flow_runs, folders, processes, work
 from flows.cleaning.deed import Deed
@@ -299,10 +300,11 @@ def test_a_worker_that_is_cancelling_right_now_is_given_its_time(project: Path) 
 
 
 def test_a_server_that_does_not_answer_is_said_once(project: Path) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}/api"
     for name in ("demo-1", "demo-2"):
-        ran(project, name, **DEAD, flow_run="f10", api="http://127.0.0.1:9/api")
+        ran(project, name, **DEAD, flow_run="f10", api=nowhere)
     (deed,) = flow_runs.settle(all_runs(project), None)
-    assert deed == Deed("server", "http://127.0.0.1:9/api", "left alone", "it does not answer: ConnectError")
+    assert deed == Deed("server", nowhere, "left alone", "it does not answer: ConnectError")
 
 
 def test_nobody_is_asked_about_runs_that_live_or_ended_or_are_elsewhere(project: Path) -> None:
@@ -386,6 +388,7 @@ def test_a_workspace_that_a_run_holds_stays_whatever_its_record_says(repository:
 
 def test_by_default_workspaces_are_kept(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "SETTLE", 0.0)
+    monkeypatch.setattr(tempfile, "tempdir", str(repository.parent))  # other tests leave weights on shared ground
     run = recorded(repository, "demo-1")
     assert work.clean(repository, 0, None) == []
     assert run.root.exists()

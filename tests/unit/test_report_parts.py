@@ -78,7 +78,8 @@ def test_the_headline_says_how_it_compares_with_the_champion(
     run = load_run(fixture.settings(), fixture.healthy(tmp_path))
     assert run.evaluation is not None
     assert "champion" not in gain_sentence(run)
-    run.evaluation |= {"champion": fixture.side(0.8), "gain_over_champion": {"mean": 0.1, "low": low, "high": high}}
+    champion = {"champion": fixture.side(0.8), "gain_over_champion": {"mean": 0.1, "low": low, "high": high}}
+    run.evaluation.update(champion)
     assert f"It {words}" in gain_sentence(run)
     assert "champion's 80.0" in gain_sentence(run)
 

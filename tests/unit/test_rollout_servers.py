@@ -333,7 +333,7 @@ class TestWeights:
         with serving(own) as (server,), engine_of([server], tmp_path, folder=str(folder)) as tested:
             tested.load_weights(moved(own))
             (ours,) = set(folder.iterdir()) - mine
-            assert sorted(path.name for path in ours.iterdir()) == ["model", "weights-2"]
+            assert sorted(path.name for path in ours.iterdir()) == ["model", "owner.json", "weights-2"]
             tested.close()
             assert set(folder.iterdir()) == mine and (folder / "weights-of-last-year/x").exists()
 

@@ -23,6 +23,7 @@ from rich.console import Console
 from components.config import dump, load
 from components.errors import InputError
 from components.files import append_line, write_text
+from components.processes import free_port
 from flows.watching import cancel as cancelling
 from flows.watching import logs
 from flows.watching.cancel import cancel
@@ -413,6 +414,8 @@ def test_a_server_that_does_not_answer_or_refuses_does_not_save_a_run(
 
 @pytest.mark.usefixtures("_soon")
 def test_without_the_server_the_process_is_ended_all_the_same(project: Path, sleeper: subprocess.Popen[bytes]) -> None:
-    said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api="http://127.0.0.1:9/api"))
+    said = cancelled(
+        run_by(project, sleeper, deployed="f10", flow_run="f10", api=f"http://127.0.0.1:{free_port()}/api")
+    )
     assert "does not answer (ConnectError)" in said
     assert sleeper.wait(5) == -15
