@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from components.errors import InputError
-from flows.git import IDENTITY, NO_HOOKS, git, succeeds
+from flows.git import IDENTITY, NO_HOOKS, RECORD, git, succeeds
 
-RECORD = "run.json"
-"""The record of a run, in its workspace and on its branch."""
 WAIT_FOR_REFS = ("-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000")
 """Milliseconds that somebody else's `git gc` or `git fetch` is waited for."""
 

@@ -13,8 +13,9 @@ from components.config.base import Section
 from components.errors import EvenkeelError, InputError
 from components.files import read_json, read_text, write_json
 from components.stages import OPTIONAL, wanted
-from flows.branches import RECORD, branch_of, commit_run, push_branch
+from flows.branches import branch_of, commit_run, push_branch
 from flows.dvc import configure, default_remote, dvc
+from flows.git import RECORD
 from flows.recording.inputs import adopt
 from flows.recording.record import (
     LOCK,

@@ -13,9 +13,9 @@ from components.config import Settings, load
 from components.errors import InputError
 from components.files import os_errors, write_directory, write_json
 from components.stages import wanted
-from flows.branches import RECORD, branch_of
+from flows.branches import branch_of
 from flows.dvc import configure
-from flows.git import at_commit, check_out, git
+from flows.git import RECORD, at_commit, check_out, git
 from flows.inputs import fetch, settled
 from flows.processes import take_over
 from flows.recording.comparison import Comparison, compare_stage

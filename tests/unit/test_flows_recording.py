@@ -22,7 +22,7 @@ from flows.git import git
 from flows.recording import Kept, keeping, read_kept, read_record, recorded
 from flows.recording.machine import cpu_model, differences, packages, this_machine
 from flows.resuming import begun_by, reopen
-from flows.workspace import Workspace
+from flows.workspace import Workspace, locate
 from tests.unit import flows_project
 from tests.unit.flows_project import STAGES, ready
 
@@ -263,6 +263,41 @@ def test_a_branch_that_somebody_has_checked_out_is_not_moved_under_them(project:
     git(project, "checkout", "--quiet", f"runs/{workspace.run_id}")
     assert "is checked out" in finish(workspace, "0.75").problems[0]
     assert git(project, "rev-parse", "HEAD") == first.commit
+
+
+def test_on_the_branch_of_a_run_the_same_command_is_the_same_run(project: Path, unpushed: None) -> None:
+    (project / "code.py").write_text("x = 2\n", encoding="utf-8")  # the code beneath is a snapshot
+    workspace = ready(project)
+    first = finish(workspace)
+    git(project, "checkout", "--quiet", "--force", f"runs/{workspace.run_id}")
+    again = ready(project)
+    assert (again.run_id, again.snapshot.commit) == (workspace.run_id, workspace.snapshot.commit)
+    assert finish(again) == first
+
+
+def test_what_begins_on_the_branch_of_a_run_takes_over_the_code_alone(project: Path, unpushed: None) -> None:
+    workspace = ready(project)
+    finish(workspace)
+    git(project, "checkout", "--quiet", f"runs/{workspace.run_id}")
+    (project / "code.py").write_text("x = 2\n", encoding="utf-8")
+    other = ready(project)
+    assert git(other.root, "show", "HEAD:code.py") == "x = 2"
+    assert not {"run.json", "dvc.lock", "out"} & {path.name for path in other.root.iterdir()}
+    git(project, "commit", "--quiet", "--all", "--message=on top of the results")
+    assert ready(project).run_id == other.run_id
+    assert locate(project, flows_project.DEMO, commit="HEAD").run_id == other.run_id
+    finish(other)
+    record = read_record(other.root)
+    assert record is not None and record.run_id == other.run_id
+    assert reopen(project, other.run_id).run_id == other.run_id
+
+
+def test_the_record_of_another_run_is_none(project: Path) -> None:
+    workspace = ready(project)
+    with suppress(InputError), recorded(workspace):
+        raise InputError("no room")
+    shutil.copy(workspace.root / "run.json", project / "run.json")
+    assert read_record(project) is None
 
 
 # The push
