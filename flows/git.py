@@ -203,6 +203,18 @@ def _refuse_large_files(project: Path) -> None:
             )
 
 
+def holds(project: Path, commit: str, path: str) -> bool:
+    """Whether the commit has the file or the folder just as it is now, with everything that lies in it."""
+    listed = git(project, "ls-tree", "-r", "-z", "--full-tree", commit, "--", path).split("\0")
+    there = {name: head.split()[2] for head, _, name in (line.partition("\t") for line in listed) if name}
+    files = [one for one in (project / path).rglob("*") if not one.is_dir()] if (project / path).is_dir() else []
+    names = [one.relative_to(project).as_posix() for one in files] or [path]
+    if set(names) != set(there):
+        return False
+    found = git(project, "hash-object", "--stdin-paths", stdin="".join(f"{name}\n" for name in names)).splitlines()
+    return found == [there[name] for name in names]
+
+
 def check_out(project: Path, commit: str, target: Path) -> None:
     """Fill the empty folder ``target`` with a repository at ``commit`` that borrows the project's objects.
 

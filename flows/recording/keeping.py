@@ -191,7 +191,7 @@ def push_outputs(workspace: Workspace) -> None:
     configure(workspace.root, workspace.project)
     how = f"see that the remote can be reached, then `evenkeel run --resume {workspace.run_id}` pushes again"
     log = workspace.log("recording")
-    dvc(workspace.root, workspace.project, "push", *stages, *pointers, *tracked, log=log, how=how)
+    dvc(workspace.root, workspace.project, "push", "--", *stages, *pointers, *tracked, log=log, how=how)
 
 
 def read_kept(root: Path) -> Kept | None:
