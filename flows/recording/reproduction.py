@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from components.config import Settings, load
+from components.config.budget import BudgetSettings
 from components.errors import InputError
 from components.files import os_errors, write_directory, write_json
 from components.stages import wanted
@@ -89,7 +90,10 @@ def checked_out(project: Path, run_id: str, wait: Callable[[str], None] | None =
                 how = "record the run again where its input is: evenkeel run --resume"
                 raise InputError("an input of this run was not recorded with it", where=one.path, how=how)
         fetch(bare.root, project, [one for one in inputs if one.kept_by == "dvc"], log=bare.log("inputs"))
-        yield replace(bare, settings=settings, inputs=inputs)
+        unlimited = settings.model_copy(
+            update={"budget": BudgetSettings()}
+        )  # the limit was that of the run, on its machine
+        yield replace(bare, settings=unlimited, inputs=inputs)
 
 
 def _make(reproduction: Reproduction) -> None:
