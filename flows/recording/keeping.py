@@ -117,7 +117,7 @@ def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
     kept = kept.model_copy(update={"notes": [], "problems": []})
     try:
         make_whole(workspace)
-        record = make()
+        record = make().model_copy(update={"tolerance": workspace.settings.record.tolerance})  # it may change later
         write_record(workspace.root, record)
         files = [RECORD, "params.yaml", *uncached(workspace.root), *adopt(workspace)]
         files += [LOCK] if (workspace.root / LOCK).exists() else []

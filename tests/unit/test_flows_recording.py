@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -526,6 +527,15 @@ def test_a_finished_run_says_so_and_ends_with_the_same_words(
     assert "awaiting approval" in said
     assert command(monkeypatch, "run", "--resume", refused.run_id) == 3
     assert "the gate failed" in capsys.readouterr().out
+
+
+def test_a_tolerance_that_is_named_later_is_that_of_the_record(
+    project: Path, unpushed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = ready(project)
+    finish(workspace)
+    assert command(monkeypatch, "run", "--resume", workspace.run_id, "--set", "record.tolerance=0.5") == 0
+    assert json.loads(git(project, "show", f"runs/{workspace.run_id}:run.json"))["tolerance"] == 0.5
 
 
 def test_what_resuming_would_leave_out_is_refused(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,14 @@ def test_within_the_tolerance_numbers_may_differ_and_digests_do_not_count(elsewh
     assert compared.equal, compared.differences
     assert compared.outputs == {"data": 0, "audit": 0}
     assert compared.metrics == {"data": 2, "audit": 3}
+
+
+def test_another_answer_is_a_difference_whatever_the_tolerance(elsewhere: Path) -> None:
+    run_id = runs(elsewhere)[True]
+    change(elsewhere, run_id, "run.json", '"state": "candidate"', '"state": "no candidate"')
+    with checked_out(elsewhere, run_id) as found:
+        compared = redo(found, lambda workspace, stage: reproduction.StageResult(stage, "done", 0.0))
+    assert ("gate", "outcome", "no candidate", "candidate") in [astuple(one) for one in compared.differences]
 
 
 @pytest.mark.parametrize(
