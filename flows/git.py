@@ -47,15 +47,22 @@ class Snapshot:
     clean: bool
 
 
-def git(directory: Path, *arguments: str, extra: Mapping[str, str] | None = None, stdin: str = "") -> str:
+def git(
+    directory: Path,
+    *arguments: str,
+    extra: Mapping[str, str] | None = None,
+    stdin: str = "",
+    timeout: float | None = None,
+) -> str:
     """Run Git in ``directory`` and return what it printed, without the last line break.
 
     Args:
         extra: more variables of the environment.
         stdin: what it reads from its standard input.
+        timeout: seconds that it may take.
 
     Raises:
-        InputError: Git is missing or refused.
+        InputError: Git is missing, refused, or took too long.
     """
     env = {key: value for key, value in os.environ.items() if key not in LOCATION_VARIABLES}
     try:
@@ -67,14 +74,22 @@ def git(directory: Path, *arguments: str, extra: Mapping[str, str] | None = None
             capture_output=True,
             text=True,
             check=True,
+            timeout=timeout,
         )
+    except subprocess.TimeoutExpired as error:
+        how = "see by hand what it waits for"
+        raise InputError(f"git {_command(arguments)}: no answer in {timeout:g} s", where=directory, how=how) from error
     except FileNotFoundError as error:
         raise InputError("Git is not installed", how="install git; runs are recorded as commits") from error
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().removeprefix("fatal: ") or f"exit code {error.returncode}"
-        command = next(word for word in arguments if word != "-c" and "=" not in word)
-        raise InputError(f"git {command}: {said}", where=directory, how="`evenkeel doctor` says more") from error
+        how = "`evenkeel doctor` says more"
+        raise InputError(f"git {_command(arguments)}: {said}", where=directory, how=how) from error
     return done.stdout.rstrip("\n")
+
+
+def _command(arguments: tuple[str, ...]) -> str:
+    return next(word for word in arguments if word != "-c" and "=" not in word)
 
 
 def succeeds(directory: Path, *arguments: str) -> bool:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from components.config.base import Section
 from components.errors import EvenkeelError, InputError
-from components.files import read_json, read_text, write_json
+from components.files import read_json, read_text, write_json, write_text
 from components.stages import OPTIONAL, wanted
 from flows.branches import branch_of, commit_run, push_branch
 from flows.dvc import configure, default_remote, dvc
@@ -32,6 +32,7 @@ from flows.recording.record import (
 from flows.workspace import Workspace
 
 KEPT = "recording.json"
+REFUSAL = "refusal.html"
 NO_REMOTE = "outputs stay on this machine: the project has no DVC remote (`dvc remote add --default` names one)"
 
 
@@ -121,6 +122,7 @@ def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
         write_record(workspace.root, record)
         files = [RECORD, "params.yaml", *uncached(workspace.root), *adopt(workspace)]
         files += [LOCK] if (workspace.root / LOCK).exists() else []
+        files += _report_of_a_refusal(workspace)
         done = commit_run(workspace.project, workspace.run_id, record.commit, workspace.root, files)
         pushed = {} if done.new else {"dvc_remote": kept.dvc_remote, "git_remote": kept.git_remote}
         kept = Kept(branch=branch_of(workspace.run_id), commit=done.commit, **pushed)
@@ -132,6 +134,16 @@ def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
     with suppress(InputError):
         write_json(path, kept.model_dump(mode="json"))
     return kept
+
+
+def _report_of_a_refusal(workspace: Workspace) -> list[str]:
+    """The report of a line that ended early, which DVC knows nothing of. The name that DVC knows stays free for it."""
+    report = workspace.layout.report
+    if not report.exists() or "report" in _stages_in(workspace.root / LOCK):
+        return []
+    kept = report.with_name(REFUSAL)
+    write_text(kept, read_text(report))
+    return [kept.relative_to(workspace.root).as_posix()]
 
 
 def make_whole(workspace: Workspace) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from components.errors import InputError
 from components.files import append_line, read_json, write_json
-from flows import dvc
+from flows import branches, dvc
 from flows.branches import commit_run
 from flows.cli import main
 from flows.git import git
@@ -301,6 +301,16 @@ def test_the_record_of_another_run_is_none(project: Path) -> None:
     assert read_record(project) is None
 
 
+def test_the_branch_of_a_refused_run_has_its_report(project: Path, unpushed: None) -> None:
+    workspace = ready(project)
+    workspace.layout.report.parent.mkdir(exist_ok=True)
+    workspace.layout.report.write_text("<p>refused</p>", encoding="utf-8")
+    finish(workspace, candidate=None)
+    branch = f"runs/{workspace.run_id}"
+    assert git(project, "show", f"{branch}:out/refusal.html") == "<p>refused</p>"
+    assert "out/report.html" not in git(project, "ls-tree", "-r", "--name-only", branch).splitlines()
+
+
 # The push
 
 
@@ -396,6 +406,21 @@ def test_a_git_remote_that_cannot_be_reached_is_a_note_with_the_way_out(project:
 
 
 # A full disk
+
+
+def test_a_push_over_ssh_asks_nobody_and_does_not_wait_for_ever(
+    project: Path, tmp_path: Path, unpushed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "bin/ssh"
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\nexec sleep 20\n', encoding="utf-8")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(fake.parent), prepend=os.pathsep)
+    monkeypatch.setattr(branches, "PUSH_SECONDS", 1.0)
+    git(project, "remote", "add", "hub", "ssh://nobody@nowhere/hub.git")
+    (problem,) = finish(ready(project, "record.git_remote=hub")).problems
+    assert "git push: no answer in 1 s" in problem
+    assert "BatchMode=yes" in (tmp_path / "asked").read_text(encoding="utf-8")
 
 
 @contextmanager
