@@ -90,8 +90,8 @@ def _unchanged(night: Night, earlier: Ended, lines: list[str]) -> NightOutcome:
 
 
 def _ended(night: Night, outcome: Outcome) -> Ended:
-    now, earlier = datetime.now(UTC).isoformat(timespec="seconds"), night.ledger.nights()
-    seen = len(night.ledger.seen()) if night.files else earlier[-1].seen if earlier else 0
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    seen = len(night.ledger.seen()) if night.files else night.ledger.settled
     return Ended(outcome.run_id, night.key, night.champion, outcome.candidate, outcome.reason, seen, now)
 
 

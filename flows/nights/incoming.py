@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -88,19 +87,10 @@ def _ends_whole(path: Path, size: int) -> bool:
         return False
 
 
-def blocks(path: Path, limit: int | None = None) -> Iterator[bytes]:
-    """The bytes of a file, a mebibyte at a time; the first ``limit`` of them where that is given."""
-    left = os.stat(path).st_size if limit is None else limit
+def blocks(path: Path) -> Iterator[bytes]:
+    """The bytes that a file has now, a mebibyte at a time."""
+    left = os.stat(path).st_size
     with path.open("rb") as file:
         while left > 0 and (block := file.read(min(left, 2**20))):
             left -= len(block)
             yield block
-
-
-def sha256_of_beginning(path: Path, size: int) -> str:
-    """Hex digest of the first ``size`` bytes."""
-    digest = hashlib.sha256()
-    with os_errors("read", path):
-        for block in blocks(path, size):
-            digest.update(block)
-    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""What is known from earlier nights: two logs that are only ever appended to."""
+"""What is known from earlier nights: a log of files and one of nights."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from components.errors import InputError
-from components.files import append_line, os_errors, read_jsonl
+from components.files import append_line, os_errors, read_jsonl, write_jsonl
 
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A file that joined. ``replaces`` is the digest of the file that it is a longer version of.
+    """A file that joined. ``replaces`` is the digest of the file that it is a newer version of.
 
     ``at`` is an ISO 8601 time in UTC, ``name`` what the file was called then.
     """
@@ -79,9 +79,33 @@ class Ledger:
         finally:
             os.close(handle)
 
+    def part(self, digest: str) -> Path:
+        """Where the copy of a file that joined is."""
+        return self.folder / "parts" / f"{digest}.jsonl"
+
     def seen(self) -> list[Seen]:
-        """Every file that ever joined, in that order."""
+        """Every file that joined, in that order."""
         return _read(self._seen, Seen)
+
+    @property
+    def settled(self) -> int:
+        """How many of these files, from the first on, were in a night that ended: they have joined for good."""
+        return max((night.seen for night in self.nights()), default=0)
+
+    def keep(self, digests: set[str]) -> list[Seen]:
+        """Forget the files that have not joined for good, but those of these digests; returns what is gone.
+
+        Call it with the lock held.
+        """
+        seen, kept, lost = self.seen(), self.seen()[: self.settled], set()
+        for row in seen[len(kept) :]:
+            if row.sha256 in digests and row.replaces not in lost:
+                kept.append(row)
+            else:  # a version of what is gone is forgotten too: it may be one of what was there before
+                lost.add(row.sha256)
+        if lost:
+            write_jsonl(self._seen, [asdict(row) for row in kept])
+        return [row for row in seen if row.sha256 in lost - digests]
 
     def nights(self) -> list[Ended]:
         """Every night that ended, in order."""
@@ -95,7 +119,7 @@ class Ledger:
 
 
 def current(seen: list[Seen]) -> list[Seen]:
-    """The files whose rows are trained on: a longer version takes the place of the one that it continues."""
+    """The files whose rows are trained on: a newer version takes the place of the one that it continues."""
     order: dict[str, Seen] = {}
     for row in seen:
         place = next((key for key, kept in order.items() if kept.sha256 == row.replaces), row.sha256)

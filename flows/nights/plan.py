@@ -80,8 +80,7 @@ def plan_night(
     data, files, passed = _data(ledger, wanted, incoming, remarks)
     begin, said, champion = _policy(project, wanted, start, remarks)
     workspace = locate(project, config, [*overrides, *data, *begin], commit)
-    nights = ledger.nights()
-    before = {row.sha256 for row in ledger.seen()[: nights[-1].seen]} if nights else set()
+    before = {row.sha256 for row in ledger.seen()[: ledger.settled]}
     joined = [row for row in files if row.sha256 not in before]
     return Night(ledger, workspace, said, champion, joined, files, passed, remarks)
 

@@ -140,16 +140,66 @@ def test_a_file_that_grew_takes_the_place_of_what_it_was(project: Path) -> None:
     arrives("log.jsonl", lines("one", "two"))
     night = plan(project)
     assert questions(night) == ["base 1", "base 2", "one", "two", "other"]
-    assert "log.jsonl: 2 rows joined, 1 of them new" in told_before(night)
+    assert "log.jsonl: 2 rows joined, in place of an earlier version of 1 row" in told_before(night)
     arrives("log.jsonl", lines("one", "two", "three"))
     assert questions(plan(project)) == ["base 1", "base 2", "one", "two", "three", "other"]
 
 
-def test_a_file_that_was_changed_otherwise_is_another_file(project: Path) -> None:
+def test_a_file_that_grew_under_another_name_takes_the_place_of_what_it_was(project: Path) -> None:
+    path = arrives("log.jsonl", lines("one"))
+    end(plan(project))
+    path.unlink()
+    arrives("log.1.jsonl", lines("one", "two"))
+    night = plan(project)
+    assert questions(night)[2:] == ["one", "two"]
+    said = "log.1.jsonl: 2 rows joined, in place of an earlier version, log.jsonl, of 1 row"
+    assert said in told_before(night)
+
+
+def test_a_corrected_file_takes_the_place_of_what_it_was_and_may_be_set_back(project: Path) -> None:
+    arrives("a.jsonl", lines("one", "two", "three"))
+    end(plan(project))
+    for now in (["one", "2", "three"], ["one", "2"], ["one", "two", "three"]):
+        arrives("a.jsonl", lines(*now))
+        night = plan(project)
+        assert questions(night)[2:] == now
+        end(night)
+
+
+def test_a_name_that_is_used_again_for_other_data_is_another_file(project: Path) -> None:
+    arrives("today.jsonl", lines("one", "two", "three"))
+    end(plan(project))
+    arrives("today.jsonl", lines("three", "four", "five"))
+    assert questions(plan(project))[2:] == ["one", "two", "three", "three", "four", "five"]
+
+
+@pytest.mark.parametrize("mended", [lines("good"), None])
+def test_a_file_leaves_when_it_is_mended_or_taken_away_before_a_night_with_it_has_ended(
+    project: Path, mended: str | None
+) -> None:
     arrives("a.jsonl", lines("one"))
-    plan(project)
-    arrives("a.jsonl", lines("corrected"))
-    assert questions(plan(project)) == ["base 1", "base 2", "one", "corrected"]
+    end(plan(project))
+    arrives("b.jsonl", "bad\n")
+    plan(project)  # the data stage refuses it
+    if mended:
+        arrives("b.jsonl", mended)
+    else:
+        Path("incoming/b.jsonl").unlink()
+    night = plan(project)
+    assert questions(night)[2:] == (["one", "good"] if mended else ["one"])
+    assert "b.jsonl no longer joins: it left or changed before a night with it had ended" in told_before(night)
+
+
+def test_what_a_file_replaced_is_there_again_when_it_is_taken_away(project: Path) -> None:
+    arrives("a.jsonl", lines("one"))
+    end(plan(project))
+    arrives("a.jsonl", lines("one", "two"))
+    arrives("b.jsonl", lines("one", "two", "three"))
+    assert questions(plan(project))[2:] == ["one", "two", "three"]
+    Path("incoming/a.jsonl").unlink()
+    assert questions(plan(project))[2:] == ["one", "two", "three"]
+    Path("incoming/b.jsonl").unlink()
+    assert questions(plan(project))[2:] == ["one"]
 
 
 def test_a_last_line_without_its_break_and_a_byte_order_mark_do_no_harm(project: Path) -> None:
@@ -235,6 +285,7 @@ def test_without_a_folder_what_joined_is_left_out_and_that_is_said(project: Path
 def test_the_folder_may_be_emptied_once_its_files_have_joined(project: Path) -> None:
     path = arrives("a.jsonl", lines("one"))
     first = plan(project)
+    end(first)
     path.unlink()
     assert plan(project).workspace.run_id == first.workspace.run_id
     source(first).unlink()
@@ -244,8 +295,9 @@ def test_the_folder_may_be_emptied_once_its_files_have_joined(project: Path) -> 
 def test_a_file_of_which_nothing_is_left_is_an_error_that_names_it(project: Path) -> None:
     path = arrives("a.jsonl", lines("one"))
     first = plan(project)
+    end(first)
     path.unlink()
-    joining.part(first.ledger, first.files[0].sha256).unlink()
+    first.ledger.part(first.files[0].sha256).unlink()
     plan(project)  # what was made of it is there
     source(first).unlink()
     with pytest.raises(InputError, match=r"a file that was trained on is gone: a\.jsonl"):
