@@ -1,4 +1,4 @@
-"""What is known from earlier nights: a log of files and one of nights."""
+"""What is known from earlier nights: a log of files, and those of nights that began and that ended."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,6 +48,23 @@ class Ended:
     at: str
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A night that began: what is needed to go on with it, and to note its end."""
+
+    run_id: str
+    key: str
+    champion: str | None
+    seen: int
+    lines: list[str]
+    """What was said before the run."""
+
+    def ended(self, candidate: str | None, reason: str) -> Ended:
+        """The night with its answer, which was given now."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return Ended(self.run_id, self.key, self.champion, candidate, reason, self.seen, now)
+
+
 class Ledger:
     """The logs of one nightly configuration, in `.state/nightly/<name>/`."""
 
@@ -54,6 +72,7 @@ class Ledger:
         self.project = project
         self.folder = project / ".state" / "nightly" / name
         self._seen, self._nights = self.folder / "seen.jsonl", self.folder / "nights.jsonl"
+        self._begun = self.folder / "begun.jsonl"
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -111,9 +130,13 @@ class Ledger:
         """Every night that ended, in order."""
         return _read(self._nights, Ended)
 
-    def add(self, row: Seen | Ended) -> None:
+    def begun(self, run_id: str) -> Begun | None:
+        """The night that began this run last."""
+        return next((row for row in reversed(_read(self._begun, Begun)) if row.run_id == run_id), None)
+
+    def add(self, row: Seen | Begun | Ended) -> None:
         """Append a row. Call it with the lock held."""
-        path = self._seen if isinstance(row, Seen) else self._nights
+        path = {Seen: self._seen, Begun: self._begun, Ended: self._nights}[type(row)]
         _cut_torn_line(path)
         append_line(path, asdict(row))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from flows.nights.ledger import Ended, Ledger, Seen, current
 from flows.nights.plan import Night, Start, plan_night
 from flows.nights.telling import markdown, told_before
 from flows.registry import project_store
+from flows.workspace import Workspace
 from tests.code_graph import ROOT
 from tests.fake_line.stages.work import checkpoint
 
@@ -40,7 +42,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / CONFIG).write_text(f"extends: [{os.path.relpath(demo, root)}]\nname: night\n{source}\n", encoding="utf-8")
     (root / "base.jsonl").write_text(lines("base 1", "base 2"), encoding="utf-8")
     (root / "dvc.yaml").write_text("stages: {}\n", encoding="utf-8")
-    ignored = "/runs/\n/.state/\n/registry/\n/incoming/\n"
+    ignored = "/runs/\n/.state/\n/registry/\n/incoming/\n/.dvc/config.local\n"
     (root / ".gitignore").write_text(ignored, encoding="utf-8")
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message=first")
@@ -397,6 +399,39 @@ def test_a_result_that_became_the_champion_is_not_compared_with_itself(project: 
     night = plan(project)
     end(night, crown(project))
     assert plan(project).answered is not None
+
+
+# A night that is tried again
+
+
+def test_a_retry_goes_on_with_the_run_that_it_began_and_notes_what_that_was_trained_on(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows import nightly as module
+    from flows.post_training import Outcome
+
+    runs: list[str] = []
+
+    def conduct(workspace: Workspace, *, fresh: bool) -> Outcome:
+        with workspace.held():
+            runs.append(workspace.run_id)
+        if len(runs) == 1:
+            raise KeyboardInterrupt
+        return Outcome(workspace.run_id, str(workspace.root), "c" * 64)
+
+    monkeypatch.setattr(module, "conduct", conduct)
+    monkeypatch.setattr(module, "begun_by", lambda *_: runs[0] if runs else "")
+    monkeypatch.setattr(module, "get_run_logger", lambda: logging.getLogger("night"))
+    monkeypatch.setattr(module, "create_markdown_artifact", lambda *_, **__: None)
+    arrives("a.jsonl", lines("one"))
+    with pytest.raises(KeyboardInterrupt):
+        module.nightly.fn(str(CONFIG), "incoming")
+    arrives("b.jsonl", lines("two"))
+    ended = module.nightly.fn(str(CONFIG), "incoming")
+    assert runs[0] == runs[1] == ended.outcome.run_id
+    assert "a.jsonl: 1 row joined" in ended.lines
+    assert [row.seen for row in Ledger(project, "night").nights()] == [1]
+    assert names(plan(project).joined) == ["b.jsonl"]
 
 
 # The ledger
