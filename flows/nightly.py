@@ -89,7 +89,7 @@ def nightly(
 
 def _unchanged(night: Night, earlier: Ended) -> NightOutcome:
     """End at once with the answer of the night that was the same."""
-    lines, said = told_before(night), told_nothing_new(earlier)
+    lines, said = told_before(night), told_nothing_new(night, earlier)
     say(lines)
     publish(night.workspace, [*lines, said])
     root = night.workspace.project / "runs" / earlier.run_id

@@ -41,7 +41,7 @@ def nightly(
     workspace, answered = night.workspace, None if fresh else night.answered
     os.environ.update(prefect_environment(project, quiet=not debug))
     if answered and "PREFECT_API_URL" not in os.environ:  # no server to tell
-        say([*told_before(night), told_nothing_new(answered)])
+        say([*told_before(night), told_nothing_new(night, answered)])
         return
     if not answered:
         found = begin(workspace, fresh=fresh)

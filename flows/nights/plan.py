@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 from components.config import Settings, load, substance
 from components.config.load import check_digest
+from components.config.policy import CheckpointModel
 from components.config.sources import FileSource
 from components.errors import InputError
-from components.files import dump_json, sha256_bytes
+from components.files import dump_json, sha256_bytes, sha256_path
 from components.registry import champion as champion_of
 from components.words import plural
 from flows.git import succeeds
@@ -32,6 +33,8 @@ class Night:
 
     ledger: Ledger
     workspace: Workspace
+    key: str
+    """Stands for data, settings and code; not for the champion that is compared with or started from."""
     start: str
     """Where the policy starts from, in words."""
     champion: str | None
@@ -43,17 +46,14 @@ class Night:
     remarks: list[str] = field(default_factory=list)
 
     @property
-    def key(self) -> str:
-        """Stands for data, settings and code; not for whom the result is compared with."""
-        tree = substance(self.workspace.settings)
-        tree["evaluation"].pop("champion")
-        return sha256_bytes((dump_json(tree) + self.workspace.snapshot.tree).encode())
-
-    @property
     def answered(self) -> Ended | None:
         """The night that was this one already: the same key, and the same champion or one that it made itself."""
         same = [row for row in self.ledger.nights() if row.key == self.key]
-        return next((row for row in same if self.champion in (row.champion, row.candidate)), None)
+        return next((row for row in same if row.champion == self.champion or self.crowned(row)), None)
+
+    def crowned(self, row: Ended) -> bool:
+        """Whether the champion is what that night made."""
+        return self.champion is not None and self.champion == row.candidate
 
 
 def plan_night(
@@ -82,7 +82,21 @@ def plan_night(
     workspace = locate(project, config, [*overrides, *data, *begin], commit)
     before = {row.sha256 for row in ledger.seen()[: ledger.settled]}
     joined = [row for row in files if row.sha256 not in before]
-    return Night(ledger, workspace, said, champion, joined, files, passed, remarks)
+    key = _key(wanted, start, workspace)
+    return Night(ledger, workspace, key, said, champion, joined, files, passed, remarks)
+
+
+def _key(wanted: Settings, start: Start, workspace: Workspace) -> str:
+    """Digest of the run's settings and code, with the configuration's own where the registry's champion takes part."""
+    tree = substance(workspace.settings)
+    if wanted.evaluation.champion is None:
+        tree["evaluation"].pop("champion")
+    if start == "champion":
+        model = wanted.policy.model
+        content = sha256_path(model.path) if isinstance(model, CheckpointModel) and model.path.exists() else None
+        tree["policy"]["model"] = [start, model.model_dump(mode="json"), content]
+        tree["sft"]["steps"] = wanted.sft.steps
+    return sha256_bytes((dump_json(tree) + workspace.snapshot.tree).encode())
 
 
 def _data(

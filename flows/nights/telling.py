@@ -38,9 +38,10 @@ def _over(night: Night, row: Any) -> str:
     return f", in place of an earlier version{known_as} of {plural(earlier.rows, 'row')}"
 
 
-def told_nothing_new(earlier: Ended) -> str:
+def told_nothing_new(night: Night, earlier: Ended) -> str:
     """Why there is nothing to do."""
-    answer = f"candidate {earlier.candidate[:12]}" if earlier.candidate else "no candidate"
+    crowned = ", the champion by now" if night.crowned(earlier) else ""
+    answer = f"candidate {earlier.candidate[:12]}{crowned}" if earlier.candidate else "no candidate"
     return f"nothing new since {earlier.at}: run {earlier.run_id} had the same data, settings and code ({answer})"
 
 

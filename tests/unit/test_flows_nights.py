@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ from flows.git import git
 from flows.nights import joining
 from flows.nights.ledger import Ended, Ledger, Seen, current
 from flows.nights.plan import Night, Start, plan_night
-from flows.nights.telling import markdown, told_before
+from flows.nights.telling import markdown, told_before, told_nothing_new
 from flows.registry import project_store
 from flows.workspace import Workspace
 from tests.code_graph import ROOT
@@ -395,10 +396,42 @@ def test_a_night_is_new_when_anything_it_depends_on_is(project: Path, change: st
     assert plan(project, "base", *overrides).answered is None
 
 
-def test_a_result_that_became_the_champion_is_not_compared_with_itself(project: Path) -> None:
-    night = plan(project)
-    end(night, crown(project))
-    assert plan(project).answered is not None
+@pytest.mark.parametrize("start", ["base", "champion"])
+@pytest.mark.parametrize("crowned", [False, True])
+def test_a_result_that_became_the_champion_makes_nothing_new(project: Path, start: Start, crowned: bool) -> None:
+    if crowned:
+        crown(project, 1.0)
+    night = plan(project, start)
+    end(night, crown(project, 2.0))
+    again = plan(project, start)
+    assert again.answered is not None
+    assert told_nothing_new(again, again.answered).endswith(", the champion by now)")
+
+
+def test_a_start_from_another_champion_is_new_and_so_is_another_start(project: Path) -> None:
+    crown(project, 1.0)
+    end(plan(project, "champion"))
+    assert plan(project, "champion").answered is not None
+    assert plan(project, "base").answered is None
+    crown(project, 2.0)
+    assert plan(project, "champion").answered is None
+
+
+def test_a_champion_that_the_configuration_names_is_a_setting_as_any_other(project: Path) -> None:
+    for name in ("c1", "c2"):
+        write_json(project / f"incoming/{name}/config.json", {"name": name})
+    one, two = (f"evaluation.champion={{path: incoming/{name}}}" for name in ("c1", "c2"))
+    end(plan(project, "base", one, incoming=""))
+    assert plan(project, "base", one, incoming="").answered is not None
+    assert plan(project, "base", two, incoming="").answered is None
+    assert plan(project, "base", incoming="").answered is None
+
+
+def test_a_night_without_a_candidate_against_a_champion_that_is_gone_is_new(project: Path) -> None:
+    crown(project)
+    end(plan(project))
+    shutil.rmtree(project / "registry")
+    assert plan(project).answered is None
 
 
 # A night that is tried again
