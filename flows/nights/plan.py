@@ -115,9 +115,9 @@ def _data(
             where="data.source",
             how="new rows are JSON lines: name a source of kind jsonl, or leave the folder for incoming data out",
         )
+    arrivals, passed = look(folder, time.time())
     _refuse_as_code(ledger, folder)
     digest = check_digest(source.path, source.sha256)
-    arrivals, passed = look(folder, time.time())
     passed += take_in(ledger, arrivals, digest)
     files = current(ledger.seen())
     if not files:

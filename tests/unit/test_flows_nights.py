@@ -266,8 +266,9 @@ def test_a_source_that_is_not_there_yet_is_an_error_that_says_so(project: Path) 
 
 
 def test_a_missing_folder_is_an_error(project: Path) -> None:
-    with pytest.raises(InputError, match="no folder for incoming data"):
-        plan(project, incoming="/nowhere")
+    for name in ("/nowhere", "incomming"):
+        with pytest.raises(InputError, match="no folder for incoming data"):
+            plan(project, incoming=name)
 
 
 def test_a_folder_that_git_takes_for_code_is_refused(project: Path) -> None:
