@@ -51,6 +51,7 @@ def nightly(
     max_gpu_hours: Limit = 0,
     commit: str = "",
     fresh: bool = False,
+    now: float = 0,
 ) -> NightOutcome:
     """Train on all data there are by now, and compare the result with the champion.
 
@@ -64,6 +65,7 @@ def nightly(
         max_gpu_hours: The same, times the GPUs that it works with.
         commit: The recorded code to run; the present working tree when empty.
         fresh: Begin anew and execute every stage, whatever is already known.
+        now: When the night began, in seconds since the epoch; files written later wait for the next. 0: it begins now.
     """
     project = project_root(Path.cwd())
     typed = [*settings_of(launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours), *overrides]
@@ -73,7 +75,7 @@ def nightly(
         if begun:  # by an earlier attempt of this flow run: what has arrived since is for the next night
             workspace, fresh = reopen(project, begun.run_id), False
         else:
-            night = plan_night(project, Path(config), incoming, start, typed, commit or None)
+            night = plan_night(project, Path(config), incoming, start, typed, commit or None, now or None)
             if night.answered and not fresh:
                 return _unchanged(night, night.answered)
             workspace, begun = night.workspace, begins(night)

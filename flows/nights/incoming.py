@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,7 @@ def look(folder: Path, now: float) -> tuple[list[Arrival], list[Passed]]:
     """The JSON-lines files of a folder by name, and what is there besides. Hidden files are nobody's business.
 
     Args:
-        now: seconds since the epoch.
+        now: when the night began, in seconds since the epoch; what was written since waits as well.
 
     Raises:
         InputError: there is no such folder, or a file of it cannot be read.
@@ -65,7 +66,7 @@ def _objection(path: Path, now: float) -> str:
     if path.suffix != SUFFIX:
         return f"is not read: its name does not end in {SUFFIX}"
     status = path.stat()
-    if abs(now - status.st_mtime) < SETTLED:
+    if now - SETTLED < status.st_mtime < max(now, time.time()) + SETTLED:  # later than that, a clock was wrong
         return "waits for the next night: it was written less than a minute ago"
     if not status.st_size:
         return "waits for the next night: it is empty"

@@ -63,10 +63,12 @@ def plan_night(
     start: Start = "base",
     overrides: Sequence[str] = (),
     commit: str | None = None,
+    now: float | None = None,
 ) -> Night:
     """Let new data join and find the run that follows. Call it with the ledger of the configuration held.
 
-    The same files give the same run. What joined is new until a night with it has ended.
+    The same files give the same run. What joined is new until a night with it has ended. ``now`` is when the night
+    began, in seconds since the epoch: what was written later than a minute before waits.
 
     Raises:
         InputError: settings, folder or files are not as they must be, or a champion is asked for that cannot be read.
@@ -77,7 +79,7 @@ def plan_night(
         raise InputError("there is no source yet that data could join", where=wanted.data.source.path, how=how)
     ledger = Ledger(project, wanted.name)
     remarks: list[str] = []
-    data, files, passed = _data(ledger, wanted, incoming, remarks)
+    data, files, passed = _data(ledger, wanted, incoming, now or time.time(), remarks)
     begin, said, champion = _policy(project, wanted, start, remarks)
     workspace = locate(project, config, [*overrides, *data, *begin], commit)
     before = {row.sha256 for row in ledger.seen()[: ledger.settled]}
@@ -100,7 +102,7 @@ def _key(wanted: Settings, start: Start, workspace: Workspace) -> str:
 
 
 def _data(
-    ledger: Ledger, wanted: Settings, incoming: str, remarks: list[str]
+    ledger: Ledger, wanted: Settings, incoming: str, now: float, remarks: list[str]
 ) -> tuple[list[str], list[Seen], list[Passed]]:
     """The overrides that make the joined file the source, the files in it, and what was left out."""
     if not incoming:
@@ -115,7 +117,7 @@ def _data(
             where="data.source",
             how="new rows are JSON lines: name a source of kind jsonl, or leave the folder for incoming data out",
         )
-    arrivals, passed = look(folder, time.time())
+    arrivals, passed = look(folder, now)
     _refuse_as_code(ledger, folder)
     digest = check_digest(source.path, source.sha256)
     passed += take_in(ledger, arrivals, digest)

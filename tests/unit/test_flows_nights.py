@@ -236,6 +236,15 @@ def test_a_file_that_is_being_written_waits_for_the_next_night(project: Path, te
     assert questions(plan(project))[2:] == ["one", "two"]
 
 
+def test_a_night_that_is_planned_twice_has_the_files_of_when_it_began(project: Path) -> None:
+    began = time.time() - 600
+    for name, after in (("a", -90), ("b", -30), ("c", 30), ("d", 500)):
+        arrives(f"{name}.jsonl", lines(name), began + after)
+    night = plan_night(project, CONFIG, "incoming", now=began)
+    assert names(night.joined) == ["a.jsonl"]
+    assert names(plan(project).joined) == ["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl"]
+
+
 def test_what_is_no_file_of_json_lines_is_named_and_not_read(project: Path, tmp_path: Path) -> None:
     arrives("notes.txt", "x")
     arrives(".hidden.jsonl", lines("hidden"))
