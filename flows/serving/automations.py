@@ -20,7 +20,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.types import SecretDict
 from pydantic import SecretStr
 
-from flows.serving.environments import HEARTBEAT_SECONDS
+from flows.environment import HEARTBEAT_SECONDS
 from flows.serving.under_way import ZOMBIE
 
 PREFIX = "evenkeel: "

@@ -26,6 +26,7 @@ from flows.environment import prefect_environment
 from flows.git import git
 from flows.plan import differences, stage_fates
 from flows.registry import project_store
+from flows.serving.automations import SILENCE
 from flows.workspace import locate
 from tests import fake_line
 from tests.code_graph import ROOT
@@ -198,6 +199,14 @@ def test_prefect_is_private_and_what_the_caller_chose_wins(monkeypatch: pytest.M
     chosen = prefect_environment(tmp_path, quiet=False)
     assert chosen["PREFECT_LOCAL_STORAGE_PATH"] == "/mine/storage"
     assert not {"PREFECT_HOME", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"} & set(chosen)
+
+
+def test_a_run_started_by_hand_gives_signs_of_life_as_often_as_the_server_wants_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", raising=False)
+    beat = int(prefect_environment(tmp_path, quiet=True)["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"])
+    assert 2 * beat < SILENCE.total_seconds()
 
 
 def declared() -> list[dict[str, Any]]:
