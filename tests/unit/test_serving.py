@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import socket
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from components.errors import InputError
+from components.errors import EvenkeelError, InputError
 from flows.environment import prefect_environment
 from flows.serving import environments
+from flows.serving.automations import MESSAGES
 from flows.serving.deployments import FILE, Entry, read_entries
 from flows.serving.options import check_free, choose
 from flows.serving.part import DEATHS, LONGEST_PAUSE, Part
@@ -157,6 +159,18 @@ def test_after_a_long_pause_runs_that_the_server_took_for_dead_are_given_back_to
     )
     since = datetime.now(UTC) - timedelta(seconds=60)
     assert give_back(api, "why", "me", since) == ["just now"]  # type: ignore[arg-type]
+
+
+def kinds(base: type[EvenkeelError]) -> set[type[EvenkeelError]]:
+    return {base}.union(*(kinds(kind) for kind in base.__subclasses__()))
+
+
+def test_people_are_told_of_a_failed_run_whatever_its_failed_state_is_called() -> None:
+    for module in ("post_training", "nightly", "reproduce", "promote", "audit_run", "audit_verifier", "janitor"):
+        importlib.import_module(f"flows.{module}")
+    names = {getattr(kind, "state_name", "Failed") for kind in kinds(EvenkeelError)}
+    assert names >= {"Failed", "BudgetSpent"}
+    assert MESSAGES["failed"].events >= {f"prefect.flow-run.{name}" for name in names}
 
 
 def test_all_flows_are_deployed(tmp_path: Path) -> None:
