@@ -16,7 +16,6 @@ from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCre
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
-from prefect.events import DeploymentEventTrigger
 from prefect.exceptions import ObjectNotFound
 from prefect.types.entrypoint import EntrypointType
 from prefect.workers.process import ProcessWorker
@@ -34,12 +33,11 @@ def register(project: Path) -> None:
     Raises:
         InputError: `prefect.yaml` or a flow that it names is not as it must be.
     """
-    entries = read_entries(project)
+    entries = [(entry, entry.load()) for entry in read_entries(project)]  # before anything is changed
     with get_client(sync_client=True) as client:
         make_pool(client, project)
-        for entry in entries:
-            name = deploy(client, entry, entry.load())
-            print(name, flush=True)
+        for entry, flow in entries:
+            print(deploy(client, entry, flow), flush=True)
         set_automations(client, os.environ.get(NOTIFY_VARIABLE, ""))
 
 
@@ -75,7 +73,7 @@ def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> str
         parameters=entry.parameters,
         paused=paused,
         concurrency_limit=_limit(entry.concurrency_limit),
-        triggers=[DeploymentEventTrigger.model_validate(trigger) for trigger in entry.triggers],
+        triggers=list(entry.triggers),
         work_pool_name=entry.work_pool.name,
         job_variables=entry.work_pool.job_variables,
         entrypoint_type=EntrypointType.MODULE_PATH,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -178,7 +179,7 @@ def test_all_flows_are_deployed(tmp_path: Path) -> None:
     assert list(entries) == DEPLOYED
     assert entries["nightly"].concurrency_limit is not None
     assert entries["nightly"].concurrency_limit.collision_strategy == "CANCEL_NEW"
-    assert entries["promote"].triggers[0]["expect"] == ["checkpoint.candidate"]
+    assert entries["promote"].triggers[0].expect == {"checkpoint.candidate"}
 
 
 @pytest.mark.parametrize("entrypoint", ["flows.nowhere.flow", "flows.nightly.nothing", "flows.git.git", "nothing"])
@@ -193,6 +194,25 @@ def test_a_file_of_deployments_that_cannot_be_read_is_named(tmp_path: Path, text
     (tmp_path / FILE).write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=FILE):
         read_entries(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("schedules.0.cron", {"schedules": [{"slug": "s", "cron": "61 2 * * *", "timezone": "Etc/UTC"}]}),
+        ("schedules.0.timezone", {"schedules": [{"slug": "s", "cron": "0 2 * * *", "timezone": "Europe/Berlinn"}]}),
+        ("concurrency_limit.collision_strategy", {"concurrency_limit": {"limit": 1, "collision_strategy": "OLD"}}),
+        ("triggers.0", {"triggers": [{"expect": 3}]}),
+    ],
+)
+def test_a_typing_error_in_the_file_is_named_before_anything_is_deployed(
+    tmp_path: Path, key: str, change: dict[str, Any]
+) -> None:
+    entry = {"name": "night", "entrypoint": "flows.nightly.nightly", "work_pool": {"name": "p"}} | change
+    (tmp_path / FILE).write_text(yaml.safe_dump({"deployments": [entry]}), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"^deployments\.night\.{re.escape(key)}") as refused:
+        read_entries(tmp_path)
+    assert "\n" not in refused.value.what
 
 
 def values(name: str) -> dict[str, Any]:
