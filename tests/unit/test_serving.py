@@ -9,10 +9,13 @@ import re
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
+from prefect.client.schemas.objects import WorkerStatus
+from prefect.workers.process import ProcessWorker
 
 from components.errors import EvenkeelError, InputError
 from flows.environment import prefect_environment
@@ -22,6 +25,7 @@ from flows.serving.deployments import FILE, Entry, read_entries
 from flows.serving.options import check_free, choose
 from flows.serving.part import DEATHS, LONGEST_PAUSE, Part
 from flows.serving.place import Place, Who, only_one, place_file, served, write_place
+from flows.serving.register import make_pool
 from flows.serving.under_way import ZOMBIE, give_back
 from tests.code_graph import ROOT
 
@@ -117,7 +121,11 @@ class FakeApi:
     """Holds flow runs; remembers what became of them."""
 
     def __init__(self, *runs: dict[str, Any]) -> None:
-        self._runs, self.changed = runs, {}
+        self._runs, self.changed, self.workers = runs, {}, [{"name": "me", "status": "ONLINE"}]
+
+    def post(self, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+        assert path.endswith("/workers/filter")
+        return self.workers
 
     def flow_runs(self, wanted: dict[str, Any]) -> list[dict[str, Any]]:
         types = wanted["flow_runs"]["state"]["type"]["any_"]
@@ -150,6 +158,48 @@ def test_runs_that_lost_their_process_are_given_back() -> None:
         "pending": ("SCHEDULED", "AwaitingRetry"),
         "cancelling": ("CANCELLED", "Cancelled"),
     }
+
+
+def test_a_run_without_a_worker_is_left_alone_while_another_worker_may_take_it() -> None:
+    api = FakeApi(run("pending", "PENDING", worker=None), run("running", "RUNNING"))
+    api.workers += [{"name": "another", "status": "ONLINE"}]
+    assert give_back(api, "why", "me") == ["running"]  # type: ignore[arg-type]
+
+
+class FakeClient:
+    """A server whose pool was made for a project, and has a worker or not."""
+
+    def __init__(self, project: Path, worker: str) -> None:
+        template = ProcessWorker.get_default_base_job_template()
+        template["variables"]["properties"]["working_dir"]["default"] = str(project)
+        self._template, self._worker, self.updated = template, worker, False
+
+    def read_work_pool(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(base_job_template=self._template)
+
+    def read_workers_for_work_pool(self, name: str) -> list[SimpleNamespace]:
+        return [SimpleNamespace(status=WorkerStatus(self._worker))]
+
+    def update_work_pool(self, *_: Any) -> None:
+        self.updated = True
+
+
+@pytest.mark.parametrize(("theirs", "worker"), [("there", "OFFLINE"), ("gone", "ONLINE")])
+def test_another_projects_pool_is_not_taken_over(tmp_path: Path, theirs: str, worker: str) -> None:
+    (tmp_path / "there").mkdir()
+    client = FakeClient(tmp_path / theirs, worker)
+    with pytest.raises(InputError, match=f"another project: {tmp_path / theirs}"):
+        make_pool(client, tmp_path / "mine")  # type: ignore[arg-type]
+    assert not client.updated
+
+
+@pytest.mark.parametrize(("before", "worker"), [("mine", "ONLINE"), ("gone", "OFFLINE")])
+def test_a_project_keeps_its_pool_when_it_is_served_again_or_was_moved(
+    tmp_path: Path, before: str, worker: str
+) -> None:
+    client = FakeClient(tmp_path / before, worker)
+    make_pool(client, tmp_path / "mine")  # type: ignore[arg-type]
+    assert client.updated
 
 
 def test_after_a_long_pause_runs_that_the_server_took_for_dead_are_given_back_too() -> None:
