@@ -6,6 +6,7 @@ import importlib
 import inspect
 import itertools
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,7 @@ def test_only_settings_that_differ_from_their_defaults_are_listed(project: Path)
         (["run", "--config", "configs/absent.yaml"], "file not found"),
         (["params", "--set", "train.steps"], "--set"),
         (["approve", "0123456789ab", "--by", "Ada"], "no such candidate"),
+        (["janitor", "--keep-days", "1000000"], "36500"),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(
@@ -118,6 +120,20 @@ def test_bad_input_is_one_message_and_exit_code_2(
     shown = capsys.readouterr().err
     assert said in shown
     assert "Traceback" not in shown
+
+
+def test_ctrl_c_while_the_command_is_being_loaded_is_an_exit_code_and_no_stack() -> None:
+    stopped = """
+import sys
+class Stopped:
+    def find_spec(name, *rest):
+        if name == "flows.cli.runs":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Stopped)
+import flows.cli
+"""
+    ended = subprocess.run([sys.executable, "-c", stopped], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "")
 
 
 def test_outside_a_project_the_message_says_where_to_run(

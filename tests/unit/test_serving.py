@@ -81,7 +81,14 @@ def test_a_password_does_not_belong_on_a_command_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("database", "notify"), [("postgresql://me@host/db", ""), ("", "hooks.example/x"), ("", "file:///x")]
+    ("database", "notify"),
+    [
+        ("postgresql://me@host/db", ""),
+        ("", "hooks.example/x"),
+        ("", "file:///x"),
+        ("", "http://[x"),
+        ("postgresql+asyncpg://u@[h/db", ""),
+    ],
 )
 def test_urls_that_cannot_work_are_refused(tmp_path: Path, database: str, notify: str) -> None:
     with pytest.raises(InputError):
