@@ -19,6 +19,8 @@ from flows.cleaning.folders import REMOVED
 from flows.git import RECORD, git
 from flows.watching.runs import RunView
 
+MOST_DAYS = 36500
+"""A hundred years: dates end somewhere."""
 PARTS = ("run_id", "outcome", "digests")
 """Of the record: when the run was last looked through is no part of what came of it."""
 KEPT = ("candidate", "stopped", "failed", "dead", "running", "unknown")
