@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -188,7 +189,15 @@ def locate(
     commit: str | None = None,
     recipe: Path | None = None,
 ) -> Workspace:
-    """The workspace of a configuration on the present tree, or on ``commit``. Nothing is created but Git objects."""
+    """The workspace of a configuration on the present tree, or on ``commit``. Nothing is created but Git objects.
+
+    Raises:
+        InputError: the settings, an input or the commit cannot be had, or the working folder is not the project's top,
+            which paths in configurations are relative to.
+    """
+    if project.resolve() in Path.cwd().parents:
+        how = f"cd {shlex.quote(str(project))}"
+        raise InputError("a run begins in the top folder of its project", where=Path.cwd(), how=how)
     wanted = load(config, overrides, recipe)
     check_rules(wanted.health.rules)
     check_git_remote(project, wanted.record.git_remote)

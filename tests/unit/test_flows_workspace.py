@@ -74,6 +74,15 @@ def test_locating_writes_nothing(project: Path) -> None:
     assert not (project / "runs").exists()
 
 
+def test_from_a_folder_inside_the_project_the_way_to_its_top_is_said(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project / "inputs")
+    with pytest.raises(InputError, match="top folder") as refused:
+        locate(project, DEMO)
+    assert refused.value.how == f"cd {project}"
+
+
 def test_a_workspace_holds_the_code_the_resolved_settings_and_the_shared_cache(project: Path) -> None:
     (project / "code.py").write_text("x = 2\n", encoding="utf-8")
     workspace = ready(project, "train.steps=7")
