@@ -13,10 +13,10 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.files import read_json
-from flows.branches import RECORD, branch_of, head_of
+from flows.branches import branch_of, head_of
 from flows.cleaning.deed import Deed
 from flows.cleaning.folders import REMOVED
-from flows.git import git
+from flows.git import RECORD, git
 from flows.watching.runs import RunView
 
 MOST_DAYS = 36500
