@@ -8,12 +8,16 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 
 from components.errors import InputError
 from components.processes.ports import LOOPBACK
 from flows.serving.place import served
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
 
 SERVER = Path(__file__).with_name("prefect_server.py")
 GRACE = 5.0
@@ -55,7 +59,7 @@ def start_server() -> None:
     """Wait until the Prefect server answers; where none is named, a temporary one is started, which ends last of all.
 
     Raises:
-        InputError: the server does not answer.
+        InputError: the server does not answer, or not without another password.
     """
     from prefect.client.orchestration import get_client
     from prefect.settings import get_current_settings
@@ -64,9 +68,21 @@ def start_server() -> None:
     if settings.api.url is None and settings.server.ephemeral.enabled:
         _start_temporary_server(settings.server.ephemeral.startup_timeout_seconds)
     with get_client(sync_client=True) as client:
-        problem = client.api_healthcheck()
+        problem = client.api_healthcheck() or _refusal(client)
+    if isinstance(problem, httpx.HTTPStatusError) and problem.response.status_code == httpx.codes.UNAUTHORIZED:
+        how = "set PREFECT_API_AUTH_STRING to the user:password that the server was given"
+        raise InputError("the Prefect server asks for another password", where=settings.api.url, how=how)
     if problem:
         raise InputError(f"the Prefect server does not answer: {problem}", where=settings.api.url)
+
+
+def _refusal(client: SyncPrefectClient) -> Exception | None:
+    """Why the server does not serve us; that it lives it tells everybody."""
+    try:
+        client.api_version()
+    except httpx.HTTPError as error:
+        return error
+    return None
 
 
 def _start_temporary_server(timeout: float) -> None:

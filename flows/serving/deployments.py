@@ -1,7 +1,8 @@
 """Reads `prefect.yaml`: which flows are deployed, with what schedules, limits and triggers.
 
 The file is Prefect's own, so that ``prefect deploy --all`` does the same for a work pool elsewhere. Deployments keep
-what people changed in the UI: a schedule that was paused stays paused, and schedules added there are left alone.
+what people changed in the UI: a schedule that was paused stays paused, and schedules added there are left alone. What
+leaves the file leaves the server: schedules by their slug, deployments by the tag ``evenkeel``.
 """
 
 from __future__ import annotations

@@ -7,12 +7,19 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from prefect import Flow
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate, WorkPoolUpdate
+from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterTags,
+    WorkPoolFilter,
+    WorkPoolFilterName,
+)
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy, WorkerStatus
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
@@ -26,6 +33,9 @@ from flows.serving.automations import set_automations
 from flows.serving.deployments import Entry, Limit, ScheduleEntry, read_entries
 from flows.serving.options import NOTIFY_VARIABLE, POOL
 
+TAG = "evenkeel"
+"""What deployments of the file bear; others in the pool are somebody's own."""
+
 
 def register(project: Path) -> None:
     """Bring the server up to date with the project.
@@ -37,7 +47,9 @@ def register(project: Path) -> None:
     with get_client(sync_client=True) as client:
         make_pool(client, project)
         for entry, flow in entries:
-            print(deploy(client, entry, flow), flush=True)
+            print("deployed ", deploy(client, entry, flow), flush=True)
+        for name in remove_others(client, {full_name(entry, flow) for entry, flow in entries}):
+            print("removed  ", name, flush=True)
         set_automations(client, os.environ.get(NOTIFY_VARIABLE, ""))
 
 
@@ -74,9 +86,13 @@ def _refuse_other(client: SyncPrefectClient, template: dict[str, Any], project: 
         raise InputError(f"this database belongs to another project: {folder}", where=f"work pool {POOL}", how=how)
 
 
+def full_name(entry: Entry, flow: Flow[..., Any]) -> str:
+    return f"{flow.name}/{entry.name}"
+
+
 def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> str:
     """Create the deployment or bring it up to date; returns its full name."""
-    name = f"{flow.name}/{entry.name}"
+    name = full_name(entry, flow)
     try:
         paused = client.read_deployment_by_name(name).paused
     except ObjectNotFound:
@@ -102,7 +118,10 @@ def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> str
 
 
 def schedule(client: SyncPrefectClient, name: str, wanted: list[ScheduleEntry]) -> None:
-    """Add and change schedules of the file, without a word about whether they are paused."""
+    """Add, change and remove schedules of the file, without a word about whether they are paused.
+
+    Those that people add in the UI have no slug; they are left alone.
+    """
     deployment = client.read_deployment_by_name(name)
     there = {found.slug: found for found in deployment.schedules}
     for entry in wanted:
@@ -112,8 +131,26 @@ def schedule(client: SyncPrefectClient, name: str, wanted: list[ScheduleEntry]) 
                 schedule=cron, slug=entry.slug, parameters=entry.parameters, active=entry.active
             )
             client.create_deployment_schedules(deployment.id, [created])
-        elif found.schedule != cron:
-            client.update_deployment_schedule(deployment.id, found.id, schedule=cron)
+        elif found.schedule != cron or found.parameters != entry.parameters:
+            client.update_deployment_schedule(deployment.id, found.id, schedule=cron, parameters=entry.parameters)
+    for slug in set(there) - {None, *(entry.slug for entry in wanted)}:
+        client.delete_deployment_schedule(deployment.id, there[slug].id)
+
+
+def remove_others(client: SyncPrefectClient, kept: set[str]) -> Iterator[str]:
+    """Remove deployments that an earlier file made, with their schedules and triggers; yields their names.
+
+    Args:
+        kept: full names, flow and deployment, of those that the file has now.
+    """
+    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG]))
+    pool = WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL]))
+    for found in client.read_deployments(deployment_filter=ours, work_pool_filter=pool):
+        name = f"{client.read_flow(found.flow_id).name}/{found.name}"
+        if name not in kept:
+            client.delete_resource_owned_automations(f"prefect.deployment.{found.id}")
+            client.delete_deployment(found.id)
+            yield name
 
 
 def _limit(limit: Limit | None) -> ConcurrencyLimitConfig | None:

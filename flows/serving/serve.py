@@ -90,8 +90,8 @@ class Serving:
             return
         where = "database elsewhere" if self._options.database else "SQLite in the project"
         self._say(f"server    {self._options.api_url}  ({where}, {time.monotonic() - began:.1f} s)")
-        for name in self._register():
-            self._say(f"deployed  {name}")
+        for line in self._register():
+            self._say(line)
         if self._stopping.is_set():
             return
         self._start_worker(pages_url, "evenkeel serve was ended", since)
@@ -142,7 +142,7 @@ class Serving:
         write_place(self._project, Place(server=me, parts=parts, **urls))
 
     def _register(self) -> list[str]:
-        """Names of what was deployed, as `flows.serving.register` prints them."""
+        """What was deployed, in the words of `flows.serving.register`."""
         process = subprocess.Popen(
             [sys.executable, "-m", "flows.serving.register"],
             cwd=self._project,

@@ -8,11 +8,14 @@ import itertools
 import re
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from prefect.settings import PREFECT_API_URL, temporary_settings
 from typer.testing import CliRunner
 
 from components.config import load
@@ -23,7 +26,7 @@ from components.stages import wanted
 from flows.budget.estimate import estimate
 from flows.budget.history import remember
 from flows.cli import app, base, main
-from flows.environment import prefect_environment
+from flows.environment import prefect_environment, start_server
 from flows.git import git
 from flows.plan import differences, stage_fates
 from flows.registry import project_store
@@ -223,6 +226,31 @@ def test_a_run_started_by_hand_gives_signs_of_life_as_often_as_the_server_wants_
     monkeypatch.delenv("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", raising=False)
     beat = int(prefect_environment(tmp_path, quiet=True)["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"])
     assert 2 * beat < SILENCE.total_seconds()
+
+
+class AsksForAPassword(BaseHTTPRequestHandler):
+    """As Prefect does: everybody may know that it lives."""
+
+    def do_GET(self) -> None:
+        lives = self.path == "/api/health"
+        body = b"true" if lives else b"{}"
+        self.send_response(200 if lives else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_server_that_asks_for_another_password_is_told_from_one_that_is_silent() -> None:
+    with HTTPServer(("127.0.0.1", 0), AsksForAPassword) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/api"
+        with temporary_settings({PREFECT_API_URL: url}), pytest.raises(InputError, match="password") as refused:
+            start_server()
+        server.shutdown()
+    assert "PREFECT_API_AUTH_STRING" in str(refused.value)
 
 
 def declared() -> list[dict[str, Any]]:

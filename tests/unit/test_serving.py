@@ -15,17 +15,18 @@ from typing import Any
 import pytest
 import yaml
 from prefect.client.schemas.objects import WorkerStatus
+from prefect.client.schemas.schedules import CronSchedule
 from prefect.workers.process import ProcessWorker
 
 from components.errors import EvenkeelError, InputError
 from flows.environment import prefect_environment
 from flows.serving import environments
 from flows.serving.automations import MESSAGES
-from flows.serving.deployments import FILE, Entry, read_entries
+from flows.serving.deployments import FILE, Entry, ScheduleEntry, read_entries
 from flows.serving.options import check_free, choose
 from flows.serving.part import DEATHS, LONGEST_PAUSE, Part
 from flows.serving.place import Place, Who, only_one, place_file, served, write_place
-from flows.serving.register import make_pool
+from flows.serving.register import make_pool, remove_others, schedule
 from flows.serving.under_way import ZOMBIE, give_back
 from tests.code_graph import ROOT
 
@@ -270,6 +271,52 @@ def test_a_typing_error_in_the_file_is_named_before_anything_is_deployed(
     with pytest.raises(InputError, match=rf"^deployments\.night\.{re.escape(key)}") as refused:
         read_entries(tmp_path)
     assert "\n" not in refused.value.what
+
+
+class Deployed:
+    """A server with one deployment; remembers what is asked of it."""
+
+    def __init__(self, *schedules: SimpleNamespace) -> None:
+        self.said: list[Any] = []
+        self.schedules = list(schedules)
+
+    def read_deployment_by_name(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(id=name, schedules=self.schedules)
+
+    def read_deployments(self, **_: Any) -> list[SimpleNamespace]:
+        return [SimpleNamespace(id=f"{name} id", name=name, flow_id="a flow") for name in ("there", "gone")]
+
+    def read_flow(self, id: str) -> SimpleNamespace:
+        return SimpleNamespace(name="flow")
+
+    def __getattr__(self, called: str) -> Any:
+        return lambda *arguments, **named: self.said.append((called, *arguments, *named.values()))
+
+
+def test_schedules_follow_the_file_and_those_of_the_ui_stay() -> None:
+    cron = CronSchedule(cron="0 2 * * *", timezone="Etc/UTC")
+    server = Deployed(
+        *(
+            SimpleNamespace(id=f"{slug} id", slug=slug, schedule=cron, parameters={})
+            for slug in ("same", "changed", "renamed", None)
+        )
+    )
+    same = {"cron": "0 2 * * *", "timezone": "Etc/UTC"}
+    wanted = [{"slug": "same"}, {"slug": "changed", "parameters": {"keep_days": 3}}]
+    schedule(server, "d", [ScheduleEntry.model_validate(same | entry) for entry in wanted])  # type: ignore[arg-type]
+    assert server.said == [
+        ("update_deployment_schedule", "d", "changed id", cron, {"keep_days": 3}),
+        ("delete_deployment_schedule", "d", "renamed id"),
+    ]
+
+
+def test_a_deployment_that_left_the_file_goes_with_its_triggers() -> None:
+    server = Deployed()
+    assert list(remove_others(server, {"flow/there"})) == ["flow/gone"]  # type: ignore[arg-type]
+    assert server.said == [
+        ("delete_resource_owned_automations", "prefect.deployment.gone id"),
+        ("delete_deployment", "gone id"),
+    ]
 
 
 def values(name: str) -> dict[str, Any]:
