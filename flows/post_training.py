@@ -29,7 +29,7 @@ from flows.git import project_root
 from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.recording import recorded
 from flows.registry import project_store
-from flows.resuming import begun_by, reopen
+from flows.resuming import begun_by, remember, reopen
 from flows.stages import StageResult, execute, reproduce
 from flows.states import answer, told, value
 from flows.watching.artifacts import publish
@@ -129,6 +129,7 @@ def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     check_surroundings(workspace.settings, workspace.root)
     get_run_logger().info("run %s in %s", workspace.run_id, workspace.root)
     tag(workspace.run_id)
+    remember(workspace.project, flow_run.get_id(), workspace.run_id)
     publish_estimate(workspace, begin(workspace, fresh=fresh))
     wait = get_run_logger().info
     with (

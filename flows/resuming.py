@@ -7,6 +7,7 @@ from pathlib import Path
 
 from components.config import load
 from components.errors import InputError
+from components.files import read_text, write_text
 from flows.branches import RECORD, branch_of
 from flows.git import at_commit, check_git_remote, git
 from flows.inputs import settled
@@ -42,14 +43,23 @@ def reopen(project: Path, run_id: str, overrides: Sequence[str] = ()) -> Workspa
     return Workspace(project, root.name, settings, taken, settled(settings, project, taken.commit), asked)
 
 
+def remember(project: Path, flow_run_id: str | None, run_id: str) -> None:
+    """Note which run a flow run began: the run's own record names only the flow run that had it last."""
+    if flow_run_id:
+        write_text(_begun(project, flow_run_id), run_id)
+
+
 def begun_by(project: Path, flow_run_id: str | None) -> str:
     """The run that an earlier attempt of this flow run began, or nothing: a retry goes on with it, whatever the present
-    tree holds by now."""
-    for root in workspaces(project) if flow_run_id else ():
-        record = _record_of(root)
-        if record and record.flow_run_id == flow_run_id:
-            return record.run_id
-    return ""
+    tree holds by now, and whoever had the run in between."""
+    if not flow_run_id or not (path := _begun(project, flow_run_id)).exists():
+        return ""
+    run_id = read_text(path)
+    return run_id if (project / "runs" / run_id / "params.yaml").exists() else ""
+
+
+def _begun(project: Path, flow_run_id: str) -> Path:
+    return project / ".state" / "flow-runs" / flow_run_id
 
 
 def _find(project: Path, run_id: str) -> Path:
