@@ -16,6 +16,19 @@ from flows.recording.record import RunRecord
 from flows.workspace import UNSAID, Asked, Workspace, name_of
 
 
+def refuse_beside_resume(dashes: str, **given: bool) -> None:
+    """A run that goes on keeps its settings: nothing that is typed beside it is left out without a word.
+
+    Args:
+        dashes: what names begin with where they are typed: nothing in a form.
+        given: what was typed, by name.
+    """
+    beside = ", ".join(f"{dashes}{name}" for name, is_there in given.items() if is_there)
+    if beside:
+        where, how = f"{dashes}resume", "leave it out; a run with other settings is a run of its own"
+        raise InputError(f"{where} goes on with a run as it was begun, without {beside}", where=where, how=how)
+
+
 def reopen(project: Path, run_id: str, overrides: Sequence[str] = ()) -> Workspace:
     """The workspace of a run that was begun. The first characters of its id are enough where no other has the same.
 
