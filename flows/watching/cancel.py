@@ -18,7 +18,8 @@ import psutil
 from components.errors import InputError
 from components.processes.owner import alive
 from flows.processes import end
-from flows.watching.api import client, json_of
+from flows.serving.place import served
+from flows.watching.api import AUTH_VARIABLE, client, json_of
 from flows.watching.execution import Execution, now, read, write
 from flows.watching.runs import RunView
 
@@ -30,6 +31,9 @@ WORKERS_TURN = 15.0
 TIMEOUT = 10.0
 """Seconds for one request to the server."""
 KILLED = "killed by `evenkeel cancel`"
+UNDER_WAY = ("SCHEDULED", "PENDING", "RUNNING")
+CANCELLING = {"type": "CANCELLING", "name": "Cancelling"}
+CANCELLED = {"type": "CANCELLED", "name": "Cancelled", "message": "Cancelled by `evenkeel cancel`."}
 Say = Callable[[str], object]
 
 
@@ -44,9 +48,14 @@ def cancel(run: RunView, grace: float, say: Say) -> None:
         InputError: it does not run, or runs on another machine without a server in between.
     """
     execution = run.execution
+    if execution is not None and execution.standing == "dead" and execution.deployed and execution.api:
+        execution = _given_back(run, execution, say)
+        if execution is None:
+            return
     if execution is None or not execution.alive:
         state = "nobody has recorded to run it" if execution is None else f"it is {run.state}"
         raise InputError(f"{run.run_id} does not run: {state}", where=run.root, how=_otherwise(run))
+    _waiting(execution, say)
     asked = execution.deployed is not None and _ask(execution, say)
     if not execution.here:
         if not asked:
@@ -72,6 +81,73 @@ def cancel(run: RunView, grace: float, say: Say) -> None:
         write(run.root, replace(execution, state="stopped", ended=now(), reason=KILLED))
     _settle(execution, WORKERS_TURN if asked else 0, say)
     say(f"cancelled; to continue: evenkeel run --resume {run.run_id}")
+
+
+def _given_back(run: RunView, dead: Execution, say: Say) -> Execution | None:
+    """Cancel the flow run of a process that is gone: a worker that lost it, or `serve` at its next start, goes on with
+    it unasked.
+
+    Returns:
+        The execution to stop; none where there is nothing left of it.
+
+    Raises:
+        InputError: the server does not answer.
+    """
+    place = served(run.project)
+    known = replace(dead, api=place.api_url) if place else dead  # a restarted server may have another port
+    flow_run = str(known.deployed)
+    try:
+        state = _state(known, flow_run)
+        if state not in UNDER_WAY:
+            return dead
+        _waiting(known, say)
+        if state == "SCHEDULED":
+            _set_state(known, flow_run, CANCELLED, force=True)
+    except httpx.HTTPError as error:
+        what = f"{run.run_id} is dead, but `evenkeel serve` goes on with it at its next start"
+        where, how = known.api, f"the Prefect server {_trouble(error)}; start it, and cancel again"
+        raise InputError(what, where=where, how=how) from error
+    if state != "SCHEDULED" and _ask(known, say):
+        _settle(known, HANDED_OVER, say)
+    begun = read(run.root)
+    if begun is not None and begun.alive:  # a worker was quicker
+        return begun
+    write(run.root, replace(dead, state="stopped", ended=now(), reason=KILLED))
+    say(f"it was to be continued: cancelled flow run {flow_run}; to continue: evenkeel run --resume {run.run_id}")
+    return None
+
+
+def _waiting(execution: Execution, say: Say) -> None:
+    """Cancel the other flow runs of the same run: the first of them would take the workspace over at once.
+
+    One that was started by hand has nobody who could end it here; it is named.
+    """
+    if execution.api is None:
+        return
+    wanted = {"tags": {"all_": [execution.run_id]}, "state": {"type": {"any_": list(UNDER_WAY)}}}
+    try:
+        with client(execution.api, TIMEOUT) as server:
+            found = json_of(server.post("/flow_runs/filter", json={"flow_runs": wanted}))
+        for other in found:
+            if other["id"] in (execution.deployed, execution.flow_run):
+                continue
+            if other["deployment_id"] is None:
+                say(f"flow run {other['name']} was started by hand and takes the run over: stop it where it runs")
+                continue
+            scheduled = other["state_type"] == "SCHEDULED"
+            _set_state(execution, other["id"], CANCELLED if scheduled else CANCELLING, force=scheduled)
+            say(f"cancelled flow run {other['name']} too, which waited for the same run")
+    except httpx.HTTPError as error:
+        say(f"whether other flow runs wait for this run is not known: the Prefect server {_trouble(error)}")
+
+
+def _trouble(error: httpx.HTTPError) -> str:
+    """What is wrong with the server: that it refuses is not that it does not answer."""
+    if not isinstance(error, httpx.HTTPStatusError):
+        return f"does not answer ({type(error).__name__})"
+    code = error.response.status_code
+    wrong = f"; set {AUTH_VARIABLE} to user:password" if code == httpx.codes.UNAUTHORIZED else ""
+    return f"refuses ({code} {error.response.reason_phrase}){wrong}"
 
 
 def _otherwise(run: RunView) -> str:
@@ -101,9 +177,9 @@ def _ended(execution: Execution, seconds: float) -> bool:
 def _ask(execution: Execution, say: Say) -> bool:
     """Ask the Prefect server to have the run cancelled; whether it will."""
     try:
-        answer = _set_state(execution, str(execution.deployed), {"type": "CANCELLING", "name": "Cancelling"})
+        answer = _set_state(execution, str(execution.deployed), CANCELLING)
     except httpx.HTTPError as error:
-        say(f"the Prefect server at {execution.api} does not answer ({type(error).__name__})")
+        say(f"the Prefect server at {execution.api} {_trouble(error)}")
         return False
     if answer != "ACCEPT":
         say(f"the Prefect server did not accept it ({answer.lower()})")
@@ -125,12 +201,11 @@ def _settle(execution: Execution, patience: float, say: Say) -> None:
     try:
         while _state(execution, flow_run) != "CANCELLED":
             if time.monotonic() >= deadline:
-                state = {"type": "CANCELLED", "name": "Cancelled", "message": "Cancelled by `evenkeel cancel`."}
-                _set_state(execution, flow_run, state, force=True)
+                _set_state(execution, flow_run, CANCELLED, force=True)
                 return
             time.sleep(POLL)
     except httpx.HTTPError as error:
-        say(f"its state on the Prefect server was not changed ({type(error).__name__})")
+        say(f"its state on the Prefect server was not changed: it {_trouble(error)}")
 
 
 def _state(execution: Execution, flow_run: str) -> str:
