@@ -10,7 +10,6 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import httpx
 import psutil
@@ -19,7 +18,7 @@ from components.errors import InputError
 from components.processes.owner import alive
 from flows.processes import end
 from flows.serving.place import served
-from flows.watching.api import AUTH_VARIABLE, client, json_of
+from flows.watching.api import CANCELLED, CANCELLING, TIMEOUT, UNDER_WAY, client, json_of, set_state, state_of, trouble
 from flows.watching.execution import Execution, now, read, write
 from flows.watching.runs import RunView
 
@@ -28,12 +27,7 @@ HANDED_OVER = 20.0
 """Seconds after which a server that accepted the request but has no worker to carry it out is not waited for."""
 WORKERS_TURN = 15.0
 """Seconds that a worker has to say that the run is cancelled: it looks every few seconds whether it has ended."""
-TIMEOUT = 10.0
-"""Seconds for one request to the server."""
 KILLED = "killed by `evenkeel cancel`"
-UNDER_WAY = ("SCHEDULED", "PENDING", "RUNNING")
-CANCELLING = {"type": "CANCELLING", "name": "Cancelling"}
-CANCELLED = {"type": "CANCELLED", "name": "Cancelled", "message": "Cancelled by `evenkeel cancel`."}
 Say = Callable[[str], object]
 
 
@@ -97,15 +91,15 @@ def _given_back(run: RunView, dead: Execution, say: Say) -> Execution | None:
     known = replace(dead, api=place.api_url) if place else dead  # a restarted server may have another port
     flow_run = str(known.deployed)
     try:
-        state = _state(known, flow_run)
+        state = state_of(known.api, flow_run)
         if state not in UNDER_WAY:
             return dead
         _waiting(known, say)
         if state == "SCHEDULED":
-            _set_state(known, flow_run, CANCELLED, force=True)
+            set_state(known.api, flow_run, CANCELLED, force=True)
     except httpx.HTTPError as error:
         what = f"{run.run_id} is dead, but `evenkeel serve` goes on with it at its next start"
-        where, how = known.api, f"the Prefect server {_trouble(error)}; start it, and cancel again"
+        where, how = known.api, f"the Prefect server {trouble(error)}; start it, and cancel again"
         raise InputError(what, where=where, how=how) from error
     if state != "SCHEDULED" and _ask(known, say):
         _settle(known, HANDED_OVER, say)
@@ -135,19 +129,10 @@ def _waiting(execution: Execution, say: Say) -> None:
                 say(f"flow run {other['name']} was started by hand and takes the run over: stop it where it runs")
                 continue
             scheduled = other["state_type"] == "SCHEDULED"
-            _set_state(execution, other["id"], CANCELLED if scheduled else CANCELLING, force=scheduled)
+            set_state(execution.api, other["id"], CANCELLED if scheduled else CANCELLING, force=scheduled)
             say(f"cancelled flow run {other['name']} too, which waited for the same run")
     except httpx.HTTPError as error:
-        say(f"whether other flow runs wait for this run is not known: the Prefect server {_trouble(error)}")
-
-
-def _trouble(error: httpx.HTTPError) -> str:
-    """What is wrong with the server: that it refuses is not that it does not answer."""
-    if not isinstance(error, httpx.HTTPStatusError):
-        return f"does not answer ({type(error).__name__})"
-    code = error.response.status_code
-    wrong = f"; set {AUTH_VARIABLE} to user:password" if code == httpx.codes.UNAUTHORIZED else ""
-    return f"refuses ({code} {error.response.reason_phrase}){wrong}"
+        say(f"whether other flow runs wait for this run is not known: the Prefect server {trouble(error)}")
 
 
 def _otherwise(run: RunView) -> str:
@@ -177,9 +162,9 @@ def _ended(execution: Execution, seconds: float) -> bool:
 def _ask(execution: Execution, say: Say) -> bool:
     """Ask the Prefect server to have the run cancelled; whether it will."""
     try:
-        answer = _set_state(execution, str(execution.deployed), CANCELLING)
+        answer = set_state(execution.api, str(execution.deployed), CANCELLING)
     except httpx.HTTPError as error:
-        say(f"the Prefect server at {execution.api} {_trouble(error)}")
+        say(f"the Prefect server at {execution.api} {trouble(error)}")
         return False
     if answer != "ACCEPT":
         say(f"the Prefect server did not accept it ({answer.lower()})")
@@ -199,21 +184,10 @@ def _settle(execution: Execution, patience: float, say: Say) -> None:
         return
     deadline = time.monotonic() + patience
     try:
-        while _state(execution, flow_run) != "CANCELLED":
+        while state_of(execution.api, flow_run) != "CANCELLED":
             if time.monotonic() >= deadline:
-                _set_state(execution, flow_run, CANCELLED, force=True)
+                set_state(execution.api, flow_run, CANCELLED, force=True)
                 return
             time.sleep(POLL)
     except httpx.HTTPError as error:
-        say(f"its state on the Prefect server was not changed: it {_trouble(error)}")
-
-
-def _state(execution: Execution, flow_run: str) -> str:
-    with client(execution.api or "", TIMEOUT) as server:
-        return str(json_of(server.get(f"/flow_runs/{flow_run}"))["state_type"])
-
-
-def _set_state(execution: Execution, flow_run: str, state: dict[str, Any], *, force: bool = False) -> str:
-    with client(execution.api or "", TIMEOUT) as server:
-        answer = server.post(f"/flow_runs/{flow_run}/set_state", json={"state": state, "force": force})
-    return str(json_of(answer)["status"])
+        say(f"its state on the Prefect server was not changed: it {trouble(error)}")
