@@ -6,18 +6,20 @@ It is made of Git objects alone: the user's index, branch, working tree and hook
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from components.errors import InputError
-from flows.git import IDENTITY, NO_HOOKS, git, succeeds
+from flows.git import IDENTITY, NO_HOOKS, RECORD, git, succeeds
 
-RECORD = "run.json"
-"""The record of a run, in its workspace and on its branch."""
 WAIT_FOR_REFS = ("-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000")
 """Milliseconds that somebody else's `git gc` or `git fetch` is waited for."""
+
+PUSH_SECONDS = 300.0
+"""After which a remote is taken not to answer: a branch is a few small files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,11 @@ def push_branch(project: Path, remote: str, run_id: str) -> None:
     """Push the run's branch. Never by force, and never asking for a password.
 
     Raises:
-        InputError: the remote is not there, or refuses.
+        InputError: the remote is not there, refuses, or does not answer.
     """
     ref = f"refs/heads/{branch_of(run_id)}"
-    git(project, *NO_HOOKS, "push", "--quiet", remote, f"{ref}:{ref}", extra={"GIT_TERMINAL_PROMPT": "0"})
+    extra = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true"}  # which answers nothing
+    chosen = any(name in os.environ for name in ("GIT_SSH", "GIT_SSH_COMMAND"))
+    if not chosen and not succeeds(project, "config", "core.sshCommand"):
+        extra["GIT_SSH_COMMAND"] = "ssh -oBatchMode=yes"
+    git(project, *NO_HOOKS, "push", "--quiet", remote, f"{ref}:{ref}", extra=extra, timeout=PUSH_SECONDS)

@@ -18,6 +18,9 @@ from flows.serving.place import served
 SERVER = Path(__file__).with_name("prefect_server.py")
 GRACE = 5.0
 """Seconds that the temporary server has to end, as Prefect gives its own."""
+HEARTBEAT_SECONDS = 30
+"""Between two signs of life of a flow run, however it was started; the shortest that Prefect allows. The server that
+serves takes a run that is silent for long for dead (`flows.serving.automations`)."""
 
 
 def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
@@ -39,6 +42,7 @@ def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
         "PREFECT_CLI_PROMPT": "false",
         "PREFECT_CLIENT_MAX_RETRIES": "2",  # six seconds a request, not a minute: a server may go away for good
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),
         "DO_NOT_TRACK": "1",
     }
     if (place := served(project)) is not None:

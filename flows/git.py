@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import subprocess
 import tempfile
@@ -27,6 +29,8 @@ IDENTITY = {
 }
 SNAPSHOT_IDENTITY = IDENTITY | {f"GIT_{role}_DATE": "2000-01-01T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
 """Fixed, so that equal trees on equal parents give equal commits."""
+RECORD = "run.json"
+"""The record of a run, in its workspace and on its branch."""
 NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 EVERYTHING = ("--", ".", ":!dvc.lock")
 """`dvc.lock` is written by runs: it is a result, not an input."""
@@ -43,15 +47,22 @@ class Snapshot:
     clean: bool
 
 
-def git(directory: Path, *arguments: str, extra: Mapping[str, str] | None = None, stdin: str = "") -> str:
+def git(
+    directory: Path,
+    *arguments: str,
+    extra: Mapping[str, str] | None = None,
+    stdin: str = "",
+    timeout: float | None = None,
+) -> str:
     """Run Git in ``directory`` and return what it printed, without the last line break.
 
     Args:
         extra: more variables of the environment.
         stdin: what it reads from its standard input.
+        timeout: seconds that it may take.
 
     Raises:
-        InputError: Git is missing or refused.
+        InputError: Git is missing, refused, or took too long.
     """
     env = {key: value for key, value in os.environ.items() if key not in LOCATION_VARIABLES}
     try:
@@ -63,14 +74,22 @@ def git(directory: Path, *arguments: str, extra: Mapping[str, str] | None = None
             capture_output=True,
             text=True,
             check=True,
+            timeout=timeout,
         )
+    except subprocess.TimeoutExpired as error:
+        how = "see by hand what it waits for"
+        raise InputError(f"git {_command(arguments)}: no answer in {timeout:g} s", where=directory, how=how) from error
     except FileNotFoundError as error:
         raise InputError("Git is not installed", how="install git; runs are recorded as commits") from error
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().removeprefix("fatal: ") or f"exit code {error.returncode}"
-        command = next(word for word in arguments if word != "-c" and "=" not in word)
-        raise InputError(f"git {command}: {said}", where=directory, how="`evenkeel doctor` says more") from error
+        how = "`evenkeel doctor` says more"
+        raise InputError(f"git {_command(arguments)}: {said}", where=directory, how=how) from error
     return done.stdout.rstrip("\n")
+
+
+def _command(arguments: tuple[str, ...]) -> str:
+    return next(word for word in arguments if word != "-c" and "=" not in word)
 
 
 def succeeds(directory: Path, *arguments: str) -> bool:
@@ -109,24 +128,77 @@ def project_root(start: Path) -> Path:
 def snapshot(project: Path) -> Snapshot:
     """HEAD where the working tree equals it, else a new commit of everything that Git does not ignore.
 
+    What a run recorded on top of its code is no code: on its branch the same command is the same run.
+
     The commit is made with an index of its own: the user's index, branch and stash stay as they are.
 
     Raises:
         InputError: a large file is neither tracked nor ignored.
     """
     has_head = succeeds(project, "rev-parse", "--verify", "--quiet", "HEAD")
-    if has_head and not git(project, "status", "--porcelain", "--untracked-files=all", *EVERYTHING):
-        return at_commit(project, "HEAD")
+    head = code_at(project, "HEAD") if has_head else None
+    base, results = _recorded_on(project, "HEAD") if has_head else ("", [])
+    others = (f":(exclude,literal){name}" for name in results)
+    if head and not git(project, "status", "--porcelain", "--untracked-files=all", *EVERYTHING, *others):
+        return head
     _refuse_large_files(project)
     with tempfile.TemporaryDirectory() as scratch:
         index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
-        if has_head:
-            git(project, "read-tree", "HEAD", extra=index)
+        if head:
+            git(project, "read-tree", head.tree, extra=index)
         git(project, "add", "--all", *EVERYTHING, extra=index)
+        _put_back(project, base, results, index)
         tree = git(project, "write-tree", extra=index)
-    parent = ("-p", "HEAD") if has_head else ()
-    commit = git(project, "commit-tree", tree, *parent, "-m", "evenkeel: snapshot of a run", extra=SNAPSHOT_IDENTITY)
+    return _committed(project, tree, head.commit if head else None)
+
+
+def _committed(project: Path, tree: str, parent: str | None) -> Snapshot:
+    parents = ("-p", parent) if parent else ()
+    commit = git(project, "commit-tree", tree, *parents, "-m", "evenkeel: snapshot of a run", extra=SNAPSHOT_IDENTITY)
     return Snapshot(commit, tree, clean=False)
+
+
+def code_at(project: Path, revision: str) -> Snapshot:
+    """The code of an existing commit: where a run has recorded its results on top of it, without these.
+
+    Raises:
+        InputError: there is no such commit, or that beneath a run's results is not here.
+    """
+    taken = at_commit(project, revision)
+    base, results = _recorded_on(project, taken.commit)
+    if not results:
+        return taken
+    with tempfile.TemporaryDirectory() as scratch:
+        index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+        git(project, "read-tree", taken.commit, extra=index)
+        _put_back(project, base, results, index)
+        tree = git(project, "write-tree", extra=index)
+    if tree == git(project, "rev-parse", f"{base}^{{tree}}"):
+        return Snapshot(base, tree, clean=False)
+    return _committed(project, tree, taken.commit)
+
+
+def _put_back(project: Path, base: str, names: list[str], index: dict[str, str]) -> None:
+    """Give these files in the index what they are in the commit ``base``; those that it has not are dropped."""
+    if names:
+        before = git(project, "ls-tree", "-r", "-z", "--full-tree", base).split("\0")
+        kept = [line for line in before if line.partition("\t")[2] in names]
+        gone = [f"0 {'0' * len(base)}\t{name}" for name in names]
+        git(project, "update-index", "-z", "--index-info", extra=index, stdin="\0".join([*gone, *kept, ""]))
+
+
+def _recorded_on(project: Path, commit: str) -> tuple[str, list[str]]:
+    """The code that a run was made of and what it recorded on top of that, where the commit holds a run's record."""
+    base = ""
+    with contextlib.suppress(InputError, ValueError, KeyError, TypeError):
+        base = str(json.loads(git(project, "show", f"{commit}:{RECORD}"))["commit"])
+    if not base:
+        return "", []
+    if not succeeds(project, "cat-file", "-e", f"{base}^{{commit}}"):
+        how = "fetch all of it: git fetch --unshallow"
+        raise InputError(f"the code beneath the results of a run is not here (commit {base})", where=project, how=how)
+    last = git(project, "log", "-1", "--format=%H", commit, "--", RECORD)
+    return base, git(project, "diff-tree", "-r", "-z", "--name-only", base, last).strip("\0").split("\0")
 
 
 def at_commit(project: Path, revision: str) -> Snapshot:
@@ -144,6 +216,18 @@ def _refuse_large_files(project: Path) -> None:
                 where=path,
                 how="add it to .gitignore (inputs are recorded by their digest), or track it with `dvc add`",
             )
+
+
+def holds(project: Path, commit: str, path: str) -> bool:
+    """Whether the commit has the file or the folder just as it is now, with everything that lies in it."""
+    listed = git(project, "ls-tree", "-r", "-z", "--full-tree", commit, "--", path).split("\0")
+    there = {name: head.split()[2] for head, _, name in (line.partition("\t") for line in listed) if name}
+    files = [one for one in (project / path).rglob("*") if not one.is_dir()] if (project / path).is_dir() else []
+    names = [one.relative_to(project).as_posix() for one in files] or [path]
+    if set(names) != set(there):
+        return False
+    found = git(project, "hash-object", "--stdin-paths", stdin="".join(f"{name}\n" for name in names)).splitlines()
+    return found == [there[name] for name in names]
 
 
 def check_out(project: Path, commit: str, target: Path) -> None:

@@ -1,6 +1,6 @@
 """Where a run's inputs are (data, models), inside its workspace and outside of it.
 
-- What Git holds at the run's commit is in the workspace with the code, under its own path.
+- What Git holds at the run's commit, all of it, is in the workspace with the code, under its own path.
 - What DVC tracks there (`<path>.dvc`, or that of a folder around it) comes out of the cache, under its own path.
 - Anything else appears as `inputs/<first digits of its sha256>/<name>`, a link while the run works; when the run is
   recorded it is put under DVC by that name. So a run is the same run wherever such a file lies.
@@ -9,6 +9,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -18,9 +20,11 @@ from components.config.load import input_sections
 from components.errors import InputError
 from components.files import os_errors, sha256_path
 from flows.dvc import LINKS, configure, dvc
-from flows.git import succeeds
+from flows.git import holds, succeeds
 
 FOLDER = "inputs"
+NOT_DATA = (".git", ".hg", ".dvc", ".dvcignore")
+"""DVC leaves these out of a folder, or leaves out what they say."""
 DIGITS = 12
 """Of a digest, enough to tell inputs apart."""
 
@@ -67,11 +71,26 @@ def settled(settings: Settings, project: Path, commit: str) -> tuple[Input, ...]
 def _locate(path: Path, sha256: str, project: Path, commit: str) -> Input:
     """Git keeps files themselves; what DVC keeps may be a link into its cache, which is no name to know it by."""
     named, target = path.absolute().parent.resolve() / path.name, path.resolve()
-    if (inside := _inside(target, project)) and succeeds(project, "cat-file", "-e", f"{commit}:{inside}"):
+    if (inside := _inside(target, project)) and holds(project, commit, inside):
         return Input(inside, sha256, "git")
     if (inside := _inside(named, project)) and (known := _known_to_dvc(project, commit, inside)):
         return Input(inside, sha256, "dvc", target=known)
-    return Input(f"{FOLDER}/{sha256[:DIGITS]}/{named.name}", sha256, "link", target)
+    _refuse_what_dvc_cannot_hold(named)
+    return Input(f"{FOLDER}/{sha256[:DIGITS]}/{_safe(named.name)}", sha256, "link", target)
+
+
+def _refuse_what_dvc_cannot_hold(path: Path) -> None:
+    """A run is recorded with its inputs, whole: what DVC would leave out is found before the run, and not after it."""
+    for below in sorted(path.rglob("*")):
+        if below.name in NOT_DATA or below.suffix == ".dvc":
+            how = "take it out of the folder, or name a copy without it"
+            raise InputError(f"a folder that is an input cannot be recorded with {below.name}", where=below, how=how)
+
+
+def _safe(name: str) -> str:
+    """A name that DVC takes neither for a stage (`file:stage`) nor for one of its own files."""
+    safe = re.sub(r"[^\w.+= -]", "_", name).strip()
+    return f"{safe}_" if safe.endswith(".dvc") else safe
 
 
 def _as_settled(path: str, sha256: str, project: Path, commit: str) -> Input:
@@ -148,15 +167,25 @@ def fetch(root: Path, project: Path, inputs: list[Input], *, log: Path) -> None:
     configure(root, project, link_types=LINKS)
     try:
         how = "`dvc push` them where they are, or name a remote that has them (`dvc remote add --default`)"
-        dvc(root, project, "pull", *(one.target for one in missing), log=log, how=how)
+        dvc(root, project, "pull", "--", *(one.target for one in missing), log=log, how=how)
     finally:
         configure(root, project)
-    for one in missing:
-        found = sha256_path(root / one.path)
-        if found != one.sha256:
-            raise InputError(
-                f"DVC has recorded another content of this input: sha256 {found[:DIGITS]}, and the run was made with "
-                f"{one.sha256[:DIGITS]}",
-                where=one.path,
-                how=f"record what is there now (`dvc add {one.path}`, and commit it), or `dvc checkout` what was",
-            )
+    digests = {one.path: sha256_path(root / one.path) for one in missing}
+    wrong = [one for one in missing if digests[one.path] != one.sha256]
+    for one in wrong:
+        _remove(root / one.path)  # the next attempt would take it for what it should be
+    for one in wrong:
+        raise InputError(
+            f"DVC has recorded another content of this input: sha256 {digests[one.path][:DIGITS]}, and the run was "
+            f"made with {one.sha256[:DIGITS]}",
+            where=one.path,
+            how=f"record what is there now (`dvc add {one.path}`, and commit it), or `dvc checkout` what was",
+        )
+
+
+def _remove(path: Path) -> None:
+    with os_errors("remove", path):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

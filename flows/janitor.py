@@ -11,11 +11,12 @@ from prefect.client.orchestration import get_client
 from pydantic import Field
 
 from flows.cleaning.work import clean
+from flows.cleaning.workspaces import MOST_DAYS
 from flows.git import project_root
 from flows.states import told
 
 KEY = "janitor"
-Days = Annotated[int, Field(ge=0)]
+Days = Annotated[int, Field(ge=0, le=MOST_DAYS)]
 
 
 @flow(name="janitor")

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
+from prefect.runtime import flow_run
 from pydantic import Field
 
 from components.config import load
 from flows.git import project_root
-from flows.nights.ledger import Ended, Ledger
+from flows.nights.ledger import Begun, Ended, Ledger
 from flows.nights.plan import Night, Start, plan_night
 from flows.nights.telling import markdown, told_after, told_before, told_nothing_new
 from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, settings_of
 from flows.post_training import Outcome, conduct
+from flows.resuming import begun_by, reopen
 from flows.states import answer, told
+from flows.workspace import Workspace
 
 SUMMARY = "nightly"
 Folder = Annotated[str, Field(description="Folder of JSON-lines files.")]
@@ -49,6 +51,7 @@ def nightly(
     max_gpu_hours: Limit = 0,
     commit: str = "",
     fresh: bool = False,
+    now: float = 0,
 ) -> NightOutcome:
     """Train on all data there are by now, and compare the result with the champion.
 
@@ -62,40 +65,53 @@ def nightly(
         max_gpu_hours: The same, times the GPUs that it works with.
         commit: The recorded code to run; the present working tree when empty.
         fresh: Begin anew and execute every stage, whatever is already known.
+        now: When the night began, in seconds since the epoch; files written later wait for the next. 0: it begins now.
     """
     project = project_root(Path.cwd())
     typed = [*settings_of(launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours), *overrides]
-    with Ledger(project, load(Path(config), typed).name).held():
-        night = plan_night(project, Path(config), incoming, start, typed, commit or None)
-        lines = told_before(night)
-        for line in lines:
-            get_run_logger().info("%s", line)
-        if night.answered and not fresh:
-            return _unchanged(night, night.answered, lines)
-        outcome = conduct(night.workspace, fresh=fresh)
-        night.ledger.add(_ended(night, outcome))
-    lines += told_after(night.workspace, outcome.candidate, outcome.reason)
-    publish(night, lines)
+    ledger = Ledger(project, load(Path(config), typed).name)
+    with ledger.held():
+        begun = ledger.begun(begun_by(project, flow_run.get_id()))
+        if begun:  # by an earlier attempt of this flow run: what has arrived since is for the next night
+            workspace, fresh = reopen(project, begun.run_id), False
+        else:
+            night = plan_night(project, Path(config), incoming, start, typed, commit or None, now or None)
+            if night.answered and not fresh:
+                return _unchanged(night, night.answered)
+            workspace, begun = night.workspace, begins(night)
+            ledger.add(begun)
+        say(begun.lines)
+        outcome = conduct(workspace, fresh=fresh)
+        ledger.add(begun.ended(outcome.candidate, outcome.reason))
+    lines = [*begun.lines, *told_after(workspace, outcome.candidate, outcome.reason)]
+    publish(workspace, lines)
     result = NightOutcome(outcome, False, lines)
     return result if outcome.candidate else answer(result, "NoCandidate", outcome.reason)
 
 
-def _unchanged(night: Night, earlier: Ended, lines: list[str]) -> NightOutcome:
+def _unchanged(night: Night, earlier: Ended) -> NightOutcome:
     """End at once with the answer of the night that was the same."""
-    said = told_nothing_new(earlier)
-    publish(night, [*lines, said])
+    lines, said = told_before(night), told_nothing_new(night, earlier)
+    say(lines)
+    publish(night.workspace, [*lines, said])
     root = night.workspace.project / "runs" / earlier.run_id
     outcome = Outcome(earlier.run_id, str(root), earlier.candidate, earlier.reason)
     return answer(NightOutcome(outcome, True, [*lines, said]), "NothingNew", said)
 
 
-def _ended(night: Night, outcome: Outcome) -> Ended:
-    now, earlier = datetime.now(UTC).isoformat(timespec="seconds"), night.ledger.nights()
-    seen = len(night.ledger.seen()) if night.files else earlier[-1].seen if earlier else 0
-    return Ended(outcome.run_id, night.key, night.champion, outcome.candidate, outcome.reason, seen, now)
+def begins(night: Night) -> Begun:
+    """What is noted of a night before its run."""
+    seen = len(night.ledger.seen()) if night.files else night.ledger.settled
+    return Begun(night.workspace.run_id, night.key, night.champion, seen, told_before(night))
 
 
-def publish(night: Night, lines: list[str]) -> None:
+def say(lines: list[str]) -> None:
+    """Log what is known before the run."""
+    for line in lines:
+        get_run_logger().info("%s", line)
+
+
+def publish(workspace: Workspace, lines: list[str]) -> None:
     """Show the night in the Prefect UI."""
-    text = markdown(f"Night of {night.workspace.settings.name}", lines)
-    create_markdown_artifact(text, key=SUMMARY, description=f"Night of {night.workspace.run_id}")
+    text = markdown(f"Night of {workspace.settings.name}", lines)
+    create_markdown_artifact(text, key=SUMMARY, description=f"Night of {workspace.run_id}")

@@ -135,8 +135,8 @@ def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     get_run_logger().info("run %s in %s", workspace.run_id, workspace.root)
     tag(workspace.run_id)
     remember(workspace.project, flow_run.get_id(), workspace.run_id)
-    publish_estimate(workspace, begin(workspace, fresh=fresh))
     wait = get_run_logger().info
+    publish_estimate(workspace, begin(workspace, fresh=fresh, wait=wait))
     with (
         workspace.held(fresh=fresh, wait=wait),
         executing(workspace, "post-training") as running,

@@ -8,8 +8,8 @@ from pathlib import Path
 from components.config import load
 from components.errors import InputError
 from components.files import read_text, write_text
-from flows.branches import RECORD, branch_of
-from flows.git import at_commit, check_git_remote, git
+from flows.branches import branch_of
+from flows.git import RECORD, at_commit, check_git_remote, git
 from flows.inputs import settled
 from flows.recording import read_record
 from flows.recording.record import RunRecord

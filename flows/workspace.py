@@ -23,7 +23,7 @@ from components.health import check_rules
 from components.layout import Layout
 from flows.branches import head_of
 from flows.dvc import configure, describe
-from flows.git import Snapshot, at_commit, check_git_remote, check_out, git, snapshot
+from flows.git import Snapshot, check_git_remote, check_out, code_at, git, snapshot
 from flows.inputs import Input, place, settle_paths
 from flows.processes import take_over
 
@@ -192,7 +192,7 @@ def locate(
     wanted = load(config, overrides, recipe)
     check_rules(wanted.health.rules)
     check_git_remote(project, wanted.record.git_remote)
-    taken = at_commit(project, commit) if commit else snapshot(project)
+    taken = code_at(project, commit) if commit else snapshot(project)
     settings, inputs = settle_paths(pin_inputs(wanted), project, taken.commit)
     asked = Asked(str(config), tuple(overrides), recipe.stem if recipe else "")
     return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs, asked)

@@ -141,9 +141,11 @@ def _champion(evidence: Evidence, settings: Settings) -> Answer:
     needed = settings.gate.min_gain_over_champion
     gain = [evidence.number("evaluation", "gain_over_champion", key) for key in ("mean", "low", "high")]
     mean, low, high = (f"{100 * value:+.1f}" for value in gain)
-    answer: GateResult = "pass" if gain[1] > needed else "fail"
+    share, limit = evidence.number("evaluation", "champion", "unscorable_share"), settings.gate.max_unscorable
+    answer: GateResult = "pass" if gain[1] > needed and share <= limit else "fail"
     interval = f"pass@1 {mean} points over the champion, 95 % interval {low} to {high}"
-    return answer, f"{interval}; the lower end must exceed {100 * needed:+.1f}"
+    judged = f"{share:.1%} of its completions unscorable, limit {limit:.1%}"
+    return answer, f"{interval}; the lower end must exceed {100 * needed:+.1f}; {judged}"
 
 
 def _truncated(evidence: Evidence, settings: Settings) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -147,15 +147,21 @@ def _rest(workspace: Workspace, found: StageEstimate) -> StageEstimate:
     return replace(found, seconds=seconds, low=low, high=high) if done else found
 
 
-def begin(workspace: Workspace, *, fresh: bool = False) -> Estimate:
-    """The estimate, checked against the run's budget.
+def begin(workspace: Workspace, *, fresh: bool = False, wait: Callable[[str], None] | None = None) -> Estimate:
+    """The estimate, checked against the run's budget. The account is looked at while nobody else is at the run.
+
+    Args:
+        fresh: as for `estimate`.
+        wait: as for `Workspace.lock`.
 
     Raises:
-        InputError: what is known from earlier executions alone exceeds what is left of the budget.
+        InputError: another process runs it, or what is known from earlier executions alone exceeds what is left of
+            the budget.
     """
-    if workspace.root.exists() and not fresh:
-        settle(workspace)
-    found = estimate(workspace, fresh=fresh)
+    with workspace.lock(wait):
+        if workspace.root.exists() and not fresh:
+            settle(workspace)
+        found = estimate(workspace, fresh=fresh)
     if over := exceeded(workspace, found.without_guesses()):
         raise InputError(
             f"the run would take longer than its budget: {over}",

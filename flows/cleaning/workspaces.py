@@ -13,12 +13,14 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.files import read_json
-from flows.branches import RECORD, branch_of, head_of
+from flows.branches import branch_of, head_of
 from flows.cleaning.deed import Deed
 from flows.cleaning.folders import REMOVED
-from flows.git import git
+from flows.git import RECORD, git
 from flows.watching.runs import RunView
 
+MOST_DAYS = 36500
+"""A hundred years: dates end somewhere."""
 PARTS = ("run_id", "outcome", "digests")
 """Of the record: when the run was last looked through is no part of what came of it."""
 KEPT = ("candidate", "stopped", "failed", "dead", "running", "unknown")

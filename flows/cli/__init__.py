@@ -13,11 +13,14 @@
 A module's commands register themselves when it is imported.
 """
 
-# `--help` shows the commands in this order.
-# isort: off
-from flows.cli import runs, nightly, reproducing, watching, judging, deciding, serving, machine
-from flows.cli.base import app, main
+try:
+    # `--help` shows the commands in this order.
+    # isort: off
+    from flows.cli import runs, nightly, reproducing, watching, judging, deciding, serving, machine
+    from flows.cli.base import app, main
 
-# isort: on
+    # isort: on
+except KeyboardInterrupt:  # Ctrl-C in the half second that this takes, before `main` could turn it into an exit code
+    raise SystemExit(130) from None
 
 __all__ = ["app", "deciding", "judging", "machine", "main", "nightly", "reproducing", "runs", "serving", "watching"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -35,13 +37,13 @@ def nightly(
     debug: Debug = False,
 ) -> None:
     """Train on what is new, and compare with the champion. Nothing new: say so, and stop. One at a time."""
-    project, typed = project_root(Path.cwd()), overrides or ()
+    project, typed, now = project_root(Path.cwd()), overrides or (), time.time()
     with Ledger(project, load(config, typed).name).held():
-        night = plan_night(project, config, incoming, start, typed)
+        night = plan_night(project, config, incoming, start, typed, now=now)
     workspace, answered = night.workspace, None if fresh else night.answered
     os.environ.update(prefect_environment(project, quiet=not debug))
     if answered and "PREFECT_API_URL" not in os.environ:  # no server to tell
-        say([*told_before(night), told_nothing_new(answered)])
+        say([*told_before(night), told_nothing_new(night, answered)])
         return
     if not answered:
         found = begin(workspace, fresh=fresh)
@@ -53,12 +55,14 @@ def nightly(
     with stoppable(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
         ended = flow.nightly(
-            str(config), incoming, start, overrides=typed, commit=workspace.snapshot.commit, fresh=fresh
+            str(config), incoming, start, overrides=typed, commit=workspace.snapshot.commit, fresh=fresh, now=now
         )
     if ended.nothing_new:
         say(ended.lines)
         return
     say(ended.lines[:-1])
+    # Another one than was planned where another night has ended, or a champion been approved, since then.
+    workspace = replace(workspace, run_id=ended.outcome.run_id)
     conclude(workspace, ended.outcome.candidate, ended.outcome.reason)
 
 

@@ -84,7 +84,13 @@ def cancel(
 @app.command()
 def janitor(
     keep_days: Annotated[
-        int, typer.Option("--keep-days", min=0, help="Remove recorded workspaces that ended longer ago; 0 keeps all.")
+        int,
+        typer.Option(
+            "--keep-days",
+            min=0,
+            max=36500,
+            help="Remove recorded workspaces that ended longer ago; 0 keeps all.",
+        ),
     ] = 0,
     as_json: AsJson = False,
 ) -> None:

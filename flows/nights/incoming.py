@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,7 @@ def look(folder: Path, now: float) -> tuple[list[Arrival], list[Passed]]:
     """The JSON-lines files of a folder by name, and what is there besides. Hidden files are nobody's business.
 
     Args:
-        now: seconds since the epoch.
+        now: when the night began, in seconds since the epoch; what was written since waits as well.
 
     Raises:
         InputError: there is no such folder, or a file of it cannot be read.
@@ -66,7 +66,7 @@ def _objection(path: Path, now: float) -> str:
     if path.suffix != SUFFIX:
         return f"is not read: its name does not end in {SUFFIX}"
     status = path.stat()
-    if abs(now - status.st_mtime) < SETTLED:
+    if now - SETTLED < status.st_mtime < max(now, time.time()) + SETTLED:  # later than that, a clock was wrong
         return "waits for the next night: it was written less than a minute ago"
     if not status.st_size:
         return "waits for the next night: it is empty"
@@ -88,19 +88,10 @@ def _ends_whole(path: Path, size: int) -> bool:
         return False
 
 
-def blocks(path: Path, limit: int | None = None) -> Iterator[bytes]:
-    """The bytes of a file, a mebibyte at a time; the first ``limit`` of them where that is given."""
-    left = os.stat(path).st_size if limit is None else limit
+def blocks(path: Path) -> Iterator[bytes]:
+    """The bytes that a file has now, a mebibyte at a time."""
+    left = os.stat(path).st_size
     with path.open("rb") as file:
         while left > 0 and (block := file.read(min(left, 2**20))):
             left -= len(block)
             yield block
-
-
-def sha256_of_beginning(path: Path, size: int) -> str:
-    """Hex digest of the first ``size`` bytes."""
-    digest = hashlib.sha256()
-    with os_errors("read", path):
-        for block in blocks(path, size):
-            digest.update(block)
-    return digest.hexdigest()

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.files import fsync_directory, os_errors, read_json, sha256_bytes, sha256_file, write_json
-from flows.nights.incoming import Arrival, Passed, blocks, sha256_of_beginning
+from flows.nights.incoming import Arrival, Passed, blocks
 from flows.nights.ledger import Ledger, Seen, current
+from flows.nights.versions import earlier_version
 
 KEPT = 3
 """Joined files that are kept: tonight's, and those of runs that may still be continued."""
@@ -26,46 +27,49 @@ KEPT = 3
 def take_in(ledger: Ledger, arrivals: Sequence[Arrival], source_sha256: str) -> list[Passed]:
     """Let the files that are new join, and say of the others that could be taken for new why they are not.
 
-    A file that begins with all the bytes of one that joined under the same name is a longer version of it, and takes
-    its place. Any other change makes it another file: what has been trained on stays.
+    A newer version of a file that joined takes its place, see `flows.nights.versions`. What is gone from the folder
+    leaves unless a night with it has ended: so a file that stops the nights can be mended, or taken away.
     """
-    passed = []
-    known = {row.sha256: row for row in ledger.seen()}
+    digests = {}
     for arrival in arrivals:
         with os_errors("read", arrival.path):
-            digest = sha256_file(arrival.path)
+            digests[arrival] = sha256_file(arrival.path)
+    gone = ledger.keep(set(digests.values()))
+    passed = [Passed(row.name, "no longer joins: it left or changed before a night with it had ended") for row in gone]
+    for arrival, digest in digests.items():
         name = arrival.path.name
+        known = _known(ledger, name, digest)
         if digest == source_sha256:
             passed.append(Passed(name, "is left out: it is the configured source itself"))
-        elif digest not in known:
+        elif known is None:
             row = _store(ledger, arrival, digest)
             if row is None:
                 passed.append(Passed(name, "waits for the next night: it changed while it was read"))
-                continue
-            ledger.add(row)
-            known[digest] = row
-        elif known[digest].name != name:
-            passed.append(Passed(name, f"has nothing new: it has the content of {known[digest].name}"))
+            else:
+                ledger.add(row)
+        elif known.name != name:
+            passed.append(Passed(name, f"has nothing new: it has the content of {known.name}"))
     return passed
+
+
+def _known(ledger: Ledger, name: str, digest: str) -> Seen | None:
+    """The file of this content, unless the one of this name was set back to what it had been."""
+    seen = ledger.seen()
+    now = current(seen)
+    set_back = any(row.name == name for row in now) and all(row.sha256 != digest for row in now)
+    return None if set_back else next((row for row in reversed(seen) if row.sha256 == digest), None)
 
 
 def _store(ledger: Ledger, arrival: Arrival, digest: str) -> Seen | None:
     """Copy a file to where it stays; None where it is not what it was a moment ago."""
-    target = part(ledger, digest)
+    target, name = ledger.part(digest), arrival.path.name
     copied, rows = _write(target.parent, blocks(arrival.path), lambda _: target)
     if copied != digest:
         target.unlink()
         return None
-    name, older = arrival.path.name, current(ledger.seen())
-    same = (row for row in older if row.name == name and row.bytes < arrival.bytes)
-    longer = next((row for row in same if sha256_of_beginning(target, row.bytes) == row.sha256), None)
+    earlier = earlier_version(ledger, name, target)
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    return Seen(digest, name, target.stat().st_size, rows, at, longer.sha256 if longer else None)
-
-
-def part(ledger: Ledger, digest: str) -> Path:
-    """Where the copy of a file that joined is."""
-    return ledger.folder / "parts" / f"{digest}.jsonl"
+    return Seen(digest, name, target.stat().st_size, rows, at, earlier.sha256 if earlier else None)
 
 
 def join(ledger: Ledger, source: Path, source_sha256: str, rows: Sequence[Seen], incoming: Path) -> tuple[Path, str]:
@@ -89,12 +93,12 @@ def join(ledger: Ledger, source: Path, source_sha256: str, rows: Sequence[Seen],
 
 
 def _part_of(ledger: Ledger, row: Seen, incoming: Path) -> Path:
-    for path in (part(ledger, row.sha256), *sorted(incoming.glob("*.jsonl"))):
+    for path in (ledger.part(row.sha256), *sorted(incoming.glob("*.jsonl"))):
         if path.is_file() and path.stat().st_size == row.bytes and sha256_file(path) == row.sha256:
             return path
     raise InputError(
         f"a file that was trained on is gone: {row.name} (sha256 {row.sha256[:12]}, first seen {row.at})",
-        where=part(ledger, row.sha256),
+        where=ledger.part(row.sha256),
         how=f"put it into {incoming} again, or move {ledger.folder} away to begin anew with the configured source",
     )
 

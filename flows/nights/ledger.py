@@ -1,4 +1,4 @@
-"""What is known from earlier nights: two logs that are only ever appended to."""
+"""What is known from earlier nights: a log of files, and those of nights that began and that ended."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from components.errors import InputError
-from components.files import append_line, os_errors, read_jsonl
+from components.files import append_line, os_errors, read_jsonl, write_jsonl
 
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A file that joined. ``replaces`` is the digest of the file that it is a longer version of.
+    """A file that joined. ``replaces`` is the digest of the file that it is a newer version of.
 
     ``at`` is an ISO 8601 time in UTC, ``name`` what the file was called then.
     """
@@ -47,6 +48,23 @@ class Ended:
     at: str
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A night that began: what is needed to go on with it, and to note its end."""
+
+    run_id: str
+    key: str
+    champion: str | None
+    seen: int
+    lines: list[str]
+    """What was said before the run."""
+
+    def ended(self, candidate: str | None, reason: str) -> Ended:
+        """The night with its answer, which was given now."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return Ended(self.run_id, self.key, self.champion, candidate, reason, self.seen, now)
+
+
 class Ledger:
     """The logs of one nightly configuration, in `.state/nightly/<name>/`."""
 
@@ -54,6 +72,7 @@ class Ledger:
         self.project = project
         self.folder = project / ".state" / "nightly" / name
         self._seen, self._nights = self.folder / "seen.jsonl", self.folder / "nights.jsonl"
+        self._begun = self.folder / "begun.jsonl"
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -79,23 +98,51 @@ class Ledger:
         finally:
             os.close(handle)
 
+    def part(self, digest: str) -> Path:
+        """Where the copy of a file that joined is."""
+        return self.folder / "parts" / f"{digest}.jsonl"
+
     def seen(self) -> list[Seen]:
-        """Every file that ever joined, in that order."""
+        """Every file that joined, in that order."""
         return _read(self._seen, Seen)
+
+    @property
+    def settled(self) -> int:
+        """How many of these files, from the first on, were in a night that ended: they have joined for good."""
+        return max((night.seen for night in self.nights()), default=0)
+
+    def keep(self, digests: set[str]) -> list[Seen]:
+        """Forget the files that have not joined for good, but those of these digests; returns what is gone.
+
+        Call it with the lock held.
+        """
+        seen, kept, lost = self.seen(), self.seen()[: self.settled], set()
+        for row in seen[len(kept) :]:
+            if row.sha256 in digests and row.replaces not in lost:
+                kept.append(row)
+            else:  # a version of what is gone is forgotten too: it may be one of what was there before
+                lost.add(row.sha256)
+        if lost:
+            write_jsonl(self._seen, [asdict(row) for row in kept])
+        return [row for row in seen if row.sha256 in lost - digests]
 
     def nights(self) -> list[Ended]:
         """Every night that ended, in order."""
         return _read(self._nights, Ended)
 
-    def add(self, row: Seen | Ended) -> None:
+    def begun(self, run_id: str) -> Begun | None:
+        """The night that began this run last."""
+        return next((row for row in reversed(_read(self._begun, Begun)) if row.run_id == run_id), None)
+
+    def add(self, row: Seen | Begun | Ended) -> None:
         """Append a row. Call it with the lock held."""
-        path = self._seen if isinstance(row, Seen) else self._nights
+        path = {Seen: self._seen, Begun: self._begun, Ended: self._nights}[type(row)]
         _cut_torn_line(path)
         append_line(path, asdict(row))
 
 
 def current(seen: list[Seen]) -> list[Seen]:
-    """The files whose rows are trained on: a longer version takes the place of the one that it continues."""
+    """The files whose rows are trained on: a newer version takes the place of the one that it continues."""
     order: dict[str, Seen] = {}
     for row in seen:
         place = next((key for key, kept in order.items() if kept.sha256 == row.replaces), row.sha256)

@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 from components.config import Settings, load, substance
 from components.config.load import check_digest
+from components.config.policy import CheckpointModel
 from components.config.sources import FileSource
 from components.errors import InputError
-from components.files import dump_json, sha256_bytes
+from components.files import dump_json, sha256_bytes, sha256_path
 from components.registry import champion as champion_of
 from components.words import plural
 from flows.git import succeeds
@@ -32,6 +33,8 @@ class Night:
 
     ledger: Ledger
     workspace: Workspace
+    key: str
+    """Stands for data, settings and code; not for the champion that is compared with or started from."""
     start: str
     """Where the policy starts from, in words."""
     champion: str | None
@@ -43,17 +46,14 @@ class Night:
     remarks: list[str] = field(default_factory=list)
 
     @property
-    def key(self) -> str:
-        """Stands for data, settings and code; not for whom the result is compared with."""
-        tree = substance(self.workspace.settings)
-        tree["evaluation"].pop("champion")
-        return sha256_bytes((dump_json(tree) + self.workspace.snapshot.tree).encode())
-
-    @property
     def answered(self) -> Ended | None:
         """The night that was this one already: the same key, and the same champion or one that it made itself."""
         same = [row for row in self.ledger.nights() if row.key == self.key]
-        return next((row for row in same if self.champion in (row.champion, row.candidate)), None)
+        return next((row for row in same if row.champion == self.champion or self.crowned(row)), None)
+
+    def crowned(self, row: Ended) -> bool:
+        """Whether the champion is what that night made."""
+        return self.champion is not None and self.champion == row.candidate
 
 
 def plan_night(
@@ -63,10 +63,12 @@ def plan_night(
     start: Start = "base",
     overrides: Sequence[str] = (),
     commit: str | None = None,
+    now: float | None = None,
 ) -> Night:
     """Let new data join and find the run that follows. Call it with the ledger of the configuration held.
 
-    The same files give the same run. What joined is new until a night with it has ended.
+    The same files give the same run. What joined is new until a night with it has ended. ``now`` is when the night
+    began, in seconds since the epoch: what was written later than a minute before waits.
 
     Raises:
         InputError: settings, folder or files are not as they must be, or a champion is asked for that cannot be read.
@@ -77,17 +79,30 @@ def plan_night(
         raise InputError("there is no source yet that data could join", where=wanted.data.source.path, how=how)
     ledger = Ledger(project, wanted.name)
     remarks: list[str] = []
-    data, files, passed = _data(ledger, wanted, incoming, remarks)
+    data, files, passed = _data(ledger, wanted, incoming, now or time.time(), remarks)
     begin, said, champion = _policy(project, wanted, start, remarks)
     workspace = locate(project, config, [*overrides, *data, *begin], commit)
-    nights = ledger.nights()
-    before = {row.sha256 for row in ledger.seen()[: nights[-1].seen]} if nights else set()
+    before = {row.sha256 for row in ledger.seen()[: ledger.settled]}
     joined = [row for row in files if row.sha256 not in before]
-    return Night(ledger, workspace, said, champion, joined, files, passed, remarks)
+    key = _key(wanted, start, workspace)
+    return Night(ledger, workspace, key, said, champion, joined, files, passed, remarks)
+
+
+def _key(wanted: Settings, start: Start, workspace: Workspace) -> str:
+    """Digest of the run's settings and code, with the configuration's own where the registry's champion takes part."""
+    tree = substance(workspace.settings)
+    if wanted.evaluation.champion is None:
+        tree["evaluation"].pop("champion")
+    if start == "champion":
+        model = wanted.policy.model
+        content = sha256_path(model.path) if isinstance(model, CheckpointModel) and model.path.exists() else None
+        tree["policy"]["model"] = [start, model.model_dump(mode="json"), content]
+        tree["sft"]["steps"] = wanted.sft.steps
+    return sha256_bytes((dump_json(tree) + workspace.snapshot.tree).encode())
 
 
 def _data(
-    ledger: Ledger, wanted: Settings, incoming: str, remarks: list[str]
+    ledger: Ledger, wanted: Settings, incoming: str, now: float, remarks: list[str]
 ) -> tuple[list[str], list[Seen], list[Passed]]:
     """The overrides that make the joined file the source, the files in it, and what was left out."""
     if not incoming:
@@ -102,9 +117,9 @@ def _data(
             where="data.source",
             how="new rows are JSON lines: name a source of kind jsonl, or leave the folder for incoming data out",
         )
+    arrivals, passed = look(folder, now)
     _refuse_as_code(ledger, folder)
     digest = check_digest(source.path, source.sha256)
-    arrivals, passed = look(folder, time.time())
     passed += take_in(ledger, arrivals, digest)
     files = current(ledger.seen())
     if not files:

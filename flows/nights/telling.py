@@ -18,7 +18,7 @@ FILES_SHOWN = 20
 
 def told_before(night: Night) -> list[str]:
     """What is known before the run: one line each."""
-    lines = [f"{row.name}: {plural(row.rows, 'row')} joined{_longer(night, row)}" for row in night.joined[:FILES_SHOWN]]
+    lines = [f"{row.name}: {plural(row.rows, 'row')} joined{_over(night, row)}" for row in night.joined[:FILES_SHOWN]]
     if len(night.joined) > FILES_SHOWN:
         rest = night.joined[FILES_SHOWN:]
         lines.append(f"{plural(len(rest), 'file')} more: {plural(sum(row.rows for row in rest), 'row')} joined")
@@ -29,14 +29,19 @@ def told_before(night: Night) -> list[str]:
     return [*lines, *night.remarks, f"starts from {night.start}{compared}"]
 
 
-def _longer(night: Night, row: Any) -> str:
+def _over(night: Night, row: Any) -> str:
     before = {one.sha256: one for one in night.ledger.seen()}
-    return f", {row.rows - before[row.replaces].rows} of them new" if row.replaces in before else ""
+    if row.replaces not in before:
+        return ""
+    earlier = before[row.replaces]
+    known_as = "" if earlier.name == row.name else f", {earlier.name},"
+    return f", in place of an earlier version{known_as} of {plural(earlier.rows, 'row')}"
 
 
-def told_nothing_new(earlier: Ended) -> str:
+def told_nothing_new(night: Night, earlier: Ended) -> str:
     """Why there is nothing to do."""
-    answer = f"candidate {earlier.candidate[:12]}" if earlier.candidate else "no candidate"
+    crowned = ", the champion by now" if night.crowned(earlier) else ""
+    answer = f"candidate {earlier.candidate[:12]}{crowned}" if earlier.candidate else "no candidate"
     return f"nothing new since {earlier.at}: run {earlier.run_id} had the same data, settings and code ({answer})"
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from components.files import os_errors, read_text, write_text
+from components.errors import InputError
+from components.files import os_errors, read_text, sha256_path, write_text
 from flows.dvc import configure, dvc
-from flows.inputs import Input
+from flows.inputs import DIGITS, Input
 from flows.workspace import Workspace
 
 
@@ -18,7 +19,7 @@ def adopt(workspace: Workspace) -> list[str]:
     """Put every linked input under DVC; returns their `.dvc` files and the ignore files beside them.
 
     Raises:
-        InputError: DVC refused, or the disk is full.
+        InputError: DVC refused, the disk is full, or an input is not what the run began with.
     """
     files = []
     for one in workspace.inputs:
@@ -40,9 +41,16 @@ def _add(workspace: Workspace, one: Input, pointer: Path) -> None:
         _mirror(source.resolve(), scratch / source.name)
         write_text(scratch / ".dvc" / "config", "[core]\n    no_scm = true\n    analytics = false\n")
         configure(scratch, workspace.project)
-    how = "make room for a copy in DVC's cache, then `evenkeel run --resume` records the run"
+    again = f"then `evenkeel run --resume {workspace.run_id}` records the run"
+    how = f"mend that, {again}; DVC keeps a copy in its cache, which needs room"
     log = workspace.log("recording")
-    dvc(scratch, workspace.project, "add", "--no-relink", source.name, log=log, how=how)
+    dvc(scratch, workspace.project, "add", "--no-relink", "--", source.name, log=log, how=how)
+    found = sha256_path(source)  # after DVC has read it: what the run began with could have changed until then
+    if found != one.sha256:
+        what = (
+            f"an input changed while the run worked: sha256 {found[:DIGITS]}, and it began with {one.sha256[:DIGITS]}"
+        )
+        raise InputError(what, where=source.resolve(), how=f"put back what it was, {again}")
     write_text(pointer, read_text(scratch / f"{source.name}.dvc"))
     shutil.rmtree(scratch)
 

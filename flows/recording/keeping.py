@@ -11,10 +11,11 @@ from pydantic import Field
 
 from components.config.base import Section
 from components.errors import EvenkeelError, InputError
-from components.files import read_json, read_text, write_json
+from components.files import read_json, read_text, write_json, write_text
 from components.stages import OPTIONAL, wanted
-from flows.branches import RECORD, branch_of, commit_run, push_branch
+from flows.branches import branch_of, commit_run, push_branch
 from flows.dvc import configure, default_remote, dvc
+from flows.git import RECORD
 from flows.recording.inputs import adopt
 from flows.recording.record import (
     LOCK,
@@ -31,6 +32,7 @@ from flows.recording.record import (
 from flows.workspace import Workspace
 
 KEPT = "recording.json"
+REFUSAL = "refusal.html"
 NO_REMOTE = "outputs stay on this machine: the project has no DVC remote (`dvc remote add --default` names one)"
 
 
@@ -116,10 +118,11 @@ def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
     kept = kept.model_copy(update={"notes": [], "problems": []})
     try:
         make_whole(workspace)
-        record = make()
+        record = make().model_copy(update={"tolerance": workspace.settings.record.tolerance})  # it may change later
         write_record(workspace.root, record)
         files = [RECORD, "params.yaml", *uncached(workspace.root), *adopt(workspace)]
         files += [LOCK] if (workspace.root / LOCK).exists() else []
+        files += _report_of_a_refusal(workspace)
         done = commit_run(workspace.project, workspace.run_id, record.commit, workspace.root, files)
         pushed = {} if done.new else {"dvc_remote": kept.dvc_remote, "git_remote": kept.git_remote}
         kept = Kept(branch=branch_of(workspace.run_id), commit=done.commit, **pushed)
@@ -131,6 +134,16 @@ def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
     with suppress(InputError):
         write_json(path, kept.model_dump(mode="json"))
     return kept
+
+
+def _report_of_a_refusal(workspace: Workspace) -> list[str]:
+    """The report of a line that ended early, which DVC knows nothing of. The name that DVC knows stays free for it."""
+    report = workspace.layout.report
+    if not report.exists() or "report" in _stages_in(workspace.root / LOCK):
+        return []
+    kept = report.with_name(REFUSAL)
+    write_text(kept, read_text(report))
+    return [kept.relative_to(workspace.root).as_posix()]
 
 
 def make_whole(workspace: Workspace) -> None:
@@ -190,7 +203,7 @@ def push_outputs(workspace: Workspace) -> None:
     configure(workspace.root, workspace.project)
     how = f"see that the remote can be reached, then `evenkeel run --resume {workspace.run_id}` pushes again"
     log = workspace.log("recording")
-    dvc(workspace.root, workspace.project, "push", *stages, *pointers, *tracked, log=log, how=how)
+    dvc(workspace.root, workspace.project, "push", "--", *stages, *pointers, *tracked, log=log, how=how)
 
 
 def read_kept(root: Path) -> Kept | None:

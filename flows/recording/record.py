@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from components.config.base import Section
 from components.errors import InputError
 from components.files import dump_json, read_json, read_text, write_text
-from flows.branches import RECORD
+from flows.git import RECORD
 from flows.recording.machine import Machine, this_machine
 from flows.workspace import Workspace
 
@@ -176,8 +176,11 @@ def write_record(root: Path, record: RunRecord) -> None:
 
 
 def read_record(root: Path) -> RunRecord | None:
-    """The record in a workspace; None before the run has begun."""
-    return parse_record(read_json(root / RECORD), str(root / RECORD)) if (root / RECORD).exists() else None
+    """The record in a workspace; None before the run has begun. Another run's, out of the code, is none."""
+    if not (root / RECORD).exists():
+        return None
+    record = parse_record(read_json(root / RECORD), str(root / RECORD))
+    return record if record.run_id == root.name else None
 
 
 def parse_record(value: Any, where: str) -> RunRecord:

@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from components.config import Settings, load
+from components.config.budget import BudgetSettings
 from components.errors import InputError
-from components.files import os_errors, write_directory, write_json
+from components.files import os_errors, read_json, write_directory, write_json
 from components.stages import wanted
-from flows.branches import RECORD, branch_of
+from flows.branches import branch_of
 from flows.dvc import configure
-from flows.git import at_commit, check_out, git
+from flows.git import RECORD, at_commit, check_out, git
 from flows.inputs import fetch, settled
 from flows.processes import take_over
-from flows.recording.comparison import Comparison, compare_stage
+from flows.recording.comparison import OUTCOME, Comparison, Difference, compare_stage
 from flows.recording.machine import differences, this_machine
 from flows.recording.record import RunRecord, parse_record
 from flows.stages import StageFailed, StageResult, execute, reproduce
@@ -89,7 +90,8 @@ def checked_out(project: Path, run_id: str, wait: Callable[[str], None] | None =
                 how = "record the run again where its input is: evenkeel run --resume"
                 raise InputError("an input of this run was not recorded with it", where=one.path, how=how)
         fetch(bare.root, project, [one for one in inputs if one.kept_by == "dvc"], log=bare.log("inputs"))
-        yield replace(bare, settings=settings, inputs=inputs)
+        unlimited = settings.model_copy(update={"budget": BudgetSettings()})  # the limit was the run's own
+        yield replace(bare, settings=unlimited, inputs=inputs)
 
 
 def _make(reproduction: Reproduction) -> None:
@@ -147,5 +149,14 @@ def redo(reproduction: Reproduction, run: Callable[[Workspace, str], StageResult
         if result.state == "refused":
             execute(reproduction, "report")
             break
+    _compare_outcome(found, record, refused=result.state == "refused", gate=reproduction.layout.gate)
     write_json(reproduction.layout.state / RESULT, found.to_dict())
     return found
+
+
+def _compare_outcome(into: Comparison, record: RunRecord, *, refused: bool, gate: Path) -> None:
+    """A candidate where there was none, or none where there was one, whatever the tolerance of its numbers."""
+    failed = refused or (gate.exists() and read_json(gate)["result"] == "fail")
+    state = "no candidate" if failed else "candidate"
+    if state != record.outcome.state and not any(one.what == OUTCOME for one in into.differences):
+        into.differences.append(Difference("gate", OUTCOME, record.outcome.state, state))

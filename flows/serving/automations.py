@@ -20,7 +20,8 @@ from prefect.exceptions import ObjectNotFound
 from prefect.types import SecretDict
 from pydantic import SecretStr
 
-from flows.serving.environments import HEARTBEAT_SECONDS
+from flows.budget.spending import BudgetSpent
+from flows.environment import HEARTBEAT_SECONDS
 from flows.serving.under_way import ZOMBIE
 
 PREFIX = "evenkeel: "
@@ -29,9 +30,11 @@ SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS)
 """How long a run may be without a sign of life. A thread of its process gives them, whatever the run does. The server
 looks as often, so it may take twice as long until it notices."""
 HEARTBEAT = "prefect.flow-run.heartbeat"
+FAILED = ("Failed", BudgetSpent.state_name)
+"""Names of the states of a run that failed: events are called after these, not after the type. See `flows.states`."""
 AT_REST = (
     "Completed",
-    "Failed",
+    *FAILED,
     "Crashed",
     "Cancelled",
     "Skipped",
@@ -45,9 +48,9 @@ AT_REST = (
 
 @dataclass(frozen=True)
 class Message:
-    """Something that people are told: on which event, of which resources, in which words (Jinja)."""
+    """Something that people are told: on which of these events, of which resources, in which words (Jinja)."""
 
-    event: str
+    events: set[str]
     resource: str
     text: str
 
@@ -56,23 +59,23 @@ RUN = "{{ flow.name }} ({{ flow_run.name }})"
 LINK = "{{ flow_run|ui_url }}"
 MESSAGES = {
     "approval needed": Message(
-        "checkpoint.candidate",
+        {"checkpoint.candidate"},
         "evenkeel.candidate.*",
         "{{ event.payload.run }} proposes a checkpoint and awaits approval: "
         "evenkeel approve {{ event.payload.digest|truncate(12, true, '') }} --by YOUR-NAME",
     ),
     "failed": Message(
-        "prefect.flow-run.Failed",
+        {f"prefect.flow-run.{state}" for state in FAILED},
         "prefect.flow-run.*",
         f"{RUN} failed: {{{{ flow_run.state.message }}}}\n{LINK}",
     ),
     "crashed": Message(
-        "prefect.flow-run.Crashed",
+        {"prefect.flow-run.Crashed"},
         "prefect.flow-run.*",
         f"{RUN} crashed: {{{{ flow_run.state.message }}}}\n{LINK}",
     ),
     "collapsed": Message(
-        "evenkeel.run.collapsed",
+        {"evenkeel.run.collapsed"},
         "evenkeel.run.*",
         "the training of {{ event.payload.run }} collapsed and was stopped: {{ event.payload.reason }}",
     ),
@@ -138,7 +141,7 @@ def telling(name: str, message: Message, block: UUID) -> AutomationCore:
         description=f"Tells the webhook of block {BLOCK}.",
         trigger=EventTrigger(
             posture=Posture.Reactive,
-            expect={message.event},
+            expect=message.events,
             match={"prefect.resource.id": [message.resource]},
             for_each={"prefect.resource.id"},
             threshold=1,

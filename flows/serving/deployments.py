@@ -8,19 +8,32 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from prefect import Flow
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.events import DeploymentEventTrigger
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from components.errors import InputError
 from components.files import read_text
 
-if TYPE_CHECKING:
-    from prefect import Flow
-
 FILE = "prefect.yaml"
 UNREADABLE = "see https://docs.prefect.io/v3/how-to-guides/deployments/prefect-yaml"
+
+
+def _checked(key: Literal["cron", "timezone"], value: str) -> str:
+    """As Prefect checks it, which would be too late: deployments before this one have been changed by then."""
+    try:
+        CronSchedule.model_validate({"cron": "0 0 * * *", key: value})
+    except ValidationError as error:
+        raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
+    return value
+
+
+Cron = Annotated[str, AfterValidator(lambda value: _checked("cron", value))]
+Zone = Annotated[str, Field(min_length=1), AfterValidator(lambda value: _checked("timezone", value))]
 
 
 class ScheduleEntry(BaseModel):
@@ -29,8 +42,8 @@ class ScheduleEntry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     slug: str
-    cron: str
-    timezone: str
+    cron: Cron
+    timezone: Zone
     active: bool = True
     """At first; after that people decide, in the UI."""
     parameters: dict[str, Any] = {}
@@ -41,9 +54,9 @@ class Limit(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    limit: int
-    collision_strategy: str = "ENQUEUE"
-    grace_period_seconds: int | None = None
+    limit: int = Field(ge=1)
+    collision_strategy: Literal["ENQUEUE", "CANCEL_NEW"] = "ENQUEUE"
+    grace_period_seconds: int | None = Field(None, ge=60, le=86400)
 
 
 class WorkPool(BaseModel):
@@ -68,7 +81,7 @@ class Entry(BaseModel):
     parameters: dict[str, Any] = {}
     schedules: list[ScheduleEntry] = []
     concurrency_limit: Limit | None = None
-    triggers: list[dict[str, Any]] = []
+    triggers: list[DeploymentEventTrigger] = []
 
     def load(self) -> Flow[..., Any]:
         """The flow.
@@ -76,8 +89,6 @@ class Entry(BaseModel):
         Raises:
             InputError: the entrypoint does not lead to a flow.
         """
-        from prefect import Flow
-
         module, _, function = self.entrypoint.rpartition(".")
         try:
             found = getattr(importlib.import_module(module), function)
@@ -103,7 +114,16 @@ def read_entries(project: Path) -> list[Entry]:
         entries = yaml.safe_load(text)["deployments"]
     except (yaml.YAMLError, KeyError, TypeError) as error:
         raise InputError(f"not a file of deployments: {error}", where=path, how=UNREADABLE) from error
+    if not isinstance(entries, list):
+        raise InputError("deployments: not a list", where=path, how=UNREADABLE)
+    return [_read(path, number, entry) for number, entry in enumerate(entries)]
+
+
+def _read(path: Path, number: int, entry: Any) -> Entry:
     try:
-        return [Entry.model_validate(entry) for entry in entries]
-    except (ValidationError, TypeError) as error:
-        raise InputError(f"a deployment that cannot be read: {error}", where=path, how=UNREADABLE) from error
+        return Entry.model_validate(entry)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = entry.get("name", number) if isinstance(entry, dict) else number
+        key = ".".join(str(part) for part in ("deployments", name, *first["loc"]))
+        raise InputError(f"{key}: {first['msg']}", where=path, how=UNREADABLE) from error

@@ -7,14 +7,12 @@ import sys
 from pathlib import Path
 
 from components.processes.ports import LOOPBACK
-from flows.environment import prefect_environment
+from flows.environment import HEARTBEAT_SECONDS, prefect_environment
 from flows.serving.options import AUTH_VARIABLE, DATABASE_VARIABLE, NOTIFY_VARIABLE, SERVER_AUTH_VARIABLE, Options
 
 PAGES_VARIABLE = "EVENKEEL_PAGES_URL"
 POLL_SECONDS = 1
 """Between two looks of the worker for runs that are due."""
-HEARTBEAT_SECONDS = 30
-"""Between two signs of life of a flow run; the shortest that Prefect allows."""
 
 
 def home(project: Path) -> Path:

@@ -6,7 +6,7 @@ import os
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from components.errors import InputError
 from components.processes.ports import LOOPBACK, free_port
@@ -49,21 +49,30 @@ def choose(project: Path, port: int, database: str, notify: str) -> Options:
     Raises:
         InputError: a URL or an auth string that cannot work.
     """
-    if urlsplit(database).password:
+    if _split(database, "--database").password:
         how = f"set {DATABASE_VARIABLE} instead: everybody on this machine can read a command line"
         raise InputError("a password on the command line", where="--database", how=how)
     from_outside = {name: os.environ.pop(name, "") for name in (DATABASE_VARIABLE, NOTIFY_VARIABLE)}
     database = database or from_outside[DATABASE_VARIABLE]
     notify = notify or from_outside[NOTIFY_VARIABLE]
     auth = os.environ.pop(SERVER_AUTH_VARIABLE, "") or os.environ.get(AUTH_VARIABLE, "")
-    if database and urlsplit(database).scheme not in DRIVERS:
+    if database and (kind := _split(database, f"--database or {DATABASE_VARIABLE}").scheme) not in DRIVERS:
         how = "write it as postgresql+asyncpg://user@host:5432/name"
-        raise InputError(f"no database of kind {urlsplit(database).scheme!r}", where="--database", how=how)
-    if notify and (urlsplit(notify).scheme not in ("http", "https") or not urlsplit(notify).hostname):
+        raise InputError(f"no database of kind {kind!r}", where="--database", how=how)
+    hook = _split(notify, f"--notify or {NOTIFY_VARIABLE}")
+    if notify and (hook.scheme not in ("http", "https") or not hook.hostname):
         raise InputError("not an http or https URL", where=f"--notify or {NOTIFY_VARIABLE}", how="paste the webhook's")
     if auth and ":" not in auth:
         raise InputError("not of the form user:password", where=SERVER_AUTH_VARIABLE, how="put a colon between them")
     return Options(project, port or free_port(), database, notify, auth)
+
+
+def _split(url: str, where: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:  # whose message may hold the URL, and that a password
+        how = "write it as scheme://host:port/path; brackets only around an IPv6 address"
+        raise InputError("not a URL", where=where, how=how) from None
 
 
 def check_free(port: int) -> None:

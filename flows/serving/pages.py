@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 import threading
 from functools import partial
 from http import HTTPStatus
@@ -52,12 +53,21 @@ POLL = 0.1
 """Seconds that an end may take to be noticed."""
 
 
+class Server(ThreadingHTTPServer):
+    """Says nothing about a browser that goes away in the middle of an answer."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # what it was called with
+
+
 class PageServer:
     """Serves the pages of a project's runs, ``with PageServer(project) as pages: pages.url``."""
 
     def __init__(self, project: Path, port: int = 0) -> None:
-        self._server = ThreadingHTTPServer((LOOPBACK, port), partial(Handler, project))
-        self._server.daemon_threads = True
+        self._server = Server((LOOPBACK, port), partial(Handler, project))
         self.url = f"http://{LOOPBACK}:{self._server.server_address[1]}"
 
     def __enter__(self) -> PageServer:
@@ -71,7 +81,10 @@ class PageServer:
 
 def find(project: Path, url_path: str) -> Path | None:
     """The file that a URL's path means; None where it is not one that is served."""
-    matched = PATH.fullmatch(unquote(urlsplit(url_path).path))
+    try:
+        matched = PATH.fullmatch(unquote(urlsplit(url_path).path))
+    except ValueError:  # no URL at all
+        return None
     if matched is None:
         return None
     folder = project.resolve() / "runs" / matched["run"] / "out"

@@ -13,15 +13,14 @@ from typing import Any
 from prefect import Flow
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate, WorkPoolUpdate
-from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy, WorkerStatus
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
-from prefect.events import DeploymentEventTrigger
 from prefect.exceptions import ObjectNotFound
 from prefect.types.entrypoint import EntrypointType
 from prefect.workers.process import ProcessWorker
 
-from components.errors import EvenkeelError
+from components.errors import EvenkeelError, InputError
 from flows.git import project_root
 from flows.serving.automations import set_automations
 from flows.serving.deployments import Entry, Limit, ScheduleEntry, read_entries
@@ -34,30 +33,45 @@ def register(project: Path) -> None:
     Raises:
         InputError: `prefect.yaml` or a flow that it names is not as it must be.
     """
-    entries = read_entries(project)
+    entries = [(entry, entry.load()) for entry in read_entries(project)]  # before anything is changed
     with get_client(sync_client=True) as client:
         make_pool(client, project)
-        for entry in entries:
-            name = deploy(client, entry, entry.load())
-            print(name, flush=True)
+        for entry, flow in entries:
+            print(deploy(client, entry, flow), flush=True)
         set_automations(client, os.environ.get(NOTIFY_VARIABLE, ""))
 
 
 def make_pool(client: SyncPrefectClient, project: Path) -> None:
-    """The pool whose runs are processes in the project's folder, with this Python."""
+    """The pool whose runs are processes in the project's folder, with this Python.
+
+    Raises:
+        InputError: another project has it; its runs would be given this one's code and data.
+    """
     template = ProcessWorker.get_default_base_job_template()
     variables = template["variables"]["properties"]
     # With a command of its own the worker starts one interpreter for a run, and not three.
     variables["command"]["default"] = shlex.join([sys.executable, "-m", "flows.serving.flow_run"])
     variables["working_dir"]["default"] = str(project)
     try:
-        client.read_work_pool(POOL)
+        there = client.read_work_pool(POOL).base_job_template
     except ObjectNotFound:
         description = f"Processes on the machine that serves {project.name}."
         wanted = WorkPoolCreate(name=POOL, type="process", base_job_template=template, description=description)
         client.create_work_pool(wanted)
     else:
+        _refuse_other(client, there, project)
         client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template))
+
+
+def _refuse_other(client: SyncPrefectClient, template: dict[str, Any], project: Path) -> None:
+    """A project that was moved, with its database, may go on."""
+    folder = template.get("variables", {}).get("properties", {}).get("working_dir", {}).get("default")
+    if folder in (None, str(project)):
+        return
+    served = any(worker.status == WorkerStatus.ONLINE for worker in client.read_workers_for_work_pool(POOL))
+    if served or Path(folder).is_dir():
+        how = "give this one a database of its own: another --database, no PREFECT_HOME, in a copy no .state/prefect"
+        raise InputError(f"this database belongs to another project: {folder}", where=f"work pool {POOL}", how=how)
 
 
 def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> str:
@@ -75,7 +89,7 @@ def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> str
         parameters=entry.parameters,
         paused=paused,
         concurrency_limit=_limit(entry.concurrency_limit),
-        triggers=[DeploymentEventTrigger.model_validate(trigger) for trigger in entry.triggers],
+        triggers=list(entry.triggers),
         work_pool_name=entry.work_pool.name,
         job_variables=entry.work_pool.job_variables,
         entrypoint_type=EntrypointType.MODULE_PATH,

@@ -159,7 +159,7 @@ class Serving:
             process.kill()
             out, said = process.communicate()
         if process.returncode and not self._stopping.is_set():
-            raise InputError(f"the deployments could not be registered:\n{said.strip()}", where="prefect.yaml")
+            raise InputError(f"the deployments could not be registered:\n{said.strip()}")
         return out.splitlines()
 
     def _look(self, pages_url: str) -> None:

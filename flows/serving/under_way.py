@@ -37,8 +37,10 @@ def give_back(api: Api, why: str, worker: str, crashed_since: datetime | None = 
         "flow_runs": {"state": {"type": {"any_": [*UNDER_WAY, *(["CRASHED"] if crashed_since else [])]}}},
     }
     returned = []
+    # A run that no worker has signed yet may be about to start at another one.
+    unsigned = "" if _others_work(api, worker) else worker
     for run in list(api.flow_runs(wanted)):
-        if run["labels"].get("prefect.worker.name", worker) != worker:
+        if run["labels"].get("prefect.worker.name", unsigned) != worker:
             continue
         if run["state_type"] == "CRASHED" and not _taken_for_dead(run["state"], crashed_since):
             continue
@@ -48,6 +50,11 @@ def give_back(api: Api, why: str, worker: str, crashed_since: datetime | None = 
             api.set_state(run["id"], "SCHEDULED", "AwaitingRetry", f"To be continued: {why}.")
             returned.append(run["name"])
     return returned
+
+
+def _others_work(api: Api, worker: str) -> bool:
+    found = api.post(f"/work_pools/{POOL}/workers/filter", {})
+    return any(other["status"] == "ONLINE" and other["name"] != worker for other in found)
 
 
 def _taken_for_dead(state: Mapping[str, Any], since: datetime | None) -> bool:

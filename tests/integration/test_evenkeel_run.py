@@ -198,7 +198,6 @@ def reached(run: Run, whom: str) -> list[int]:
             (signal.SIGTERM, "group", 143),
             (signal.SIGTERM, "container", 143),
         ],
-        (signal.SIGINT, "group", 130),
         (signal.SIGTERM, "container", 143),
     ),
 )
@@ -217,6 +216,7 @@ def test_a_signal_ends_the_run_and_all_it_started(project: Path, number: signal.
     assert [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
 
 
+@pytest.mark.slow
 def test_a_stage_that_is_killed_is_said_to_have_failed(project: Path, server: str) -> None:
     process = Run(project, "--set", "seed=4", *LONG, server=server)
     process.wait_until_training(project)

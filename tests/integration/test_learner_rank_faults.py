@@ -107,6 +107,7 @@ def test_a_run_that_is_killed_takes_its_ranks_with_it(tmp_path):
     assert not running(everyone)
 
 
+@pytest.mark.slow
 def test_closing_leaves_no_process_and_no_socket(tmp_path):
     learner = build_learner(policy(), how(**FSDP2), tmp_path / "logs")
     everyone = family()
@@ -169,6 +170,7 @@ def test_ranks_that_something_else_has_started_serve_a_run_that_knows_the_key(tm
         assert child.exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_before_its_first_command_leaves_no_rank_waiting(tmp_path):
     address = f"127.0.0.1:{free_port()}"
     env = {"EVENKEEL_LEARNER_LISTEN": address, "EVENKEEL_LEARNER_KEY": "secret", "RANK": "0", "WORLD_SIZE": "1"}

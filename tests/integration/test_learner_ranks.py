@@ -47,7 +47,7 @@ class Started:
         return self.learner
 
 
-@pytest.fixture(scope="module", params=slow_but(KINDS, "zero-2", "zero-3", "fsdp2"))
+@pytest.fixture(scope="module", params=slow_but(KINDS, "zero-2", "fsdp2"))
 def started(request, tmp_path_factory) -> Iterator[Started]:
     folder = tmp_path_factory.mktemp(request.param)
     chosen = how(**KINDS[request.param])
@@ -196,7 +196,8 @@ def test_ranks_with_other_numbers_of_tokens_cut_a_spread_output_layer_into_as_ma
     learner.close()
 
 
-@pytest.mark.parametrize("kind", slow_but(["zero-2", "zero-3", "fsdp2"], "fsdp2"))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["zero-2", "zero-3", "fsdp2"])
 def test_a_run_goes_on_with_another_number_of_ranks(kind, tmp_path):
     def ranks(count: int) -> Learner:
         of_two = how(**KINDS[kind])
@@ -237,7 +238,8 @@ def test_a_mixture_of_experts_in_bfloat16_is_spread_too_and_handed_over_in_its_o
     learner.close()
 
 
-@pytest.mark.parametrize("kind", slow_but(KINDS, "zero-2"))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_bfloat16_passes_keep_float32_state_and_go_on_to_the_bit(kind, tmp_path):
     chosen = how(**KINDS[kind], compute_dtype="bfloat16", activation_checkpointing=True)
     learner = build_learner(policy(), chosen, tmp_path / "logs")

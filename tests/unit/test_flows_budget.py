@@ -288,6 +288,16 @@ def test_an_attempt_that_was_killed_counts_until_its_last_sign_of_life(project: 
     assert [(row["stage"], row["seconds"], row["whole"]) for row in account(workspace)] == [("train", 60.0, False)]
 
 
+def test_a_second_start_of_a_living_run_leaves_its_account_alone(project: Path) -> None:
+    workspace = made(project, "seed=24", "budget.hours=0.001")
+    remembered(workspace, train=2 * HOUR)
+    write_json(workspace.layout.state / "attempt.json", {"stage": "train", "began": time.time() - 9, "gpus": 0})
+    with workspace.lock(), pytest.raises(InputError, match="in progress"):
+        begin(workspace)
+    assert (workspace.layout.state / "attempt.json").exists()
+    assert not (workspace.layout.state / "spent.jsonl").exists()
+
+
 def test_what_a_broken_attempt_has_done_is_not_estimated_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     remembered(at(project), train=SECONDS)
     workspace = made(project, "seed=25")

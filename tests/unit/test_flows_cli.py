@@ -6,6 +6,7 @@ import importlib
 import inspect
 import itertools
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from flows.environment import prefect_environment
 from flows.git import git
 from flows.plan import differences, stage_fates
 from flows.registry import project_store
+from flows.serving.automations import SILENCE
 from flows.workspace import locate
 from tests import fake_line
 from tests.code_graph import ROOT
@@ -104,6 +106,7 @@ def test_only_settings_that_differ_from_their_defaults_are_listed(project: Path)
         (["run", "--config", "configs/absent.yaml"], "file not found"),
         (["params", "--set", "train.steps"], "--set"),
         (["approve", "0123456789ab", "--by", "Ada"], "no such candidate"),
+        (["janitor", "--keep-days", "1000000"], "36500"),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(
@@ -117,6 +120,20 @@ def test_bad_input_is_one_message_and_exit_code_2(
     shown = capsys.readouterr().err
     assert said in shown
     assert "Traceback" not in shown
+
+
+def test_ctrl_c_while_the_command_is_being_loaded_is_an_exit_code_and_no_stack() -> None:
+    stopped = """
+import sys
+class Stopped:
+    def find_spec(name, *rest):
+        if name == "flows.cli.runs":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Stopped)
+import flows.cli
+"""
+    ended = subprocess.run([sys.executable, "-c", stopped], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "")
 
 
 def test_outside_a_project_the_message_says_where_to_run(
@@ -198,6 +215,14 @@ def test_prefect_is_private_and_what_the_caller_chose_wins(monkeypatch: pytest.M
     chosen = prefect_environment(tmp_path, quiet=False)
     assert chosen["PREFECT_LOCAL_STORAGE_PATH"] == "/mine/storage"
     assert not {"PREFECT_HOME", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"} & set(chosen)
+
+
+def test_a_run_started_by_hand_gives_signs_of_life_as_often_as_the_server_wants_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", raising=False)
+    beat = int(prefect_environment(tmp_path, quiet=True)["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"])
+    assert 2 * beat < SILENCE.total_seconds()
 
 
 def declared() -> list[dict[str, Any]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -20,8 +22,9 @@ from flows.git import git
 from flows.nights import joining
 from flows.nights.ledger import Ended, Ledger, Seen, current
 from flows.nights.plan import Night, Start, plan_night
-from flows.nights.telling import markdown, told_before
+from flows.nights.telling import markdown, told_before, told_nothing_new
 from flows.registry import project_store
+from flows.workspace import Workspace
 from tests.code_graph import ROOT
 from tests.fake_line.stages.work import checkpoint
 
@@ -40,7 +43,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / CONFIG).write_text(f"extends: [{os.path.relpath(demo, root)}]\nname: night\n{source}\n", encoding="utf-8")
     (root / "base.jsonl").write_text(lines("base 1", "base 2"), encoding="utf-8")
     (root / "dvc.yaml").write_text("stages: {}\n", encoding="utf-8")
-    ignored = "/runs/\n/.state/\n/registry/\n/incoming/\n"
+    ignored = "/runs/\n/.state/\n/registry/\n/incoming/\n/.dvc/config.local\n"
     (root / ".gitignore").write_text(ignored, encoding="utf-8")
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message=first")
@@ -140,16 +143,66 @@ def test_a_file_that_grew_takes_the_place_of_what_it_was(project: Path) -> None:
     arrives("log.jsonl", lines("one", "two"))
     night = plan(project)
     assert questions(night) == ["base 1", "base 2", "one", "two", "other"]
-    assert "log.jsonl: 2 rows joined, 1 of them new" in told_before(night)
+    assert "log.jsonl: 2 rows joined, in place of an earlier version of 1 row" in told_before(night)
     arrives("log.jsonl", lines("one", "two", "three"))
     assert questions(plan(project)) == ["base 1", "base 2", "one", "two", "three", "other"]
 
 
-def test_a_file_that_was_changed_otherwise_is_another_file(project: Path) -> None:
+def test_a_file_that_grew_under_another_name_takes_the_place_of_what_it_was(project: Path) -> None:
+    path = arrives("log.jsonl", lines("one"))
+    end(plan(project))
+    path.unlink()
+    arrives("log.1.jsonl", lines("one", "two"))
+    night = plan(project)
+    assert questions(night)[2:] == ["one", "two"]
+    said = "log.1.jsonl: 2 rows joined, in place of an earlier version, log.jsonl, of 1 row"
+    assert said in told_before(night)
+
+
+def test_a_corrected_file_takes_the_place_of_what_it_was_and_may_be_set_back(project: Path) -> None:
+    arrives("a.jsonl", lines("one", "two", "three"))
+    end(plan(project))
+    for now in (["one", "2", "three"], ["one", "2"], ["one", "two", "three"]):
+        arrives("a.jsonl", lines(*now))
+        night = plan(project)
+        assert questions(night)[2:] == now
+        end(night)
+
+
+def test_a_name_that_is_used_again_for_other_data_is_another_file(project: Path) -> None:
+    arrives("today.jsonl", lines("one", "two", "three"))
+    end(plan(project))
+    arrives("today.jsonl", lines("three", "four", "five"))
+    assert questions(plan(project))[2:] == ["one", "two", "three", "three", "four", "five"]
+
+
+@pytest.mark.parametrize("mended", [lines("good"), None])
+def test_a_file_leaves_when_it_is_mended_or_taken_away_before_a_night_with_it_has_ended(
+    project: Path, mended: str | None
+) -> None:
     arrives("a.jsonl", lines("one"))
-    plan(project)
-    arrives("a.jsonl", lines("corrected"))
-    assert questions(plan(project)) == ["base 1", "base 2", "one", "corrected"]
+    end(plan(project))
+    arrives("b.jsonl", "bad\n")
+    plan(project)  # the data stage refuses it
+    if mended:
+        arrives("b.jsonl", mended)
+    else:
+        Path("incoming/b.jsonl").unlink()
+    night = plan(project)
+    assert questions(night)[2:] == (["one", "good"] if mended else ["one"])
+    assert "b.jsonl no longer joins: it left or changed before a night with it had ended" in told_before(night)
+
+
+def test_what_a_file_replaced_is_there_again_when_it_is_taken_away(project: Path) -> None:
+    arrives("a.jsonl", lines("one"))
+    end(plan(project))
+    arrives("a.jsonl", lines("one", "two"))
+    arrives("b.jsonl", lines("one", "two", "three"))
+    assert questions(plan(project))[2:] == ["one", "two", "three"]
+    Path("incoming/a.jsonl").unlink()
+    assert questions(plan(project))[2:] == ["one", "two", "three"]
+    Path("incoming/b.jsonl").unlink()
+    assert questions(plan(project))[2:] == ["one"]
 
 
 def test_a_last_line_without_its_break_and_a_byte_order_mark_do_no_harm(project: Path) -> None:
@@ -183,6 +236,15 @@ def test_a_file_that_is_being_written_waits_for_the_next_night(project: Path, te
     assert questions(plan(project))[2:] == ["one", "two"]
 
 
+def test_a_night_that_is_planned_twice_has_the_files_of_when_it_began(project: Path) -> None:
+    began = time.time() - 600
+    for name, after in (("a", -90), ("b", -30), ("c", 30), ("d", 500)):
+        arrives(f"{name}.jsonl", lines(name), began + after)
+    night = plan_night(project, CONFIG, "incoming", now=began)
+    assert names(night.joined) == ["a.jsonl"]
+    assert names(plan(project).joined) == ["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl"]
+
+
 def test_what_is_no_file_of_json_lines_is_named_and_not_read(project: Path, tmp_path: Path) -> None:
     arrives("notes.txt", "x")
     arrives(".hidden.jsonl", lines("hidden"))
@@ -213,8 +275,9 @@ def test_a_source_that_is_not_there_yet_is_an_error_that_says_so(project: Path) 
 
 
 def test_a_missing_folder_is_an_error(project: Path) -> None:
-    with pytest.raises(InputError, match="no folder for incoming data"):
-        plan(project, incoming="/nowhere")
+    for name in ("/nowhere", "incomming"):
+        with pytest.raises(InputError, match="no folder for incoming data"):
+            plan(project, incoming=name)
 
 
 def test_a_folder_that_git_takes_for_code_is_refused(project: Path) -> None:
@@ -235,6 +298,7 @@ def test_without_a_folder_what_joined_is_left_out_and_that_is_said(project: Path
 def test_the_folder_may_be_emptied_once_its_files_have_joined(project: Path) -> None:
     path = arrives("a.jsonl", lines("one"))
     first = plan(project)
+    end(first)
     path.unlink()
     assert plan(project).workspace.run_id == first.workspace.run_id
     source(first).unlink()
@@ -244,8 +308,9 @@ def test_the_folder_may_be_emptied_once_its_files_have_joined(project: Path) -> 
 def test_a_file_of_which_nothing_is_left_is_an_error_that_names_it(project: Path) -> None:
     path = arrives("a.jsonl", lines("one"))
     first = plan(project)
+    end(first)
     path.unlink()
-    joining.part(first.ledger, first.files[0].sha256).unlink()
+    first.ledger.part(first.files[0].sha256).unlink()
     plan(project)  # what was made of it is there
     source(first).unlink()
     with pytest.raises(InputError, match=r"a file that was trained on is gone: a\.jsonl"):
@@ -341,10 +406,75 @@ def test_a_night_is_new_when_anything_it_depends_on_is(project: Path, change: st
     assert plan(project, "base", *overrides).answered is None
 
 
-def test_a_result_that_became_the_champion_is_not_compared_with_itself(project: Path) -> None:
-    night = plan(project)
-    end(night, crown(project))
-    assert plan(project).answered is not None
+@pytest.mark.parametrize("start", ["base", "champion"])
+@pytest.mark.parametrize("crowned", [False, True])
+def test_a_result_that_became_the_champion_makes_nothing_new(project: Path, start: Start, crowned: bool) -> None:
+    if crowned:
+        crown(project, 1.0)
+    night = plan(project, start)
+    end(night, crown(project, 2.0))
+    again = plan(project, start)
+    assert again.answered is not None
+    assert told_nothing_new(again, again.answered).endswith(", the champion by now)")
+
+
+def test_a_start_from_another_champion_is_new_and_so_is_another_start(project: Path) -> None:
+    crown(project, 1.0)
+    end(plan(project, "champion"))
+    assert plan(project, "champion").answered is not None
+    assert plan(project, "base").answered is None
+    crown(project, 2.0)
+    assert plan(project, "champion").answered is None
+
+
+def test_a_champion_that_the_configuration_names_is_a_setting_as_any_other(project: Path) -> None:
+    for name in ("c1", "c2"):
+        write_json(project / f"incoming/{name}/config.json", {"name": name})
+    one, two = (f"evaluation.champion={{path: incoming/{name}}}" for name in ("c1", "c2"))
+    end(plan(project, "base", one, incoming=""))
+    assert plan(project, "base", one, incoming="").answered is not None
+    assert plan(project, "base", two, incoming="").answered is None
+    assert plan(project, "base", incoming="").answered is None
+
+
+def test_a_night_without_a_candidate_against_a_champion_that_is_gone_is_new(project: Path) -> None:
+    crown(project)
+    end(plan(project))
+    shutil.rmtree(project / "registry")
+    assert plan(project).answered is None
+
+
+# A night that is tried again
+
+
+def test_a_retry_goes_on_with_the_run_that_it_began_and_notes_what_that_was_trained_on(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows import nightly as module
+    from flows.post_training import Outcome
+
+    runs: list[str] = []
+
+    def conduct(workspace: Workspace, *, fresh: bool) -> Outcome:
+        with workspace.held():
+            runs.append(workspace.run_id)
+        if len(runs) == 1:
+            raise KeyboardInterrupt
+        return Outcome(workspace.run_id, str(workspace.root), "c" * 64)
+
+    monkeypatch.setattr(module, "conduct", conduct)
+    monkeypatch.setattr(module, "begun_by", lambda *_: runs[0] if runs else "")
+    monkeypatch.setattr(module, "get_run_logger", lambda: logging.getLogger("night"))
+    monkeypatch.setattr(module, "create_markdown_artifact", lambda *_, **__: None)
+    arrives("a.jsonl", lines("one"))
+    with pytest.raises(KeyboardInterrupt):
+        module.nightly.fn(str(CONFIG), "incoming")
+    arrives("b.jsonl", lines("two"))
+    ended = module.nightly.fn(str(CONFIG), "incoming")
+    assert runs[0] == runs[1] == ended.outcome.run_id
+    assert "a.jsonl: 1 row joined" in ended.lines
+    assert [row.seen for row in Ledger(project, "night").nights()] == [1]
+    assert names(plan(project).joined) == ["b.jsonl"]
 
 
 # The ledger

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,14 +16,14 @@ import pytest
 
 from components.errors import InputError
 from components.files import append_line, read_json, write_json
-from flows import dvc
+from flows import branches, dvc
 from flows.branches import commit_run
 from flows.cli import main
 from flows.git import git
 from flows.recording import Kept, keeping, read_kept, read_record, recorded
 from flows.recording.machine import cpu_model, differences, packages, this_machine
 from flows.resuming import begun_by, remember, reopen
-from flows.workspace import Workspace
+from flows.workspace import Workspace, locate
 from tests.unit import flows_project
 from tests.unit.flows_project import STAGES, ready
 
@@ -265,6 +266,51 @@ def test_a_branch_that_somebody_has_checked_out_is_not_moved_under_them(project:
     assert git(project, "rev-parse", "HEAD") == first.commit
 
 
+def test_on_the_branch_of_a_run_the_same_command_is_the_same_run(project: Path, unpushed: None) -> None:
+    (project / "code.py").write_text("x = 2\n", encoding="utf-8")  # the code beneath is a snapshot
+    workspace = ready(project)
+    first = finish(workspace)
+    git(project, "checkout", "--quiet", "--force", f"runs/{workspace.run_id}")
+    again = ready(project)
+    assert (again.run_id, again.snapshot.commit) == (workspace.run_id, workspace.snapshot.commit)
+    assert finish(again) == first
+
+
+def test_what_begins_on_the_branch_of_a_run_takes_over_the_code_alone(project: Path, unpushed: None) -> None:
+    workspace = ready(project)
+    finish(workspace)
+    git(project, "checkout", "--quiet", f"runs/{workspace.run_id}")
+    (project / "code.py").write_text("x = 2\n", encoding="utf-8")
+    other = ready(project)
+    assert git(other.root, "show", "HEAD:code.py") == "x = 2"
+    assert not {"run.json", "dvc.lock", "out"} & {path.name for path in other.root.iterdir()}
+    git(project, "commit", "--quiet", "--all", "--message=on top of the results")
+    assert ready(project).run_id == other.run_id
+    assert locate(project, flows_project.DEMO, commit="HEAD").run_id == other.run_id
+    finish(other)
+    record = read_record(other.root)
+    assert record is not None and record.run_id == other.run_id
+    assert reopen(project, other.run_id).run_id == other.run_id
+
+
+def test_the_record_of_another_run_is_none(project: Path) -> None:
+    workspace = ready(project)
+    with suppress(InputError), recorded(workspace):
+        raise InputError("no room")
+    shutil.copy(workspace.root / "run.json", project / "run.json")
+    assert read_record(project) is None
+
+
+def test_the_branch_of_a_refused_run_has_its_report(project: Path, unpushed: None) -> None:
+    workspace = ready(project)
+    workspace.layout.report.parent.mkdir(exist_ok=True)
+    workspace.layout.report.write_text("<p>refused</p>", encoding="utf-8")
+    finish(workspace, candidate=None)
+    branch = f"runs/{workspace.run_id}"
+    assert git(project, "show", f"{branch}:out/refusal.html") == "<p>refused</p>"
+    assert "out/report.html" not in git(project, "ls-tree", "-r", "--name-only", branch).splitlines()
+
+
 # The push
 
 
@@ -360,6 +406,21 @@ def test_a_git_remote_that_cannot_be_reached_is_a_note_with_the_way_out(project:
 
 
 # A full disk
+
+
+def test_a_push_over_ssh_asks_nobody_and_does_not_wait_for_ever(
+    project: Path, tmp_path: Path, unpushed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "bin/ssh"
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\nexec sleep 20\n', encoding="utf-8")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(fake.parent), prepend=os.pathsep)
+    monkeypatch.setattr(branches, "PUSH_SECONDS", 1.0)
+    git(project, "remote", "add", "hub", "ssh://nobody@nowhere/hub.git")
+    (problem,) = finish(ready(project, "record.git_remote=hub")).problems
+    assert "git push: no answer in 1 s" in problem
+    assert "BatchMode=yes" in (tmp_path / "asked").read_text(encoding="utf-8")
 
 
 @contextmanager
@@ -496,6 +557,15 @@ def test_a_finished_run_says_so_and_ends_with_the_same_words(
     assert "awaiting approval" in said
     assert command(monkeypatch, "run", "--resume", refused.run_id) == 3
     assert "the gate failed" in capsys.readouterr().out
+
+
+def test_a_tolerance_that_is_named_later_is_that_of_the_record(
+    project: Path, unpushed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = ready(project)
+    finish(workspace)
+    assert command(monkeypatch, "run", "--resume", workspace.run_id, "--set", "record.tolerance=0.5") == 0
+    assert json.loads(git(project, "show", f"runs/{workspace.run_id}:run.json"))["tolerance"] == 0.5
 
 
 def test_what_resuming_would_leave_out_is_refused(

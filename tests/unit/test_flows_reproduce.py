@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(keeping, "OPTIONAL", {})
         patch.setattr(keeping, "wanted", lambda settings: list(STAGES))
         source = f"data.source={{kind: arrow, path: {home}/given}}"
-        for more in ((), ("seed=7", "record.tolerance=0.5")):
+        for more in ((), ("seed=7", "record.tolerance=0.5", "budget.hours=0.5")):
             workspace = ready(project, source, "record.git_remote=hub", *more)
             with recorded(workspace) as recorder:
                 flows_project.run_line(workspace)
@@ -139,6 +140,14 @@ def test_within_the_tolerance_numbers_may_differ_and_digests_do_not_count(elsewh
     assert compared.metrics == {"data": 2, "audit": 3}
 
 
+def test_another_answer_is_a_difference_whatever_the_tolerance(elsewhere: Path) -> None:
+    run_id = runs(elsewhere)[True]
+    change(elsewhere, run_id, "run.json", '"state": "candidate"', '"state": "no candidate"')
+    with checked_out(elsewhere, run_id) as found:
+        compared = redo(found, lambda workspace, stage: reproduction.StageResult(stage, "done", 0.0))
+    assert ("gate", "outcome", "no candidate", "candidate") in [astuple(one) for one in compared.differences]
+
+
 @pytest.mark.parametrize(
     ("tolerance", "old", "new", "agree"),
     [
@@ -153,6 +162,12 @@ def test_within_the_tolerance_numbers_may_differ_and_digests_do_not_count(elsewh
 )
 def test_numbers_agree_absolutely_or_relatively(tolerance: float, old: object, new: object, agree: bool) -> None:
     assert near(tolerance)(old, new) is agree
+
+
+def test_the_budget_of_the_run_is_no_limit_on_its_reproduction(elsewhere: Path) -> None:
+    with checked_out(elsewhere, runs(elsewhere)[True]) as found:
+        assert "hours: 0.5" in (found.root / "params.yaml").read_text(encoding="utf-8")
+        assert found.settings.budget.hours is None
 
 
 def test_a_refusal_where_none_was_recorded_is_a_difference(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import re
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
+from prefect.client.schemas.objects import WorkerStatus
+from prefect.workers.process import ProcessWorker
 
-from components.errors import InputError
+from components.errors import EvenkeelError, InputError
 from flows.environment import prefect_environment
 from flows.serving import environments
+from flows.serving.automations import MESSAGES
 from flows.serving.deployments import FILE, Entry, read_entries
 from flows.serving.options import check_free, choose
 from flows.serving.part import DEATHS, LONGEST_PAUSE, Part
 from flows.serving.place import Place, Who, only_one, place_file, served, write_place
+from flows.serving.register import make_pool
 from flows.serving.under_way import ZOMBIE, give_back
 from tests.code_graph import ROOT
 
@@ -74,7 +81,14 @@ def test_a_password_does_not_belong_on_a_command_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("database", "notify"), [("postgresql://me@host/db", ""), ("", "hooks.example/x"), ("", "file:///x")]
+    ("database", "notify"),
+    [
+        ("postgresql://me@host/db", ""),
+        ("", "hooks.example/x"),
+        ("", "file:///x"),
+        ("", "http://[x"),
+        ("postgresql+asyncpg://u@[h/db", ""),
+    ],
 )
 def test_urls_that_cannot_work_are_refused(tmp_path: Path, database: str, notify: str) -> None:
     with pytest.raises(InputError):
@@ -114,7 +128,11 @@ class FakeApi:
     """Holds flow runs; remembers what became of them."""
 
     def __init__(self, *runs: dict[str, Any]) -> None:
-        self._runs, self.changed = runs, {}
+        self._runs, self.changed, self.workers = runs, {}, [{"name": "me", "status": "ONLINE"}]
+
+    def post(self, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+        assert path.endswith("/workers/filter")
+        return self.workers
 
     def flow_runs(self, wanted: dict[str, Any]) -> list[dict[str, Any]]:
         types = wanted["flow_runs"]["state"]["type"]["any_"]
@@ -149,6 +167,48 @@ def test_runs_that_lost_their_process_are_given_back() -> None:
     }
 
 
+def test_a_run_without_a_worker_is_left_alone_while_another_worker_may_take_it() -> None:
+    api = FakeApi(run("pending", "PENDING", worker=None), run("running", "RUNNING"))
+    api.workers += [{"name": "another", "status": "ONLINE"}]
+    assert give_back(api, "why", "me") == ["running"]  # type: ignore[arg-type]
+
+
+class FakeClient:
+    """A server whose pool was made for a project, and has a worker or not."""
+
+    def __init__(self, project: Path, worker: str) -> None:
+        template = ProcessWorker.get_default_base_job_template()
+        template["variables"]["properties"]["working_dir"]["default"] = str(project)
+        self._template, self._worker, self.updated = template, worker, False
+
+    def read_work_pool(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(base_job_template=self._template)
+
+    def read_workers_for_work_pool(self, name: str) -> list[SimpleNamespace]:
+        return [SimpleNamespace(status=WorkerStatus(self._worker))]
+
+    def update_work_pool(self, *_: Any) -> None:
+        self.updated = True
+
+
+@pytest.mark.parametrize(("theirs", "worker"), [("there", "OFFLINE"), ("gone", "ONLINE")])
+def test_another_projects_pool_is_not_taken_over(tmp_path: Path, theirs: str, worker: str) -> None:
+    (tmp_path / "there").mkdir()
+    client = FakeClient(tmp_path / theirs, worker)
+    with pytest.raises(InputError, match=f"another project: {tmp_path / theirs}"):
+        make_pool(client, tmp_path / "mine")  # type: ignore[arg-type]
+    assert not client.updated
+
+
+@pytest.mark.parametrize(("before", "worker"), [("mine", "ONLINE"), ("gone", "OFFLINE")])
+def test_a_project_keeps_its_pool_when_it_is_served_again_or_was_moved(
+    tmp_path: Path, before: str, worker: str
+) -> None:
+    client = FakeClient(tmp_path / before, worker)
+    make_pool(client, tmp_path / "mine")  # type: ignore[arg-type]
+    assert client.updated
+
+
 def test_after_a_long_pause_runs_that_the_server_took_for_dead_are_given_back_too() -> None:
     api = FakeApi(
         run("just now", "CRASHED", message=f"{ZOMBIE} for 120 seconds."),
@@ -159,12 +219,24 @@ def test_after_a_long_pause_runs_that_the_server_took_for_dead_are_given_back_to
     assert give_back(api, "why", "me", since) == ["just now"]  # type: ignore[arg-type]
 
 
+def kinds(base: type[EvenkeelError]) -> set[type[EvenkeelError]]:
+    return {base}.union(*(kinds(kind) for kind in base.__subclasses__()))
+
+
+def test_people_are_told_of_a_failed_run_whatever_its_failed_state_is_called() -> None:
+    for module in ("post_training", "nightly", "reproduce", "promote", "audit_run", "audit_verifier", "janitor"):
+        importlib.import_module(f"flows.{module}")
+    names = {getattr(kind, "state_name", "Failed") for kind in kinds(EvenkeelError)}
+    assert names >= {"Failed", "BudgetSpent"}
+    assert MESSAGES["failed"].events >= {f"prefect.flow-run.{name}" for name in names}
+
+
 def test_all_flows_are_deployed(tmp_path: Path) -> None:
     entries = {entry.name: entry for entry in read_entries(ROOT)}
     assert list(entries) == DEPLOYED
     assert entries["nightly"].concurrency_limit is not None
     assert entries["nightly"].concurrency_limit.collision_strategy == "CANCEL_NEW"
-    assert entries["promote"].triggers[0]["expect"] == ["checkpoint.candidate"]
+    assert entries["promote"].triggers[0].expect == {"checkpoint.candidate"}
 
 
 @pytest.mark.parametrize("entrypoint", ["flows.nowhere.flow", "flows.nightly.nothing", "flows.git.git", "nothing"])
@@ -179,6 +251,25 @@ def test_a_file_of_deployments_that_cannot_be_read_is_named(tmp_path: Path, text
     (tmp_path / FILE).write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=FILE):
         read_entries(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("schedules.0.cron", {"schedules": [{"slug": "s", "cron": "61 2 * * *", "timezone": "Etc/UTC"}]}),
+        ("schedules.0.timezone", {"schedules": [{"slug": "s", "cron": "0 2 * * *", "timezone": "Europe/Berlinn"}]}),
+        ("concurrency_limit.collision_strategy", {"concurrency_limit": {"limit": 1, "collision_strategy": "OLD"}}),
+        ("triggers.0", {"triggers": [{"expect": 3}]}),
+    ],
+)
+def test_a_typing_error_in_the_file_is_named_before_anything_is_deployed(
+    tmp_path: Path, key: str, change: dict[str, Any]
+) -> None:
+    entry = {"name": "night", "entrypoint": "flows.nightly.nightly", "work_pool": {"name": "p"}} | change
+    (tmp_path / FILE).write_text(yaml.safe_dump({"deployments": [entry]}), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"^deployments\.night\.{re.escape(key)}") as refused:
+        read_entries(tmp_path)
+    assert "\n" not in refused.value.what
 
 
 def values(name: str) -> dict[str, Any]:

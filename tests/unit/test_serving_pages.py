@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import socket
+import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,3 +108,16 @@ def test_a_foreign_host_is_refused(server: PageServer, host: str) -> None:
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "HEAD"])
 def test_it_only_reads(server: PageServer, method: str) -> None:
     assert ask(server, REPORT, method=method).status in (405, 501)
+
+
+def test_what_no_browser_sends_is_no_page_and_no_stack_on_the_console(
+    server: PageServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(server, "http://[x/").status == 404
+    with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing resets it
+        connection.sendall(b"GET / HT")
+        time.sleep(0.1)  # until somebody reads
+    time.sleep(0.2)
+    assert ask(server, REPORT).status == 200
+    assert capfd.readouterr().err == ""

@@ -434,7 +434,8 @@ CHALLENGED = SETTINGS.model_copy(
 )
 
 
-def over_champion(layout: Layout, low: float) -> None:
+def over_champion(layout: Layout, low: float, unscorable: float = 0.0) -> None:
+    edit(layout.evaluation, {"unscorable_share": unscorable}, "champion")
     edit(layout.evaluation, {"mean": low + 0.02, "low": low, "high": low + 0.04}, "gain_over_champion")
 
 
@@ -451,6 +452,25 @@ def test_a_limit_of_zero_asks_for_proof_that_it_is_better(layout: Layout) -> Non
     strict = CHALLENGED.model_copy(update={"gate": GateSettings(min_gain_over_champion=0)})
     over_champion(layout, -0.001)
     assert check(layout, "gain over champion", strict)[0] == "fail"
+
+
+@pytest.mark.parametrize(("unscorable", "result"), [(0.01, "pass"), (0.02, "fail")])
+def test_a_gain_on_the_few_prompts_that_the_champion_could_be_scored_on_is_none(
+    layout: Layout, unscorable: float, result: str
+) -> None:
+    over_champion(layout, 0.5, unscorable)
+    found, evidence = check(layout, "gain over champion", CHALLENGED)
+    assert found == result
+    assert f"{unscorable:.1%} of its completions unscorable, limit 1.0%" in evidence
+
+
+def test_a_champion_whose_unscorable_completions_were_not_counted_fails(layout: Layout) -> None:
+    over_champion(layout, 0.5)
+    edit(layout.evaluation, {}, "champion")
+    assert check(layout, "gain over champion", CHALLENGED) == (
+        "fail",
+        "evaluation: there is no champion.unscorable_share",
+    )
 
 
 def test_a_champion_that_was_not_compared_with_fails(layout: Layout) -> None:
