@@ -19,5 +19,5 @@
 - `janitor` — what dead runs left is removed; `cleaning` — the parts of that
 - `console` — the live picture, drawn from the `board`; `summary` — what a run came to; `plan` — what it would do
 - `registry` — candidates and decisions; `doctor` — what could stop a run; `environment` — a private Prefect;
-  `prefect_server` — its temporary server
+  `prefect_server` — its temporary server; `server_lost` — how a run ends whose server went away
 """

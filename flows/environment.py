@@ -45,6 +45,7 @@ def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
         "PREFECT_CLI_PROMPT": "false",
+        "PREFECT_CLIENT_MAX_RETRIES": "2",  # six seconds a request, not a minute: a server may go away for good
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),
         "DO_NOT_TRACK": "1",
     }
@@ -52,6 +53,7 @@ def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
         wanted["PREFECT_API_URL"] = place.api_url
     if quiet:
         wanted["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
+        wanted["PREFECT_INTERNAL_LOGGING_LEVEL"] = "CRITICAL"  # else an error for each event, when the server is gone
     return {key: value for key, value in wanted.items() if key not in os.environ}
 
 

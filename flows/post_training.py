@@ -29,13 +29,15 @@ from flows.git import project_root
 from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.recording import recorded
 from flows.registry import project_store
-from flows.resuming import begun_by, reopen
+from flows.resuming import begun_by, refuse_beside_resume, remember, reopen
 from flows.stages import StageResult, execute, reproduce
 from flows.states import answer, told, value
 from flows.watching.artifacts import publish
 from flows.watching.execution import executing
 from flows.watching.watcher import watched
 from flows.workspace import Workspace, locate
+
+DEMO = "configs/demo.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def propose_candidate(workspace: Workspace) -> str:
 @flow(name="post-training")
 @told
 def post_training(
-    config: Config = "configs/demo.yaml",
+    config: Config = DEMO,
     recipe: Recipe = AS_CONFIGURED,
     dataset: str = "",
     launcher: Launcher = AS_CONFIGURED,
@@ -114,6 +116,9 @@ def post_training(
     """
     fields = settings_of(dataset=dataset, launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours)
     project = project_root(Path.cwd())
+    if resume:
+        others = {"config": config != DEMO, "recipe": recipe not in ("", AS_CONFIGURED), "commit": bool(commit)}
+        refuse_beside_resume("", **others, fresh=fresh)
     if earlier := resume or begun_by(project, flow_run.get_id()):
         workspace, fresh = reopen(project, earlier, [*fields, *overrides] if resume else ()), False
     else:
@@ -129,6 +134,7 @@ def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     check_surroundings(workspace.settings, workspace.root)
     get_run_logger().info("run %s in %s", workspace.run_id, workspace.root)
     tag(workspace.run_id)
+    remember(workspace.project, flow_run.get_id(), workspace.run_id)
     wait = get_run_logger().info
     publish_estimate(workspace, begin(workspace, fresh=fresh, wait=wait))
     with (

@@ -7,12 +7,26 @@ from pathlib import Path
 
 from components.config import load
 from components.errors import InputError
+from components.files import read_text, write_text
 from flows.branches import branch_of
 from flows.git import RECORD, at_commit, check_git_remote, git
 from flows.inputs import settled
 from flows.recording import read_record
 from flows.recording.record import RunRecord
 from flows.workspace import UNSAID, Asked, Workspace, name_of
+
+
+def refuse_beside_resume(dashes: str, **given: bool) -> None:
+    """A run that goes on keeps its settings: nothing that is typed beside it is left out without a word.
+
+    Args:
+        dashes: what names begin with where they are typed: nothing in a form.
+        given: what was typed, by name.
+    """
+    beside = ", ".join(f"{dashes}{name}" for name, is_there in given.items() if is_there)
+    if beside:
+        where, how = f"{dashes}resume", "leave it out; a run with other settings is a run of its own"
+        raise InputError(f"{where} goes on with a run as it was begun, without {beside}", where=where, how=how)
 
 
 def reopen(project: Path, run_id: str, overrides: Sequence[str] = ()) -> Workspace:
@@ -42,14 +56,23 @@ def reopen(project: Path, run_id: str, overrides: Sequence[str] = ()) -> Workspa
     return Workspace(project, root.name, settings, taken, settled(settings, project, taken.commit), asked)
 
 
+def remember(project: Path, flow_run_id: str | None, run_id: str) -> None:
+    """Note which run a flow run began: the run's own record names only the flow run that had it last."""
+    if flow_run_id:
+        write_text(_begun(project, flow_run_id), run_id)
+
+
 def begun_by(project: Path, flow_run_id: str | None) -> str:
     """The run that an earlier attempt of this flow run began, or nothing: a retry goes on with it, whatever the present
-    tree holds by now."""
-    for root in workspaces(project) if flow_run_id else ():
-        record = _record_of(root)
-        if record and record.flow_run_id == flow_run_id:
-            return record.run_id
-    return ""
+    tree holds by now, and whoever had the run in between."""
+    if not flow_run_id or not (path := _begun(project, flow_run_id)).exists():
+        return ""
+    run_id = read_text(path)
+    return run_id if (project / "runs" / run_id / "params.yaml").exists() else ""
+
+
+def _begun(project: Path, flow_run_id: str) -> Path:
+    return project / ".state" / "flow-runs" / flow_run_id
 
 
 def _find(project: Path, run_id: str) -> Path:

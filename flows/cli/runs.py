@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -11,9 +12,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn
 
+import httpx
 import typer
 
-from components.errors import EXIT_NO_CANDIDATE, InputError
+from components.errors import EXIT_NO_CANDIDATE
 from components.stages import wanted
 from flows import summary
 from flows.budget.estimate import begin
@@ -26,7 +28,8 @@ from flows.parameters import recipe_file
 from flows.plan import show_plan
 from flows.recording import keep, read_kept, read_record
 from flows.registry import decision_on, project_store
-from flows.resuming import reopen
+from flows.resuming import refuse_beside_resume, reopen
+from flows.server_lost import NOTE, outcome_on_disk
 from flows.workspace import Workspace, locate
 
 EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
@@ -45,7 +48,7 @@ def run(
     """Train, judge and propose a checkpoint. The same command again continues a run that was stopped."""
     project = project_root(Path.cwd())
     if resume:
-        refuse_beside_resume(config=config != DEMO, recipe=bool(recipe), fresh=fresh)
+        refuse_beside_resume("--", config=config != DEMO, recipe=bool(recipe), fresh=fresh)
         workspace = reopen(project, resume, overrides or ())
     else:
         workspace = locate(project, config, overrides or (), recipe=recipe_file(recipe))
@@ -63,21 +66,21 @@ def run(
     prepare(workspace, fresh=fresh, debug=debug)
     from flows.post_training import post_training  # imports Prefect, which reads its environment only once
 
+    note = ""
     show_header(workspace)
     console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     with stoppable(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
-        commit, name = workspace.snapshot.commit, workspace.run_id if resume else ""
-        outcome = post_training(str(config), recipe, overrides=overrides or (), commit=commit, fresh=fresh, resume=name)
+        commit, name = ("", workspace.run_id) if resume else (workspace.snapshot.commit, "")
+        try:
+            outcome = post_training(
+                str(config), recipe, overrides=overrides or (), commit=commit, fresh=fresh, resume=name
+            )
+        except httpx.HTTPError as lost:
+            outcome, note = outcome_on_disk(workspace, lost), NOTE
+    if note:
+        console.print(note, highlight=False, soft_wrap=True)
     conclude(workspace, outcome.candidate, outcome.reason)
-
-
-def refuse_beside_resume(**given: bool) -> None:
-    """A run that goes on keeps its settings: nothing that is typed beside it is left out without a word."""
-    beside = ", ".join(f"--{name}" for name, is_there in given.items() if is_there)
-    if beside:
-        how = "leave it out; a run with other settings is a run of its own"
-        raise InputError(f"--resume goes on with a run as it was begun, without {beside}", where="--resume", how=how)
 
 
 def conclude(workspace: Workspace, candidate: str | None, reason: str) -> None:
@@ -119,6 +122,7 @@ def prepare(workspace: Workspace, *, fresh: bool, debug: bool) -> None:
     """Make the workspace and Prefect's environment: what can be refused is refused before Prefect is started."""
     if debug:
         os.environ["EVENKEEL_DEBUG"] = "1"
+    logging.raiseExceptions = debug  # else Prefect prints each time that a log did not reach a server that went away
     with workspace.held(fresh=fresh):
         workspace.progress.unlink(missing_ok=True)
     os.environ.update(prefect_environment(workspace.project, quiet=not debug))

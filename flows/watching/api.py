@@ -12,6 +12,12 @@ from components.processes.ports import LOOPBACK
 AUTH_VARIABLE = "PREFECT_API_AUTH_STRING"
 """``user:password``, as Prefect's own clients take it."""
 
+TIMEOUT = 10.0
+"""Seconds for one request to the server."""
+UNDER_WAY = ("SCHEDULED", "PENDING", "RUNNING")
+CANCELLING = {"type": "CANCELLING", "name": "Cancelling"}
+CANCELLED = {"type": "CANCELLED", "name": "Cancelled", "message": "Cancelled by `evenkeel cancel`."}
+
 
 def client(url: str, timeout: float) -> httpx.Client:
     """Use it as a context. ``timeout``: seconds for one request."""
@@ -31,3 +37,25 @@ def json_of(answer: httpx.Response) -> Any:
         return answer.raise_for_status().json()
     except ValueError as error:
         raise httpx.DecodingError("not JSON", request=answer.request) from error
+
+
+def trouble(error: httpx.HTTPError) -> str:
+    """What is wrong with the server: that it refuses is not that it does not answer."""
+    if not isinstance(error, httpx.HTTPStatusError):
+        return f"does not answer ({type(error).__name__})"
+    code = error.response.status_code
+    wrong = f"; set {AUTH_VARIABLE} to user:password" if code == httpx.codes.UNAUTHORIZED else ""
+    return f"refuses ({code} {error.response.reason_phrase}){wrong}"
+
+
+def state_of(url: str | None, flow_run: str) -> str:
+    """The type of a flow run's state."""
+    with client(url or "", TIMEOUT) as server:
+        return str(json_of(server.get(f"/flow_runs/{flow_run}"))["state_type"])
+
+
+def set_state(url: str | None, flow_run: str, state: dict[str, str], *, force: bool = False) -> str:
+    """Ask for another state; whether the server accepted it, in its own words."""
+    with client(url or "", TIMEOUT) as server:
+        answer = server.post(f"/flow_runs/{flow_run}/set_state", json={"state": state, "force": force})
+    return str(json_of(answer)["status"])

@@ -10,7 +10,6 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import httpx
 import psutil
@@ -18,7 +17,8 @@ import psutil
 from components.errors import InputError
 from components.processes.owner import alive
 from flows.processes import end
-from flows.watching.api import client, json_of
+from flows.serving.place import served
+from flows.watching.api import CANCELLED, CANCELLING, TIMEOUT, UNDER_WAY, client, json_of, set_state, state_of, trouble
 from flows.watching.execution import Execution, now, read, write
 from flows.watching.runs import RunView
 
@@ -27,8 +27,6 @@ HANDED_OVER = 20.0
 """Seconds after which a server that accepted the request but has no worker to carry it out is not waited for."""
 WORKERS_TURN = 15.0
 """Seconds that a worker has to say that the run is cancelled: it looks every few seconds whether it has ended."""
-TIMEOUT = 10.0
-"""Seconds for one request to the server."""
 KILLED = "killed by `evenkeel cancel`"
 Say = Callable[[str], object]
 
@@ -44,9 +42,14 @@ def cancel(run: RunView, grace: float, say: Say) -> None:
         InputError: it does not run, or runs on another machine without a server in between.
     """
     execution = run.execution
+    if execution is not None and execution.standing == "dead" and execution.deployed and execution.api:
+        execution = _given_back(run, execution, say)
+        if execution is None:
+            return
     if execution is None or not execution.alive:
         state = "nobody has recorded to run it" if execution is None else f"it is {run.state}"
         raise InputError(f"{run.run_id} does not run: {state}", where=run.root, how=_otherwise(run))
+    _waiting(execution, say)
     asked = execution.deployed is not None and _ask(execution, say)
     if not execution.here:
         if not asked:
@@ -72,6 +75,64 @@ def cancel(run: RunView, grace: float, say: Say) -> None:
         write(run.root, replace(execution, state="stopped", ended=now(), reason=KILLED))
     _settle(execution, WORKERS_TURN if asked else 0, say)
     say(f"cancelled; to continue: evenkeel run --resume {run.run_id}")
+
+
+def _given_back(run: RunView, dead: Execution, say: Say) -> Execution | None:
+    """Cancel the flow run of a process that is gone: a worker that lost it, or `serve` at its next start, goes on with
+    it unasked.
+
+    Returns:
+        The execution to stop; none where there is nothing left of it.
+
+    Raises:
+        InputError: the server does not answer.
+    """
+    place = served(run.project)
+    known = replace(dead, api=place.api_url) if place else dead  # a restarted server may have another port
+    flow_run = str(known.deployed)
+    try:
+        state = state_of(known.api, flow_run)
+        if state not in UNDER_WAY:
+            return dead
+        _waiting(known, say)
+        if state == "SCHEDULED":
+            set_state(known.api, flow_run, CANCELLED, force=True)
+    except httpx.HTTPError as error:
+        what = f"{run.run_id} is dead, but `evenkeel serve` goes on with it at its next start"
+        where, how = known.api, f"the Prefect server {trouble(error)}; start it, and cancel again"
+        raise InputError(what, where=where, how=how) from error
+    if state != "SCHEDULED" and _ask(known, say):
+        _settle(known, HANDED_OVER, say)
+    begun = read(run.root)
+    if begun is not None and begun.alive:  # a worker was quicker
+        return begun
+    write(run.root, replace(dead, state="stopped", ended=now(), reason=KILLED))
+    say(f"it was to be continued: cancelled flow run {flow_run}; to continue: evenkeel run --resume {run.run_id}")
+    return None
+
+
+def _waiting(execution: Execution, say: Say) -> None:
+    """Cancel the other flow runs of the same run: the first of them would take the workspace over at once.
+
+    One that was started by hand has nobody who could end it here; it is named.
+    """
+    if execution.api is None:
+        return
+    wanted = {"tags": {"all_": [execution.run_id]}, "state": {"type": {"any_": list(UNDER_WAY)}}}
+    try:
+        with client(execution.api, TIMEOUT) as server:
+            found = json_of(server.post("/flow_runs/filter", json={"flow_runs": wanted}))
+        for other in found:
+            if other["id"] in (execution.deployed, execution.flow_run):
+                continue
+            if other["deployment_id"] is None:
+                say(f"flow run {other['name']} was started by hand and takes the run over: stop it where it runs")
+                continue
+            scheduled = other["state_type"] == "SCHEDULED"
+            set_state(execution.api, other["id"], CANCELLED if scheduled else CANCELLING, force=scheduled)
+            say(f"cancelled flow run {other['name']} too, which waited for the same run")
+    except httpx.HTTPError as error:
+        say(f"whether other flow runs wait for this run is not known: the Prefect server {trouble(error)}")
 
 
 def _otherwise(run: RunView) -> str:
@@ -101,9 +162,9 @@ def _ended(execution: Execution, seconds: float) -> bool:
 def _ask(execution: Execution, say: Say) -> bool:
     """Ask the Prefect server to have the run cancelled; whether it will."""
     try:
-        answer = _set_state(execution, str(execution.deployed), {"type": "CANCELLING", "name": "Cancelling"})
+        answer = set_state(execution.api, str(execution.deployed), CANCELLING)
     except httpx.HTTPError as error:
-        say(f"the Prefect server at {execution.api} does not answer ({type(error).__name__})")
+        say(f"the Prefect server at {execution.api} {trouble(error)}")
         return False
     if answer != "ACCEPT":
         say(f"the Prefect server did not accept it ({answer.lower()})")
@@ -123,22 +184,10 @@ def _settle(execution: Execution, patience: float, say: Say) -> None:
         return
     deadline = time.monotonic() + patience
     try:
-        while _state(execution, flow_run) != "CANCELLED":
+        while state_of(execution.api, flow_run) != "CANCELLED":
             if time.monotonic() >= deadline:
-                state = {"type": "CANCELLED", "name": "Cancelled", "message": "Cancelled by `evenkeel cancel`."}
-                _set_state(execution, flow_run, state, force=True)
+                set_state(execution.api, flow_run, CANCELLED, force=True)
                 return
             time.sleep(POLL)
     except httpx.HTTPError as error:
-        say(f"its state on the Prefect server was not changed ({type(error).__name__})")
-
-
-def _state(execution: Execution, flow_run: str) -> str:
-    with client(execution.api or "", TIMEOUT) as server:
-        return str(json_of(server.get(f"/flow_runs/{flow_run}"))["state_type"])
-
-
-def _set_state(execution: Execution, flow_run: str, state: dict[str, Any], *, force: bool = False) -> str:
-    with client(execution.api or "", TIMEOUT) as server:
-        answer = server.post(f"/flow_runs/{flow_run}/set_state", json={"state": state, "force": force})
-    return str(json_of(answer)["status"])
+        say(f"its state on the Prefect server was not changed: it {trouble(error)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from components.errors import InputError
 from flows.audit_verifier import audit_verifier
 from flows.parameters import AS_CONFIGURED, configurations, recipe_file, recipes, settings_of
 from flows.post_training import post_training
+from flows.states import value
 from tests.code_graph import ROOT
 
 
@@ -95,3 +97,16 @@ def test_an_unknown_recipe_is_refused_with_those_there_are() -> None:
     with pytest.raises(InputError, match="no recipe named 'grop'") as caught:
         recipe_file("grop")
     assert "dapo" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("beside", "named"),
+    [
+        ({"fresh": True}, "fresh"),
+        ({"recipe": "dapo"}, "recipe"),
+        ({"config": "configs/nightly.yaml", "commit": "c0ffee"}, "config, commit"),
+    ],
+)
+def test_in_the_form_too_nothing_beside_resume_is_left_out_without_a_word(beside: dict[str, Any], named: str) -> None:
+    with pytest.raises(InputError, match=f"resume goes on with a run as it was begun, without {named}"):
+        value(post_training.fn(resume="demo", **beside))

@@ -22,7 +22,7 @@ from flows.cli import main
 from flows.git import git
 from flows.recording import Kept, keeping, read_kept, read_record, recorded
 from flows.recording.machine import cpu_model, differences, packages, this_machine
-from flows.resuming import begun_by, reopen
+from flows.resuming import begun_by, remember, reopen
 from flows.workspace import Workspace, locate
 from tests.unit import flows_project
 from tests.unit.flows_project import STAGES, ready
@@ -494,12 +494,17 @@ def test_limits_and_places_may_change_when_a_run_goes_on_and_nothing_else(projec
 
 
 def test_a_retry_goes_on_with_what_its_flow_run_began(project: Path) -> None:
-    workspace = ready(project, "seed=5")
-    with pytest.raises(InputError), recorded(workspace, "flow-run-1"):
+    workspace, other = ready(project, "seed=5"), ready(project, "seed=6")
+    assert begun_by(project, "flow-run-1") == begun_by(project, None) == ""
+    remember(project, "flow-run-1", workspace.run_id)
+    remember(project, "flow-run-2", other.run_id)
+    with pytest.raises(InputError), recorded(workspace, "flow-run-of-a-person-who-touched-it"):
         raise InputError("a stage failed")
     (project / "code.py").write_text("x = 4\n", encoding="utf-8")
     assert begun_by(project, "flow-run-1") == workspace.run_id
-    assert begun_by(project, "flow-run-2") == begun_by(project, None) == ""
+    shutil.rmtree(workspace.root)
+    assert begun_by(project, "flow-run-1") == "", "there is nothing left to go on with"
+    assert begun_by(project, "flow-run-2") == other.run_id
 
 
 def test_an_unknown_run_lists_those_that_can_be_resumed(project: Path, unpushed: None) -> None:

@@ -335,7 +335,7 @@ class FakePrefect(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
         self.state, self.asked, self.on_cancelling = "RUNNING", [], lambda: None
-        self.accepts = True
+        self.accepts, self.code, self.others = True, 200, []
 
     @property
     def url(self) -> str:
@@ -350,6 +350,9 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("/filter"):
+            self._answer(self.server.others)
+            return
         wanted = body["state"]["type"]
         self.server.asked.append((self.path, wanted, body["force"]))
         if self.server.accepts:
@@ -360,7 +363,7 @@ class Answers(BaseHTTPRequestHandler):
 
     def _answer(self, body: Any) -> None:
         text = json.dumps(body).encode()
-        self.send_response(200)
+        self.send_response(self.server.code)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
@@ -418,4 +421,73 @@ def test_without_the_server_the_process_is_ended_all_the_same(project: Path, sle
         run_by(project, sleeper, deployed="f10", flow_run="f10", api=f"http://127.0.0.1:{free_port()}/api")
     )
     assert "does not answer (ConnectError)" in said
+    assert sleeper.wait(5) == -15
+
+
+@pytest.mark.usefixtures("_soon")
+@pytest.mark.parametrize("state", ["SCHEDULED", "PENDING", "RUNNING"])
+def test_a_dead_run_that_a_worker_would_go_on_with_is_cancelled(
+    project: Path, prefect: FakePrefect, state: str
+) -> None:
+    prefect.state = state
+    run = ran(project, "demo-1", **{**LIVE, "created": 1.0}, deployed="f10", flow_run="f10", api=prefect.url)
+    assert "it was to be continued: cancelled flow run f10" in cancelled(run)
+    assert prefect.state == "CANCELLED"
+    assert find_run(project, "demo-1").state == "stopped"
+
+
+@pytest.mark.usefixtures("_soon")
+def test_a_dead_run_whose_worker_began_anew_is_stopped_there(
+    project: Path, prefect: FakePrefect, sleeper: subprocess.Popen[bytes]
+) -> None:
+    def worker() -> None:
+        run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url)
+
+    prefect.state, prefect.on_cancelling = "PENDING", worker
+    run = ran(project, "demo-1", **{**LIVE, "created": 1.0}, deployed="f10", flow_run="f10", api=prefect.url)
+    cancelled(run)
+    assert sleeper.wait(5) == -15
+    assert prefect.state == "CANCELLED"
+
+
+@pytest.mark.usefixtures("_soon")
+def test_a_dead_run_is_not_said_to_be_over_while_its_server_is_away_or_when_its_flow_run_ended(
+    project: Path, prefect: FakePrefect
+) -> None:
+    gone = {**LIVE, "created": 1.0, "deployed": "f10"}
+    with pytest.raises(InputError, match="goes on with it at its next start"):
+        cancelled(ran(project, "demo-1", **gone, api=f"http://127.0.0.1:{free_port()}/api"))
+    prefect.state = "FAILED"
+    with pytest.raises(InputError, match="it is dead"):
+        cancelled(ran(project, "demo-1", **gone, api=prefect.url))
+
+
+@pytest.mark.usefixtures("_soon")
+def test_other_flow_runs_that_wait_for_the_run_are_cancelled_or_named(
+    project: Path, sleeper: subprocess.Popen[bytes], prefect: FakePrefect
+) -> None:
+    prefect.others = [
+        {"id": "f10", "name": "itself", "deployment_id": "d", "state_type": "RUNNING"},
+        {"id": "f11", "name": "waiting", "deployment_id": "d", "state_type": "RUNNING"},
+        {"id": "f12", "name": "planned", "deployment_id": "d", "state_type": "SCHEDULED"},
+        {"id": "f13", "name": "by-hand", "deployment_id": None, "state_type": "RUNNING"},
+    ]
+    said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url))
+    assert prefect.asked[:2] == [
+        ("/api/flow_runs/f11/set_state", "CANCELLING", False),
+        ("/api/flow_runs/f12/set_state", "CANCELLED", True),
+    ]
+    assert "f13" not in str(prefect.asked)
+    assert "flow run by-hand was started by hand" in said
+    assert sleeper.wait(5) == -15
+
+
+@pytest.mark.usefixtures("_soon")
+def test_a_server_that_wants_a_password_is_not_said_to_be_silent(
+    project: Path, sleeper: subprocess.Popen[bytes], prefect: FakePrefect
+) -> None:
+    prefect.code = 401
+    said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url))
+    assert "refuses (401 Unauthorized); set PREFECT_API_AUTH_STRING to user:password" in said
+    assert "does not answer" not in said
     assert sleeper.wait(5) == -15
