@@ -40,6 +40,12 @@ HOURS = 3600.0
 SLEEPER = "import time; time.sleep(60)"
 
 
+@pytest.fixture(autouse=True)
+def _ground_of_our_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that other tests killed leave weights where everybody's temporary files are."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("ground")))
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "runs").mkdir()
@@ -388,7 +394,6 @@ def test_a_workspace_that_a_run_holds_stays_whatever_its_record_says(repository:
 
 def test_by_default_workspaces_are_kept(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "SETTLE", 0.0)
-    monkeypatch.setattr(tempfile, "tempdir", str(repository.parent))  # other tests leave weights on shared ground
     run = recorded(repository, "demo-1")
     assert work.clean(repository, 0, None) == []
     assert run.root.exists()
