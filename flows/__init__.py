@@ -13,6 +13,7 @@
 - `dvc` — what a run needs of DVC besides its stages
 - `recording` — what is kept of a run, on a branch of its own (`branches`); `resuming` — going on with one that stopped
 - `reproduce` — the flow that executes a recorded run anew
+- `locks` — what one command holds against another
 - `processes` — children that never outlive their run
 - `serving` — `evenkeel serve`: a Prefect server, a worker and the deployments, kept alive
 - `watching` — what the Prefect UI, `status` and `logs` show of a run, and who runs it

@@ -27,8 +27,8 @@ from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
 from flows.dvc import rwlock_holders
 from flows.git import EVERYTHING, git, project_root, succeeds
 from flows.serving.api import authorization
-from flows.serving.options import AUTH_VARIABLE
 from flows.serving.place import served
+from flows.watching.api import AUTH_VARIABLE
 
 State = Literal["ok", "warn", "fail"]
 GIB = 2**30

@@ -7,8 +7,6 @@ Where servers and ranks are, how many, and how long is waited for them (`compone
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shlex
 import shutil
 import time
@@ -26,6 +24,7 @@ from flows.branches import head_of
 from flows.dvc import configure, describe
 from flows.git import Snapshot, check_git_remote, check_out, code_at, git, snapshot
 from flows.inputs import Input, place, settle_paths
+from flows.locks import Lock, lock_file
 from flows.processes import take_over
 
 WRITTEN_BY_RUNS = ("--untracked-files=all", "--", ".", ":!params.yaml", ":!dvc.lock", ":!run.json")
@@ -91,33 +90,21 @@ class Workspace:
         Raises:
             InputError: another process holds it.
         """
-        path = self._lock_file
-        with os_errors("lock", path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            self._take(handle, wait)
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, str(os.getpid()).encode(), 0)
+        with lock_file(self._lock_file) as lock:
+            self._take(lock, wait)
             yield
-        finally:
-            os.close(handle)
 
     @property
     def _lock_file(self) -> Path:
-        return self.project / ".state" / "locks" / self.run_id
+        return lock_of(self.project, self.run_id)
 
-    def _take(self, handle: int, wait: Callable[[str], None] | None) -> None:
+    def _take(self, lock: Lock, wait: Callable[[str], None] | None) -> None:
         said = -SAY_AGAIN
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError as error:
-                owner = os.pread(handle, 32, 0).decode() or "unknown"
-                if wait is None:
-                    how = "wait for it, or stop it; a different setting or a different tree gets a run of its own"
-                    raise InputError(f"this run is in progress in process {owner}", where=self.root, how=how) from error
+        while not lock.take():
+            owner = lock.owner
+            if wait is None:
+                how = "wait for it, or stop it; a different setting or a different tree gets a run of its own"
+                raise InputError(f"this run is in progress in process {owner}", where=self.root, how=how)
             if time.monotonic() - said >= SAY_AGAIN:
                 said = time.monotonic()
                 wait(f"{self.run_id} waits for {describe(int(owner)) if owner.isdigit() else owner}, which runs it now")
@@ -180,6 +167,11 @@ class Workspace:
         except InputError:
             return False
         return substance(found) == substance(self.settings) and read_text(params) == self._params(found)
+
+
+def lock_of(project: Path, run_id: str) -> Path:
+    """The file on which whoever works in the workspace holds a lock."""
+    return project / ".state" / "locks" / run_id
 
 
 def locate(

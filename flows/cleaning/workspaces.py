@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,7 +15,9 @@ from flows.branches import branch_of, head_of
 from flows.cleaning.deed import Deed
 from flows.cleaning.folders import REMOVED
 from flows.git import RECORD, git
+from flows.locks import lock_file
 from flows.watching.runs import RunView
+from flows.workspace import lock_of
 
 MOST_DAYS = 36500
 """A hundred years: dates end somewhere."""
@@ -60,25 +60,12 @@ def unrecorded(project: Path, run: RunView) -> str:
 def _remove(project: Path, run: RunView) -> bool:
     """Rename it while nobody can begin to run it, then remove it at leisure."""
     doomed = run.root.with_name(f"{REMOVED}{run.run_id}")
-    with lock(project, run.run_id) as mine:
+    with lock_file(lock_of(project, run.run_id)) as lock:
+        if not lock.take():
+            return False
         fresh = RunView(project, run.run_id)  # as it is now
-        if not mine or fresh.running or fresh.execution != run.execution or doomed.exists():
+        if fresh.running or fresh.execution != run.execution or doomed.exists():
             return False
         os.replace(run.root, doomed)
     shutil.rmtree(doomed, ignore_errors=True)
     return True
-
-
-@contextmanager
-def lock(project: Path, run_id: str) -> Iterator[bool]:
-    """Hold a run's lock if nobody else does; see `flows.workspace`."""
-    path = project / ".state" / "locks" / run_id
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
-    finally:
-        os.close(handle)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -13,6 +11,7 @@ from typing import Any, TypeVar
 
 from components.errors import InputError
 from components.files import append_line, os_errors, read_jsonl, write_jsonl
+from flows.locks import lock_file
 
 Row = TypeVar("Row")
 
@@ -81,22 +80,11 @@ class Ledger:
         Raises:
             InputError: another night of this name is at work.
         """
-        path = self.folder / "lock"
-        with os_errors("lock", path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                owner = os.pread(handle, 32, 0).decode() or "unknown"
+        with lock_file(self.folder / "lock") as lock:
+            if not lock.take():
                 how = "this night is left out; the next one takes in all that has arrived"
-                raise InputError(f"a night is at work in process {owner}", where=self.folder, how=how) from error
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, str(os.getpid()).encode(), 0)
+                raise InputError(f"a night is at work in process {lock.owner}", where=self.folder, how=how)
             yield
-        finally:
-            os.close(handle)
 
     def part(self, digest: str) -> Path:
         """Where the copy of a file that joined is."""

@@ -10,12 +10,13 @@ from urllib.parse import SplitResult, urlsplit
 
 from components.errors import InputError
 from components.processes.ports import LOOPBACK, free_port
+from flows.watching.api import AUTH_VARIABLE
 
 DEFAULT_PORT = 4200
 POOL = "local-process"
 DATABASE_VARIABLE = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 NOTIFY_VARIABLE = "EVENKEEL_NOTIFY_URL"
-AUTH_VARIABLE, SERVER_AUTH_VARIABLE = "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"
+SERVER_AUTH_VARIABLE = "PREFECT_SERVER_API_AUTH_STRING"
 DRIVERS = ("postgresql+asyncpg", "sqlite+aiosqlite")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +11,9 @@ import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from components.errors import InputError
-from components.files import os_errors, read_json, write_json
+from components.files import read_json, write_json
+from components.processes.owner import alive
+from flows.locks import lock_file
 
 
 class Who(BaseModel):
@@ -30,11 +30,7 @@ class Who(BaseModel):
 
     @property
     def alive(self) -> bool:
-        try:
-            found = psutil.Process(self.pid)
-            return bool(abs(found.create_time() - self.created) < 2 and found.status() != psutil.STATUS_ZOMBIE)
-        except psutil.NoSuchProcess:
-            return False
+        return alive(self.pid, self.created)
 
 
 class Place(BaseModel):
@@ -82,18 +78,10 @@ def only_one(project: Path) -> Iterator[None]:
     Raises:
         InputError: another one runs.
     """
-    path = project / ".state" / "locks" / "serve"
-    with os_errors("lock", path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+    with lock_file(project / ".state" / "locks" / "serve") as lock:
+        if not lock.take():
             place = served(project)
             whom = f"process {place.server.pid} at {place.ui_url}" if place else "a process that is starting"
             how = "use that one, or stop it first (Ctrl-C, or SIGTERM to that process)"
-            raise InputError(f"this project is served already, by {whom}", where=project, how=how) from error
+            raise InputError(f"this project is served already, by {whom}", where=project, how=how)
         yield
-    finally:
-        os.close(handle)

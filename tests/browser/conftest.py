@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import fake_line
 from tests.browser.ui import SCREENSHOTS, Ui
+from tests.served.conftest import project, service
 from tests.served.service import Service
 
+__all__ = ["project", "service"]
+"""The same as for the tests of what is served."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -24,17 +25,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/browser/" in item.path.as_posix():
             item.add_marker(pytest.mark.browser)
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fake_line.build(tmp_path_factory.mktemp("browser"))
-
-
-@pytest.fixture(scope="module")
-def service(project: Path) -> Iterator[Service]:
-    with Service(project) as service:
-        yield service
 
 
 @pytest.fixture(scope="session")
