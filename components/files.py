@@ -1,7 +1,7 @@
 """Reading and writing files so that a crash never leaves half of one.
 
-Every write goes to a temporary name beside the target, is flushed to disk and renamed; a directory is filled under a
-temporary name and renamed whole. Reading names the line that is wrong.
+Every write goes to a temporary name beside the target, is flushed to disk and renamed (`directories` does the same with
+folders). Reading names the line that is wrong.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -230,76 +229,3 @@ def code_digest(root: Path = Path(__file__).parent, parts: Sequence[str] = (".",
     found |= {root / part for part in parts if part.endswith(".py")}
     files = {path.relative_to(root).as_posix(): sha256_file(path) for path in sorted(found)}
     return sha256_bytes(dump_json(files).encode())
-
-
-def _remove_torn(path: Path) -> None:
-    """Finish what a kill interrupted: put back a folder that was on its way out, drop temporary ones."""
-    torn = sorted(path.parent.glob(f".{path.name}.*"))
-    retired = [folder for folder in torn if folder.suffix == ".old"]
-    if retired and not path.exists():
-        os.replace(retired.pop(), path)
-        torn = [folder for folder in torn if folder.exists()]
-    for folder in torn:
-        if folder.is_dir():
-            with contextlib.suppress(FileNotFoundError):  # somebody else has just removed it
-                shutil.rmtree(folder)
-
-
-def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
-    """Replace the folder ``path`` by what ``fill`` writes into a temporary one.
-
-    ``fill`` gets an empty folder on the same disk. Nothing is visible under ``path`` until all of it is written.
-    """
-    with os_errors("write", path):
-        staged = StagedDirectory(path)
-        with staged.discarded_on_error():
-            fill(staged.path)
-            staged.commit()
-
-
-class StagedDirectory:
-    """A folder that is being filled under a temporary name, ``path``, beside its ``target``."""
-
-    def __init__(self, target: Path) -> None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _remove_torn(target)
-        self.target, self.path = target, Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-
-    def commit(self) -> None:
-        """Flush what has been written to disk, and let it take the target's place."""
-        _flush_tree(self.path)
-        os.chmod(self.path, 0o755)
-        _swap_in(self.path, self.target)
-        fsync_directory(self.target.parent)
-
-    @contextlib.contextmanager
-    def discarded_on_error(self) -> Iterator[None]:
-        """Remove the temporary folder where the block fails."""
-        try:
-            yield
-        except BaseException:
-            shutil.rmtree(self.path, ignore_errors=True)
-            raise
-
-
-def _swap_in(staging: Path, path: Path) -> None:
-    """Rename ``staging`` to ``path``; what was there before goes, or comes back when the rename fails."""
-    retired = staging.with_name(f"{staging.name}.old")
-    replaces = path.exists()
-    if replaces:
-        os.replace(path, retired)
-    try:
-        os.replace(staging, path)
-    except BaseException:
-        if replaces:
-            os.replace(retired, path)
-        raise
-    if replaces:
-        shutil.rmtree(retired)
-
-
-def _flush_tree(directory: Path) -> None:
-    for path in directory.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())

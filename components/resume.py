@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from components.directories import write_directory
 from components.files import (
     append_line,
     code_digest,
@@ -21,7 +22,6 @@ from components.files import (
     read_json,
     sha256_bytes,
     sha256_path,
-    write_directory,
     write_json,
 )
 

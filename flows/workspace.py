@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from components.config import Settings, dump, load, pin_inputs, substance
+from components.directories import write_directory
 from components.errors import InputError
-from components.files import dump_json, os_errors, read_text, sha256_bytes, write_directory, write_text
+from components.files import dump_json, os_errors, read_text, sha256_bytes, write_text
 from components.health import check_rules
 from components.layout import Layout
 from flows.branches import head_of

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from components.directories import write_directory
 from components.errors import InputError
-from components.files import os_errors, read_json, sha256_file, write_directory, write_json
+from components.files import os_errors, read_json, sha256_file, write_json
 from components.layout import Layout
 
 KINDS = frozenset({".json", ".jsonl", ".csv", ".md", ".html"})

@@ -7,8 +7,9 @@ import shutil
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+from components.directories import write_directory
 from components.errors import EvenkeelError, InputError
-from components.files import sha256_tree, write_directory
+from components.files import sha256_tree
 
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from components.directories import write_directory
 from components.errors import InputError
-from components.files import os_errors, sha256_bytes, sha256_tree, write_bytes, write_directory
+from components.files import os_errors, sha256_bytes, sha256_tree, write_bytes
 from components.registry.base import Conflict, Store, check_digest, check_key, copy_tree
 
 

@@ -26,8 +26,8 @@ from components.registry.stored import check_stored
 from components.registry.warrant import check_approved
 from components.types import GateCheck, Judgement
 
-NOT_A_NUMBER = re.compile(r"(?<![A-Za-z0-9_])(nan|inf)(?![A-Za-z0-9_])")
-"""How Python writes a figure that is none."""
+NOT_A_NUMBER = re.compile(r"(?<![\w-])[+-]?(nan|inf)(?![\w-])")
+"""How Python writes a figure that is none; not a part of a name such as run-nan-3."""
 
 
 class NotApproved(NoCandidate):

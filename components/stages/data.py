@@ -24,8 +24,9 @@ from components.data.survey import Survey, shared, survey
 from components.data.table import refuse_failed, table_findings
 from components.data.tokenizing import Reader
 from components.data.validation import validate
+from components.directories import write_directory
 from components.errors import InputError
-from components.files import dump_line, write_directory, write_json, write_text
+from components.files import dump_line, write_json, write_text
 from components.layout import Layout
 from components.progress import Progress, progress
 from components.rewards.consistency.embedded import Weights, weights_file

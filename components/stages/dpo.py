@@ -6,7 +6,8 @@ Every run that is recorded has these, so what they need is imported only where t
 from __future__ import annotations
 
 from components.config import Settings
-from components.files import write_directory, write_json, write_jsonl
+from components.directories import write_directory
+from components.files import write_json, write_jsonl
 from components.layout import Layout
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from components.config import Settings
 from components.config.load import check_digest
+from components.directories import write_directory
 from components.dpo.dataset import check_lengths, hold_out, import_pairs, read_pairs
 from components.dpo.pairs import Pair
 from components.dpo.trainer import DpoTrainer
@@ -18,7 +19,7 @@ from components.evaluation.cache import shared
 from components.evaluation.suites import Asked
 from components.evaluation.suites import held_out as test_prompts
 from components.evaluation.summary import compare
-from components.files import sha256_tree, write_directory, write_json, write_jsonl
+from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
 from components.policy import Policy, load_policy
 from components.progress import Progress, progress

@@ -10,8 +10,9 @@ from components.config import Settings
 from components.config.load import check_digest
 from components.config.policy import CheckpointModel
 from components.data.prompts import read_prompts
+from components.directories import write_directory
 from components.errors import InputError
-from components.files import sha256_tree, write_directory, write_json, write_jsonl
+from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
 from components.policy import Policy, load_policy
 from components.policy.tiny import build_model, build_tokenizer

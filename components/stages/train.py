@@ -11,8 +11,9 @@ import pandas as pd
 
 from components.config import Settings
 from components.data.prompts import read_prompts
+from components.directories import write_directory
 from components.errors import NoCandidate
-from components.files import read_json, read_jsonl, sha256_tree, write_directory, write_json, write_jsonl, write_text
+from components.files import read_json, read_jsonl, sha256_tree, write_json, write_jsonl, write_text
 from components.health import Ledger, read_ledger
 from components.health.lineage import undone
 from components.health.prometheus import Exporter

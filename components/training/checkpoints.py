@@ -9,8 +9,9 @@ from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
 from pathlib import Path
 
+from components.directories import StagedDirectory
 from components.errors import InputError
-from components.files import StagedDirectory, os_errors
+from components.files import os_errors
 from components.resume import ResumeState
 from components.training.background import worker
 

@@ -9,7 +9,8 @@ import os
 import shutil
 from pathlib import Path
 
-from components.files import write_directory, write_text
+from components.directories import write_directory
+from components.files import write_text
 from components.layout import Layout
 from components.registry import Store
 from flows.serving.pages import EVIDENCE, TYPES

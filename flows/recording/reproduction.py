@@ -11,8 +11,9 @@ from pathlib import Path
 
 from components.config import Settings, load
 from components.config.budget import BudgetSettings
+from components.directories import write_directory
 from components.errors import InputError
-from components.files import os_errors, read_json, write_directory, write_json
+from components.files import os_errors, read_json, write_json
 from components.stages import wanted
 from flows.branches import branch_of
 from flows.dvc import configure

@@ -22,7 +22,8 @@ import psutil
 import pytest
 
 from components.config import dump, load
-from components.files import read_json, write_directory, write_json, write_text
+from components.directories import write_directory
+from components.files import read_json, write_json, write_text
 from components.processes import free_port
 from components.processes.owner import claim
 from flows.cleaning import flow_runs, folders, processes, work

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError
 
-from components import files
+from components import directories, files
 from components.errors import InputError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -79,7 +79,7 @@ def test_an_interrupt_leaves_the_old_content_and_no_temporary_file(tmp_path, mon
     "write",
     [
         lambda path: files.write_text(path, "x"),
-        lambda path: files.write_directory(path, lambda _: None),
+        lambda path: directories.write_directory(path, lambda _: None),
     ],
 )
 def test_a_read_only_disk_is_an_error_that_names_the_path(tmp_path, monkeypatch, write):
@@ -241,8 +241,8 @@ def fill_with(**contents: str):
 
 def test_a_folder_is_replaced_whole(tmp_path):
     path = tmp_path / "out"
-    files.write_directory(path, fill_with(a="1", b="2"))
-    files.write_directory(path, fill_with(b="3"))
+    directories.write_directory(path, fill_with(a="1", b="2"))
+    directories.write_directory(path, fill_with(b="3"))
     assert {p.name: p.read_text() for p in path.iterdir()} == {"b": "3"}
     assert (names(tmp_path), path.stat().st_mode & 0o777) == (["out"], 0o755)
 
@@ -250,21 +250,21 @@ def test_a_folder_is_replaced_whole(tmp_path):
 @pytest.mark.parametrize("error", [ValueError("half way"), KeyboardInterrupt()])
 def test_a_folder_that_could_not_be_filled_leaves_the_old_one(tmp_path, error):
     path = tmp_path / "out"
-    files.write_directory(path, fill_with(a="old"))
+    directories.write_directory(path, fill_with(a="old"))
 
     def fill(folder: Path) -> None:
         (folder / "a").write_text("new")
         raise error
 
     with pytest.raises(type(error)):
-        files.write_directory(path, fill)
+        directories.write_directory(path, fill)
     assert ((path / "a").read_text(), names(tmp_path)) == ("old", ["out"])
 
 
 @pytest.mark.parametrize("failing", [0, 1])
 def test_a_folder_that_could_not_be_renamed_leaves_the_old_one(tmp_path, monkeypatch, failing):
     path, replace, calls = tmp_path / "out", os.replace, []
-    files.write_directory(path, fill_with(a="old"))
+    directories.write_directory(path, fill_with(a="old"))
 
     def sometimes(source, target):
         calls.append(target)
@@ -274,7 +274,7 @@ def test_a_folder_that_could_not_be_renamed_leaves_the_old_one(tmp_path, monkeyp
 
     monkeypatch.setattr(os, "replace", sometimes)
     with pytest.raises(InputError, match="No space left"):
-        files.write_directory(path, fill_with(a="new"))
+        directories.write_directory(path, fill_with(a="new"))
     assert ((path / "a").read_text(), names(tmp_path)) == ("old", ["out"])
 
 
@@ -282,11 +282,11 @@ def test_a_folder_that_could_not_be_renamed_leaves_the_old_one(tmp_path, monkeyp
 
 
 def test_the_digest_of_a_folder_depends_on_names_and_contents_and_not_on_the_order_of_writing(tmp_path):
-    files.write_directory(tmp_path / "one", fill_with(a="1", b="2"))
-    files.write_directory(tmp_path / "two", fill_with(b="2", a="1"))
-    files.write_directory(tmp_path / "renamed", fill_with(a="1", c="2"))
-    files.write_directory(tmp_path / "changed", fill_with(a="1", b="3"))
-    files.write_directory(tmp_path / "swapped", fill_with(a="2", b="1"))
+    directories.write_directory(tmp_path / "one", fill_with(a="1", b="2"))
+    directories.write_directory(tmp_path / "two", fill_with(b="2", a="1"))
+    directories.write_directory(tmp_path / "renamed", fill_with(a="1", c="2"))
+    directories.write_directory(tmp_path / "changed", fill_with(a="1", b="3"))
+    directories.write_directory(tmp_path / "swapped", fill_with(a="2", b="1"))
     one, two, *others = (files.sha256_tree(tmp_path / name) for name in ("one", "two", "renamed", "changed", "swapped"))
     assert one == two
     assert len({one, *others}) == 4
@@ -326,7 +326,7 @@ def test_a_full_disk_under_safetensors_is_an_error_of_the_machine(tmp_path):
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
     with pytest.raises(InputError, match="No space left on device"):
-        files.write_directory(tmp_path / "checkpoint", fill)
+        directories.write_directory(tmp_path / "checkpoint", fill)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -341,6 +341,6 @@ def test_what_a_kill_left_of_a_folder_is_put_in_order(tmp_path):
         raise RuntimeError("stop here")
 
     with pytest.raises(RuntimeError):
-        files.write_directory(target, fail)
+        directories.write_directory(target, fail)
     assert (target / "kept").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

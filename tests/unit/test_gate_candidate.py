@@ -1,7 +1,6 @@
 """A stored candidate judged again by the project's policy: what it must show, and that what is missing fails."""
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from passing_run import FEW, layout, whole
 from safetensors.numpy import save_file
 
 from components.config.judgement import RuleSettings
@@ -31,19 +31,7 @@ def store(tmp_path: Path) -> DirectoryStore:
     return DirectoryStore(tmp_path / "registry")
 
 
-FEW = {"entropy_low": RuleSettings(when="entropy < 0.5", level="warn", why="it is nearly certain of every token")}
-"""Rules that are quickly read."""
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    return write_run(tmp_path_factory.mktemp("whole") / "run", rules=FEW)
-
-
-@pytest.fixture
-def layout(whole: Layout, tmp_path: Path) -> Layout:
-    """A run of one's own that passes every check."""
-    return Layout(Path(shutil.copytree(whole.root, tmp_path / "run")))
+__all__ = ["layout", "whole"]
 
 
 def judged(

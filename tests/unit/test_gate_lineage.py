@@ -1,15 +1,14 @@
 """Where a candidate comes from: every part of it is checked, and what is not said fails."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from passing_run import layout, whole
 
 from components.config import Settings
-from components.config.judgement import RuleSettings
 from components.errors import InputError
 from components.files import sha256_tree, write_text
 from components.gate.checks.lineage import KNOWN, LINE
@@ -18,20 +17,10 @@ from components.layout import Layout
 from components.stages import OPTIONAL, STAGES
 from flows.git import git, snapshot
 from flows.lineage import committed, outputs
-from tests.proposals import lineage, write_lock, write_run
+from tests.proposals import lineage, write_lock
 from tests.unit.flows_project import build, ready, run_line
 
-FEW = {"entropy_low": RuleSettings(when="entropy < 0.5", level="warn", why="it is nearly certain of every token")}
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    return write_run(tmp_path_factory.mktemp("whole") / "run", rules=FEW)
-
-
-@pytest.fixture
-def layout(whole: Layout, tmp_path: Path) -> Layout:
-    return Layout(Path(shutil.copytree(whole.root, tmp_path / "run")))
+__all__ = ["layout", "whole"]
 
 
 def judged(layout: Layout, **said: Any) -> tuple[str, str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 from components.progress import PROGRESS_VARIABLE, progress
+from components.stages import STAGES
+from tests.code_graph import ROOT
 
 
 def test_inside_a_flow_progress_is_one_json_line_an_event_and_one_plain_line_of_the_log(tmp_path, monkeypatch, capsys):
@@ -38,3 +41,9 @@ def test_a_terminal_of_80_columns_has_room_for_the_bar_and_a_note_of_as_many_cha
     lines = [line.rstrip() for line in capsys.readouterr().err.splitlines()]
     assert note in lines
     assert any(line.startswith("train") and "61/100" in line for line in lines)
+
+
+def test_what_reports_progress_is_a_stage_that_a_board_has_a_line_for() -> None:
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "components/stages").glob("*.py"))
+    named = set(re.findall(r'\bprogress\("(\w+)"', code))
+    assert {"train", "evaluate"} <= named <= set(STAGES)

@@ -223,7 +223,7 @@ def test_a_manifest_cannot_name_a_file_outside_its_folder(store, s3_server, pref
     put(s3_server, prefix, f"blobs/{sha256_bytes(b'one')}", b"one")
     text = dump_json({name: sha256_bytes(b"one")}).encode()
     put(s3_server, prefix, f"trees/{sha256_bytes(text)}.json", text)
-    with pytest.raises(InputError, match="a path that no file may have"):
+    with pytest.raises(InputError, match=r"the name .* of a file"):
         store.tree(sha256_bytes(text))
     assert not list(tmp_path.rglob("outside.txt")) and not Path("/tmp/outside.txt").exists()
 
@@ -251,7 +251,7 @@ def test_what_is_no_manifest_is_refused_although_it_has_its_digest(store, s3_ser
 
 def test_a_folder_with_a_name_that_could_not_be_fetched_is_not_stored(store, s3_server, prefix, small):
     (small / "a\nb").write_text("")
-    with pytest.raises(InputError, match="a path that no file may have"):
+    with pytest.raises(InputError, match=r"the name .* of a file"):
         store.put_tree(small)
     assert [name for name in names(s3_server, prefix) if not name.startswith("probe/")] == []
 
@@ -313,24 +313,24 @@ def test_a_killed_reader_leaves_no_half_tree_and_is_resumed(settings, store, pro
     assert list((tmp_path / "cache" / "incoming").iterdir()) == []
 
 
+def begin_upload(client, key, body):
+    """An upload that somebody began with a part of other bytes than ours."""
+    upload = client.create_multipart_upload(Bucket=BUCKET, Key=key)["UploadId"]
+    client.upload_part(Bucket=BUCKET, Key=key, UploadId=upload, PartNumber=1, Body=body)
+
+
 @pytest.mark.slow
 def test_an_upload_with_other_parts_is_not_mixed_with_ours(store, s3_server, prefix, source):
-    key = f"{prefix}/blobs/{sha256_file(source / 'weights')}"
-    client = s3_server.client
-    upload = client.create_multipart_upload(Bucket=BUCKET, Key=key)["UploadId"]
-    client.upload_part(Bucket=BUCKET, Key=key, UploadId=upload, PartNumber=1, Body=b"x" * 6 * 2**20)
+    begin_upload(s3_server.client, f"{prefix}/blobs/{sha256_file(source / 'weights')}", b"x" * 6 * 2**20)
     digest = store.put_tree(source)
     assert sha256_tree(store.tree(digest)) == digest
 
 
 def test_a_part_that_is_not_ours_is_sent_again(store, s3_server, prefix, source):
-    key = f"{prefix}/blobs/{sha256_file(source / 'weights')}"
-    client = s3_server.client
-    upload = client.create_multipart_upload(Bucket=BUCKET, Key=key)["UploadId"]
-    client.upload_part(Bucket=BUCKET, Key=key, UploadId=upload, PartNumber=1, Body=b"x" * 5 * 2**20)
+    begin_upload(s3_server.client, f"{prefix}/blobs/{sha256_file(source / 'weights')}", b"x" * 5 * 2**20)
     digest = store.put_tree(source)
     assert sha256_tree(store.tree(digest)) == digest
-    assert "Uploads" not in client.list_multipart_uploads(Bucket=BUCKET, Prefix=f"{prefix}/")
+    assert "Uploads" not in s3_server.client.list_multipart_uploads(Bucket=BUCKET, Prefix=f"{prefix}/")
 
 
 @pytest.mark.slow

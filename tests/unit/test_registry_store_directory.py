@@ -53,7 +53,7 @@ def test_nothing_is_left_of_a_copy_that_failed(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("components.files._flush_tree", full)
+    monkeypatch.setattr("components.directories._flush_tree", full)
     with pytest.raises(InputError, match="No space left"):
         store.put_tree(folder(tmp_path / "source"))
     assert list((tmp_path / "registry" / "trees").iterdir()) == []

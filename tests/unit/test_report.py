@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 import report_fixture as fixture
+from report_pages import healthy, page, stopped
 
 from components.errors import InputError
 from components.files import write_json, write_jsonl, write_text
 from components.layout import Layout
-from components.report import load_run, render
+from components.report import load_run
 
+__all__ = ["healthy", "stopped"]
 APPROVE = "evenkeel approve"
-
-
-def page(layout: Layout, *overrides: str) -> str:
-    return render(load_run(fixture.settings("train.steps=60", *overrides), layout)).replace("\u00a0", " ")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -26,16 +24,6 @@ def without_plots() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("components.report.page.draw_all", lambda *_: [])
         yield
-
-
-@pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return page(fixture.healthy(tmp_path_factory.mktemp("healthy")))
-
-
-@pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return page(fixture.stopped(tmp_path_factory.mktemp("stopped")), "triage.override=to see")
 
 
 def test_a_passed_run_says_in_one_sentence_what_was_gained_and_how_to_approve(healthy: str) -> None:

@@ -8,34 +8,21 @@ from pathlib import Path
 
 import pytest
 import report_fixture as fixture
+from report_pages import healthy, page, stopped
 
 from components.config.judgement import RuleSettings
 from components.files import write_json, write_jsonl
 from components.health import Ledger
 from components.health.limits import limits
-from components.layout import Layout
-from components.report import load_run, render
+from components.report import load_run
 from components.report.overlay import SHAPES, lines, overlay_of
 from components.report.page import environment
 from components.report.panels import PANELS, expand
 from components.report.plots import draw_all
 from components.stages.report import run
 
+__all__ = ["healthy", "stopped"]
 APPROVE = "evenkeel approve"
-
-
-def page(layout: Layout, *overrides: str) -> str:
-    return render(load_run(fixture.settings("train.steps=60", *overrides), layout)).replace("\u00a0", " ")
-
-
-@pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return page(fixture.healthy(tmp_path_factory.mktemp("healthy")))
-
-
-@pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return page(fixture.stopped(tmp_path_factory.mktemp("stopped")), "triage.override=to see")
 
 
 def test_equal_runs_give_equal_bytes_wherever_they_are(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from torch import Tensor
 from components.config import Settings
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
-from components.files import sha256_tree, write_directory
+from components.directories import write_directory
+from components.files import sha256_tree
 from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.remote.link import Link

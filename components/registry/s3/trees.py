@@ -11,6 +11,7 @@ from typing import Any
 from components.errors import InputError
 from components.files import dump_json, manifest, sha256_bytes
 from components.registry.base import check_digest
+from components.registry.names import check_names
 from components.registry.s3.bodies import whole
 from components.registry.s3.bucket import Bucket, checksum
 from components.registry.s3.downloads import TRIES
@@ -22,7 +23,6 @@ TREES = "trees/"
 AHEAD = 2
 """Files that are digested at the same time."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\\]")
 
 
 def key_of(digest: str) -> str:
@@ -32,7 +32,7 @@ def key_of(digest: str) -> str:
 def put_tree(bucket: Bucket, directory: Path, *, read_back: bool) -> str:
     """Store a folder, its manifest last; returns its digest. While a file is sent the next ones are digested."""
     paths = list(manifest(directory, lambda _: "0" * 64))
-    check_names(dict.fromkeys(paths, "0" * 64), where=str(directory))
+    check_names(paths, directory)
     files, stored = dict[str, str](), set[str]()
     digested = in_order(lambda path: digest_file(directory / path, bucket.transfer.part_size), paths, AHEAD)
     for path, file in zip(paths, digested, strict=True):
@@ -69,19 +69,17 @@ def read_manifest(bucket: Bucket, digest: str) -> dict[str, str]:
             raise ValueError("not as it is written here")
     except (ValueError, RecursionError):
         raise InputError("not a manifest", where=bucket.where(key), how="find out who wrote it") from None
-    check_names(files, where=bucket.where(key))
+    check_manifest(files, where=bucket.where(key))
     return files  # type: ignore[no-any-return]
 
 
-def check_names(files: Any, where: str) -> None:
-    """Refuse a manifest that is not paths with digests, or with a path that a folder cannot have or that leaves it."""
+def check_manifest(files: Any, where: str) -> None:
+    """Refuse what is no mapping of paths to digests, or holds a path that a folder cannot have or that leaves it."""
     if not isinstance(files, dict):
         raise InputError("not a manifest", where=where, how="find out who wrote it")
+    check_names(files, where)
     for path, digest in files.items():
-        pure = PurePosixPath(path)
-        if not pure.parts or pure.is_absolute() or str(pure) != path or ".." in pure.parts or _CONTROL.search(path):
-            raise InputError(f"a path that no file may have: {path[:200]!r}", where=where, how="rename the file")
-        if any(str(parent) in files for parent in pure.parents):
+        if any(str(parent) in files for parent in PurePosixPath(path).parents):
             raise InputError(f"a path below a file: {path[:200]!r}", where=where, how="find out who wrote the manifest")
         if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
             raise InputError(f"no digest for {path[:200]!r}", where=where, how="find out who wrote the manifest")

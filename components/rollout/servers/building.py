@@ -8,8 +8,8 @@ import torch
 from safetensors import safe_open
 
 from components.config.servers import ServerEngine, VllmEngine
+from components.directories import write_directory
 from components.errors import InputError
-from components.files import write_directory
 from components.policy import Policy
 from components.rollout.servers.client import ServerClient
 from components.rollout.servers.local import Given, Origin, Started

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from safetensors.torch import save_file
 from torch import Tensor
 
-from components.files import write_directory
+from components.directories import write_directory
 from components.rollout.servers.background import in_a_thread
 from components.rollout.servers.client import Facts, ServerClient, ServerFault
 from components.rollout.servers.plugin.evenkeel_address import own_address

@@ -8,7 +8,8 @@ from components.stages.work import work
 from components.config import Settings
 from components.config.load import check_digest
 from components.config.sources import FileSource
-from components.files import read_jsonl, write_directory, write_json, write_jsonl, write_text
+from components.directories import write_directory
+from components.files import read_jsonl, write_json, write_jsonl, write_text
 from components.layout import Layout
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 from components.stages.work import checkpoint, work
 
 from components.config import Settings
-from components.files import write_directory, write_json
+from components.directories import write_directory
+from components.files import write_json
 from components.layout import Layout
 
 

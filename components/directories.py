@@ -1,0 +1,85 @@
+"""Writing folders so that a crash never leaves half of one: filled under a temporary name, flushed, renamed whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from components.files import fsync_directory, os_errors
+
+
+def _remove_torn(path: Path) -> None:
+    """Finish what a kill interrupted: put back a folder that was on its way out, drop temporary ones."""
+    torn = sorted(path.parent.glob(f".{path.name}.*"))
+    retired = [folder for folder in torn if folder.suffix == ".old"]
+    if retired and not path.exists():
+        os.replace(retired.pop(), path)
+        torn = [folder for folder in torn if folder.exists()]
+    for folder in torn:
+        if folder.is_dir():
+            with contextlib.suppress(FileNotFoundError):  # somebody else has just removed it
+                shutil.rmtree(folder)
+
+
+def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
+    """Replace the folder ``path`` by what ``fill`` writes into a temporary one.
+
+    ``fill`` gets an empty folder on the same disk. Nothing is visible under ``path`` until all of it is written.
+    """
+    with os_errors("write", path):
+        staged = StagedDirectory(path)
+        with staged.discarded_on_error():
+            fill(staged.path)
+            staged.commit()
+
+
+class StagedDirectory:
+    """A folder that is being filled under a temporary name, ``path``, beside its ``target``."""
+
+    def __init__(self, target: Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_torn(target)
+        self.target, self.path = target, Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+
+    def commit(self) -> None:
+        """Flush what has been written to disk, and let it take the target's place."""
+        _flush_tree(self.path)
+        os.chmod(self.path, 0o755)
+        _swap_in(self.path, self.target)
+        fsync_directory(self.target.parent)
+
+    @contextlib.contextmanager
+    def discarded_on_error(self) -> Iterator[None]:
+        """Remove the temporary folder where the block fails."""
+        try:
+            yield
+        except BaseException:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
+
+
+def _swap_in(staging: Path, path: Path) -> None:
+    """Rename ``staging`` to ``path``; what was there before goes, or comes back when the rename fails."""
+    retired = staging.with_name(f"{staging.name}.old")
+    replaces = path.exists()
+    if replaces:
+        os.replace(path, retired)
+    try:
+        os.replace(staging, path)
+    except BaseException:
+        if replaces:
+            os.replace(retired, path)
+        raise
+    if replaces:
+        shutil.rmtree(retired)
+
+
+def _flush_tree(directory: Path) -> None:
+    for path in directory.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
