@@ -42,7 +42,7 @@ def compared(
         name = comparison_key(candidate, champion)
         figures = _kept(store, name, candidate)
         if figures is None and not now:
-            raise InputError("not compared with the present champion yet; `evenkeel approve` does that first")
+            raise InputError("that was not done yet")
         figures = figures or _made(project, store, name, candidate, champion)
     except InputError as error:
         return {"problem": error.what, "candidate": candidate.digest, "champion": champion}

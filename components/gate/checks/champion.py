@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from components.config import Settings
+from components.errors import InputError
 from components.gate.checks.base import Answer, Check
 from components.gate.evidence import Evidence
 from components.types import GateResult
@@ -33,9 +34,10 @@ def _present(evidence: Evidence, settings: Settings) -> Answer:
     if champion == candidate:
         return "pass", "it is the champion"
     if evidence.read("comparison") is None:
-        return "fail", f"it was not compared with the present champion {champion[:12]}"
+        raise InputError(f"it was not compared with the present champion {champion[:12]}")
     if "problem" in evidence.read("comparison"):
-        return "fail", f"it cannot be compared with the present champion: {evidence.value('comparison', 'problem')}"
+        problem = evidence.value("comparison", "problem")
+        raise InputError(f"it cannot be compared with the present champion {champion[:12]}: {problem}")
     compared = [evidence.value("comparison", name) for name in ("candidate", "champion")]
     if compared != [candidate, champion]:
         told = " with ".join(f"{digest!s:.12}" for digest in compared)
@@ -51,4 +53,4 @@ def _present(evidence: Evidence, settings: Settings) -> Answer:
     return answer, f"{interval}; the lower end must exceed {100 * needed:+.1f}; {judged}"
 
 
-PRESENT = Check(_present, EVALUATED.how, missing="compare the two again: evenkeel promote DIGEST")
+PRESENT = Check(_present, EVALUATED.how, missing="the two compared, which `evenkeel approve` does where it can")
