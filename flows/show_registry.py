@@ -92,7 +92,7 @@ def show_checkpoint(console: Console, found: Found) -> None:
 
 
 def _approvals(found: list[tuple[Approval, str]]) -> Table:
-    table = Table("approval by", "when", "signed", "counts", "reason", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table("by", "when", "signed", "counts", "reason", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for one, why in found:
         said = one.statement
         counts = Text(f"no: {why}", "yellow") if why else Text("yes", "green")
@@ -107,7 +107,8 @@ def _next(found: Found) -> list[str]:
         return ["evenkeel rollback --by YOUR-NAME --reason WHY"]
     if found.decision is None:
         why = " --reason WHY" if found.result == "inconclusive" else ""
-        return [f"evenkeel approve {short} --by YOUR-NAME{why}", f"evenkeel reject {short} --by YOUR-NAME --reason WHY"]
+        approve = [] if found.refused else [f"evenkeel approve {short} --by YOUR-NAME{why}"]
+        return [*approve, f"evenkeel reject {short} --by YOUR-NAME --reason WHY"]
     if found.decision.effective:
         return [f"evenkeel rollback --to {short} --by YOUR-NAME --reason WHY"]
     return ["nothing: it is decided"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.errors import InputError
+from components.gate.checks.champion import TO_BE_COMPARED
 from components.registry import (
     Approval,
     Candidate,
@@ -45,11 +46,18 @@ class Found:
     @property
     def state(self) -> str:
         """Where it stands, in words."""
+        if self.decision is None and self.refused:
+            return f"refused by the gate: {', '.join(self.refused)}"
         if self.decision is None:
             return f"awaiting approval: {self.standing.lines()[0]}" if self.standing else "awaiting approval"
         if self.stands_on is not None and self.stands_on.number != self.decision.number:
             return f"{self.decision.says}; champion again: {self.stands_on.says}"
         return self.decision.says
+
+    @property
+    def refused(self) -> list[str]:
+        """The checks that fail whoever approves; a comparison with the champion that is yet to be made is none."""
+        return [check["name"] for check in self.checks if check["result"] == "fail" and check["how"] != TO_BE_COMPARED]
 
     @property
     def approvals(self) -> list[tuple[Approval, str]]:
@@ -73,16 +81,7 @@ class Found:
             "state": self.state,
             "gate": {"result": self.result, "checks": list(self.checks)},
             "decision": self.decision.to_dict() if self.decision else None,
-            "approvals": [
-                {
-                    "by": one.statement.by,
-                    "at": one.statement.at,
-                    "signed": one.signed,
-                    "counts": not why,
-                    "why_not": why,
-                }
-                for one, why in self.approvals
-            ],
+            "approvals": [_told(one, why) for one, why in self.approvals],
         }
 
 

@@ -53,4 +53,6 @@ def _present(evidence: Evidence, settings: Settings) -> Answer:
     return answer, f"{interval}; the lower end must exceed {100 * needed:+.1f}; {judged}"
 
 
-PRESENT = Check(_present, EVALUATED.how, missing="the two compared, which `evenkeel approve` does where it can")
+TO_BE_COMPARED = "the two compared, which `evenkeel approve` does where it can"
+
+PRESENT = Check(_present, EVALUATED.how, missing=TO_BE_COMPARED)
