@@ -23,7 +23,6 @@ from components.registry import (
 )
 from components.registry.candidates import SHORTEST
 from components.registry.promotion import gate_of
-from components.types import Judgement
 from flows.registry import Desk, judge
 
 
@@ -67,10 +66,6 @@ class Found:
         if self.standing is None:
             return []
         return [*((one, "") for one in self.standing.counted), *self.standing.others]
-
-    def judgement(self, desk: Desk) -> Judgement:
-        """What the gate says of it now. One that is not decided upon is compared with the champion first."""
-        return judge(desk, self.candidate, sound_history(desk.store), compare=self.decision is None)
 
     def to_dict(self) -> dict[str, Any]:
         return {

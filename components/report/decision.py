@@ -55,6 +55,16 @@ def commands(run: Run, headline: Headline) -> list[Command]:
     ]
 
 
+def afterwards(run: Run) -> Command | None:
+    """How to undo what was decided; None where it made no champion."""
+    if dig(run.decided, "present"):
+        return ROLLBACK
+    if dig(run.decided, "outcome") not in ("promoted", "rolled back") or not run.digest:
+        return None
+    line = f'evenkeel rollback --to {run.digest[:DIGITS]} --by YOUR-NAME --reason "WHY"'
+    return Command("Make it the champion again", line)
+
+
 ROLLBACK = Command("Roll back", 'evenkeel rollback --by YOUR-NAME --reason "WHY"')
 """Takes the champion's place back for the one before it."""
 
@@ -97,7 +107,8 @@ def _not_compared(run: Run) -> Fact:
     if run.champion is not None:
         return Fact(name, "not measured", "there is a champion, and nothing compares them", "unsure", "comparison")
     if run.judgement is not None:
-        return Fact(name, "no champion yet", "this would be the first", "plain", "comparison")
+        first = "this would be the first" if run.decided is None else "it was the first"
+        return Fact(name, "no champion yet", first, "plain", "comparison")
     detail = "none was named in this run; before approval it is put beside the champion, if there is one"
     return Fact(name, "not compared", detail, "plain", "comparison")
 

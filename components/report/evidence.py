@@ -16,24 +16,28 @@ def load_evidence(
     evidence: Layout,
     *,
     origin: Mapping[str, Any] | None = None,
+    decided: Part | None = None,
     judgement: Part | None = None,
     comparison: Part | None = None,
     champion: Part | None = None,
 ) -> Run:
-    """Everything that a person should see who is asked to approve. The same arguments give the same page.
+    """Everything that a person should see who is asked to approve, or who asks later why it was approved.
+
+    The same arguments give the same page.
 
     Args:
         evidence: the stored folder of the candidate.
         origin: what the candidate's record says of where it comes from (`Candidate.run`).
+        decided: what came of it, see `Run`; None where nothing has.
         judgement: the gate's answer by the project's policy (`Judgement.to_dict`).
         comparison: with the present champion, in any form that `components.report.comparison` reads.
-        champion: see `champion_of`; None where there is none.
+        champion: see `champion_of`; None where there is, or was, none.
 
     Raises:
         InputError: the settings or an output cannot be read.
     """
     run = load_run(load(evidence.params), evidence, comparison=comparison, judgement=judgement, champion=champion)
-    return run.with_origin(None if origin is None else dict(origin))
+    return run.with_origin(None if origin is None else dict(origin), decided)
 
 
 def champion_of(digest: str, evidence: Layout | None) -> Part:

@@ -58,12 +58,16 @@ class Run:
     """With the present champion, where it is newer than the run's own evaluation; keys as `out/evaluation.json`'s."""
     judgement: Part | None = None
     """The gate by the project's policy, where a person is asked; the run's own `gate` is by the run's settings."""
+    decided: Part | None = None
+    """What came of it where that is known: a promotion record's ``outcome``, ``by``, ``reason``, ``at`` and ``number``,
+    and ``present``, whether it is the champion now."""
     champion: Part | None = None
-    """The present champion: ``digest``, and of its run ``params`` (the content of its params.yaml) and ``lineage``."""
+    """The champion that it is beside: the present one, or that of when it was decided. ``digest``, and of its run
+    ``params`` (the content of its params.yaml) and ``lineage``."""
 
-    def with_origin(self, origin: Part | None) -> Run:
-        """The same run, and what the candidate's record says of it."""
-        return replace(self, origin=origin)
+    def with_origin(self, origin: Part | None, decided: Part | None = None) -> Run:
+        """The same run, with what the candidate's record says of it, and what came of it."""
+        return replace(self, origin=origin, decided=decided)
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from components.report.run import Run, dig
+from components.report.run import Part, Run, dig
 from components.words import number, percent, points
 
 Tone = Literal["good", "bad", "unsure"]
@@ -26,6 +26,8 @@ def headline(run: Run) -> Headline:
     if len(set(run.digests.values())) > 1:
         named = ", ".join(f"{stage} {digest[:12]}" for stage, digest in run.digests.items())
         return Headline("bad", "Do not approve", f"The stages speak of different checkpoints: {named}. Run them again.")
+    if run.decided is not None:
+        return _decided(run, run.decided)
     match dig(run.judged, "result"):
         case "pass" if run.missing:
             named = ", ".join(gap.title for gap in run.missing)
@@ -46,6 +48,16 @@ def headline(run: Run) -> Headline:
         return Headline("bad", "Training stopped: nothing to approve", _stop(run))
     first = run.missing[0].reason if run.missing else "the gate gave no result"
     return Headline("unsure", "Unfinished run: nothing to approve", f"{first[:1].upper()}{first[1:]}.")
+
+
+def _decided(run: Run, decided: Part) -> Headline:
+    """What came of it; the reason that was given comes first."""
+    tone: Tone = "good" if decided["outcome"] in ("promoted", "rolled back") else "bad"
+    outcome = "champion again: rollback" if decided["outcome"] == "rolled back" else str(decided["outcome"])
+    title = f"{outcome.capitalize()} by {decided['by']}"
+    now = " It is the present champion." if decided["present"] else ""
+    reason = f"Reason given: “{decided['reason']}”. " if decided["reason"] else ""
+    return Headline(tone, title, f"{reason}{gain_sentence(run)}{now}")
 
 
 def _ended(run: Run) -> str:

@@ -43,9 +43,9 @@ def show(
     at = desk(config)
     found = stored_checkpoint.look_up(at, which)
     if page is not None:
-        from flows.promoting.report import report
+        from flows.promoting.report import report_of
 
-        write_text(page, report(at, found.candidate, found.judgement(at)))
+        write_text(page, report_of(at, found))
     if as_json:
         print(dump_json(found.to_dict()), end="")
     else:

@@ -4,34 +4,66 @@ comparison with the champion."""
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from components.errors import InputError
 from components.layout import Layout
-from components.registry import Candidate, Store, champion, read_candidate
+from components.registry import Candidate, PromotionRecord, Store, champion, read_candidate, sound_history
 from components.types import Judgement
 from flows.comparing import comparison_key
-from flows.registry import Desk
+from flows.registry import Desk, judge
+from flows.stored_checkpoint import Found
 
 
 def report(desk: Desk, candidate: Candidate, judgement: Judgement) -> str:
-    """HTML of the page; the same as long as evidence, policy and champion are the same.
+    """HTML of the page for whoever is to decide; the same as long as evidence, policy and champion are the same.
 
     Raises:
         InputError: the evidence is gone, damaged, or not what the page can be made of.
     """
+    present = champion(desk.store)
+    beside = None if present is None or present.digest == candidate.digest else present.digest
+    return _page(desk, candidate, judgement.to_dict(), beside)
+
+
+def report_of(desk: Desk, found: Found) -> str:
+    """HTML of the page: as it was decided, beside the champion of then, or else as it would be decided now.
+
+    One that is not decided upon is compared with the champion first, which may take a minute.
+
+    Raises:
+        InputError: as `report`.
+    """
+    if (made := found.decision) is None:
+        return report(desk, found.candidate, judge(desk, found.candidate, sound_history(desk.store)))
+    beside = None if made.previous == found.candidate.digest else made.previous
+    candidate = replace(found.candidate, evidence=made.evidence or found.candidate.evidence)
+    return _page(desk, candidate, dict(made.gate), beside, _decided(found.stands_on or made, found.names))
+
+
+def _decided(record: PromotionRecord, names: Collection[str]) -> dict[str, Any]:
+    told = {name: getattr(record, name) for name in ("outcome", "by", "reason", "at", "number")}
+    return {**told, "present": "champion" in names}
+
+
+def _page(
+    desk: Desk, candidate: Candidate, gate: dict[str, Any], beside: str | None, decided: dict[str, Any] | None = None
+) -> str:
+    """``gate`` is its answer, ``beside`` the digest of the champion that it was or is to be compared with."""
     from components.report import champion_of, load_evidence, render  # draws; loads what draws
 
     if candidate.evidence is None:
         raise InputError("the candidate has no evidence", where=candidate.digest, how="propose it again")
-    present, found = champion(desk.store), None
-    beside = None if present is None or present.digest == candidate.digest else present.digest
+    found = None
     if beside is not None:
         found = champion_of(beside, _evidence(desk.store, beside))
     run = load_evidence(
         Layout(desk.store.tree(candidate.evidence)),
         origin=candidate.run,
-        judgement=judgement.to_dict(),
+        decided=decided,
+        judgement=gate,
         comparison=None if beside is None else _comparison(desk.store, candidate, beside),
         champion=found,
     )

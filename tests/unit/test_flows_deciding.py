@@ -92,6 +92,19 @@ def test_a_gate_that_fails_is_exit_code_3_and_names_the_check(terminal: Terminal
     printed = terminal.type("approve", digest[:12], "--by", "ada", code=3)
     assert "the gate failed" in printed and "held-out gain: fail" in printed and "no approval changes that" in printed
     assert approvals_of(terminal.store, digest) == []
+    shown = terminal.type("show", digest[:12])
+    assert "refused by the gate: held-out gain" in shown and "evenkeel reject" in shown
+    assert "evenkeel approve" not in shown
+
+
+def test_a_comparison_that_is_yet_to_be_made_is_no_refusal(terminal: Terminal) -> None:
+    crowned(terminal, 0.0)
+    shown = terminal.type("show", propose_in(terminal.project, 1.0).digest[:12])
+    assert (
+        "`evenkeel approve` does where" in " ".join(shown.split())
+        and "awaiting approval" in shown
+        and "evenkeel approve" in shown
+    )
 
 
 def test_a_doubtful_gate_asks_for_a_reason(terminal: Terminal) -> None:

@@ -14,13 +14,14 @@ from components.config import dump
 from components.errors import InputError
 from components.files import write_json, write_text
 from components.layout import Layout
-from components.registry import Candidate
+from components.registry import Candidate, PromotionRecord
 from components.registry.directory import DirectoryStore
 from components.types import GateCheck, Judgement
 from flows.comparing import comparison_key
 from flows.promoting import report as page
 from flows.promoting.pages import pages
 from flows.serving.pages import EVIDENCE
+from flows.stored_checkpoint import Found
 
 CHAMPION = "b" * 64
 GAIN = {"mean": 0.031, "low": 0.004, "high": 0.058, "confidence": 0.95, "detectable": 0.03}
@@ -104,6 +105,45 @@ def test_the_champion_is_not_compared_with_itself(desk: Any, monkeypatch: Any) -
     candidate = propose(desk, fixture.DIGEST)
     champion_is(monkeypatch, candidate.digest)
     assert "Over the champion" not in drawn(desk, candidate)
+
+
+def decided(candidate: Candidate, outcome: Any, *names: str, previous: str | None = None) -> Found:
+    """A candidate that was decided upon, beside the champion of then, by a gate that passed."""
+    gate = {"result": "pass", "checks": [{"name": "lineage", "result": "pass", "evidence": "as then", "how": ""}]}
+    record = PromotionRecord(
+        7, "reject" if outcome == "rejected" else "promote", outcome, candidate.digest, previous, 6,
+        candidate.evidence, gate, "c" * 64, (), "ann <b>", "it reads well", "2026-11-20T10:30:00Z", "d" * 64,
+    )  # fmt: skip
+    return Found(candidate, names, "pass", gate["checks"], record, stands_on=record if "champion" in names else None)
+
+
+def test_of_the_champion_it_says_how_it_was_decided_and_how_to_go_back(desk: Any) -> None:
+    candidate = propose(desk, fixture.DIGEST)
+    propose(desk, CHAMPION)
+    keep_comparison(desk, candidate, candidate.evidence)
+    shown = page.report_of(desk, decided(candidate, "promoted", "champion", previous=CHAMPION)).replace("\u00a0", " ")
+    for expected in (
+        "<h1>Promoted by ann &lt;b&gt;</h1>",
+        "Reason given: “it reads well”.",
+        "It is better than the champion&#39;s 85.0 %",
+        "It is the present champion.",
+        "Record 7, 2026-11-20 10:30 UTC",
+        "evenkeel rollback --by YOUR-NAME",
+        "as then",
+    ):
+        assert expected in shown
+    assert "evenkeel approve" not in shown
+
+
+def test_of_a_rejected_one_nothing_is_left_to_do(desk: Any) -> None:
+    shown = page.report_of(desk, decided(propose(desk, fixture.DIGEST), "rejected"))
+    assert "Rejected by ann" in shown and "it was the first" in shown
+    assert not any(f"evenkeel {command}" in shown for command in ("approve", "reject", "rollback"))
+
+
+def test_of_a_former_champion_it_says_how_to_make_it_the_champion_again(desk: Any) -> None:
+    shown = page.report_of(desk, decided(propose(desk, fixture.DIGEST), "promoted"))
+    assert f"evenkeel rollback --to {fixture.DIGEST[:12]}" in shown and "present champion." not in shown
 
 
 def test_without_evidence_there_is_no_page(desk: Any, monkeypatch: Any) -> None:
