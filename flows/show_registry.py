@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -10,9 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from components.config.promotion import Policy
 from components.registry import Approval, History, Standing
-from components.registry.warrant import unapproved
 from flows.deciding import Decision
 from flows.stored_checkpoint import Found
 from flows.summary import gate_table
@@ -48,8 +46,12 @@ def _waiting(console: Console, found: Standing | None, short: str) -> None:
     _grid(console, [*(("", line) for line in others), ("go on", f"{who}: {how}")])
 
 
-def show_history(console: Console, history: History, policy: Policy) -> None:
-    """A row a record, the present champion marked; what rests on too few approvals is told."""
+def show_history(console: Console, history: History, problems: Mapping[int, str]) -> None:
+    """A row a record, the present champion marked.
+
+    Args:
+        problems: number -> why a record cannot be shown to rest on approvals.
+    """
     if not history.records:
         console.print("nothing was decided yet")
         return
@@ -66,13 +68,8 @@ def show_history(console: Console, history: History, policy: Policy) -> None:
     reign = history.champion
     told = f"champion  {reign.digest[:12]} by record {reign.record}" if reign else "there is no champion yet"
     console.print(Text(told, "bold"))
-    for record in history.records:
-        if problem := unapproved(record, policy):
-            console.print(Text(f"record {record.number} lacks approvals: {problem}", "bold red"), soft_wrap=True)
-    if history.base and history.records[history.base - 1].policy_sha256 != policy.sha256:
-        console.print(
-            Text("the policy was another when it was decided; the next promotion goes by the present one", "dim")
-        )
+    for number, problem in problems.items():
+        console.print(Text(f"record {number} cannot be shown to be approved: {problem}", "bold red"), soft_wrap=True)
 
 
 def show_checkpoint(console: Console, found: Found) -> None:

@@ -16,12 +16,18 @@ from components.errors import EvenkeelError
 from components.registry import DirectoryStore, champion, read_approval, records
 from components.registry.approvals import approvals_of, signature_holds
 from flows.cli import app
-from flows.git import git
+from flows.git import IDENTITY, git
 from tests.code_graph import ROOT
 from tests.proposals import propose_in
 
 STARTER = "grace"
 """Who starts the runs of `tests.proposals`."""
+
+
+def commit(project: Path) -> None:
+    """What there is, as the project's own history has it."""
+    git(project, "add", "configs")
+    git(project, "commit", "--quiet", "--allow-empty", "--message=configs", extra=IDENTITY)
 
 
 @dataclass
@@ -46,6 +52,7 @@ class Terminal:
 
     def policy(self, **settings: object) -> None:
         (self.project / FILE).write_text(yaml.safe_dump(settings), encoding="utf-8")
+        commit(self.project)
 
 
 @pytest.fixture
@@ -54,6 +61,7 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     shutil.copytree(ROOT / "configs", project / "configs")
     shutil.copy(ROOT / "dvc.yaml", project)
     git(project, "init", "--quiet", "--initial-branch=main")
+    commit(project)
     monkeypatch.chdir(project)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return Terminal(project)
