@@ -426,6 +426,30 @@ def test_where_checksums_are_ignored_what_was_sent_is_read_again(settings, store
     assert sha256_tree(store.tree(digest)) == digest
 
 
+@pytest.mark.parametrize(("times", "refused"), [(1, False), (99, True)])
+def test_what_was_there_already_is_never_removed_however_it_is_read_back(
+    settings, store, s3_server, prefix, proxy, small, times, refused
+):
+    s3_server.app.ignores = {"checksums"}
+    digest = store.put_tree(small)
+    proxied = open_store(settings.model_copy(update={"endpoint_url": proxy.url}))
+    proxy.faults = [Fault("flipped response", "GET", f"blobs/{ONE}", times=times)]
+    if refused:
+        with pytest.raises(InputError, match="no longer has the digest"):
+            proxied.put_tree(small)
+    else:
+        assert proxied.put_tree(small) == digest
+    assert proxy.count("DELETE", "blobs/") == 0
+    assert sha256_tree(store.tree(digest)) == digest
+
+
+def test_what_arrived_damaged_and_cannot_be_removed_is_said(settings, s3_server, proxy, small):
+    s3_server.app.ignores = {"checksums"}
+    proxy.faults = [Fault("flipped upload", "PUT", f"blobs/{ONE}"), Fault("telling", "DELETE", "blobs/")]
+    with pytest.raises(Unavailable, match=r"arrived damaged[\s\S]*remove it, which failed here.*AccessDenied"):
+        open_store(settings.model_copy(update={"endpoint_url": proxy.url})).put_tree(small)
+
+
 # --- secrets
 
 
