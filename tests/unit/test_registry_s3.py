@@ -3,6 +3,7 @@ secret."""
 
 import json
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -185,8 +186,9 @@ def test_a_file_that_was_removed_from_the_bucket_is_stored_again_with_its_tree(s
         lambda tree: (tree / "a.txt").unlink(),
         lambda tree: (tree / "extra.txt").write_text(""),
         lambda tree: (tree / "link").symlink_to("/etc/passwd"),
+        lambda tree: (tree / os.fsdecode(b"\xff.txt")).touch(),
     ],
-    ids=["changed", "removed", "added", "link"],
+    ids=["changed", "removed", "added", "link", "not UTF-8"],
 )
 def test_a_cached_tree_that_was_changed_is_fetched_again(store, small, damage):
     digest = store.put_tree(small)
