@@ -194,10 +194,13 @@ def prefect_api(project: Path) -> Check:
 
 
 def registry(project: Path, config: Path) -> Check:
-    """Whether the store that a configuration names can keep a registry. A bucket is written to, and cleaned again."""
+    """Whether the store that a configuration names can keep a registry. It is written to, and cleaned again."""
     try:
         settings = load(config).registry.under(project)
         if settings.kind == "directory":
+            from components.registry.directory import check_links
+
+            check_links(settings.path)
             return Check("registry", "ok", f"folder {settings.address}")
         from components.registry.s3.bucket import Bucket
         from components.registry.s3.probe import HOW, probe  # loads boto3
