@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from passing_run import FEW, layout, whole
 from safetensors.numpy import save_file
 
+from components.config import load
 from components.config.judgement import RuleSettings
 from components.errors import InputError
 from components.files import read_json, sha256_tree, write_json, write_text
@@ -20,6 +22,7 @@ from components.gate.checks import CHECKS, OF_A_CANDIDATE
 from components.layout import Layout
 from components.registry import Candidate
 from components.registry.directory import DirectoryStore
+from components.stages.gate import run as run_gate
 from components.types import Judgement
 from tests.proposals import key_in, policy_of, propose_run, write_lock, write_run
 
@@ -65,6 +68,24 @@ def test_the_limits_are_those_of_the_policy(store: DirectoryStore, layout: Layou
         "held-out gain": "pass@1 +40.0 points, 95 % interval +35.0 to +45.0; the lower end must exceed +36.0"
     }
     assert strict.policy_sha256 != policy_of(key_in(tmp_path)).sha256
+
+
+def test_a_run_that_allowed_itself_more_is_held_to_the_limits_of_the_policy(
+    store: DirectoryStore, layout: Layout, tmp_path: Path
+) -> None:
+    settings = yaml.safe_load(layout.params.read_text())
+    settings["data"]["validation"]["max_quarantined"] = settings["gate"]["max_quarantined"] = 1.0
+    settings["audit"]["max_false_positive"] = settings["gate"]["max_false_positive"] = 1.0
+    write_text(layout.params, yaml.safe_dump(settings))
+    write_json(layout.validation, {**read_json(layout.validation), "quarantined": 97})
+    write_json(layout.audit, {**read_json(layout.audit), "false_positive": {"rate": 0.9, "high": 0.95}})
+    run_gate(load(layout.params), layout)
+    write_lock(layout)
+    candidate = propose_run(store, layout, key_in(tmp_path))
+    assert candidate.gate["result"] == "pass"
+    assert set(failed(judged(store, candidate, tmp_path))) == {"data validated", "verifier audited"}
+    lenient = {"max_quarantined": 1.0, "max_false_positive": 1.0}
+    assert judged(store, candidate, tmp_path, gate=lenient).result == "pass"
 
 
 def test_health_is_judged_by_the_rules_of_the_policy_too(store: DirectoryStore, layout: Layout, tmp_path: Path) -> None:
@@ -128,6 +149,8 @@ def test_a_candidate_is_compared_with_the_present_champion(
         ({"low": float("nan")}, "low is not a finite number: nan"),
         ({"mean": float("inf")}, "mean is not a finite number"),
         ({"unscorable_share": None}, "there is no unscorable_share"),
+        ({"unscorable_share": -0.5}, "unscorable_share cannot be a share: -0.5"),
+        ({"mean": -1.0}, "comparison cannot be a difference of two shares"),
         ({"unscorable_share": 0.5}, "50.0% of the champion's completions unscorable"),
         ({"low": -0.06}, "95 % interval -6.0 to +14.0; the lower end must exceed -5.0"),
     ],
