@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from components.config import load
 from components.config.judgement import RuleSettings
-from components.errors import InputError
+from components.errors import InputError, NoCandidate
 from components.files import read_json, sha256_tree, write_json, write_text
 from components.gate import comparison_of, gather, judge_candidate, recorded_comparison
 from components.gate.bundle import OMITTED
@@ -22,6 +22,7 @@ from components.gate.checks import CHECKS, OF_A_CANDIDATE
 from components.layout import Layout
 from components.registry import Candidate
 from components.registry.directory import DirectoryStore
+from components.registry.promotion import check_judgement
 from components.stages.gate import run as run_gate
 from components.types import Judgement
 from tests.proposals import key_in, policy_of, propose_run, write_lock, write_run
@@ -232,16 +233,43 @@ def test_evidence_that_was_never_there_fails(store: DirectoryStore, layout: Layo
     assert judged(store, candidate, tmp_path).result == "fail"
 
 
-@pytest.mark.parametrize("value", [None, float("nan")])
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize(
+    ("part", "keys", "name"),
+    [
+        ("validation", ("quarantined",), "data validated"),
+        ("audit", ("false_positive", "high"), "verifier audited"),
+        ("audit", ("false_negative", "rate"), "verifier audited"),
+        ("train_metrics", ("steps",), "training completed"),
+        ("evaluation", ("gain", "mean"), "held-out gain"),
+        ("evaluation", ("gain", "low"), "held-out gain"),
+        ("evaluation", ("gain", "high"), "held-out gain"),
+        ("evaluation", ("trained", "truncated_share"), "truncated"),
+        ("evaluation", ("sft", "unscorable_share"), "unscorable"),
+        ("evaluation", ("contamination", "worst_share"), "contaminated"),
+    ],
+)
 def test_a_figure_that_is_missing_or_no_number_fails_though_the_run_said_pass(
-    store: DirectoryStore, layout: Layout, tmp_path: Path, value: float | None
+    store: DirectoryStore,
+    layout: Layout,
+    tmp_path: Path,
+    part: str,
+    keys: tuple[str, ...],
+    name: str,
+    value: float | None,
 ) -> None:
-    figures = read_json(layout.evaluation)
-    figures["gain"]["low"] = value
-    layout.evaluation.write_text(json.dumps(figures))
+    path: Path = getattr(layout, part)
+    figures = node = read_json(path)
+    for key in keys[:-1]:
+        node = node[key]
+    node[keys[-1]] = value
+    path.write_text(json.dumps(figures))
     write_lock(layout)
-    found = judged(store, propose_run(store, layout, key_in(tmp_path)), tmp_path)
-    assert "gain.low" in failed(found)["held-out gain"]
+    candidate = propose_run(store, layout, key_in(tmp_path))
+    found = judged(store, candidate, tmp_path)
+    assert ".".join(keys) in failed(found)[name]
+    with pytest.raises(NoCandidate, match="the gate failed"):
+        check_judgement(found, candidate, replace(policy_of(key_in(tmp_path)), rules=FEW))
 
 
 def test_settings_that_cannot_be_read_fail(store: DirectoryStore, layout: Layout, tmp_path: Path) -> None:
