@@ -278,6 +278,22 @@ def test_settings_that_cannot_be_read_fail(store: DirectoryStore, layout: Layout
     assert "no_such_setting" in failed(found)["evidence"]
 
 
+DEEP, LONG, NO_DAY = "a: " + "[" * 60000, "a: " + "1" * 5000, "a: 2026-13-45"
+
+
+@pytest.mark.parametrize("text", [DEEP, LONG, NO_DAY], ids=["deep", "long", "no day"])
+@pytest.mark.parametrize(("name", "check"), [("dvc.lock", "lineage"), ("params.yaml", "evidence")])
+def test_settings_or_a_lock_that_no_reader_gets_to_the_end_of_fail_and_stop_nobody(
+    store: DirectoryStore, layout: Layout, tmp_path: Path, name: str, check: str, text: str
+) -> None:
+    key = key_in(tmp_path)
+    candidate = propose_run(store, layout, key)
+    evidence = layout.root / "evidence"
+    (evidence / name).write_text(text)
+    found = judged(store, replace(candidate, evidence=store.put_tree(evidence)), tmp_path)
+    assert "YAML" in failed(found)[check]
+
+
 def test_what_is_too_large_is_left_out_by_name_and_its_check_fails(
     store: DirectoryStore, layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
