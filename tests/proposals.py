@@ -75,10 +75,11 @@ def write_run(
     )
     write_text(layout.params, dump(settings))
     _log(layout, rules)
-    share = {"rate": 0.0, "high": 0.001}
+    rate = {"rate": 0.0, "high": 0.001}
     write_json(layout.validation, {"rows": 100, "quarantined": 1, "success": True})
     write_jsonl(layout.split("test"), [{"id": "p1", "text": "1 + 1", "answer": "2"}])
-    write_json(layout.audit, {"verdict": "pass", "reasons": [], "false_positive": share})
+    measured = {"kinds": [], "false_positive": rate, "false_negative": rate}
+    write_json(layout.audit, {"verdict": "pass", "reasons": [], **measured})
     write_json(layout.admission, {"verdict": "clear", "withheld": [], "flagged": []})
     write_json(layout.triage, {"verdict": "refuse" if doubt else "accept", "reasons": []})
     trained = {"outcome": "completed", "steps": STEPS, "progress": STEPS, "checkpoint_sha256": digest}

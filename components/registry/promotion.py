@@ -6,7 +6,6 @@ it is tried, so after a crash in between the same command, or any other one, goe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -25,9 +24,6 @@ from components.registry.standing import Standing, Terms, standing
 from components.registry.stored import check_stored
 from components.registry.warrant import check_approved
 from components.types import GateCheck, Judgement
-
-NOT_A_NUMBER = re.compile(r"(?<![\w-])[+-]?(nan|inf)(?![\w-])")
-"""How Python writes a figure that is none; not a part of a name such as run-nan-3."""
 
 
 class NotApproved(NoCandidate):
@@ -149,7 +145,7 @@ def check_judgement(judgement: Judgement, candidate: Candidate, policy: Policy) 
     """Refuse a judgement that is not one of this candidate by this policy, or that lets nothing pass.
 
     Raises:
-        NoCandidate: a check failed, is missing, or has a figure that is none.
+        NoCandidate: a check failed or is missing. A figure that is none fails its check, where it is read.
         InputError: it is about other evidence, or by another policy.
     """
     if judgement.policy_sha256 != policy.sha256 or judgement.evidence != candidate.evidence:
@@ -163,8 +159,6 @@ def check_judgement(judgement: Judgement, candidate: Candidate, policy: Policy) 
         raise _refusal("the gate made no check, and a missing check is a fail", candidate)
     if failed or judgement.result not in ("pass", "inconclusive"):
         raise _refusal("the gate failed for this candidate:\n" + _lines(failed), candidate)
-    if odd := [check for check in judgement.checks if NOT_A_NUMBER.search(check.evidence)]:
-        raise _refusal("the gate has a figure that is no number:\n" + _lines(odd), candidate)
     if judgement.result == "pass" and any(check.result != "pass" for check in judgement.checks):
         raise _refusal("the gate says pass, and not all of its checks do:\n" + _lines(judgement.checks), candidate)
 
