@@ -50,7 +50,7 @@ def target(history: History, to: str = "") -> Reign:
 
 
 def _fits(reign: Reign, to: str) -> bool:
-    if to.isdigit() and len(to) < SHORTEST:
+    if to.isdecimal() and len(to) < SHORTEST:
         return reign.record == int(to)
     return len(to) >= SHORTEST and reign.digest.startswith(to)
 

@@ -28,6 +28,7 @@ from components.registry import (
 )
 from components.registry.aliases import CHAMPION
 from components.registry.directory import DirectoryStore
+from components.registry.records import record_key
 from components.registry.rollback import target
 from components.types import GateCheck
 from tests.unit.deciding import (
@@ -216,6 +217,18 @@ def test_a_checkpoint_that_was_changed_in_its_store_is_not_promoted(tmp_path: Pa
     assert records(store) == [] and champion(store) is None
 
 
+def test_where_something_else_lies_in_the_place_of_the_next_record_nothing_is_decided(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path / "registry")
+    place = tmp_path / "registry/objects" / record_key(1)
+    candidate = propose(store)
+    place.mkdir(parents=True)
+    with pytest.raises(InputError, match="in the place of the next record") as caught:
+        approve(store, candidate)
+    assert (caught.value.where, records(store)) == (record_key(1), [])
+    place.rmdir()
+    assert approve(store, candidate).outcome == "promoted"
+
+
 # --- ways around it
 
 
@@ -390,7 +403,7 @@ def test_a_roll_back_goes_to_any_champion_by_digest_or_record(store: MemoryStore
     assert go_back(store, third).digest == third  # forward again
 
 
-@pytest.mark.parametrize("to", ["9", "abcdef0123", "ab", ""])
+@pytest.mark.parametrize("to", ["9", "abcdef0123", "ab", "", "²"])
 def test_what_never_was_the_champion_cannot_be_gone_back_to(store: MemoryStore, to: str) -> None:
     approve(store, propose(store))
     with pytest.raises(InputError, match=r"never was the champion|no champion came before"):
