@@ -18,7 +18,7 @@ from components.registry.appending import append, make_record
 from components.registry.approvals import Approval, Question, approvals_of
 from components.registry.base import Store
 from components.registry.candidates import Candidate
-from components.registry.clock import Clock, check_clock, utc_now
+from components.registry.clock import Clock, utc_now
 from components.registry.history import History
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
@@ -102,7 +102,7 @@ def promote(
     def write(history: History) -> PromotionRecord:
         if (made := decided(history, candidate, judgement.base)) is not None:
             return not_rejected(made)
-        check_clock(now := clock(), history.newest, "the newest record")
+        history.check_clock(now := clock())
         if (refusal := _rejections(approvals, candidate, policy, now)).met:  # stated, and by a crash not recorded
             return make_record(history, refusal, gate_of(judgement), policy, now)
         found = _standing(approvals, candidate, judgement, policy, now)
@@ -129,7 +129,7 @@ def reject(
         made = history.decision(candidate.digest, candidate.evidence)
         if made is not None:
             return made
-        check_clock(now := clock(), history.newest, "the newest record")
+        history.check_clock(now := clock())
         found = _rejections(approvals, candidate, policy, now)
         if not found.met:
             raise NotApproved(found, f"evenkeel reject {candidate.digest[:12]} --by YOUR-NAME --reason WHY")

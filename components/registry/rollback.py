@@ -9,7 +9,7 @@ from components.registry.appending import append, make_record
 from components.registry.approvals import Question, approvals_of
 from components.registry.base import Store
 from components.registry.candidates import SHORTEST
-from components.registry.clock import Clock, check_clock, utc_now
+from components.registry.clock import Clock, utc_now
 from components.registry.history import History, Reign
 from components.registry.promotion import NotApproved
 from components.registry.records import PromotionRecord
@@ -89,7 +89,7 @@ def rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_n
             return made
         if history.base == asked.base and history.champion is not None and history.champion.digest == asked.digest:
             raise InputError("this is the champion already", where=asked.digest, how="name another with --to")
-        check_clock(now := clock(), history.newest, "the newest record")
+        history.check_clock(now := clock())
         found = standing(approvals, Terms(asked, policy, now))
         if not found.met:
             how = f"evenkeel rollback --to {asked.digest[:12]} --by YOUR-NAME --reason WHY"

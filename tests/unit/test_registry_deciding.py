@@ -273,6 +273,22 @@ def test_with_a_clock_that_was_set_back_nothing_is_decided(store: MemoryStore) -
     assert len(records(store)) == 1
 
 
+def test_one_decision_by_a_clock_that_was_ahead_can_be_undone_as_the_message_says(store: MemoryStore) -> None:
+    one, other = (propose(store, value) for value in (0.0, 1.0))
+    approve(store, one)
+    ahead = approval(store, other, made=at(days=365)())
+    store_approval(store, ahead)
+    promote(store, other, judgement(store, other), ONE, at(days=365))
+    third = propose(store, 2.0)
+    with pytest.raises(InputError, match="record 2 was written at 2027-08-01") as caught:
+        approve(store, third)
+    assert record_key(2) in str(caught.value.how) and CHAMPION in str(caught.value.how)
+    for key in (record_key(2), CHAMPION):
+        del store.objects[key]
+    assert approve(store, third).outcome == "promoted"
+    assert standing_champion(store) == (third.digest, 2)
+
+
 def test_a_clock_that_is_set_back_revives_no_expired_approval(store: MemoryStore) -> None:
     candidate = propose(store)
     store_approval(store, approval(store, candidate, days=1))
