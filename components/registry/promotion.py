@@ -22,7 +22,7 @@ from components.registry.clock import Clock, utc_now
 from components.registry.history import History
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
-from components.registry.stored import check_stored
+from components.registry.stored import look_again
 from components.registry.warrant import check_approved
 from components.types import GateCheck, Judgement
 
@@ -96,7 +96,7 @@ def promote(
         check_judgement(judgement, candidate, policy)
         if history.base:
             check_approved(history.records[history.base - 1], policy)
-        check_stored(store, candidate.digest, candidate.evidence, policy)
+        look_again(store, candidate.digest, candidate.evidence, policy)
     approvals = approvals_of(store, candidate.digest)
 
     def write(history: History) -> PromotionRecord:

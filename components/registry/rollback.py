@@ -14,7 +14,7 @@ from components.registry.history import History, Reign
 from components.registry.promotion import NotApproved
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
-from components.registry.stored import check_stored
+from components.registry.stored import look_again
 from components.registry.warrant import check_approved
 from components.types import GateCheck
 
@@ -79,7 +79,7 @@ def rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_n
     if asked.action != "rollback" or reign is None:
         raise InputError("this never was the champion", where=asked.digest, how="see `evenkeel history`")
     check_approved(history.records[reign.record - 1], policy)
-    intact = check_stored(store, asked.digest, asked.evidence, policy)
+    intact = look_again(store, asked.digest, asked.evidence, policy)
     once = GateCheck("was the champion", "pass", f"by record {reign.record}")
     approvals = approvals_of(store, asked.digest)
     gate = {"result": "pass", "checks": [intact.to_dict(), once.to_dict()]}

@@ -14,6 +14,7 @@ from components.errors import InputError, NoCandidate
 from components.registry import (
     Alias,
     Approval,
+    Candidate,
     NotApproved,
     challenge,
     challenger,
@@ -491,6 +492,21 @@ def test_a_damaged_checkpoint_is_not_gone_back_to(store: MemoryStore) -> None:
     with pytest.raises(InputError, match="no such checkpoint"):
         go_back(store)
     assert len(records(store)) == 3
+
+
+@pytest.mark.parametrize("decide", [lambda store, _: go_back(store), approve], ids=["roll-back", "promotion"])
+def test_a_checkpoint_with_what_none_may_have_is_not_made_the_champion(
+    tmp_path: Path, decide: Callable[[DirectoryStore, Candidate], object]
+) -> None:
+    store = DirectoryStore(tmp_path / "registry")
+    first, second, third = (propose(store, value) for value in (0.0, 1.0, 2.0))
+    approve(store, first)
+    approve(store, second)
+    for candidate in (first, third):
+        (store.tree(candidate.digest) / "config.json").chmod(0o755)
+    with pytest.raises(InputError, match="an executable file"):
+        decide(store, third)
+    assert len(records(store)) == 2
 
 
 # --- the challenger
