@@ -48,6 +48,11 @@ class History:
         """Number of the record that the champion stands on; 0: there is no champion."""
         return self.line[-1].record if self.line else 0
 
+    @property
+    def stands_on(self) -> PromotionRecord | None:
+        """The record that made the champion what it is."""
+        return self.records[self.base - 1] if self.base else None
+
     def decision(self, digest: str, evidence: str | None) -> PromotionRecord | None:
         """The record that promoted or rejected a candidate on this evidence; that is final."""
         return self._decided.get((digest, evidence))

@@ -103,7 +103,7 @@ def propose(store: Store, value: float = 0.0, result: GateResult = "pass", **fie
         digest = store.put_tree(Path(folder) / "c")
         sign_checkpoint(store, Path(folder) / "c", digest, key_in(SIGNING))
     gate = {"result": result, "checks": [GateCheck("a", result, "").to_dict()], "policy_sha256": "c" * 64}
-    candidate = Candidate(digest, gate, {"run": "demo-0", "started_by": STARTER}, **fields)
+    candidate = Candidate(digest, gate, **{"run": {"run": "demo-0", "started_by": STARTER}, **fields})
     store.put_if_absent(candidate.key, candidate.to_bytes())
     return candidate
 
