@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from components.registry import Approval, History, Standing
+from components.registry import Approval, History, PromotionRecord, Standing
 from flows.deciding import Decision
 from flows.stored_checkpoint import Found
 from flows.summary import gate_table
@@ -25,6 +25,9 @@ def show_decision(console: Console, found: Decision) -> None:
         _waiting(console, found.standing, short)
         return
     record = found.record
+    if found.stands_on is not None:
+        _already(console, found, record, found.stands_on)
+        return
     console.print(Text.assemble((f"{record.outcome}  {short}", STYLES[record.outcome]), f"  record {record.number}"))
     rows = [("by", record.by), ("reason", record.reason), ("before it", (record.previous or "no champion")[:12])]
     if record.outcome == "superseded":
@@ -32,6 +35,17 @@ def show_decision(console: Console, found: Decision) -> None:
         rows.append(("go on", f"evenkeel approve {short} --by YOUR-NAME, which judges it again"))
     elif record.effective:
         rows.append(("go back", "evenkeel rollback --by YOUR-NAME --reason WHY"))
+    _grid(console, [*rows, *(("", line) for line in found.told)])
+
+
+def _already(console: Console, found: Decision, record: PromotionRecord, champion: PromotionRecord) -> None:
+    """That nothing was done, and who is the champion."""
+    console.print(Text.assemble((f"already decided  {found.digest[:12]}", "yellow"), f"  {record.says}"))
+    to = f" --to {found.digest[:12]}" if found.gone else " --to DIGEST|RECORD" if record.action == "rollback" else ""
+    rows = [
+        ("now", f"nothing was recorded; the champion is {champion.digest[:12]}, {champion.says}"),
+        ("go back", f"evenkeel rollback{to} --by YOUR-NAME --reason WHY"),
+    ]
     _grid(console, [*rows, *(("", line) for line in found.told)])
 
 

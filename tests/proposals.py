@@ -132,6 +132,7 @@ def lineage(layout: Layout, **other: Any) -> dict[str, Any]:
     return {
         "schema": 1,
         "run": layout.root.name,
+        "started_by": ["grace"],
         "branch": f"runs/{layout.root.name}",
         "commit": "1" * 40,
         "tree": "2" * 40,
@@ -170,7 +171,7 @@ def propose_run(
         said: what its lineage says otherwise.
     """
     evidence = layout.root / "evidence"
-    gather(layout, lineage(layout, **(said or {})), evidence)
+    gather(layout, lineage(layout, **{"started_by": list(started_by), **(said or {})}), evidence)
     origin = {"run": layout.root.name, "commit": "1" * 40, "tree": "2" * 40, "started_by": list(started_by)}
     return propose(store, layout.train_checkpoint, evidence, read_json(layout.gate), origin, key=key)
 

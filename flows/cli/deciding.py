@@ -63,7 +63,8 @@ def reject(digest: Digest, by: By, reason: Reason = "", key: Key = None, config:
 
 @app.command()
 def promote(digest: Digest, config: Config = DEMO) -> None:
-    """Promote a candidate whose approvals are all there. Exit code 3: they are not, and what is missing is said."""
+    """Promote a candidate whose approvals are all there. Exit code 3: they are not, and what is missing is said; or
+    another is the champion by now."""
     from flows import deciding
 
     with console.status("judging the candidate again"):
@@ -108,5 +109,5 @@ def _show(found: Decision) -> None:
     from flows import show_registry
 
     show_registry.show_decision(console, found)
-    if found.record is not None and found.record.outcome == "superseded":
+    if found.gone:
         raise typer.Exit(EXIT_NO_CANDIDATE)
