@@ -175,6 +175,8 @@ def not_judged(run: Run, health: RunVerdict) -> Iterator[str]:
         yield "What it may have unlearned: no canaries were measured."
     if dig(run.measured, "champion") is None:
         yield "Whether it is better than a champion: it was compared with its own start only."
+    if run.another:
+        yield f"Its suites and probe sets beside a champion: the run measured another one, {run.another[:DIGITS]}."
     if run.lineage is None:
         yield "From which commit it was made, and who started it: recorded beside the run, not by its stages."
     for part in health.parts:
