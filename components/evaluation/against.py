@@ -55,7 +55,7 @@ def compare_with_champion(
     )
     after, before = ([answer.result for answer in answers] for (answers,) in table)
     chosen, seed = settings.evaluation, derive(settings.seed, "bootstrap")
-    gain, greedy_gain = gains(before, after, chosen.bootstrap, derive(seed, "bootstrap"))
+    gain, greedy_gain = gains(before, after, chosen, derive(seed, "bootstrap"))
     ks = chosen.sizes(asked.samples)
     comparison = {
         "schema": SCHEMA,
