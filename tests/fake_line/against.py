@@ -7,7 +7,7 @@ from components.config import Settings
 from components.files import sha256_tree
 from components.layout import Layout
 
-GAIN = {"mean": 0.02, "low": -0.01, "high": 0.05, "confidence": 0.95}
+GAIN = {"mean": 0.02, "low": -0.01, "high": 0.05, "confidence": 0.95, "n": 512}
 
 
 def compare_with_champion(

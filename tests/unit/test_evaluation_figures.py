@@ -191,9 +191,8 @@ def test_an_interval_over_few_prompts_is_called_rough(prompts: int, rough: bool)
     before = [result(str(i), 0, 0, greedy=0.0) for i in range(prompts)]
     after = [result(str(i), i % 2, 0, greedy=float(i % 2)) for i in range(prompts)]
     suite = compare(before, after, SETTINGS, seed=0)
-    assert [", rough for so few prompts)" in line for line in in_words({**suite, "suites": {"aime": suite}})] == [
-        rough
-    ] * 2
+    lines = in_words({**suite, "suites": {"aime": suite}})
+    assert [", rough for so few prompts)" in line for line in lines] == [rough] * 2
 
 
 def test_what_nothing_defines_is_said_and_not_made_up() -> None:
