@@ -18,6 +18,7 @@ def compare_with_champion(
     return {
         "candidate": sha256_tree(candidate),
         "champion": sha256_tree(champion),
+        "settled": True,
         "gain": GAIN,
         "figures": {"candidate": side, "champion": side},
         "words": ["pass@1 is 2 points higher."],
