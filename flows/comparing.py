@@ -66,6 +66,7 @@ def _kept(store: Store, name: str, candidate: Candidate, champion: str) -> dict[
         said.share("comparison", "unscorable_share")
         if figures["gain"] is not None:  # None: no prompt that both could be scored on
             said.gain("comparison")
+            said.number("comparison", "n")
     except (InputError, ValueError, TypeError, LookupError, RecursionError):
         return None  # it is made anew
     return told if of == (candidate.evidence, candidate.digest, champion) else None
