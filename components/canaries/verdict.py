@@ -61,8 +61,18 @@ def _findings(
             yield Finding("fail", f"{name}: it was not scored")
         elif asked is not None and asked.sha256 not in (None, sets[name].get("sha256")):
             yield Finding("fail", f"{name}: it is not the probe set that the policy asks for ({asked.sha256:.12})")
+        elif asked is not None and (other := _judged_otherwise(settings[name], asked)):
+            yield Finding("fail", f"{name}: {', '.join(other)} of health.canaries must be as gate.canaries has it")
         else:
             yield from _ways(name, sets[name], settings[name], asked)
+
+
+def _judged_otherwise(settings: CanarySettings, asked: RequiredCanary) -> list[str]:
+    """The settings in which a run judged the file that a policy names in another way than it says."""
+    if asked.sha256 is None:
+        return []
+    ours, theirs = settings.judged_by(), asked.judged_by()
+    return [name for name in theirs if ours[name] != theirs[name]]
 
 
 def _ways(

@@ -151,6 +151,27 @@ def test_a_run_cannot_call_every_fall_noise_where_a_policy_asks_for_the_set():
     assert judge_canaries(content, chosen, {"s": RequiredCanary()})[0] == "fail"
 
 
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"refusals": ("",)}, "refusals"),
+        ({"pattern": ".*", "format": "format"}, "format, pattern"),
+        ({"normalise": True}, "normalise"),
+    ],
+)
+def test_a_run_cannot_judge_the_file_that_a_policy_names_in_another_way(changed, named):
+    content, chosen = found(1.0, 1.0, **changed)
+    result, text = judge_canaries(content, chosen, {"s": RequiredCanary(sha256="5e7")})
+    assert (result, text) == ("fail", f"s: {named} of health.canaries must be as gate.canaries has it")
+    assert judge_canaries(content, chosen, {"s": RequiredCanary(sha256="5e7", **changed)})[0] == "pass"
+    assert judge_canaries(content, chosen, {"s": RequiredCanary()})[0] == "pass"  # no file is named
+
+
+def test_a_policy_that_says_how_a_set_is_judged_names_its_file():
+    with pytest.raises(ValueError, match="goes with `sha256`"):
+        RequiredCanary(refusals=("no",))
+
+
 def test_a_set_that_was_not_scored_fails():
     content, chosen = found(1.0, 1.0)
     assert judge_canaries({"sets": {}}, chosen, {}) == ("fail", "s: it was not scored")
