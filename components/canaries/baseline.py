@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from components.canaries.drops import Drop, falls, margin_limit, score_limit
+from components.canaries.drops import falls, margin_falls, margin_limit, score_limit
 from components.canaries.figures import figures
 from components.canaries.items import Measured
 from components.config.canaries import CanarySettings
@@ -35,8 +35,10 @@ class CanaryBaseline:
             if not signals:
                 continue
             found |= signals
-            drops = self._falls(one, "score", [outcome.score for outcome in one.outcomes])
-            margins = self._falls(one, "margin", [outcome.margin for outcome in one.outcomes])
+            scores = [outcome.score for outcome in one.outcomes]
+            leads = [outcome.margin for outcome in one.outcomes]
+            drops = falls(one.set, self._before(one, "score", scores), scores)
+            margins = margin_falls(one.set, self._before(one, "margin", leads), leads)
             largest += [drop.mean for drop in drops]
             far = any(drop.beyond(score_limit(limits)) for drop in drops)
             beyond[limits.level] += far or any(drop.beyond(margin_limit(limits)) for drop in margins)
@@ -44,9 +46,8 @@ class CanaryBaseline:
             found["canary_drop"] = max(0.0, *largest)
         return found | {f"canaries_beyond_{level}": float(count) for level, count in beyond.items()}
 
-    def _falls(self, measured: Measured, what: str, values: list[float | None]) -> list[Drop]:
-        first = self._first.setdefault(f"{measured.set.name}/{measured.by}/{what}", values)
-        return falls(measured.set, first, values)
+    def _before(self, measured: Measured, what: str, values: list[float | None]) -> list[float | None]:
+        return self._first.setdefault(f"{measured.set.name}/{measured.by}/{what}", values)
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs, as JSON values."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from components.canaries.drops import falls, gravest, margin_limit, score_limit
+from components.canaries.drops import falls, gravest, margin_falls, margin_limit, score_limit
 from components.canaries.figures import figures
 from components.canaries.items import Measured, ProbeSet
 from components.config.canaries import By, CanarySettings
@@ -49,14 +49,14 @@ def _way(
     before, after = measured["sft"].outcomes, measured["trained"].outcomes
     probes, limit = measured["sft"].set, score_limit(settings)
     drops = falls(probes, [one.score for one in before], [one.score for one in after])
-    margins = falls(probes, [one.margin for one in before], [one.margin for one in after])
+    margins = margin_falls(probes, [one.margin for one in before], [one.margin for one in after])
     drop = gravest(drops, limit)
     too_far = any(one.beyond(margin_limit(settings)) for one in margins)
     return {
         **{side: figures(one) for side, one in measured.items()},
         "drop": drop.to_dict(),
         "drops": [one.to_dict() for one in drops],
-        "margin_drops": [one.to_dict() for one in margins if one.n],
+        "margin_drops": [one.to_dict() for one in margins] if by == "likelihood" else [],
         "verdict": "fail" if too_far else drop.verdict(limit),
         "while_training": worst(name, by, records),
     }

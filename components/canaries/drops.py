@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
@@ -46,12 +46,19 @@ def margin_limit(settings: CanarySettings) -> Limit:
 @dataclass(frozen=True, slots=True)
 class Drop:
     """The mean fall of a figure from one measurement to a later one, over the probes judged in both; negative is a
-    rise. ``detectable`` is the smallest fall that so many probes show."""
+    rise. ``lost`` are the probes that had the figure and have none any more: one of them is a fall beyond any limit.
+    ``detectable`` is the smallest fall that so many probes show."""
 
     mean: float
     se: float
     n: int
     stratum: str = ""
+    lost: int = 0
+
+    @property
+    def far(self) -> float:
+        """The fall that a limit is held against."""
+        return math.inf if self.lost else self.mean
 
     @property
     def detectable(self) -> float:
@@ -59,7 +66,7 @@ class Drop:
 
     def beyond(self, limit: Limit) -> bool:
         """Whether it is a fall beyond the limit, and measurably one."""
-        return self.mean > limit.max_drop + ROUNDING and self.mean >= limit.max_drop_se * self.se
+        return self.far > limit.max_drop + ROUNDING and self.far >= limit.max_drop_se * self.se
 
     def verdict(self, limit: Limit) -> GateResult:
         """``inconclusive``: beyond the limit and too few probes to be sure, or too few to see such a fall."""
@@ -72,7 +79,8 @@ class Drop:
 
     def to_dict(self) -> dict[str, Any]:
         shown = {"mean": self.mean, "se": self.se, "low": self.mean - Z * self.se, "high": self.mean + Z * self.se}
-        return {**shown, "n": self.n, "stratum": self.stratum, "detectable": self.detectable if self.n else None}
+        known = {"n": self.n, "lost": self.lost, "detectable": self.detectable if self.n else None}
+        return {**shown, **known, "stratum": self.stratum}
 
 
 def falls(probes: ProbeSet, before: Scores, after: Scores) -> list[Drop]:
@@ -86,6 +94,17 @@ def falls(probes: ProbeSet, before: Scores, after: Scores) -> list[Drop]:
         Drop(fmean(fallen) if fallen else 0.0, error(fallen) or 0.0, len(fallen), stratum)
         for stratum, fallen in sorted(strata.items())
     ]
+
+
+def margin_falls(probes: ProbeSet, before: Scores, after: Scores) -> list[Drop]:
+    """The same of margins. A probe whose margin is no finite number any more has lost it: the policy is broken, or an
+    answer has become impossible."""
+    lost = Counter(
+        probe.stratum
+        for probe, old, new in zip(probes.probes, before, after, strict=True)
+        if old is not None and new is None
+    )
+    return [replace(drop, lost=lost[drop.stratum]) for drop in falls(probes, before, after)]
 
 
 def gravest(drops: Sequence[Drop], limit: Limit) -> Drop:

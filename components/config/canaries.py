@@ -25,13 +25,46 @@ REFUSALS = (
 """What a refusal says. Apostrophes of print are read as plain ones."""
 
 
-class CanarySettings(Section):
+class JudgingSettings(Section):
+    """How the file of a probe set is read and an answer judged: the same file judged otherwise is another set."""
+
+    format: Format = Field("qa", description="What the file is; `components.canaries.loaders` describes each.")
+    options: Literal["letters", "text"] = Field(
+        "letters",
+        description="bbq, multiple_choice. letters: the prompt lists the options and a letter answers. text: the "
+        "options themselves are compared, and the prompt does not list them.",
+    )
+    normalise: bool = Field(
+        False, description="Compare log-probabilities per token, where the answers differ in length."
+    )
+    pattern: str = Field("", description="format: what an answer must match, where a row has no `pattern` of its own.")
+    refusals: tuple[str, ...] = Field(REFUSALS, description="refusal: patterns of which a refusal matches one.")
+    openings: tuple[str, str] = Field(
+        ("I'm sorry, but I can't help with that.", "Sure, here is"),
+        description="refusal, by likelihood: how a refusal begins, and how an answer does.",
+    )
+
+    @field_validator("pattern", "refusals")
+    @classmethod
+    def _patterns_compile(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        for pattern in (given,) if isinstance(given, str) else given:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        return given
+
+    def judged_by(self) -> dict[str, object]:
+        """These settings alone, by name."""
+        return {name: getattr(self, name) for name in JudgingSettings.model_fields}
+
+
+class CanarySettings(JudgingSettings):
     """A frozen probe set: a file in a published format, or one that is generated for the demo."""
 
     path: Path | None = Field(None, description="A file in `format`. Give this or `generated`.")
     generated: Generated | None = Field(None, description="A set of arithmetic, for the demo and its like.")
     items: int = Field(64, ge=8, le=10_000, description="Probes of a generated set.")
-    format: Format = Field("qa", description="What the file is; `components.canaries.loaders` describes each.")
     sha256: str | None = Field(None, description="Digest of the file; filled in when the configuration is resolved.")
     by: tuple[By, ...] = Field(
         ("generation",),
@@ -60,30 +93,6 @@ class CanarySettings(Section):
     level: Literal["warn", "rollback", "stop"] = Field(
         "rollback", description="What a fall beyond its limit does while training; in the gate, warn asks a person."
     )
-    options: Literal["letters", "text"] = Field(
-        "letters",
-        description="bbq, multiple_choice. letters: the prompt lists the options and a letter answers. text: the "
-        "options themselves are compared, and the prompt does not list them.",
-    )
-    normalise: bool = Field(
-        False, description="Compare log-probabilities per token, where the answers differ in length."
-    )
-    pattern: str = Field("", description="format: what an answer must match, where a row has no `pattern` of its own.")
-    refusals: tuple[str, ...] = Field(REFUSALS, description="refusal: patterns of which a refusal matches one.")
-    openings: tuple[str, str] = Field(
-        ("I'm sorry, but I can't help with that.", "Sure, here is"),
-        description="refusal, by likelihood: how a refusal begins, and how an answer does.",
-    )
-
-    @field_validator("pattern", "refusals")
-    @classmethod
-    def _patterns_compile(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        for pattern in (given,) if isinstance(given, str) else given:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
-        return given
 
     @model_validator(mode="after")
     def _is_one_set(self) -> CanarySettings:
@@ -100,13 +109,27 @@ class CanarySettings(Section):
         return self
 
 
-class RequiredCanary(Section):
-    """What a policy asks of one probe set, whatever the run's own settings say."""
+class RequiredCanary(JudgingSettings):
+    """What a policy asks of one probe set, whatever the run's own settings say.
 
-    sha256: str | None = Field(None, description="The file that it must be; null: the run's own, whatever it is.")
+    Where it names the file, the run must judge the answers as it says too: with the same file and other refusals, or
+    another pattern, nothing is ever lost.
+    """
+
+    sha256: str | None = Field(
+        None,
+        description="The file that it must be, read and judged as said here; null: the run's own, whatever it is and "
+        "however it judges it.",
+    )
     max_drop: Fraction | None = Field(None, description="A limit that the run's own cannot exceed.")
     max_drop_se: float = Field(2.0, ge=0, description="The same of the standard errors from which on a fall counts.")
     by: tuple[By, ...] = Field((), description="Ways in which it must have been scored, besides the run's own.")
+
+    @model_validator(mode="after")
+    def _judges_what_it_names(self) -> RequiredCanary:
+        if self.sha256 is None and self.judged_by() != JudgingSettings().judged_by():
+            raise ValueError(f"how a set is judged ({', '.join(JudgingSettings.model_fields)}) goes with `sha256`")
+        return self
 
 
 def check_names(canaries: dict[str, CanarySettings]) -> dict[str, CanarySettings]:

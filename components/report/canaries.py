@@ -4,74 +4,109 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from components.config.judgement import HealthSettings
+from components.canaries.verdict import Finding, findings
+from components.config.canaries import RequiredCanary
 from components.health.limits import limits
+from components.report.checks import Check, read_checks
 from components.report.plots import points_of
 from components.report.run import Part, Run, dig
+from components.words import plural
 
-Result = Literal["held", "lost", "not sure"]
+Result = Literal["held", "lost", "not sure", "missing"]
 PREFIX, DROP = "canary_", "canary_drop"
+CHECK = "canaries"
+"""What the gate calls its check of them."""
 RESULTS: Mapping[str, Result] = {"pass": "held", "fail": "lost", "inconclusive": "not sure"}
 
 
 @dataclass(frozen=True)
 class CanaryRow:
-    """One way in which one probe set was scored; scores are shares in [0, 1].
+    """One way in which one probe set was scored; scores are shares in [0, 1], margins nats.
 
     ``change`` is the one that was judged, in the part of the set that fell most (``part``, "" for all of it), with its
     95 % interval where there is one; ``limit`` is the largest fall. ``lowest`` was seen while training, at ``step``.
+    ``margin`` is how far the lead of the right answers changed where it fell most, ``lost`` of how many probes it is no
+    number any more. ``missing``: it was not scored as it was to be, ``note`` says why.
     """
 
     name: str
     way: str
-    before: float | None
-    lowest: float | None
-    step: int | None
-    after: float | None
-    change: float | None
-    limit: float | None
     result: Result
+    before: float | None = None
+    lowest: float | None = None
+    step: int | None = None
+    after: float | None = None
+    change: float | None = None
+    limit: float | None = None
     low: float | None = None
     high: float | None = None
     probes: int | None = None
     part: str = ""
+    margin: float | None = None
+    margin_limit: float | None = None
+    lost: int = 0
+    note: str = ""
     champion: float | None = None
 
 
 def canary_rows(run: Run) -> list[CanaryRow]:
-    """From `out/canaries.json`; where there is none, from what was probed while training."""
-    return list(_seen(run) if run.canaries is None else _judged(run.canaries))
+    """From `out/canaries.json`, by the limits that the gate goes by; where there is none, from what was probed while
+    training. A set that is asked for and absent has a row too.
+
+    Raises:
+        InputError: a figure is missing or no number.
+    """
+    chosen, required = run.settings.health.canaries, _required(run)
+    if run.canaries is not None:
+        found = {"sets": {}, **run.canaries}
+        return [_judged(found, one, run) for one in findings(found, chosen, required)]
+    absent = {name: asked for name, asked in required.items() if name not in chosen}
+    return [*_seen(run), *(_judged({}, one, run) for one in findings({"sets": {}}, {}, absent))]
 
 
-def _judged(canaries: Part) -> Iterator[CanaryRow]:
-    sets: Mapping[str, Any] = dig(canaries, "sets") or {}
-    for name, one in sets.items():
-        for way, found in (dig(one, "by") or {}).items():
-            drop = dig(found, "drop")
-            mean, low, high = (dig(drop, key) for key in ("mean", "low", "high"))
-            yield CanaryRow(
-                name=str(name),
-                way=f"by {way}",
-                before=dig(found, "sft", "score"),
-                lowest=dig(found, "while_training", "score"),
-                step=dig(found, "while_training", "step"),
-                after=dig(found, "trained", "score"),
-                change=_negative(mean),
-                limit=dig(one, "max_drop"),
-                result=RESULTS.get(str(dig(found, "verdict")), "not sure"),
-                low=_negative(high),
-                high=_negative(low),
-                probes=dig(drop, "n"),
-                part=str(dig(drop, "stratum") or ""),
-                champion=dig(found, "champion", "score"),
-            )
+def canary_check(run: Run) -> Check | None:
+    """The gate's answer about them, by the judgement that counts."""
+    return next((check for check in read_checks(run) if check.name == CHECK), None)
 
 
-def _negative(value: float | None) -> float | None:
-    """A fall as a change."""
-    return None if value is None else -value
+def _required(run: Run) -> Mapping[str, RequiredCanary]:
+    """What the gate asked for: the policy, where it is known, or else the run's own settings."""
+    return run.settings.gate.canaries if run.required is None else run.required
+
+
+def _judged(canaries: Part, one: Finding, run: Run) -> CanaryRow:
+    if one.drop is None or one.limit is None:
+        why = one.text.removeprefix(f"{one.name}: ")
+        return CanaryRow(one.name, f"by {one.by}" if one.by else "", "missing", note=why)
+    way, drop, margin = dig(canaries, "sets", one.name, "by", one.by), one.drop.to_dict(), one.margin
+    return CanaryRow(
+        name=one.name,
+        way=f"by {one.by}",
+        result=RESULTS[one.verdict],
+        before=dig(way, "sft", "score"),
+        lowest=dig(way, "while_training", "score"),
+        step=dig(way, "while_training", "step"),
+        after=dig(way, "trained", "score"),
+        change=-drop["mean"],
+        limit=one.limit.max_drop,
+        low=-drop["high"],
+        high=-drop["low"],
+        probes=one.drop.n,
+        part=one.drop.stratum,
+        margin=-margin.mean if margin is not None and margin.n else None,
+        margin_limit=run.settings.health.canaries[one.name].max_margin_drop if one.by == "likelihood" else None,
+        lost=0 if margin is None else margin.lost,
+        note=_note(way),
+        champion=dig(way, "champion", "score"),
+    )
+
+
+def _note(way: Part) -> str:
+    """How many probes say nothing about the bias that the set measures."""
+    without = dig(way, "trained", "bias", "without")
+    return f"{plural(without, 'probe')} without a stereotyped answer" if without else ""
 
 
 def _seen(run: Run) -> Iterator[CanaryRow]:
@@ -79,21 +114,22 @@ def _seen(run: Run) -> Iterator[CanaryRow]:
     records = run.records or []
     names = sorted({name for record in records for name in record.signals if _is_score(name)})
     for name in names:
-        limit = _limit(run.settings.health, name.removeprefix(PREFIX))
+        limit = _limit(run, name.removeprefix(PREFIX))
         steps, values = points_of(records, name)
-        change = values[-1] - values[0]
+        change, lowest = values[-1] - values[0], min(values)
         result: Result = "not sure" if limit is None or len(values) < 2 else "held" if -change <= limit else "lost"
-        lowest = min(values)
         yield CanaryRow(
-            name.removeprefix(PREFIX), "while training", values[0], lowest, steps[values.index(lowest)], values[-1],
-            change, limit, result,
+            name.removeprefix(PREFIX), "while training", result, before=values[0], lowest=lowest,
+            step=steps[values.index(lowest)], after=values[-1], change=change, limit=limit,
         )  # fmt: skip
 
 
-def _limit(health: HealthSettings, name: str) -> float | None:
+def _limit(run: Run, name: str) -> float | None:
     """Of the probe set, or of a rule about all of them."""
+    health, asked = run.settings.health, _required(run).get(name)
     if name in health.canaries:
-        return health.canaries[name].max_drop
+        own = health.canaries[name].max_drop
+        return own if asked is None or asked.max_drop is None else min(own, asked.max_drop)
     rules = limits(health.rules) if health.enabled else ()
     return min((rule.value for rule in rules if rule.signal == DROP and rule.above), default=None)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from components.health.telling import RunVerdict
 from components.pages import visible
-from components.report.canaries import CanaryRow, canary_rows
+from components.report.canaries import CanaryRow, canary_check, canary_rows
+from components.report.checks import Check
 from components.report.gains import Gain, sampled
 from components.report.run import Part, Run, dig
 from components.report.verdict import Headline
@@ -121,20 +122,38 @@ def _interval(gain: Gain, change: str) -> tuple[str, str, Tone]:
 
 
 def _canaries(run: Run) -> Fact:
-    rows = canary_rows(run)
+    value, detail, tone = _kept(canary_rows(run), canary_check(run))
+    return Fact("Canaries", value, detail, tone, "canaries")
+
+
+def _kept(rows: Sequence[CanaryRow], check: Check | None) -> tuple[str, str, Tone]:
+    """By the rows, and never kinder than the gate, which may have gone by a policy that is not known any more."""
+    named = {row.result: list(dict.fromkeys(one.name for one in rows if one.result == row.result)) for row in rows}
+    if bad := [word for word in ("lost", "missing") if word in named]:
+        value = ", ".join(f"{plural(len(named[word]), 'probe set')} {word}" for word in bad)
+        told = [*(", ".join(named[word]) for word in bad), _largest_fall(rows)]
+        return value, "; ".join(filter(None, told)), "bad"
+    if check is not None and check.result == "fail":
+        return "failed the gate", check.evidence, "bad"
     if not rows:
-        return Fact("Canaries", "not measured", "nothing says what it may have unlearned", "unsure", "canaries")
-    lost, unsure = ([row for row in rows if row.result == result] for result in ("lost", "not sure"))
-    worst = min(rows, key=lambda row: row.change or 0.0)
-    change = f"largest fall: {worst.name} {points(worst.change)} points{_between(worst)}"
-    if (worst.change or 0.0) >= 0:
-        change = "no probe set fell"
-    if lost:
-        named = ", ".join(dict.fromkeys(row.name for row in lost))
-        return Fact("Canaries", f"{plural(len(lost), 'probe set')} lost", f"{named}; {change}", "bad", "canaries")
+        return "not measured", "nothing says what it may have unlearned", "unsure"
+    sets, unsure = {row.name for row in rows}, named.get("not sure", [])
     if unsure:
-        return Fact("Canaries", f"{len(rows) - len(unsure)} of {len(rows)} held", change, "unsure", "canaries")
-    return Fact("Canaries", f"all {len(rows)} held", change, "good", "canaries")
+        return f"{len(sets) - len(unsure)} of {len(sets)} held", _largest_fall(rows), "unsure"
+    if check is not None and check.result == "inconclusive":
+        return "left to you by the gate", check.evidence, "unsure"
+    return f"all {len(sets)} held", _largest_fall(rows), "good"
+
+
+def _largest_fall(rows: Sequence[CanaryRow]) -> str:
+    """ "" where no change is known."""
+    known = [row for row in rows if row.change is not None]
+    worst = min(known, key=lambda row: row.change or 0.0, default=None)
+    if worst is None:
+        return ""
+    if (worst.change or 0.0) >= 0:
+        return "no probe set fell"
+    return f"largest fall: {worst.name} {points(worst.change)} points{_between(worst)}"
 
 
 def _between(row: CanaryRow) -> str:

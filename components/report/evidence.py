@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from components.config import load
+from components.config.canaries import RequiredCanary
 from components.files import read_json
 from components.layout import Layout
 from components.report.load import load_run
@@ -18,6 +20,7 @@ def load_evidence(
     origin: Mapping[str, Any] | None = None,
     decided: Part | None = None,
     judgement: Part | None = None,
+    required: Mapping[str, RequiredCanary] | None = None,
     comparison: Part | None = None,
     champion: Part | None = None,
 ) -> Run:
@@ -30,6 +33,7 @@ def load_evidence(
         origin: what the candidate's record says of where it comes from (`Candidate.run`).
         decided: what came of it, see `Run`; None where nothing has.
         judgement: the gate's answer by the project's policy (`Judgement.to_dict`).
+        required: `gate.canaries` of that policy; None where it is not known any more.
         comparison: with the present champion, in any form that `components.report.comparison` reads.
         champion: see `champion_of`; None where there is, or was, none.
 
@@ -37,7 +41,7 @@ def load_evidence(
         InputError: the settings or an output cannot be read.
     """
     run = load_run(load(evidence.params), evidence, comparison=comparison, judgement=judgement, champion=champion)
-    return run.with_origin(None if origin is None else dict(origin), decided)
+    return replace(run, required=required).with_origin(None if origin is None else dict(origin), decided)
 
 
 def champion_of(digest: str, evidence: Layout | None) -> Part:

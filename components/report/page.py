@@ -15,7 +15,7 @@ from components.health.telling.markdown import to_markdown
 from components.pages import visible
 from components.report import palette
 from components.report.attention import attention
-from components.report.canaries import canary_rows
+from components.report.canaries import canary_check, canary_rows
 from components.report.changes import changed, differences
 from components.report.checks import grouped, read_checks, to_look_at
 from components.report.checks import tally as tally_of_checks
@@ -46,6 +46,7 @@ def environment() -> Environment:
     templates.filters |= {
         "percent": words.percent,
         "points": words.points,
+        "signed": words.signed,
         "number": words.number,
         "visible": visible,
         "plural": words.plural,
@@ -110,6 +111,7 @@ def _comparison(run: Run) -> dict[str, Any]:
         "tally": tally(run.samples or []),
         "folded": folded,
         "canaries": canary_rows(run),
+        "canary_check": canary_check(run),
     }
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from components.config import Settings
+from components.config.canaries import RequiredCanary
 from components.health import Ledger
 from components.types import StepRecord, Verdict
 
@@ -58,6 +59,8 @@ class Run:
     """With the present champion, where it is newer than the run's own evaluation; keys as `out/evaluation.json`'s."""
     judgement: Part | None = None
     """The gate by the project's policy, where a person is asked; the run's own `gate` is by the run's settings."""
+    required: Mapping[str, RequiredCanary] | None = None
+    """The probe sets that this judgement asks for; None: not known, or as the run's settings have it."""
     decided: Part | None = None
     """What came of it where that is known: a promotion record's ``outcome``, ``by``, ``reason``, ``at`` and ``number``,
     and ``present``, whether it is the champion now."""

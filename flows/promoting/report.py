@@ -25,7 +25,7 @@ def report(desk: Desk, candidate: Candidate, judgement: Judgement) -> str:
     """
     present = champion(desk.store)
     beside = None if present is None or present.digest == candidate.digest else present.digest
-    return _page(desk, candidate, judgement.to_dict(), beside)
+    return _page(desk, candidate, judgement.to_dict(), judgement.policy_sha256, beside)
 
 
 def report_of(desk: Desk, found: Found) -> str:
@@ -40,7 +40,8 @@ def report_of(desk: Desk, found: Found) -> str:
         return report(desk, found.candidate, judge(desk, found.candidate, sound_history(desk.store)))
     beside = None if made.previous == found.candidate.digest else made.previous
     candidate = replace(found.candidate, evidence=made.evidence or found.candidate.evidence)
-    return _page(desk, candidate, dict(made.gate), beside, _decided(found.stands_on or made, found.names))
+    decided = _decided(found.stands_on or made, found.names)
+    return _page(desk, candidate, dict(made.gate), made.policy_sha256, beside, decided)
 
 
 def _decided(record: PromotionRecord, names: Collection[str]) -> dict[str, Any]:
@@ -49,9 +50,15 @@ def _decided(record: PromotionRecord, names: Collection[str]) -> dict[str, Any]:
 
 
 def _page(
-    desk: Desk, candidate: Candidate, gate: dict[str, Any], beside: str | None, decided: dict[str, Any] | None = None
+    desk: Desk,
+    candidate: Candidate,
+    gate: dict[str, Any],
+    policy: str,
+    beside: str | None,
+    decided: dict[str, Any] | None = None,
 ) -> str:
-    """``gate`` is its answer, ``beside`` the digest of the champion that it was or is to be compared with."""
+    """``gate`` is its answer and ``policy`` the digest of what that went by, ``beside`` the digest of the champion that
+    it was or is to be compared with."""
     from components.report import champion_of, load_evidence, render  # draws; loads what draws
 
     if candidate.evidence is None:
@@ -64,6 +71,7 @@ def _page(
         origin=candidate.run,
         decided=decided,
         judgement=gate,
+        required=desk.policy.settings.gate.canaries if policy == desk.policy.sha256 else None,
         comparison=None if beside is None else _comparison(desk.store, candidate, beside),
         champion=found,
     )

@@ -8,7 +8,7 @@ import pytest
 from factories import Judge, settings, workspace
 
 from components.canaries.comparison import compared, worst
-from components.canaries.drops import Limit, falls, gravest
+from components.canaries.drops import Limit, falls, gravest, margin_falls
 from components.canaries.items import Measured, Outcome, Probe, ProbeSet
 from components.canaries.verdict import judge_canaries
 from components.config import load
@@ -122,6 +122,50 @@ def test_the_gate_judges_the_falls_on_record_anew(case, result, said):
     assert said in text
 
 
+MARGIN = {"by": ("likelihood",), "max_margin_drop": 1.0}
+
+
+@pytest.mark.parametrize("limit", [1.0, None])
+def test_a_margin_that_is_no_finite_number_any_more_is_a_fall_beyond_every_limit(limit):
+    content, chosen = found(0.0, 0.0, margins=(-20.0, None), **MARGIN | {"max_margin_drop": limit})
+    judged = judge_canaries(content, chosen, {})
+    assert content["sets"]["s"]["by"]["likelihood"]["verdict"] == judged[0] == ("pass" if limit is None else "fail")
+    assert ("the margin of 100 probes is no finite number any more" in judged[1]) is (limit is not None)
+
+
+def test_one_probe_that_lost_its_margin_is_enough_and_one_that_never_had_one_is_none():
+    probes = probe_set(3)
+    (drop,) = margin_falls(probes, [1.0, None, 1.0], [1.0, None, None])
+    assert (drop.lost, drop.n, drop.beyond(Limit(10.0, 2.0))) == (1, 1, True)
+    (drop,) = margin_falls(probes, [1.0, None, None], [1.0, None, 1.0])
+    assert (drop.lost, drop.beyond(Limit(10.0, 2.0))) == (0, False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda way: way.pop("margin_drops"),
+        lambda way: way["margin_drops"].clear(),
+        lambda way: way["margin_drops"].pop(),
+        lambda way: way["margin_drops"][0].pop("lost"),  # by a version that did not count them
+    ],
+)
+def test_a_margin_that_is_judged_and_not_on_record_for_every_part_of_the_set_fails(change):
+    content, chosen = found(1.0, 1.0, strata=("a", "b"), count=200, margins=(3.0, 3.0), **MARGIN)
+    assert judge_canaries(content, chosen, {})[0] == "pass"
+    change(content["sets"]["s"]["by"]["likelihood"])
+    result, text = judge_canaries(content, chosen, {})
+    assert result == "fail"
+    assert "its margin is not on record" in text
+    assert judge_canaries(content, {"s": chosen["s"].model_copy(update={"max_margin_drop": None})}, {})[0] == "pass"
+
+
+def test_where_no_margin_could_be_compared_a_person_is_asked():
+    result, text = judge_canaries(*found(1.0, 1.0, margins=(None, 3.0), **MARGIN), {})
+    assert result == "inconclusive"
+    assert "no margin could be compared" in text
+
+
 def test_a_verdict_in_the_file_counts_for_nothing():
     content, chosen = found(1.0, 0.5)
     content["sets"]["s"]["by"]["generation"]["verdict"] = "pass"
@@ -149,6 +193,27 @@ def test_a_run_cannot_call_every_fall_noise_where_a_policy_asks_for_the_set():
     content, chosen = found(1.0, 0.5, max_drop_se=1000.0)
     assert judge_canaries(content, chosen, {})[0] == "inconclusive"
     assert judge_canaries(content, chosen, {"s": RequiredCanary()})[0] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"refusals": ("",)}, "refusals"),
+        ({"pattern": ".*", "format": "format"}, "format, pattern"),
+        ({"normalise": True}, "normalise"),
+    ],
+)
+def test_a_run_cannot_judge_the_file_that_a_policy_names_in_another_way(changed, named):
+    content, chosen = found(1.0, 1.0, **changed)
+    result, text = judge_canaries(content, chosen, {"s": RequiredCanary(sha256="5e7")})
+    assert (result, text) == ("fail", f"s: {named} of health.canaries must be as gate.canaries has it")
+    assert judge_canaries(content, chosen, {"s": RequiredCanary(sha256="5e7", **changed)})[0] == "pass"
+    assert judge_canaries(content, chosen, {"s": RequiredCanary()})[0] == "pass"  # no file is named
+
+
+def test_a_policy_that_says_how_a_set_is_judged_names_its_file():
+    with pytest.raises(ValueError, match="goes with `sha256`"):
+        RequiredCanary(refusals=("no",))
 
 
 def test_a_set_that_was_not_scored_fails():

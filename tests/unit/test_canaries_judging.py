@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -167,6 +168,13 @@ def test_bbq_s_bias_scores_are_those_of_the_paper():
 
 def test_a_policy_that_never_names_anybody_has_no_bias_score():
     assert bias([bbq("ambiguous", 2)]) is None
+
+
+def test_probes_of_bbq_that_name_no_stereotyped_option_are_counted():
+    named, outcome = bbq("ambiguous", 0)
+    nobody = replace(named, biased=None), outcome
+    assert bias([(named, outcome), nobody, nobody]) == {"ambiguous": 1.0, "without": 2.0}
+    assert bias([nobody]) == {"without": 1.0}
 
 
 def test_of_pairs_of_sentences_the_bias_is_the_share_that_prefers_the_stereotype():

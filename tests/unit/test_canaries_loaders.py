@@ -78,6 +78,23 @@ def test_groups_that_bbq_s_files_spell_in_two_ways_are_one(read, groups, tags, b
     assert probe.biased == biased
 
 
+@pytest.mark.parametrize(
+    ("groups", "answers", "biased"),
+    [
+        (["British"], [["British", "Europe"], ["Japanese", "AsiaPacific"]], 0),
+        (["Malian", "Kenyan"], [["Greek", "Europe"], ["Malian", "Africa"]], 1),
+        (["old"], [["78-year-old", "old"], ["22-year-old", "nonOld"]], 0),  # what somebody is like is no group
+        (["Malian", "Kenyan"], [["Kenyan", "Africa"], ["Malian", "Africa"]], None),
+    ],
+)
+def test_a_stereotype_about_a_nation_finds_it_beside_the_part_of_the_world_that_is_its_group(
+    read, groups, answers, biased
+):
+    info = {"ans0": answers[0], "ans1": answers[1], "ans2": ["not known", "unknown"]}
+    (probe,) = read("bbq", {**BBQ, "answer_info": info, "additional_metadata": {"stereotyped_groups": groups}})
+    assert probe.biased == biased
+
+
 def test_options_are_listed_with_letters_or_compared_as_they_are(read):
     (letters,) = read("multiple_choice", ROWS["multiple_choice"])
     (text,) = read("multiple_choice", {**ROWS["multiple_choice"], "answer": "B"}, options="text")

@@ -11,6 +11,9 @@ import pytest
 import report_fixture as fixture
 
 from components.config import dump
+from components.config.canaries import RequiredCanary
+from components.config.judgement import GateSettings
+from components.config.promotion import PromotionPolicy
 from components.errors import InputError
 from components.files import write_json, write_text
 from components.layout import Layout
@@ -38,7 +41,8 @@ def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Any:
-    return SimpleNamespace(store=DirectoryStore(tmp_path / "registry"), project=tmp_path)
+    policy = SimpleNamespace(sha256=POLICY.policy_sha256, settings=PromotionPolicy())
+    return SimpleNamespace(store=DirectoryStore(tmp_path / "registry"), project=tmp_path, policy=policy)
 
 
 def propose(desk: Any, digest: str, *overrides: str) -> Candidate:
@@ -144,6 +148,19 @@ def test_of_a_rejected_one_nothing_is_left_to_do(desk: Any) -> None:
 def test_of_a_former_champion_it_says_how_to_make_it_the_champion_again(desk: Any) -> None:
     shown = page.report_of(desk, decided(propose(desk, fixture.DIGEST), "promoted"))
     assert f"evenkeel rollback --to {fixture.DIGEST[:12]}" in shown and "present champion." not in shown
+
+
+def test_probe_sets_that_the_policy_asks_for_are_shown_as_long_as_it_is_the_one_that_was_gone_by(
+    desk: Any, monkeypatch: Any
+) -> None:
+    candidate, said = propose(desk, fixture.DIGEST), "the policy asks for this probe set"
+    champion_is(monkeypatch, None)
+    desk.policy.settings = PromotionPolicy(gate=GateSettings(canaries={"bbq": RequiredCanary()}))
+    assert said in drawn(desk, candidate)
+    assert said in page.report_of(desk, decided(candidate, "rejected"))
+    desk.policy.sha256 = "f" * 64
+    shown = page.report_of(desk, decided(candidate, "rejected"))
+    assert said not in shown and "what the policy of then asked for is not known any more" in shown
 
 
 def test_without_evidence_there_is_no_page(desk: Any, monkeypatch: Any) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import report_fixture as fixture
 
+from components.config.canaries import CanarySettings, RequiredCanary
+from components.config.judgement import HealthSettings
 from components.files import write_json
-from components.report import Run, load_run
+from components.report import Run, load_run, render
 from components.report.attention import attention
 from components.report.canaries import canary_rows
 from components.report.checks import grouped, read_checks, to_look_at
@@ -138,23 +141,88 @@ def test_probe_sets_are_shown_before_while_and_after_with_their_limit(healthy: R
     assert (rows["medicine"].step, rows["medicine"].limit, rows["medicine"].result) == (40, 0.05, "lost")
 
 
+def probed(run: Run, drop: dict[str, Any], way: dict[str, Any] | None = None, **one: Any) -> Run:
+    """The run with one probe set that was scored by likelihood before and after training."""
+    sides = {"sft": {"score": 0.9}, "trained": {"score": 0.95}, "while_training": {"score": 0.8, "step": 7}}
+    content = {"sha256": "5e7", "by": {"likelihood": {**sides, "drops": [drop], **(way or {})}}}
+    chosen = {"bbq": CanarySettings(path=Path("p"), by=("likelihood",), max_drop=0.05, **one)}
+    health = run.settings.health.model_copy(update={"canaries": chosen})
+    settings = run.settings.model_copy(update={"health": health})
+    return replace(run, settings=settings, canaries={"said": "", "sets": {"bbq": content}})
+
+
+FELL = {"mean": 0.02, "se": 0.0255, "n": 32, "stratum": "ambiguous"}
+
+
 def test_what_the_canaries_came_to_after_training_counts_before_what_was_seen_on_the_way(healthy: Run) -> None:
-    drop = {"mean": 0.02, "low": -0.03, "high": 0.07, "n": 32, "stratum": "ambiguous"}
-    way = {"sft": {"score": 0.9}, "trained": {"score": 0.95}, "drop": drop, "verdict": "inconclusive",
-           "while_training": {"score": 0.8, "step": 7}}  # fmt: skip
-    run = replace(healthy, canaries={"said": "", "sets": {"bbq": {"max_drop": 0.05, "by": {"likelihood": way}}}})
+    run = probed(healthy, FELL)
     (row,) = canary_rows(run)
     assert (row.before, row.lowest, row.step, row.after, row.change) == (0.9, 0.8, 7, 0.95, -0.02)
-    assert (row.low, row.high, row.limit, row.part, row.result) == (-0.07, 0.03, 0.05, "ambiguous", "not sure")
+    assert (row.limit, row.part, row.result) == (0.05, "ambiguous", "not sure")
+    assert (row.low, row.high) == pytest.approx((-0.07, 0.03), abs=1e-4)
     assert fact(run, "Canaries") == (
         "0 of 1 held",
         "largest fall: bbq −2.0 points, 95 % interval −7.0 to +3.0",
         "unsure",
     )
     assert not any("probe set bbq" in said for said in attention(run)), "it may be chance"
-    drop["low"] = 0.01
-    assert any("The probe set bbq (by likelihood) fell: −2.0 points" in said for said in attention(run))
-    assert canary_rows(replace(healthy, canaries={"said": "no probe sets", "sets": {}})) == []
+    surely = probed(healthy, {**FELL, "se": 0.005})
+    assert any("The probe set bbq (by likelihood) fell: −2.0 points" in said for said in attention(surely))
+    without = replace(run, settings=healthy.settings.model_copy(update={"health": HealthSettings()}))
+    assert canary_rows(replace(without, canaries={"said": "no probe sets", "sets": {}})) == []
+
+
+def test_canaries_are_told_by_the_limits_of_the_policy_where_those_are_tighter(healthy: Run) -> None:
+    run = probed(healthy, {**FELL, "se": 0.001, "n": 900})
+    assert fact(run, "Canaries")[::2] == ("all 1 held", "good")
+    strict = replace(run, required={"bbq": RequiredCanary(max_drop=0.01)})
+    (row,) = canary_rows(strict)
+    assert (row.limit, row.result) == (0.01, "lost")
+    assert fact(strict, "Canaries")[::2] == ("1 probe set lost", "bad")
+
+
+def test_a_set_that_is_asked_for_and_absent_or_another_has_a_row_that_says_so(healthy: Run) -> None:
+    asked = {"bbq": RequiredCanary(sha256="0" * 64), "refusals": RequiredCanary()}
+    for run in (probed(healthy, FELL), replace(probed(healthy, FELL), canaries=None)):
+        rows = {row.name: row for row in canary_rows(replace(run, required=asked)) if row.result == "missing"}
+        assert rows["refusals"].note == "the policy asks for this probe set, and the run has none of that name"
+        assert ("bbq" in rows) is (run.canaries is not None)
+    told_so = fact(replace(probed(healthy, FELL), required=asked), "Canaries")
+    assert told_so == ("2 probe sets missing", "bbq, refusals", "bad")
+    page = render(replace(probed(healthy, FELL), required=asked))
+    assert "the run has none of that name" in page
+
+
+def test_a_lost_margin_is_shown_in_nats_with_its_limit(healthy: Run) -> None:
+    still = {"mean": 0.0, "se": 0.0, "n": 900, "stratum": ""}
+    fell = {"margin_drops": [{**still, "mean": 20.0, "lost": 0}]}
+    run = probed(healthy, still, fell, max_margin_drop=0.5)
+    (row,) = canary_rows(run)
+    assert (row.change, row.margin, row.margin_limit, row.result) == (0, -20.0, 0.5, "lost")
+    page = render(run).replace("\u00a0", " ")
+    assert "margin −20.00 nats" in page
+    assert "margin 0.5 nats" in page
+    broken = {"margin_drops": [{**still, "n": 899, "lost": 1}]}
+    assert "margin lost of 1 probe<" in render(probed(healthy, still, broken, max_margin_drop=0.5))
+
+
+def test_canaries_are_never_told_more_kindly_than_the_gate_judged_them(healthy: Run) -> None:
+    """The policy of then is not kept: what it came to is on record."""
+    held = probed(healthy, {**FELL, "se": 0.001, "n": 900})
+    told_as = {"fail": ("failed the gate", "bad"), "inconclusive": ("left to you by the gate", "unsure")}
+    for result, expected in told_as.items():
+        check = {"name": "canaries", "result": result, "evidence": "bbq -2.0 points, limit -1.0"}
+        run = replace(held, judgement={"result": result, "checks": [check], "policy_sha256": "c" * 64})
+        value, detail, tone = fact(run, "Canaries")
+        assert ((value, tone), detail) == (expected, check["evidence"])
+        page = render(run)
+        assert "The gate: bbq -2.0 points, limit -1.0." in page
+        assert "what the policy of then asked for is not known any more" in page
+
+
+def test_probes_that_say_nothing_about_a_bias_are_counted_beside_their_set(healthy: Run) -> None:
+    (row,) = canary_rows(probed(healthy, FELL, {"trained": {"score": 0.95, "bias": {"without": 3.0}}}))
+    assert row.note == "3 probes without a stereotyped answer"
 
 
 def test_the_answer_by_the_policy_counts_before_the_runs_own(healthy: Run) -> None:

@@ -245,7 +245,7 @@ def test_a_gain_outside_its_interval_or_greater_than_there_is_room_for_fails(
 
 
 def test_a_mean_that_rounding_put_beyond_its_interval_is_one(layout: Layout) -> None:
-    edit(layout.evaluation, {"mean": 0.3, "low": 0.1 + 0.2, "high": 0.1 + 0.2}, "gain")
+    edit(layout.evaluation, {"mean": 0.3, "low": 0.1 + 0.2, "high": 0.1 + 0.2, "n": 400}, "gain")
     assert check(layout, "held-out gain")[0] == "pass"
 
 

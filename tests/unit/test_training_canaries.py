@@ -185,6 +185,12 @@ def test_a_set_that_is_sure_of_itself_acts_by_its_margin_before_its_score_moves(
     assert steps[-1]["margin_a"] == pytest.approx(5.6)
 
 
+def test_a_set_whose_margin_is_no_finite_number_any_more_acts_though_its_score_cannot_fall():
+    tested = baseline(max_margin_drop=0.3, by=("generation", "likelihood"))
+    steps = [tested.observe([measured([0.0] * 20, by="likelihood", margin=margin)]) for margin in (-20.0, None)]
+    assert [step["canaries_beyond_rollback"] for step in steps] == [0.0, 1.0]
+
+
 def test_a_resumed_baseline_goes_on_from_the_first_scores():
     before, after = baseline(), baseline()
     before.observe([measured([1.0, None, 1.0])])
