@@ -83,15 +83,17 @@ def beside_old(root: Path) -> Layout:
     """The evidence of a run whose settings named the champion of then, on prompts, slices, suites and probe sets."""
     layout = evidence(root)
     named = f"evaluation.champion={{path: champion, sha256: '{OLD}'}}"
-    write_text(layout.params, dump(fixture.settings("train.steps=60", named)))
+    probed = "health.canaries={champion: {generated: layout, by: [likelihood]}}"
+    write_text(layout.params, dump(fixture.settings("train.steps=60", named, probed)))
     found, ahead = read_json(layout.evaluation), {**GAIN, "mean": 0.384, "low": 0.36, "high": 0.4}
     found["trained"]["families"]["addition"]["gain_over_champion"] = {**ahead, "mean": 0.2718}
     over = {"champion": fixture.side(0.5), "gain_over_champion": ahead, "greedy_gain_over_champion": ahead}
     found |= {**over, "suites": {"gsm": SUITE}}
     write_json(layout.evaluation, {**found, "words": in_words(found)})
-    drop = {"mean": 0.0, "low": -0.01, "high": 0.01, "n": 100}
+    drop = {"mean": 0.0, "se": 0.005, "low": -0.01, "high": 0.01, "n": 100}
     scores = {side: {"score": score} for side, score in (("sft", 0.9), ("trained", 0.91), ("champion", 0.4321))}
-    sets = {"champion": {"max_drop": 0.05, "by": {"likelihood": {**scores, "drop": drop, "verdict": "pass"}}}}
+    way = {**scores, "drop": drop, "drops": [drop], "verdict": "pass"}
+    sets = {"champion": {"max_drop": 0.05, "by": {"likelihood": way}}}
     write_json(layout.canaries, {"said": "", "sets": sets})
     return layout
 
