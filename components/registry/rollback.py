@@ -8,7 +8,7 @@ from components.registry.aliases import sound_history
 from components.registry.appending import append, make_record
 from components.registry.approvals import Question, approvals_of
 from components.registry.base import Store
-from components.registry.candidates import SHORTEST
+from components.registry.candidates import SHORTEST, digits
 from components.registry.clock import Clock, check_clock, utc_now
 from components.registry.history import History, Reign
 from components.registry.promotion import NotApproved
@@ -52,7 +52,7 @@ def target(history: History, to: str = "") -> Reign:
 def _fits(reign: Reign, to: str) -> bool:
     if to.isdigit() and len(to) < SHORTEST:
         return reign.record == int(to)
-    return len(to) >= SHORTEST and reign.digest.startswith(to)
+    return len(digits(to)) >= SHORTEST and reign.digest.startswith(digits(to))
 
 
 def rollback_question(history: History, reign: Reign, policy: Policy) -> Question:
