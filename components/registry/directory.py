@@ -6,6 +6,7 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 
 from components.directories import write_directory
 from components.errors import InputError
@@ -92,6 +93,17 @@ class DirectoryStore(Store):
                 how="it was changed or damaged: find out how, remove the folder, and propose the checkpoint again",
             )
         return path
+
+    def probe(self) -> None:
+        """Try what all of this stands on, a lock and a write; nothing is left behind.
+
+        Raises:
+            InputError: it cannot be had there.
+        """
+        key = f"probe-{token_hex(8)}"
+        with os_errors("keep a registry here", self._root):
+            self.put_if_absent(key, b"")
+            self._object(key).unlink()
 
     def _tree(self, digest: str) -> Path:
         return self._root / "trees" / check_digest(digest)

@@ -226,6 +226,13 @@ def test_a_rejection_is_final_and_shown(terminal: Terminal) -> None:
     assert "rejected by ada (record 1)" in terminal.type("show", digest[:12])
 
 
+def test_an_approval_holds_whatever_is_given_for_the_address_of_a_server(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:port/api")
+    assert "promoted" in terminal.type("approve", f"sha256:{propose_in(terminal.project).digest}", "--by", "ada")
+
+
 def crowned(terminal: Terminal, value: float, before: str | None = None) -> str:
     digest = propose_in(terminal.project, value, champion=before).digest
     terminal.type("approve", digest[:12], "--by", "ada")
@@ -239,7 +246,7 @@ def test_a_roll_back_that_is_typed_twice_goes_back_once(terminal: Terminal) -> N
     for _ in range(2):
         printed = terminal.type("rollback", "--by", "bob", "--reason", "users complain")
         assert f"rolled back  {second[:12]}  record 4" in printed
-    again = terminal.type("rollback", "--by", "eve", "--reason", "x", "--to", second, code=2)
+    again = terminal.type("rollback", "--by", "eve", "--reason", "x", "--to", f"sha256:{second}", code=2)
     assert "is the champion already" in again
     terminal.type("rollback", "--by", "eve", "--reason", "further")
     alias = champion(terminal.store)
@@ -248,6 +255,12 @@ def test_a_roll_back_that_is_typed_twice_goes_back_once(terminal: Terminal) -> N
     assert "champion again: rolled back by eve (record 5)" in terminal.type("show")
     told = json.loads(terminal.type("history", "--json"))
     assert [record["outcome"] for record in told] == ["promoted"] * 3 + ["rolled back"] * 2
+
+
+def test_history_says_where_it_looked_for_a_registry_that_is_not_there(terminal: Terminal) -> None:
+    assert f"there is no registry at {terminal.project / 'registry'}" in terminal.type("history")
+    propose_in(terminal.project)
+    assert "there is no registry" not in terminal.type("history")
 
 
 def test_show_says_where_a_checkpoint_comes_from_and_how_to_go_on(terminal: Terminal) -> None:

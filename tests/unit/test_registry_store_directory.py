@@ -65,6 +65,11 @@ def test_a_read_only_registry_is_one_clear_error(store: DirectoryStore, tmp_path
         store.put_if_absent("key", b"")
 
 
+def test_a_probe_leaves_nothing_behind(store: DirectoryStore, tmp_path: Path) -> None:
+    store.probe()
+    assert store.keys("") == []
+
+
 def test_settings_name_the_store(tmp_path: Path) -> None:
     store = open_store(RegistrySettings(path=tmp_path / "r"))
     store.put_if_absent("key", b"1")
