@@ -3,7 +3,8 @@
 Started by the event of a candidate, by the janitor where that was lost, or by hand. While it waits it is suspended: it
 has no process, and outlives the worker and the server. When it goes on its body runs again from the first line, with
 the code, the policy and the registry of that time, so that nothing is taken on trust that was checked before; what was
-shown is in the registry (`flows.promoting.request`), what was answered on the server (`flows.promoting.rounds`).
+shown is in the registry (`flows.promoting.request`), what was answered on the server (`flows.promoting.rounds`). A run
+that fails over an answer therefore has it still when it is begun again, which the janitor does.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 
+from components.registry.candidates import digits
 from flows.promoting.registries import DEFAULT
 from flows.serving.place import served
 from flows.watching.api import client, json_of
@@ -84,7 +85,7 @@ def _run(row: dict[str, Any]) -> Run:
         name=row["name"],
         state=row["state_type"],
         since=datetime.fromisoformat(state["timestamp"]) if state else datetime.now(UTC),
-        digest=str(parameters.get("digest", "")),
+        digest=digits(str(parameters.get("digest", ""))),
         registry=str(parameters.get("registry", DEFAULT)),
         schema=(details.get("run_input_keyset") or {}).get("schema"),
         key=details.get("pause_key"),
@@ -92,9 +93,10 @@ def _run(row: dict[str, Any]) -> Run:
 
 
 def go_on(server: httpx.Client, run: Run, why: str) -> bool:
-    """Let a suspended run begin again from its first line, without an answer; whether the server does it.
+    """Let a run that is suspended, or failed, begin again from its first line; whether the server does it.
 
-    Resuming it in Prefect's sense needs a filled-in form, which is the person's alone.
+    One that is suspended goes on without an answer: resuming it in Prefect's sense needs a filled-in form, which is the
+    person's alone. One that failed over an answer has it still.
 
     Raises:
         HTTPError: the server does not answer, or refuses.
