@@ -29,6 +29,7 @@ from flows.promoting.others import asks_already
 from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.request import recall
 from flows.promoting.rounds import Answer, rounds
+from flows.promoting.waiting import LEFT
 from flows.registry import Desk
 from flows.states import answer, told
 
@@ -51,7 +52,7 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
         if other is None:
             client.update_flow_run(me.id, name=f"{candidate.run.get('run', 'candidate')} {candidate.digest[:SHORT]}")
     if other is not None:
-        return answer(candidate.digest, "Asked", f"flow run {other.name} asks about {candidate.digest[:SHORT]} already")
+        return answer(candidate.digest, LEFT, f"flow run {other.name} asks about {candidate.digest[:SHORT]} already")
     desk = Desk(project, store, load_policy(project))
     said, trouble = hear(desk, candidate, so_far.answer)
     found = conclude(desk, candidate, said)

@@ -109,7 +109,7 @@ def _unasked(
     """For every candidate that passed and that no run asks, or asked, about, start one, or begin a failed one again."""
     wanted = []
     for candidate in undecided:
-        about = [run for run in known if run.about(candidate.digest, registry)]
+        about = [run for run in known if run.about(candidate.digest, registry) and not run.left]
         if candidate.gate.get("result") in PROPOSABLE and not any(run.state in ASKED for run in about):
             wanted.append((candidate.digest, about))
     if not wanted:

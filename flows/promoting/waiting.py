@@ -20,6 +20,8 @@ from flows.serving.place import served
 from flows.watching.api import client, json_of
 
 DEPLOYMENT = "promote"
+LEFT = "Asked"
+"""The state of a run that asked nobody, for another one does."""
 LIVE = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
 TIMEOUT = 10.0
 """Seconds for one request."""
@@ -31,6 +33,7 @@ class Run:
     """One flow run of the deployment, in a ``state`` of this type ``since`` then.
 
     ``schema`` is the key of its form on the server, and ``key`` that of its question, where it waits for an answer.
+    One that ``left`` the question to another run asked nobody.
     """
 
     id: str
@@ -41,6 +44,7 @@ class Run:
     registry: str
     schema: str | None
     key: str | None
+    left: bool = False
 
     @property
     def waits(self) -> bool:
@@ -89,6 +93,7 @@ def _run(row: dict[str, Any]) -> Run:
         registry=str(parameters.get("registry", DEFAULT)),
         schema=(details.get("run_input_keyset") or {}).get("schema"),
         key=details.get("pause_key"),
+        left=state.get("name") == LEFT,
     )
 
 

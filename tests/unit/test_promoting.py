@@ -418,14 +418,16 @@ class Api:
         return httpx.Response(200, json={"id": "d", "paused": self._paused})
 
 
-def row(id: str, state: str, digest: str, age: int = 600, key: str | None = None) -> dict[str, Any]:
+def row(
+    id: str, state: str, digest: str, age: int = 600, key: str | None = None, name: str | None = None
+) -> dict[str, Any]:
     details = {"run_input_keyset": {"schema": "the-form"} if state == "PAUSED" else None, "pause_key": key}
     since = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
     return {
         "id": id,
         "name": id,
         "state_type": state,
-        "state": {"timestamp": since, "state_details": details},
+        "state": {"timestamp": since, "name": name or state.title(), "state_details": details},
         "parameters": {"digest": digest},
     }
 
@@ -446,10 +448,11 @@ def test_the_janitor_asks_about_what_nobody_was_asked_about(monkeypatch: pytest.
         row("2", "CANCELLED", digests["ended by a person"]),
         row("3", "FAILED", digests["failed"]),
         row("4", "PAUSED", digests["waiting"][:12]),
+        row("5", "COMPLETED", digests["failed"], name="Asked"),
     )
     settle(monkeypatch, desk.project, api)
     assert [one["parameters"]["digest"] for one in api.started] == [digests["lost"]]
-    assert api.resumed == ["3"], "one that failed over an answer has it still"
+    assert api.resumed == ["3"], "it may have failed over an answer, and who left that to it asked nobody"
 
 
 def test_the_janitor_goes_on_where_a_registry_does_not_answer(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
