@@ -17,7 +17,7 @@ demo: $(INSTALLED)
 test: lint
 	OMP_NUM_THREADS=1 pytest -m "not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-# What `make test` leaves out: more of each kind, whole data sets, more ways to be killed; about a quarter of an hour.
+# What `make test` leaves out: more of each kind, whole data sets, more ways to be killed; about half an hour.
 test-slow: $(INSTALLED)
 	OMP_NUM_THREADS=1 pytest -m slow -n $(JOBS) --dist loadfile --no-loadscope-reorder
 

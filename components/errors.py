@@ -23,7 +23,7 @@ class EvenkeelError(Exception):
 
     def __init__(self, what: str, *, where: str | Path | None = None, how: str | None = None) -> None:
         super().__init__(what)
-        self.what, self.where, self.how = what, None if where is None else str(where), how
+        self.what, self.where, self.how = what, None if where is None else _printable(str(where)), how
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -32,6 +32,11 @@ class EvenkeelError(Exception):
         if self.how:
             lines.append(f"  mend:  {self.how}")
         return "\n".join(lines)
+
+
+def _printable(text: str) -> str:
+    """``text`` with escapes for what no output could show: bytes of a path that is not UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class InputError(EvenkeelError):

@@ -55,8 +55,12 @@ def fsync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` atomically (temporary file, fsync, rename)."""
+@contextlib.contextmanager
+def flushed(path: Path, data: bytes) -> Iterator[str]:
+    """``data``, safe on the disk, under a temporary name beside ``path``; the block gives it its place there.
+
+    Whatever the block has done to names survives a power cut afterwards, and the temporary one is gone.
+    """
     with os_errors("write", path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -66,11 +70,16 @@ def write_bytes(path: Path, data: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(name, 0o644)
-            os.replace(name, path)
-        except BaseException:
+            yield name
+        finally:
             Path(name).unlink(missing_ok=True)
-            raise
         fsync_directory(path.parent)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` atomically (temporary file, fsync, rename)."""
+    with flushed(path, data) as name:
+        os.replace(name, path)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -199,7 +208,8 @@ def manifest(directory: Path, digest: Callable[[Path], str] = sha256_file) -> di
     """Relative path -> sha256 of every file below ``directory``, sorted; ``digest`` computes it.
 
     Raises:
-        InputError: the folder is missing, or holds a symbolic link (it could point outside what is digested).
+        InputError: the folder is missing, or holds a symbolic link (it could point outside what is digested) or a name
+            that is not UTF-8 (no manifest could hold it).
     """
     if not directory.is_dir():
         raise InputError("folder not found", where=directory, how="check the path in the configuration")
@@ -208,8 +218,18 @@ def manifest(directory: Path, digest: Callable[[Path], str] = sha256_file) -> di
         if path.is_symlink():
             raise InputError("symbolic link inside a digested folder", where=path, how="replace it by the file itself")
         if path.is_file():
-            files[path.relative_to(directory).as_posix()] = digest(path)
+            files[_utf8_name(path, directory)] = digest(path)
     return files
+
+
+def _utf8_name(path: Path, directory: Path) -> str:
+    """The relative path as it stands in a manifest."""
+    name = path.relative_to(directory).as_posix()
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise InputError("the name of a file is not UTF-8", where=path, how="rename or remove the file") from error
+    return name
 
 
 def sha256_tree(directory: Path) -> str:

@@ -37,6 +37,6 @@ def number(value: float | None) -> str:
     return f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPT)}".replace("-", "−")
 
 
-def plural(amount: int, noun: str) -> str:
+def plural(amount: int | None, noun: str) -> str:
     """``1 rule``, ``2 rules``."""
     return f"{number(amount)} {noun}{'' if amount == 1 else 's'}"

@@ -14,8 +14,7 @@ from typing import Any
 from components.config import load
 from components.errors import InputError
 from components.files import dump_json
-from components.gate import recorded_comparison
-from components.gate.comparison import comparison_of
+from components.gate import Evidence, comparison_of, recorded_comparison
 from components.layout import Layout
 from components.registry import Candidate, Conflict, Store
 from flows.signers import verified
@@ -41,12 +40,12 @@ def compared(
     if candidate.evidence is None or candidate.digest == champion:
         return None
     name = comparison_key(candidate, champion)
-    figures = _kept(store, name, candidate)
+    kept = _kept(store, name, candidate, champion)
     try:
         if (recorded := recorded_comparison(store, candidate, champion)) is not None:
             return recorded
-        if figures is not None:
-            return _told(figures)
+        if kept is not None:
+            return kept
         if not now:
             raise InputError("that was not done yet")
         ours = verified(project, store, candidate.digest)
@@ -55,27 +54,33 @@ def compared(
     return _told(_made(project, store, name, candidate, ours, champion))
 
 
-def _told(figures: Mapping[str, Any]) -> dict[str, Any]:
-    found = {"gain_over_champion": figures["gain"], "champion": figures["figures"]["champion"]}
-    told = comparison_of(found, figures["candidate"], figures["champion"])
-    return {**told, "words": figures["words"]}
-
-
 def comparison_key(candidate: Candidate, champion: str) -> str:
     """Where the registry keeps the comparison of the two."""
     return f"comparisons/{candidate.digest}-{champion}.json"
 
 
-def _kept(store: Store, name: str, candidate: Candidate) -> Mapping[str, Any] | None:
-    """The comparison that was made before, on the same evidence."""
+def _kept(store: Store, name: str, candidate: Candidate, champion: str) -> dict[str, Any] | None:
+    """What was compared before, on the same evidence; None where nothing that the gate could go by is kept."""
     stored = store.get(name)
     if stored is None:
         return None
     try:
         figures = json.loads(stored[0])
-        return figures if figures["evidence"] == candidate.evidence else None
-    except (ValueError, TypeError, KeyError):
+        told = _told(figures)
+        of = (figures["evidence"], told["candidate"], told["champion"])
+        said = Evidence({"comparison": told})
+        said.share("comparison", "unscorable_share")
+        if figures["gain"] is not None:  # None: no prompt that both could be scored on
+            said.gain("comparison")
+    except (InputError, ValueError, TypeError, LookupError, RecursionError):
         return None  # it is made anew
+    return told if of == (candidate.evidence, candidate.digest, champion) else None
+
+
+def _told(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """What the gate is told of figures as `compare_with_champion` gives them."""
+    found = {"gain_over_champion": figures["gain"], "champion": figures["figures"]["champion"]}
+    return comparison_of(found, figures["candidate"], figures["champion"])
 
 
 def _made(project: Path, store: Store, name: str, candidate: Candidate, ours: Path, champion: str) -> Mapping[str, Any]:

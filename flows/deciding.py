@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from components.errors import InputError
 from components.registry import (
@@ -27,8 +27,9 @@ from components.registry import (
     standing_on_rollback,
     store_approval,
 )
-from components.registry.promotion import check_judgement, not_rejected, starter
-from components.registry.rollback import target
+from components.registry.promotion import check_judgement, final, not_rejected
+from components.registry.rollback import target, who_started
+from components.registry.starters import started_by
 from components.types import Judgement
 from flows.registry import Desk, after_approval, after_decision, judge
 from flows.stating import Pen, stated
@@ -36,12 +37,23 @@ from flows.stating import Pen, stated
 
 @dataclass(frozen=True)
 class Decision:
-    """What came of a statement: a record, or how far the question is answered; and what else there is to say."""
+    """What came of a statement: a record, or how far the question is answered; and what else there is to say.
+
+    ``stands_on`` is the record that the champion stands on, where the decision was made before and nothing was done.
+    """
 
     digest: str
     record: PromotionRecord | None
     standing: Standing | None = None
     told: tuple[str, ...] = ()
+    stands_on: PromotionRecord | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether another is the champion than the one that was, or was to be, made it."""
+        if self.record is None or self.stands_on is None:
+            return self.record is not None and self.record.outcome == "superseded"
+        return self.stands_on.digest != self.digest
 
 
 def write_approval(desk: Desk, digest: str, pen: Pen) -> Approval:
@@ -51,11 +63,11 @@ def write_approval(desk: Desk, digest: str, pen: Pen) -> Approval:
         NoCandidate: the gate does not let it pass.
         InputError: it was decided already, or the approval would not count; it says why.
     """
-    candidate, history = find(desk.store, digest), sound_history(desk.store)
-    if made := decided(history, candidate, history.base):
-        raise InputError(f"already decided: {made.says}", where=candidate.digest, how="see `evenkeel history`")
-    judgement = judge(desk, candidate, history)
-    return _approval(desk, candidate, history, judgement, pen)
+    candidate = find(desk.store, digest)
+    history, found = _judged(desk, candidate)
+    if isinstance(found, PromotionRecord):
+        raise InputError(f"already decided: {found.says}", where=candidate.digest, how="see `evenkeel history`")
+    return _approval(desk, candidate, history, found, pen)
 
 
 def approve_candidate(desk: Desk, digest: str, pen: Pen) -> Decision:
@@ -65,15 +77,28 @@ def approve_candidate(desk: Desk, digest: str, pen: Pen) -> Decision:
         NoCandidate: the gate does not let it pass.
         InputError: it was rejected, or the approval would not count; it says why.
     """
-    candidate, history = find(desk.store, digest), sound_history(desk.store)
-    if (made := decided(history, candidate, history.base)) is not None:
-        return _settled(desk, candidate, history, made)
-    judgement = judge(desk, candidate, history)
-    approval = _approval(desk, candidate, history, judgement, pen)
-    before = standing_on(desk.store, candidate, judgement, desk.policy)
+    candidate = find(desk.store, digest)
+    history, found = _judged(desk, candidate)
+    if isinstance(found, PromotionRecord):
+        return _settled(desk, candidate, history, found)
+    approval = _approval(desk, candidate, history, found, pen)
+    before = standing_on(desk.store, candidate, found, desk.policy)
     if not before.counts(approval.statement.by, desk.policy):
         store_approval(desk.store, approval)
-    return _conclude(desk, candidate, lambda: promote(desk.store, candidate, judgement, desk.policy))
+    return _conclude(desk, candidate, lambda: promote(desk.store, candidate, found, desk.policy))
+
+
+def _judged(desk: Desk, candidate: Candidate) -> tuple[History, PromotionRecord | Judgement]:
+    """The records, and what was decided by them; else what the gate says of it beside the champion that they name.
+
+    It is judged again where another became the champion while the two were compared.
+    """
+    while True:
+        history = sound_history(desk.store)
+        if (made := decided(history, candidate, history.base)) is not None:
+            return history, made
+        if (judgement := judge(desk, candidate, history)).base == history.base:
+            return history, judgement
 
 
 def _approval(desk: Desk, candidate: Candidate, history: History, judgement: Judgement, pen: Pen) -> Approval:
@@ -83,20 +108,21 @@ def _approval(desk: Desk, candidate: Candidate, history: History, judgement: Jud
         what = "\n".join(["the gate is inconclusive, and leaves it to a person who gives a reason:", *doubts])
         raise InputError(what, where=candidate.digest, how="look into these, then approve with --reason, or reject")
     asked = question(candidate, desk.policy, judgement.base)
-    return stated(desk, asked, pen, history, starter(candidate), judgement.result == "inconclusive")
+    by = started_by(desk.store, candidate)
+    return stated(desk, asked, pen, history, by, judgement.result == "inconclusive")
 
 
 def reject_candidate(desk: Desk, digest: str, pen: Pen) -> Decision:
     """Turn a candidate down.
 
     Raises:
-        InputError: it was promoted, or the rejection would not count; it says why.
+        InputError: it was promoted or is the champion, or the rejection would not count; it says why.
     """
     candidate, history = find(desk.store, digest), sound_history(desk.store)
     judgement = judge(desk, candidate, history, compare=False)
-    if history.decision(candidate.digest, candidate.evidence) is None:
+    if final(history, candidate) is None:
         asked = question(candidate, desk.policy, history.base, "reject")
-        store_approval(desk.store, stated(desk, asked, pen, history, starter(candidate)))
+        store_approval(desk.store, stated(desk, asked, pen, history))
     return _conclude(desk, candidate, lambda: reject(desk.store, candidate, judgement, desk.policy))
 
 
@@ -107,11 +133,11 @@ def promote_candidate(desk: Desk, digest: str) -> Decision:
         NoCandidate: the gate does not let it pass.
         InputError: it was rejected.
     """
-    candidate, history = find(desk.store, digest), sound_history(desk.store)
-    if (made := decided(history, candidate, history.base)) is not None:
-        return _settled(desk, candidate, history, made)
-    judgement = judge(desk, candidate, history)
-    return _conclude(desk, candidate, lambda: promote(desk.store, candidate, judgement, desk.policy))
+    candidate = find(desk.store, digest)
+    history, found = _judged(desk, candidate)
+    if isinstance(found, PromotionRecord):
+        return _settled(desk, candidate, history, found)
+    return _conclude(desk, candidate, lambda: promote(desk.store, candidate, found, desk.policy))
 
 
 def roll_back(desk: Desk, to: str, pen: Pen) -> Decision:
@@ -123,12 +149,12 @@ def roll_back(desk: Desk, to: str, pen: Pen) -> Decision:
     history = sound_history(desk.store)
     if made := _made_already(history, to, pen):
         follow(desk.store, history)
-        return Decision(made.digest, made)
+        return Decision(made.digest, made, stands_on=made)
     reign = target(history, to)
     if history.champion is not None and reign.digest == history.champion.digest:
         raise InputError("this is the champion already", where=reign.digest, how="name another with --to")
     asked = rollback_question(history, reign, desk.policy)
-    approval = stated(desk, asked, pen, history)
+    approval = stated(desk, asked, pen, history, who_started(desk.store, asked))
     before = standing_on_rollback(desk.store, asked, desk.policy)
     if not before.counts(approval.statement.by, desk.policy):
         store_approval(desk.store, approval)
@@ -139,7 +165,7 @@ def roll_back(desk: Desk, to: str, pen: Pen) -> Decision:
 def _made_already(history: History, to: str, pen: Pen) -> PromotionRecord | None:
     """The roll-back that the champion stands on, where the same person gives the same reason: the command was repeated,
     and must not go back once more."""
-    made = history.records[history.base - 1] if history.base else None
+    made = history.stands_on
     if made is None or made.action != "rollback" or (to and target(history, to).digest != made.digest):
         return None
     said = [(one.statement.by, one.statement.reason) for one in made.approvals]
@@ -148,12 +174,9 @@ def _made_already(history: History, to: str, pen: Pen) -> PromotionRecord | None
 
 def _settled(desk: Desk, candidate: Candidate, history: History, made: PromotionRecord) -> Decision:
     """What was decided before; where a crash kept it from being finished, that is done now."""
-
-    def finish() -> PromotionRecord:
-        follow(desk.store, history)
-        return not_rejected(made)
-
-    return _conclude(desk, candidate, finish)
+    follow(desk.store, history)
+    found = _conclude(desk, candidate, lambda: not_rejected(made))
+    return replace(found, stands_on=history.stands_on)
 
 
 def _conclude(

@@ -24,9 +24,7 @@ from packaging.version import InvalidVersion, Version
 
 from components.config import load
 from components.errors import EvenkeelError, InputError
-from components.files import os_errors
 from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
-from components.registry.directory import DirectoryStore
 from flows.dvc import rwlock_holders
 from flows.git import EVERYTHING, git, project_root, succeeds
 from flows.serving.api import authorization
@@ -200,7 +198,11 @@ def registry(project: Path, config: Path) -> Check:
     try:
         settings = load(config).registry.under(project)
         if settings.kind == "directory":
-            return Check("registry", "ok", _registry_folder(settings.path))
+            from components.registry import directory
+
+            directory.probe(settings.path)
+            there = "" if settings.path.exists() else ", which is not there yet"
+            return Check("registry", "ok", f"folder {settings.address}{there}")
         from components.registry.s3.bucket import Bucket
         from components.registry.s3.probe import HOW, probe  # loads boto3
 
@@ -216,18 +218,6 @@ def registry(project: Path, config: Path) -> Check:
         mend = "allow s3:DeleteObject on probe/*, or let a lifecycle rule remove what is there"
         return Check("registry", "warn", f"{settings.address}: {found.left} could not be removed again", mend)
     return Check("registry", "ok", f"{settings.address}: conditional writes and checksums are honoured")
-
-
-def _registry_folder(folder: Path) -> str:
-    """The folder, which can keep a registry. One that is not there yet is not made: another is tried, beside it."""
-    with os_errors("keep a registry here", folder):
-        if folder.exists():
-            DirectoryStore(folder).probe()
-            return f"folder {folder}"
-        above = next(parent for parent in folder.parents if parent.exists())
-        with tempfile.TemporaryDirectory(prefix=".probe-", dir=above) as beside:
-            DirectoryStore(Path(beside)).probe()
-    return f"folder {folder}, which is not there yet"
 
 
 PROJECT_CHECKS: tuple[Callable[[Path], Check], ...] = (

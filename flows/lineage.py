@@ -14,6 +14,7 @@ from components.files import code_digest, dump_json, os_errors, read_text, sha25
 from flows.branches import branch_of
 from flows.git import SNAPSHOT_IDENTITY, git, succeeds
 from flows.recording.machine import packages
+from flows.starters import starters
 from flows.workspace import Workspace
 
 SCHEMA = 1
@@ -21,7 +22,8 @@ SAFE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def trace(workspace: Workspace) -> dict[str, Any]:
-    """Commit, tree, inputs, and the digests of what lies in the workspace now, whatever anybody has recorded of it.
+    """Commit, tree, inputs, who started it, and the digests of what lies in the workspace now, whatever anybody has
+    recorded of it.
 
     Raises:
         InputError: Git or a file cannot be read.
@@ -31,6 +33,7 @@ def trace(workspace: Workspace) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "run": workspace.run_id,
+        "started_by": starters(workspace) or [],
         "branch": branch_of(workspace.run_id),
         "commit": commit,
         "tree": workspace.snapshot.tree,

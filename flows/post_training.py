@@ -37,7 +37,7 @@ from flows.registry import project_store
 from flows.resuming import begun_by, refuse_beside_resume, remember, reopen
 from flows.signers import signing_key
 from flows.stages import StageResult, execute, reproduce
-from flows.starters import note_starter, starters
+from flows.starters import note_starter
 from flows.states import answer, told, value
 from flows.watching.artifacts import publish
 from flows.watching.execution import executing
@@ -87,14 +87,9 @@ def report_refusal(workspace: Workspace) -> StageResult:
 @told
 def propose_candidate(workspace: Workspace) -> str:
     """Put the checkpoint into the registry with its evidence; returns its digest. Proposing twice changes nothing."""
-    layout, evidence = workspace.layout, workspace.layout.state / "evidence"
-    origin = {
-        "run": workspace.run_id,
-        "commit": workspace.snapshot.commit,
-        "tree": workspace.snapshot.tree,
-        "started_by": starters(workspace) or [],
-    }
-    omitted = gather(layout, trace(workspace), evidence)
+    layout, evidence, lineage = workspace.layout, workspace.layout.state / "evidence", trace(workspace)
+    origin = {name: lineage[name] for name in ("run", "commit", "tree", "started_by")}
+    omitted = gather(layout, lineage, evidence)
     key = signing_key(workspace.project, load_policy(workspace.project))
     if omitted:
         get_run_logger().warning("too large to be kept with the candidate: %s", ", ".join(sorted(omitted)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -10,9 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from components.config.promotion import Policy
-from components.registry import Approval, History, Standing
-from components.registry.warrant import unapproved
+from components.registry import Approval, History, PromotionRecord, Standing
 from flows.deciding import Decision
 from flows.stored_checkpoint import Found
 from flows.summary import gate_table
@@ -27,6 +25,9 @@ def show_decision(console: Console, found: Decision) -> None:
         _waiting(console, found.standing, short)
         return
     record = found.record
+    if found.stands_on is not None:
+        _already(console, found, record, found.stands_on)
+        return
     console.print(Text.assemble((f"{record.outcome}  {short}", STYLES[record.outcome]), f"  record {record.number}"))
     rows = [("by", record.by), ("reason", record.reason), ("before it", (record.previous or "no champion")[:12])]
     if record.outcome == "superseded":
@@ -34,6 +35,17 @@ def show_decision(console: Console, found: Decision) -> None:
         rows.append(("go on", f"evenkeel approve {short} --by YOUR-NAME, which judges it again"))
     elif record.effective:
         rows.append(("go back", "evenkeel rollback --by YOUR-NAME --reason WHY"))
+    _grid(console, [*rows, *(("", line) for line in found.told)])
+
+
+def _already(console: Console, found: Decision, record: PromotionRecord, champion: PromotionRecord) -> None:
+    """That nothing was done, and who is the champion."""
+    console.print(Text.assemble((f"already decided  {found.digest[:12]}", "yellow"), f"  {record.says}"))
+    to = f" --to {found.digest[:12]}" if found.gone else " --to DIGEST|RECORD" if record.action == "rollback" else ""
+    rows = [
+        ("now", f"nothing was recorded; the champion is {champion.digest[:12]}, {champion.says}"),
+        ("go back", f"evenkeel rollback{to} --by YOUR-NAME --reason WHY"),
+    ]
     _grid(console, [*rows, *(("", line) for line in found.told)])
 
 
@@ -48,8 +60,12 @@ def _waiting(console: Console, found: Standing | None, short: str) -> None:
     _grid(console, [*(("", line) for line in others), ("go on", f"{who}: {how}")])
 
 
-def show_history(console: Console, history: History, policy: Policy) -> None:
-    """A row a record, the present champion marked; what rests on too few approvals is told."""
+def show_history(console: Console, history: History, problems: Mapping[int, str]) -> None:
+    """A row a record, the present champion marked.
+
+    Args:
+        problems: number -> why a record cannot be shown to rest on approvals.
+    """
     if not history.records:
         console.print("nothing was decided yet")
         return
@@ -66,13 +82,8 @@ def show_history(console: Console, history: History, policy: Policy) -> None:
     reign = history.champion
     told = f"champion  {reign.digest[:12]} by record {reign.record}" if reign else "there is no champion yet"
     console.print(Text(told, "bold"))
-    for record in history.records:
-        if problem := unapproved(record, policy):
-            console.print(Text(f"record {record.number} lacks approvals: {problem}", "bold red"), soft_wrap=True)
-    if history.base and history.records[history.base - 1].policy_sha256 != policy.sha256:
-        console.print(
-            Text("the policy was another when it was decided; the next promotion goes by the present one", "dim")
-        )
+    for number, problem in problems.items():
+        console.print(Text(f"record {number} cannot be shown to be approved: {problem}", "bold red"), soft_wrap=True)
 
 
 def show_checkpoint(console: Console, found: Found) -> None:

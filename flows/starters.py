@@ -1,4 +1,4 @@
-"""Who started a run, as far as anybody says so: a claim, kept in the workspace and with the candidate.
+"""Who started a run, as far as anybody says so: a claim, kept in the workspace, with the candidate and its evidence.
 
 At a terminal it is the identity that Git is configured with and the login; in a deployed run what Prefect says of
 whoever made the flow run. Prefect has no users: of a run that was started in its UI nothing is known, and then there is

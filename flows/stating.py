@@ -8,7 +8,7 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.registry import Approval, History, Question, Statement, Terms, sign, standing, state
-from components.registry.clock import check_clock, utc_now
+from components.registry.clock import utc_now
 from flows.registry import Desk
 
 
@@ -32,7 +32,7 @@ def stated(
 ) -> Approval:
     """The statement, signed where a key is given; refused now where it would not count later."""
     now, longest = utc_now(), desk.policy.settings.valid_days
-    check_clock(now, history.newest, "the newest record")
+    history.check_clock(now)
     days = longest if pen.days is None else pen.days
     if not 1 <= days <= longest:
         raise InputError(f"valid for {days} days", where="--expires-days", how=f"the policy allows 1 to {longest}")

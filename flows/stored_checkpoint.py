@@ -30,8 +30,8 @@ from flows.registry import Desk, judge
 class Found:
     """``names`` are the aliases that point to it, ``checks`` those of the gate: as it was decided by them, or now.
 
-    ``decision`` is final; until there is one, ``standing`` says how far it is approved. ``stands_on`` is the record
-    that made it the present champion.
+    ``decision`` is final; until there is one, ``standing`` says how far it is approved. ``champion`` is the
+    record that the champion stands on by now.
     """
 
     candidate: Candidate
@@ -40,7 +40,12 @@ class Found:
     checks: Sequence[Mapping[str, str]]
     decision: PromotionRecord | None = None
     standing: Standing | None = None
-    stands_on: PromotionRecord | None = None
+    champion: PromotionRecord | None = None
+
+    @property
+    def stands_on(self) -> PromotionRecord | None:
+        """The record that made it the present champion."""
+        return self.champion if self.champion and self.champion.digest == self.candidate.digest else None
 
     @property
     def state(self) -> str:
@@ -51,6 +56,8 @@ class Found:
             return f"awaiting approval: {self.standing.lines()[0]}" if self.standing else "awaiting approval"
         if self.stands_on is not None and self.stands_on.number != self.decision.number:
             return f"{self.decision.says}; champion again: {self.stands_on.says}"
+        if self.decision.effective and self.stands_on is None and self.champion is not None:
+            return f"{self.decision.says}; the champion is {self.champion.digest[:12]} now, {self.champion.says}"
         return self.decision.says
 
     @property
@@ -103,8 +110,7 @@ def look_up(desk: Desk, which: str) -> Found:
     candidate = _candidate(desk, which, aliases)
     names = tuple(name for name, digest in aliases.items() if digest == candidate.digest)
     if (made := decided(history, candidate, history.base)) is not None:
-        stands_on = history.records[history.base - 1] if "champion" in names else None
-        return Found(candidate, names, made.gate["result"], made.gate["checks"], made, stands_on=stands_on)
+        return Found(candidate, names, made.gate["result"], made.gate["checks"], made, champion=history.stands_on)
     judgement = judge(desk, candidate, history, compare=False)
     standing = standing_on(desk.store, candidate, judgement, desk.policy)
     return Found(candidate, names, judgement.result, gate_of(judgement)["checks"], standing=standing)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -12,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from components.errors import EXIT_NO_CANDIDATE, InputError
-from components.registry import Candidate, candidates, champion, read_history
+from components.registry import Store, candidates, champion, read_candidate, read_history
 from components.registry.checkpoints import check_stored
 from components.registry.signing import verify
-from components.registry.warrant import check_approved
 from components.words import plural
+from flows.policies import SHALLOW, problems
 from flows.registry import Desk
 from flows.stored_checkpoint import find_candidate
 
@@ -62,17 +63,36 @@ def verify_checkpoint(desk: Desk, which: str) -> Verification:
     chain = _records(desk)  # first: an alias is found by the records
     if which in ("champion", "challenger") and not chain.holds:
         return Verification((chain,))
-    return Verification((*_of(desk, find_candidate(desk, which)), chain, _approvals(desk)))
+    digest = find_candidate(desk, which).digest
+    return Verification((*_of(desk, digest, _named(desk, chain)[digest]), chain, _approvals(desk)))
 
 
 def verify_all(desk: Desk) -> Verification:
-    """Every candidate that there ever was, and the records."""
-    found = [one for candidate in candidates(desk.store) for one in _of(desk, candidate)]
-    return Verification((*found, _records(desk), _approvals(desk)))
+    """Every checkpoint that a candidate or a record names, and the records."""
+    chain = _records(desk)
+    found = [one for digest, evidence in sorted(_named(desk, chain).items()) for one in _of(desk, digest, evidence)]
+    return Verification((*found, chain, _approvals(desk)))
 
 
-def _of(desk: Desk, candidate: Candidate) -> list[Verified]:
-    digest, store = candidate.digest, desk.store
+def _named(desk: Desk, chain: Verified) -> dict[str, list[str | None]]:
+    """Digest -> evidence of it, as its candidate has it and then as it was decided by: a roll-back needs both."""
+    named = [(one.digest, one.evidence) for one in candidates(desk.store)]
+    if chain.holds:
+        decided = read_history(desk.store).records
+        named += [(record.digest, record.evidence) for record in decided if record.schema > 1]
+    found: dict[str, list[str | None]] = {}
+    for digest, evidence in dict.fromkeys(named):
+        found.setdefault(digest, []).append(evidence)
+    return found
+
+
+def _of(desk: Desk, digest: str, evidence: Sequence[str | None]) -> list[Verified]:
+    store = desk.store
+
+    def candidate() -> str:
+        if read_candidate(store, digest) is None:
+            raise InputError("a record is about it, and its candidate record is gone", how="restore the registry")
+        return "as it was proposed"
 
     def files() -> str:
         store.tree(digest)
@@ -89,14 +109,16 @@ def _of(desk: Desk, candidate: Candidate) -> list[Verified]:
     def signature() -> str:
         return f"by {verify(store, digest, desk.policy.signers)}"
 
-    def evidence() -> str:
-        if candidate.evidence is None:
-            raise InputError("none was stored: it was proposed by an earlier version")
-        store.tree(candidate.evidence)
-        return f"whole, {candidate.evidence[:12]}"
+    looks = {"candidate": candidate, "files": files, "format": form, "signature": signature}
+    found = [_look(digest[:12], what, look) for what, look in looks.items()]
+    return found + [_look(digest[:12], "evidence", partial(_evidence, store, one)) for one in evidence]
 
-    looks = {"files": files, "format": form, "signature": signature, "evidence": evidence}
-    return [_look(digest[:12], what, look) for what, look in looks.items()]
+
+def _evidence(store: Store, digest: str | None) -> str:
+    if digest is None:
+        raise InputError("none was stored: it was proposed by an earlier version")
+    store.tree(digest)
+    return f"whole, {digest[:12]}"
 
 
 def _records(desk: Desk) -> Verified:
@@ -110,10 +132,12 @@ def _records(desk: Desk) -> Verified:
 
 def _approvals(desk: Desk) -> Verified:
     def rest() -> str:
-        made = [record for record in read_history(desk.store).records if record.policy_sha256 == desk.policy.sha256]
-        for record in made:
-            check_approved(record, desk.policy)
-        return f"{plural(len(made), 'record')} of the present policy, each with the approvals that it asks for"
+        history = read_history(desk.store)
+        if found := problems(desk.project, history):
+            wrong = "; ".join(f"record {number}: {problem}" for number, problem in found.items())
+            raise InputError(wrong, how=f"find out who wrote them; {SHALLOW}")
+        made = sum(record.schema > 1 for record in history.records)
+        return f"{plural(made, 'record')}, each with the approvals that its policy asked for"
 
     return _look(RECORDS, "approvals", rest)
 

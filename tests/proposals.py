@@ -75,10 +75,11 @@ def write_run(
     )
     write_text(layout.params, dump(settings))
     _log(layout, rules)
-    share = {"rate": 0.0, "high": 0.001}
+    rate = {"rate": 0.0, "high": 0.001}
     write_json(layout.validation, {"rows": 100, "quarantined": 1, "success": True})
     write_jsonl(layout.split("test"), [{"id": "p1", "text": "1 + 1", "answer": "2"}])
-    write_json(layout.audit, {"verdict": "pass", "reasons": [], "false_positive": share})
+    measured = {"kinds": [], "false_positive": rate, "false_negative": rate}
+    write_json(layout.audit, {"verdict": "pass", "reasons": [], **measured})
     write_json(layout.admission, {"verdict": "clear", "withheld": [], "flagged": []})
     write_json(layout.triage, {"verdict": "refuse" if doubt else "accept", "reasons": []})
     trained = {"outcome": "completed", "steps": STEPS, "progress": STEPS, "checkpoint_sha256": digest}
@@ -131,6 +132,7 @@ def lineage(layout: Layout, **other: Any) -> dict[str, Any]:
     return {
         "schema": 1,
         "run": layout.root.name,
+        "started_by": ["grace"],
         "branch": f"runs/{layout.root.name}",
         "commit": "1" * 40,
         "tree": "2" * 40,
@@ -169,7 +171,7 @@ def propose_run(
         said: what its lineage says otherwise.
     """
     evidence = layout.root / "evidence"
-    gather(layout, lineage(layout, **(said or {})), evidence)
+    gather(layout, lineage(layout, **{"started_by": list(started_by), **(said or {})}), evidence)
     origin = {"run": layout.root.name, "commit": "1" * 40, "tree": "2" * 40, "started_by": list(started_by)}
     return propose(store, layout.train_checkpoint, evidence, read_json(layout.gate), origin, key=key)
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from components.config.base import Section
+from components.config.base import Fraction, Section
 from components.config.canaries import CanarySettings, RequiredCanary, check_names
 
 
@@ -115,8 +115,19 @@ that the rules come from only its content."""
 
 
 class GateSettings(Section):
-    """Stage `gate`: what a checkpoint must show before a person is asked."""
+    """Stage `gate`: what a checkpoint must show before a person is asked.
 
+    Where a stage has such a limit too, it stops by its own, and the gate judges what it recorded by these. So the
+    promotion policy holds for a run that allowed its stages more.
+    """
+
+    max_quarantined: Fraction = Field(
+        0.01, description="Share of quarantined rows; the stage stops at data.validation.max_quarantined."
+    )
+    max_false_positive: Fraction = Field(
+        0.02, description="What the verifier's audit may have found, as audit.max_false_positive for the stage."
+    )
+    max_false_negative: Fraction = Field(0.01, description="The same, as audit.max_false_negative.")
     min_gain: float = Field(0.0, description="Lower end of the 95 % interval of the pass@1 gain must exceed this.")
     max_truncated: float = Field(
         0.1, ge=0, le=1, description="Share of test completions that may hit the length limit."

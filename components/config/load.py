@@ -123,6 +123,9 @@ def read_mapping(path: Path) -> Tree:
         raise InputError(
             f"not valid YAML: {getattr(error, 'problem', None) or error}", where=f"{path}{line}", how="mend that line"
         ) from error
+    except (ValueError, RecursionError) as error:
+        what = f"not YAML that can be read: {error}"
+        raise InputError(what, where=path, how="mend the value, or nest less deeply") from error
     if tree is None:
         return {}
     if not isinstance(tree, dict):

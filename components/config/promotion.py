@@ -139,9 +139,14 @@ class Policy:
 
     @cached_property
     def sha256(self) -> str:
-        """Digest over everything that a promotion goes by, whatever the file looks like."""
-        content: dict[str, Any] = self.settings.model_dump(mode="json", exclude={"rules"})
-        content["rules"] = {name: rule.model_dump(mode="json") for name, rule in self.rules.items()}
+        """Digest over what the file and the health rules that it names ask for, whatever they look like.
+
+        A setting at its default is left out, so that a later version with more settings knows an old policy again. The
+        project's own key for checkpoints is none of it: it differs from machine to machine.
+        """
+        content: dict[str, Any] = self.settings.model_dump(mode="json", exclude={"rules"}, exclude_defaults=True)
+        rules = {name: rule.model_dump(mode="json", exclude_defaults=True) for name, rule in self.rules.items()}
+        content["rules"] = rules
         return sha256_bytes(dump_json(content).encode())
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 SAFE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The fast one where there is one: a lock has thousands of lines."""
+DEEPEST = 100
+"""Levels of a YAML file; a lock has some ten. At thousands of them the fast reader ends the process."""
 WITHOUT_EVIDENCE = ("checkpoint format", "checkpoint signature", "evidence")
 """The checks that can be made of a candidate whose evidence cannot be had."""
 
@@ -115,7 +117,18 @@ def _told(part: Any, layout: Layout, omitted: Mapping[str, Any]) -> Any:
 
 
 def _yaml(path: Path) -> Any:
+    text = read_text(path)
     try:
-        return yaml.load(read_text(path), Loader=SAFE)
-    except (yaml.YAMLError, RecursionError) as error:
+        _check_depth(text, path)
+        return yaml.load(text, Loader=SAFE)
+    except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"not YAML that can be read: {type(error).__name__}", where=path) from error
+
+
+def _check_depth(text: str, path: Path) -> None:
+    """Refuse YAML with more levels than a reader can go down. Nothing is built meanwhile."""
+    level = 0
+    for event in yaml.parse(text, Loader=SAFE):
+        level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if level > DEEPEST:
+            raise InputError(f"YAML of more than {DEEPEST} levels", where=path)

@@ -13,6 +13,9 @@ from components.health import read_ledger, read_records, read_verdicts
 from components.layout import Layout
 from components.registry.checkpoints import check_checkpoint
 
+ROUNDING = 1e-9
+"""By which a mean may lie beyond an end of its interval: both are sums of many numbers."""
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -51,9 +54,35 @@ class Evidence:
             InputError: missing, or not a finite number.
         """
         value = self.value(name, *keys)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise InputError(f"{name}: {'.'.join(keys)} is not a finite number: {value!r}")
-        return float(value)
+        try:
+            if not isinstance(value, bool) and isinstance(value, (int, float)) and math.isfinite(value):
+                return float(value)
+        except OverflowError:  # JSON has integers of any size
+            raise InputError(f"{name}: {'.'.join(keys)} is larger than any figure") from None
+        raise InputError(f"{name}: {'.'.join(keys)} is not a finite number: {value!r}")
+
+    def share(self, name: str, *keys: str) -> float:
+        """A number from 0 to 1 inside a part.
+
+        Raises:
+            InputError: missing, not a finite number, or no share of anything.
+        """
+        value = self.number(name, *keys)
+        if not 0 <= value <= 1:
+            raise InputError(f"{name}: {'.'.join(keys)} cannot be a share: {value:g}")
+        return value
+
+    def gain(self, name: str, *keys: str) -> tuple[float, float, float]:
+        """A difference of two shares inside a part: its mean, and the lower and the upper end of its interval.
+
+        Raises:
+            InputError: one of the three is missing or not a finite number, or they cannot be those of one difference.
+        """
+        mean, low, high = (self.number(name, *keys, key) for key in ("mean", "low", "high"))
+        if not -1 <= low <= mean + ROUNDING or not mean - ROUNDING <= high <= 1:
+            told = f"mean {mean:g}, low {low:g}, high {high:g}"
+            raise InputError(f"{'.'.join((name, *keys))} cannot be a difference of two shares: {told}")
+        return mean, low, high
 
 
 def collect(layout: Layout, **others: Callable[[], Any]) -> Evidence:

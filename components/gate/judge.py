@@ -27,7 +27,7 @@ def apply(checks: Mapping[str, Check], evidence: Evidence, settings: Settings) -
             result, text = check.judge(evidence, settings)
         except InputError as error:
             result, text, how = "fail", error.what, check.missing
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
             result, text = "fail", f"the evidence has another form than it must have ({type(error).__name__}: {error})"
         found.append(GateCheck(name, result, text, "" if result == "pass" else how))
     return found
@@ -40,7 +40,7 @@ def conclude(checks: Sequence[GateCheck]) -> GateResult:
 
 
 def policy_sha256(settings: Settings) -> str:
-    """Digest of what the gate of a run goes by: its limits, that of the quarantine, and the health settings.
+    """Digest of what the gate of a run goes by: its limits and the health settings.
 
     A limit on the gain over a champion counts where there is one.
     """
@@ -50,6 +50,5 @@ def policy_sha256(settings: Settings) -> str:
     policy = {
         "gate": limits,
         "health": settings.health.model_dump(mode="json", include=JUDGED_BY),
-        "max_quarantined": settings.data.validation.max_quarantined,
     }
     return sha256_bytes(dump_json(policy).encode())

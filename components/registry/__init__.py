@@ -10,6 +10,7 @@
 - `standing` — which approvals count, and why the others do not
 - `records`, `history` — the append-only records, chained by their hashes, and who is champion by them
 - `aliases` — `champion` and `challenger`, pointers that follow
+- `starters` — who started a candidate's run, by its record and by its evidence
 - `promotion`, `rollback` — from approvals to a record (`appending`), after a last look at what is `stored`
 - `warrant` — does a record rest on the approvals that its policy asks for
 - `clock` — times, and clocks that were set back

@@ -135,5 +135,5 @@ def _parse(data: bytes, key: str) -> Alias:
         if isinstance(alias.record, bool) or not isinstance(alias.record, int):
             raise ValueError("the record is no number")
         return alias
-    except (ValueError, TypeError, InputError) as error:
+    except (ValueError, TypeError, RecursionError, InputError) as error:
         raise InputError(f"not an alias: {error}", where=key, how=RESTORE) from error

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from components.config.promotion import Policy
+from components.errors import InputError
 from components.registry.aliases import follow
 from components.registry.base import Store
 from components.registry.clock import stamp
@@ -26,6 +27,9 @@ def append(store: Store, history: History, write: Callable[[History], PromotionR
     Args:
         write: called again with the longer log where somebody else was first. A record that it returns out of the log,
             because it was decided already, is the answer.
+
+    Raises:
+        InputError: something lies where the next record belongs that is no record, such as a folder.
     """
     lost = 0
     while True:
@@ -34,6 +38,9 @@ def append(store: Store, history: History, write: Callable[[History], PromotionR
             break
         store.put_if_absent(record.key, record.to_bytes())
         history.read_on(store)  # what is stored under the number now: this record, or somebody else's
+        if len(history.records) < record.number:
+            how = "find out what lies there, and move it out of the registry; nothing was decided"
+            raise InputError("something is in the place of the next record that is none", where=record.key, how=how)
         if history.records[record.number - 1] == record:
             break
         lost += 1

@@ -6,7 +6,9 @@ more (`check_proposed`, `check_stored`): it was made by a run, so nothing about 
 
 from __future__ import annotations
 
+import re
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,9 @@ from components.registry.names import check_names
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 CODE_KEYS = frozenset({"auto_map", "custom_pipelines", "trust_remote_code"})
 """Keys of Hugging Face configurations that make a loader import Python from the checkpoint."""
+ATTENTION_KEYS = frozenset({"attn_implementation", "_attn_implementation"})
+OWN_ATTENTION = re.compile(r"(paged\|)?\w+", re.ASCII)
+"""How transformers calls what it brings itself; anything else may be a repository whose code it fetches and runs."""
 EXECUTABLE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
@@ -44,7 +49,8 @@ def check_checkpoint(path: Path) -> str:
     _check_config(path, files)
     if not any((path / name).is_file() for name in TOKENIZERS):
         raise _refusal("the checkpoint has no tokenizer", path, f"save it beside the weights ({TOKENIZERS[0]})")
-    tensors = {file.name: _tensor_names(file) for file in files if file.suffix.lower() == ".safetensors"}
+    weights = [file for file in files if file.suffix.lower() == ".safetensors"]
+    tensors = {file.relative_to(path).as_posix(): _tensor_names(file) for file in weights}
     if not any(tensors.get(file.name) for file in path.glob("*.safetensors")):
         raise _refusal("the checkpoint has no safetensors weights", path, "save it with safe serialization")
     for index in sorted(path.glob("*.safetensors.index.json")):
@@ -112,7 +118,7 @@ def _check_config(path: Path, files: list[Path]) -> None:
     for file in files:
         if file.name.lower().endswith("config.json"):
             settings = _object(file)
-            if found := sorted(CODE_KEYS & _keys(settings)):
+            if found := sorted({key for key, value in _entries(settings) if _runs_code(key, value)}):
                 raise _refusal(
                     f"{found[0]} asks the loader to run code", file, "use an architecture transformers knows"
                 )
@@ -139,11 +145,23 @@ def _object(file: Path) -> dict[str, Any]:
     return value
 
 
-def _keys(value: Any) -> set[str]:
-    """Every key at any depth."""
-    if isinstance(value, dict):
-        return set(value).union(*map(_keys, value.values()))
-    return set().union(*map(_keys, value)) if isinstance(value, list) else set()
+def _entries(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every key with its value, at any depth."""
+    left = [value]
+    while left:
+        inner = left.pop()
+        if isinstance(inner, dict):
+            yield from inner.items()
+            left.extend(inner.values())
+        elif isinstance(inner, list):
+            left.extend(inner)
+
+
+def _runs_code(key: str, value: Any) -> bool:
+    if key not in ATTENTION_KEYS:
+        return key in CODE_KEYS
+    names = [name for _, name in _entries({key: value}) if not isinstance(name, dict)]  # one for each part of a model
+    return any(name is not None and not (isinstance(name, str) and OWN_ATTENTION.fullmatch(name)) for name in names)
 
 
 def _tensor_names(file: Path) -> set[str]:

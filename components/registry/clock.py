@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from components.errors import InputError
-
 Clock = Callable[[], datetime]
 
 SKEW = timedelta(minutes=1)
@@ -39,17 +37,3 @@ def parse(text: str) -> datetime:
     if time.tzinfo is None or stamp(time) != text:
         raise ValueError(f"{text!r} is not a time such as 2026-08-01T12:00:00+00:00")
     return time
-
-
-def check_clock(now: datetime, newest: datetime | None, what: str) -> None:
-    """Refuse to go by a clock that is behind what was written already.
-
-    Raises:
-        InputError: ``now`` is before ``newest``, the time of the thing that ``what`` names.
-    """
-    if newest is not None and now < newest - SKEW:
-        raise InputError(
-            f"this machine's clock says {stamp(now)}, and {what} was written at {stamp(newest)}",
-            where="the clock",
-            how="set it right; with a clock that was set back, expired approvals would count again",
-        )

@@ -28,7 +28,7 @@ _CALLS = frozenset({"REDUCE", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "BUILD"})
 _GLOBAL = re.compile(r"[A-Za-z_][\w.]* [A-Za-z_][\w.]*")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
 _LOOKED_AT = 2**20
-"""Bytes at the beginning of a file in which a pickle must have done something."""
+"""Bytes at the beginning of a file in which it must have shown that it is no pickle; text does so in the first few."""
 
 
 def check_kind(file: Path) -> None:
@@ -43,8 +43,8 @@ def check_kind(file: Path) -> None:
     if suffix in CODE:
         raise _refusal("a checkpoint must not bring code", file, "use an architecture that transformers knows")
     with os_errors("read", file), file.open("rb") as stream:
-        start = stream.read(_LOOKED_AT)
-    if suffix != ".safetensors" and (start.startswith((_ZIP, *_PICKLE_PROTOCOLS)) or _calls(start)):
+        start, more = stream.read(_LOOKED_AT), bool(stream.read(1))
+    if suffix != ".safetensors" and (start.startswith((_ZIP, *_PICKLE_PROTOCOLS)) or _calls(start, more)):
         raise _refusal("a pickle under another name", file, "use safetensors")
     program = next((told for magic, told in _PROGRAMS.items() if start.startswith(magic)), None)
     if program and suffix != ".safetensors":
@@ -77,11 +77,14 @@ def _refusal(what: str, where: Path, how: str) -> InputError:
     return InputError(what, where=where, how=how)
 
 
-def _calls(start: bytes) -> bool:
-    """Whether an unpickler would look something up and call it before it noticed that this is no pickle."""
-    marks, found = 0, False
+def _calls(start: bytes, more: bool) -> bool:
+    """Whether an unpickler would look something up and call it before it noticed that this is no pickle.
+
+    With ``more`` behind ``start``, what reads as a pickle to the end of it may still do so.
+    """
+    marks, found, stream = 0, False, BytesIO(start)
     try:
-        for opcode, argument, _ in pickletools.genops(BytesIO(start)):
+        for opcode, argument, _ in pickletools.genops(stream):
             if opcode.name == "MARK":
                 marks += 1
             named = opcode.name in ("GLOBAL", "INST") and isinstance(argument, str) and _GLOBAL.fullmatch(argument)
@@ -89,7 +92,7 @@ def _calls(start: bytes) -> bool:
             if found and opcode.name in _CALLS and (opcode.name != "INST" or marks):
                 return True
     except Exception:  # the library says nothing about what it raises, and any of it means: no pickle up to here
-        return False
+        return more and stream.tell() == len(start)
     return False
 
 

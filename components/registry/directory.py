@@ -1,24 +1,32 @@
-"""A store in a folder, for one machine or a shared file system with working locks."""
+"""A store in a folder, for one machine or a shared file system with hard links and working locks."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
+from typing import BinaryIO
 
 from components.directories import write_directory
 from components.errors import InputError
-from components.files import os_errors, sha256_bytes, sha256_tree, write_bytes
-from components.registry.base import Conflict, Store, check_digest, check_key, copy_tree
+from components.files import flushed, os_errors, sha256_bytes, sha256_tree, write_bytes
+from components.registry.base import Conflict, Store, check_digest, check_key, copy_tree, is_key
+
+NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+"""What file systems say that have no hard links."""
 
 
 class DirectoryStore(Store):
-    """Objects are files under ``objects/``, trees are folders under ``trees/``; one lock file serialises the writers.
+    """Objects are files under ``objects/``, trees are folders under ``trees/``.
 
-    A writer that dies holds no lock, because the kernel releases it, and leaves no half of an object, because objects
-    appear by rename.
+    Objects are created by hard link, which the file system does for one writer only, and replaced by rename, so that
+    none is ever half there. A lock file serialises those who replace an object or store a tree. A writer that dies
+    holds no lock, because the kernel releases it; it should never be removed, but no record rests on it.
     """
 
     def __init__(self, root: Path) -> None:
@@ -29,20 +37,18 @@ class DirectoryStore(Store):
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        with os_errors("lock the registry", self._root):
-            self._root.mkdir(parents=True, exist_ok=True)
-            file = (self._root / ".lock").open("ab")
-        with file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+        path, held = self._root / ".lock", False
+        while not held:
+            with os_errors("lock the registry", self._root):
+                self._root.mkdir(parents=True, exist_ok=True)
+                file = path.open("ab")
+            with file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                if held := _is_at(path, file):  # else others lock the one that is there now
+                    yield
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        path = self._object(key)
-        with self._lock():
-            if path.exists():
-                return False
-            write_bytes(path, data)
-            return True
+        return _create(self._object(key), data)
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         path = self._object(key)
@@ -53,21 +59,24 @@ class DirectoryStore(Store):
         return data, sha256_bytes(data)
 
     def compare_and_swap(self, key: str, data: bytes, expected: str | None) -> str:
-        path = self._object(key)
-        with self._lock():
-            current = self.get(key)
-            found = None if current is None else current[1]
-            if found != expected:
-                raise Conflict("someone else has written this object", where=key, how="read it again and retry")
-            write_bytes(path, data)
+        if not (self.put_if_absent(key, data) if expected is None else self._replace(key, data, expected)):
+            raise Conflict("someone else has written this object", where=key, how="read it again and retry")
         return sha256_bytes(data)
+
+    def _replace(self, key: str, data: bytes, expected: str) -> bool:
+        with self._lock():
+            found = self.get(key)
+            if found is None or found[1] != expected:
+                return False
+            write_bytes(self._object(key), data)
+            return True
 
     def keys(self, prefix: str) -> list[str]:
         root = self._root / "objects"
         with os_errors("list", root):
             below = (root / prefix.rpartition("/")[0]).rglob("*")
             keys = [path.relative_to(root).as_posix() for path in below if path.is_file()]
-        return sorted(key for key in keys if key.startswith(prefix) and not Path(key).name.startswith("."))
+        return sorted(key for key in keys if key.startswith(prefix) and is_key(key))
 
     def put_tree(self, directory: Path) -> str:
         digest = sha256_tree(directory)
@@ -84,6 +93,9 @@ class DirectoryStore(Store):
 
     def tree(self, digest: str) -> Path:
         path = self._tree(digest)
+        if path.is_symlink():
+            how = "put the folder itself in its place: what lies elsewhere can be changed from there"
+            raise InputError("a stored checkpoint is a symbolic link", where=path, how=how)
         if not path.is_dir():
             raise InputError("no such checkpoint in the registry", where=path, how="propose the checkpoint again")
         if sha256_tree(path) != digest:
@@ -94,16 +106,59 @@ class DirectoryStore(Store):
             )
         return path
 
-    def probe(self) -> None:
-        """Try what all of this stands on, a lock and a write; nothing is left behind.
-
-        Raises:
-            InputError: it cannot be had there.
-        """
-        key = f"probe-{token_hex(8)}"
-        with os_errors("keep a registry here", self._root):
-            self.put_if_absent(key, b"")
-            self._object(key).unlink()
-
     def _tree(self, digest: str) -> Path:
         return self._root / "trees" / check_digest(digest)
+
+
+def probe(root: Path) -> None:
+    """Try what a store stands on, hard links, locks and renames, in its folder or where that is going to be.
+
+    Nothing is left behind.
+
+    Raises:
+        InputError: one of them cannot be had, or there is something else than a folder.
+    """
+    with os_errors("keep a registry here", root):
+        if root.exists():
+            _try(root)
+            return
+        above = next(folder for folder in root.parents if folder.exists())
+        with tempfile.TemporaryDirectory(dir=above, prefix=".probe.") as beside:
+            _try(Path(beside))
+
+
+def _try(root: Path) -> None:
+    store, key = DirectoryStore(root), f"probe-{token_hex(8)}"
+    try:
+        store.compare_and_swap(key, b"2", store.compare_and_swap(key, b"1", None))
+    finally:
+        (root / "objects" / key).unlink(missing_ok=True)
+
+
+def _create(path: Path, data: bytes) -> bool:
+    """Write a file that is not there, whole and flushed; False where something is.
+
+    Raises:
+        InputError: it cannot be written, or the file system has no hard links: nothing else gives a name to what is
+            whole already and to one writer only.
+    """
+    with flushed(path, data) as name:
+        try:
+            os.link(name, path)
+        except FileExistsError:
+            return os.stat(name).st_nlink > 1  # NFS may lose the answer, and then meets in its repetition what it did
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            how = "use a folder on a file system that has them, or registry.kind: s3"
+            what = f"a registry cannot be kept on a file system without hard links ({error.strerror})"
+            raise InputError(what, where=path, how=how) from error
+    return True
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    """Whether an open file is still the one at a path."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

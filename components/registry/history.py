@@ -14,7 +14,7 @@ from components.errors import InputError
 from components.files import sha256_bytes
 from components.registry.approvals import signature_holds
 from components.registry.base import Store
-from components.registry.clock import parse
+from components.registry.clock import SKEW, parse, stamp
 from components.registry.records import PREFIX, RESTORE, Outcome, PromotionRecord, parse_record, record_key
 
 
@@ -35,7 +35,7 @@ class History:
         self.head: str | None = None
         self.reigns: list[Reign] = []
         self.line: list[Reign] = []
-        self.newest: datetime | None = None
+        self.newest: PromotionRecord | None = None
         self._decided: dict[tuple[str, str | None], PromotionRecord] = {}
         self._tried: dict[tuple[str, str, str | None, int], PromotionRecord] = {}
 
@@ -47,6 +47,11 @@ class History:
     def base(self) -> int:
         """Number of the record that the champion stands on; 0: there is no champion."""
         return self.line[-1].record if self.line else 0
+
+    @property
+    def stands_on(self) -> PromotionRecord | None:
+        """The record that made the champion what it is."""
+        return self.records[self.base - 1] if self.base else None
 
     def decision(self, digest: str, evidence: str | None) -> PromotionRecord | None:
         """The record that promoted or rejected a candidate on this evidence; that is final."""
@@ -75,8 +80,8 @@ class History:
 
     def _fold(self, record: PromotionRecord, sha256: str) -> None:
         self.records.append(record)
-        at = parse(record.at)
-        self.newest = at if self.newest is None else max(at, self.newest)
+        if self.newest is None or parse(record.at) > parse(self.newest.at):
+            self.newest = record
         self._tried[record.action, record.digest, record.evidence, record.base] = record
         if record.outcome in ("promoted", "rejected"):
             self._decided[record.digest, record.evidence] = record
@@ -92,6 +97,21 @@ class History:
         if base != self.base:
             return "superseded"
         return "promoted" if action == "promote" else "rolled back"
+
+    def check_clock(self, now: datetime) -> None:
+        """Refuse to go by a clock that is behind what was decided already: expired approvals would count again.
+
+        Raises:
+            InputError: one of two clocks is wrong, this one or that of the record; what to do about either.
+        """
+        if self.newest is not None and now < parse(self.newest.at) - SKEW:
+            raise InputError(
+                f"this machine's clock says {stamp(now)}, and record {self.newest.number} was written at "
+                f"{self.newest.at}",
+                where="the clock",
+                how=f"set it right; where it is right and the one of that record was ahead, move {self.newest.key}, "
+                "all later records and aliases/champion.json out of the registry: that undoes them",
+            )
 
     def read_on(self, store: Store) -> None:
         """Take in what was appended since."""

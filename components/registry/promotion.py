@@ -6,7 +6,6 @@ it is tried, so after a crash in between the same command, or any other one, goe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -18,16 +17,14 @@ from components.registry.appending import append, make_record
 from components.registry.approvals import Approval, Question, approvals_of
 from components.registry.base import Store
 from components.registry.candidates import Candidate
-from components.registry.clock import Clock, check_clock, utc_now
+from components.registry.clock import Clock, utc_now
 from components.registry.history import History
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
-from components.registry.stored import check_stored
+from components.registry.starters import started_by
+from components.registry.stored import look_again
 from components.registry.warrant import check_approved
 from components.types import GateCheck, Judgement
-
-NOT_A_NUMBER = re.compile(r"(?<![\w-])[+-]?(nan|inf)(?![\w-])")
-"""How Python writes a figure that is none; not a part of a name such as run-nan-3."""
 
 
 class NotApproved(NoCandidate):
@@ -46,34 +43,31 @@ def question(candidate: Candidate, policy: Policy, base: int, action: Action = "
     return Question(action, candidate.digest, candidate.evidence, policy.sha256, base)
 
 
-def starter(candidate: Candidate) -> tuple[str, ...] | None:
-    """The names of the one who started the candidate's run; None where they were not recorded."""
-    said = candidate.run.get("started_by")
-    names = [said] if isinstance(said, str) else said if isinstance(said, list) else []
-    return tuple(name for name in names if isinstance(name, str) and name.strip()) or None
-
-
 def standing_on(
     store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, clock: Clock = utc_now
 ) -> Standing:
-    """How far the candidate is approved, by what is stored."""
-    return _standing(approvals_of(store, candidate.digest), candidate, judgement, policy, clock())
+    """How far the candidate is approved, by what is stored.
+
+    Raises:
+        InputError: as `started_by`.
+    """
+    return standing(approvals_of(store, candidate.digest), _terms(store, candidate, judgement, policy, clock()))
 
 
-def _standing(
-    approvals: Sequence[Approval], candidate: Candidate, judgement: Judgement, policy: Policy, now: datetime
-) -> Standing:
-    doubtful = judgement.result == "inconclusive"
+def _terms(store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, now: datetime) -> Terms:
     asked = question(candidate, policy, judgement.base)
-    return standing(approvals, Terms(asked, policy, now, starter(candidate), doubtful))
+    return Terms(asked, policy, now, started_by(store, candidate), judgement.result == "inconclusive")
+
+
+def final(history: History, candidate: Candidate) -> PromotionRecord | None:
+    """What was decided for good about a candidate: on its evidence, or on any where it is the champion."""
+    made, champion = history.decision(candidate.digest, candidate.evidence), history.stands_on
+    return champion if made is None and champion is not None and champion.digest == candidate.digest else made
 
 
 def decided(history: History, candidate: Candidate, base: int) -> PromotionRecord | None:
-    """What was decided about a candidate on its evidence: for good, or against the champion of record ``base``."""
-    made = history.decision(candidate.digest, candidate.evidence)
-    if made is None and history.champion is not None and history.champion.digest == candidate.digest:
-        made = history.records[history.champion.record - 1]
-    return made or history.tried("promote", candidate.digest, candidate.evidence, base)
+    """What was decided about a candidate: for good, or against the champion of record ``base``."""
+    return final(history, candidate) or history.tried("promote", candidate.digest, candidate.evidence, base)
 
 
 def promote(
@@ -89,23 +83,23 @@ def promote(
         NoCandidate: the gate failed.
         NotApproved: approvals are missing; it says which do not count, and why.
         InputError: the candidate was rejected, the judgement is not about it, what is stored is not what was judged,
-            the clock was set back, or the registry contradicts itself.
+            as `started_by`, the clock was set back, or the registry contradicts itself.
     """
     history = sound_history(store)
     if decided(history, candidate, judgement.base) is None:
         check_judgement(judgement, candidate, policy)
-        if history.base:
-            check_approved(history.records[history.base - 1], policy)
-        check_stored(store, candidate.digest, candidate.evidence, policy)
+        if (champion := history.stands_on) is not None:
+            check_approved(champion, policy)
+        look_again(store, candidate.digest, candidate.evidence, policy)
     approvals = approvals_of(store, candidate.digest)
 
     def write(history: History) -> PromotionRecord:
         if (made := decided(history, candidate, judgement.base)) is not None:
             return not_rejected(made)
-        check_clock(now := clock(), history.newest, "the newest record")
+        history.check_clock(now := clock())
         if (refusal := _rejections(approvals, candidate, policy, now)).met:  # stated, and by a crash not recorded
             return make_record(history, refusal, gate_of(judgement), policy, now)
-        found = _standing(approvals, candidate, judgement, policy, now)
+        found = standing(approvals, _terms(store, candidate, judgement, policy, now))
         if not found.met:
             raise NotApproved(found, f"evenkeel approve {candidate.digest[:12]} --by YOUR-NAME")
         return make_record(history, found, gate_of(judgement), policy, now)
@@ -120,16 +114,16 @@ def reject(
 
     Raises:
         NotApproved: nobody who may has stated it; it says why.
-        InputError: the candidate was promoted, the clock was set back, or the registry contradicts itself.
+        InputError: the candidate was promoted or is the champion, the clock was set back, or the registry
+            contradicts itself.
     """
     history = sound_history(store)
     approvals = approvals_of(store, candidate.digest)
 
     def write(history: History) -> PromotionRecord:
-        made = history.decision(candidate.digest, candidate.evidence)
-        if made is not None:
+        if (made := final(history, candidate)) is not None:
             return made
-        check_clock(now := clock(), history.newest, "the newest record")
+        history.check_clock(now := clock())
         found = _rejections(approvals, candidate, policy, now)
         if not found.met:
             raise NotApproved(found, f"evenkeel reject {candidate.digest[:12]} --by YOUR-NAME --reason WHY")
@@ -149,7 +143,7 @@ def check_judgement(judgement: Judgement, candidate: Candidate, policy: Policy) 
     """Refuse a judgement that is not one of this candidate by this policy, or that lets nothing pass.
 
     Raises:
-        NoCandidate: a check failed, is missing, or has a figure that is none.
+        NoCandidate: a check failed or is missing. A figure that is none fails its check, where it is read.
         InputError: it is about other evidence, or by another policy.
     """
     if judgement.policy_sha256 != policy.sha256 or judgement.evidence != candidate.evidence:
@@ -163,8 +157,6 @@ def check_judgement(judgement: Judgement, candidate: Candidate, policy: Policy) 
         raise _refusal("the gate made no check, and a missing check is a fail", candidate)
     if failed or judgement.result not in ("pass", "inconclusive"):
         raise _refusal("the gate failed for this candidate:\n" + _lines(failed), candidate)
-    if odd := [check for check in judgement.checks if NOT_A_NUMBER.search(check.evidence)]:
-        raise _refusal("the gate has a figure that is no number:\n" + _lines(odd), candidate)
     if judgement.result == "pass" and any(check.result != "pass" for check in judgement.checks):
         raise _refusal("the gate says pass, and not all of its checks do:\n" + _lines(judgement.checks), candidate)
 
@@ -179,7 +171,7 @@ def _lines(checks: Sequence[GateCheck]) -> str:
 
 
 def _rejections(approvals: Sequence[Approval], candidate: Candidate, policy: Policy, now: datetime) -> Standing:
-    return standing(approvals, Terms(question(candidate, policy, 0, "reject"), policy, now, starter(candidate)))
+    return standing(approvals, Terms(question(candidate, policy, 0, "reject"), policy, now))
 
 
 def not_rejected(made: PromotionRecord) -> PromotionRecord:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from components.config.promotion import Policy
 from components.errors import InputError
 from components.registry.aliases import sound_history
 from components.registry.appending import append, make_record
 from components.registry.approvals import Question, approvals_of
 from components.registry.base import Store
-from components.registry.candidates import SHORTEST, digits
-from components.registry.clock import Clock, check_clock, utc_now
+from components.registry.candidates import SHORTEST, digits, read_candidate
+from components.registry.clock import Clock, utc_now
 from components.registry.history import History, Reign
 from components.registry.promotion import NotApproved
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
-from components.registry.stored import check_stored
+from components.registry.starters import started_by
+from components.registry.stored import look_again
 from components.registry.warrant import check_approved
 from components.types import GateCheck
 
@@ -50,7 +53,7 @@ def target(history: History, to: str = "") -> Reign:
 
 
 def _fits(reign: Reign, to: str) -> bool:
-    if to.isdigit() and len(to) < SHORTEST:
+    if to.isdecimal() and len(to) < SHORTEST:
         return reign.record == int(to)
     return len(digits(to)) >= SHORTEST and reign.digest.startswith(digits(to))
 
@@ -62,8 +65,22 @@ def rollback_question(history: History, reign: Reign, policy: Policy) -> Questio
 
 
 def standing_on_rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_now) -> Standing:
-    """How far a roll-back is approved, by what is stored."""
-    return standing(approvals_of(store, asked.digest), Terms(asked, policy, clock()))
+    """How far a roll-back is approved, by what is stored.
+
+    Raises:
+        InputError: as `who_started`.
+    """
+    return standing(approvals_of(store, asked.digest), Terms(asked, policy, clock(), who_started(store, asked)))
+
+
+def who_started(store: Store, asked: Question) -> tuple[str, ...] | None:
+    """The names of those who started the run of an earlier champion; None where they are not known.
+
+    Raises:
+        InputError: its record and the evidence that it was promoted on name different people.
+    """
+    candidate = read_candidate(store, asked.digest)
+    return started_by(store, candidate and replace(candidate, evidence=asked.evidence))
 
 
 def rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_now) -> PromotionRecord:
@@ -71,17 +88,17 @@ def rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_n
 
     Raises:
         NotApproved: approvals are missing; it says which do not count, and why.
-        InputError: it never was the champion or is it now, what is stored is not what its digest says, the clock was
-            set back, or the registry contradicts itself.
+        InputError: it never was the champion or is it now, what is stored is not what its digest says or may not be
+            loaded, as `who_started`, the clock was set back, or the registry contradicts itself.
     """
     history = sound_history(store)
     reign = history.reign(asked.digest)
     if asked.action != "rollback" or reign is None:
         raise InputError("this never was the champion", where=asked.digest, how="see `evenkeel history`")
     check_approved(history.records[reign.record - 1], policy)
-    intact = check_stored(store, asked.digest, asked.evidence, policy)
+    intact = look_again(store, asked.digest, asked.evidence, policy)
     once = GateCheck("was the champion", "pass", f"by record {reign.record}")
-    approvals = approvals_of(store, asked.digest)
+    approvals, starters = approvals_of(store, asked.digest), who_started(store, asked)
     gate = {"result": "pass", "checks": [intact.to_dict(), once.to_dict()]}
 
     def write(history: History) -> PromotionRecord:
@@ -89,8 +106,8 @@ def rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_n
             return made
         if history.base == asked.base and history.champion is not None and history.champion.digest == asked.digest:
             raise InputError("this is the champion already", where=asked.digest, how="name another with --to")
-        check_clock(now := clock(), history.newest, "the newest record")
-        found = standing(approvals, Terms(asked, policy, now))
+        history.check_clock(now := clock())
+        found = standing(approvals, Terms(asked, policy, now, starters))
         if not found.met:
             how = f"evenkeel rollback --to {asked.digest[:12]} --by YOUR-NAME --reason WHY"
             raise NotApproved(found, how)

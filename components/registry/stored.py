@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from components.config.promotion import Policy
 from components.registry.base import Store
+from components.registry.checkpoints import check_stored
 from components.registry.signing import verify
 from components.types import GateCheck
 
 
-def check_stored(store: Store, digest: str, evidence: str | None, policy: Policy) -> GateCheck:
-    """Read a stored checkpoint, and its evidence, whole, and verify its signature.
+def look_again(store: Store, digest: str, evidence: str | None, policy: Policy) -> GateCheck:
+    """Read a stored checkpoint, and its evidence, whole, hold it to what may be loaded, and verify its signature.
 
     Returns:
         The check, which passes.
 
     Raises:
-        InputError: something is missing, is not what its digest says, or was signed by nobody whom the policy trusts.
+        InputError: something is missing, is not what its digest says, has a file that no checkpoint may have, or was
+            signed by nobody whom the policy trusts.
     """
-    store.tree(digest)
+    check_stored(store.tree(digest))
     if evidence is not None:
         store.tree(evidence)
     signer = verify(store, digest, policy.signers)

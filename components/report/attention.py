@@ -8,7 +8,7 @@ from dataclasses import replace
 from components.health import Ledger
 from components.report.canaries import canary_rows
 from components.report.gains import Gain, forests
-from components.report.run import Run, dig
+from components.report.run import Part, Run, dig
 from components.words import number, percent, plural, points
 
 MOST_NAMED = 4
@@ -55,23 +55,32 @@ def _canaries(run: Run) -> Iterator[str]:
 def _evaluation(run: Run) -> Iterator[str]:
     sft, trained = dig(run.measured, "sft") or {}, dig(run.measured, "trained") or {}
     for row in _falls(run):
-        fall = f"{percent(row.before)} to {percent(row.after)} ({number(row.prompts)} prompts"
-        sure = "" if row.clear else f"; 95 % interval {points(row.low)} to {points(row.high)}, so it may be chance"
+        fall = f"{percent(row.before)} to {percent(row.after)} ({plural(row.prompts, 'prompt')}"
+        sure = "" if row.clear else f"; {row.interval}, so it may be chance"
         yield f"pass@1 fell {row.name}: {fall}{sure})."
-    widest = dig(run.measured, "k")
-    if sft.get("pass_at_k") and trained.get("pass_at_k", 1) < sft["pass_at_k"]:
-        yield f"pass@{widest} fell from {percent(sft['pass_at_k'])} to {percent(trained['pass_at_k'])}: less diverse."
-    if trained.get("truncated_share", 0) > sft.get("truncated_share", 0) + NOTABLE:
-        rise = f"from {percent(sft.get('truncated_share'))} to {percent(trained['truncated_share'])}"
-        yield f"Completions cut at the length limit rose {rise}."
+    yield from _pass_at_k(dig(run.measured, "k"), sft, trained)
+    cut, cut_before = trained.get("truncated_share"), sft.get("truncated_share")
+    if cut is not None and cut > (cut_before or 0) + NOTABLE:
+        yield f"Completions cut at the length limit rose from {percent(cut_before)} to {percent(cut)}."
     if trained.get("unscorable_share"):
         yield f"{percent(trained['unscorable_share'], 2)} of completions could not be scored."
+
+
+def _pass_at_k(k: int | None, sft: Part, trained: Part) -> Iterator[str]:
+    sides = {"the SFT checkpoint": sft, "the trained policy": trained}
+    unknown = [name for name, side in sides.items() if side.get("pass_at_k", 0.0) is None]
+    if unknown:
+        why = f"no prompt has {k} completions that could be scored"
+        yield f"pass@{k} of {' and of '.join(unknown)} is not known: {why}."
+    before, after = sft.get("pass_at_k"), trained.get("pass_at_k")
+    if before is not None and after is not None and after < before:
+        yield f"pass@{k} fell from {percent(before)} to {percent(after)}: less diverse."
 
 
 def _falls(run: Run) -> list[Gain]:
     """Slices in which the policy got worse than its start or the champion: of the latter only what cannot be chance."""
     found = []
-    for plot in forests(run.measured):
+    for plot in forests(run.measured, run.settings.evaluation.small):
         than = "" if plot.name == "sft" else "against the champion "
         rows = [
             replace(row, name=f"{than}in {title.removeprefix('pass@1 by ')} {row.name}")

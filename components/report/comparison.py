@@ -1,11 +1,58 @@
-"""The comparison with the present champion, in whichever form it was kept, as figures of an evaluation."""
+"""What is known beside the champion: the comparison in whichever form it was kept, and nothing of another champion."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from components.report.run import Part, dig
+from components.report.gains import SLICES
+from components.report.run import Part, Run, dig
+
+OF_CHAMPION = ("champion", "gain_over_champion", "greedy_gain_over_champion")
+"""Keys of `out/evaluation.json` and of its suites; the slices of the trained policy have the second, too."""
+
+
+def beside_champion(run: Run) -> Run:
+    """The run without what it measured of another champion than the one that the page is beside.
+
+    The page of a run alone is beside whomever its settings name.
+    """
+    named, alone = run.settings.evaluation.champion, run.champion is None and run.judgement is None
+    if named is None or alone or named.sha256 == dig(run.champion, "digest"):
+        return run
+    return replace(
+        run,
+        another=named.sha256 or str(named.path),
+        evaluation=None if run.evaluation is None else _evaluation(run.evaluation),
+        canaries=None if run.canaries is None else _canaries(run.canaries),
+    )
+
+
+def _evaluation(evaluation: Part) -> Part:
+    suites = {name: _figures(suite) for name, suite in (dig(evaluation, "suites") or {}).items()}
+    words = [sentence for sentence in _words(evaluation.get("words")) if "over the champion" not in sentence]
+    return {**_figures(evaluation), "suites": suites, "words": words}
+
+
+def _figures(figures: Part) -> Part:
+    trained = dict(dig(figures, "trained") or {})
+    for kind in SLICES:
+        trained[kind] = {name: _without(one, OF_CHAMPION) for name, one in (trained.get(kind) or {}).items()}
+    return {**_without(figures, OF_CHAMPION), "trained": trained}
+
+
+def _canaries(canaries: Part) -> Part:
+    sets = {name: {**one, "by": _ways(one)} for name, one in (dig(canaries, "sets") or {}).items()}
+    return {**canaries, "sets": sets}
+
+
+def _ways(one: Part) -> Part:
+    return {by: _without(way, OF_CHAMPION) for by, way in (dig(one, "by") or {}).items()}
+
+
+def _without(part: Part, keys: Sequence[str]) -> Part:
+    return {key: value for key, value in part.items() if key not in keys}
 
 
 def as_evaluated(comparison: Part) -> Part:

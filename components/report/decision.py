@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from components.health.telling import RunVerdict
+from components.pages import visible
 from components.report.canaries import CanaryRow, canary_rows
+from components.report.gains import Gain, sampled
 from components.report.run import Part, Run, dig
 from components.report.verdict import Headline
-from components.words import number, percent, plural, points
+from components.words import percent, plural, points
 
 Tone = Literal["good", "bad", "unsure", "plain"]
 
 DIGITS = 12
 """Of a digest, as the commands show it."""
+NAME = 80
+"""Characters of a run's name."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ def question(run: Run, headline: Headline) -> str:
     """What the reader is asked, "" where there is nothing to decide."""
     if not (headline.approvable and run.digest):
         return ""
-    return f"May checkpoint {run.digest[:DIGITS]} of run {run.name} become the champion?"
+    return f"May checkpoint {run.digest[:DIGITS]} of run {visible(run.name, NAME)} become the champion?"
 
 
 def commands(run: Run, headline: Headline) -> list[Command]:
@@ -72,7 +76,7 @@ ROLLBACK = Command("Roll back", 'evenkeel rollback --by YOUR-NAME --reason "WHY"
 def facts(run: Run, health: RunVerdict) -> list[Fact]:
     """What decides, with intervals: gain over SFT and champion, canaries, health, verifier."""
     return [
-        _over_sft(run.measured),
+        _over_sft(run),
         _over_champion(run),
         _canaries(run),
         _health(run, health),
@@ -80,26 +84,24 @@ def facts(run: Run, health: RunVerdict) -> list[Fact]:
     ]
 
 
-def _over_sft(evaluation: Part | None) -> Fact:
-    gain = dig(evaluation, "gain")
+def _over_sft(run: Run) -> Fact:
+    gain = sampled(run.measured, "sft", run.settings.evaluation.small)
     if gain is None:
         return Fact("Gain over SFT", "not measured", "no held-out evaluation", "unsure", "comparison")
-    before, after = (dig(evaluation, side, "pass_at_1") for side in ("sft", "trained"))
-    change = f"pass@1 {percent(before)} → {percent(after)} on {number(dig(evaluation, 'prompts'))} held-out prompts"
+    prompts = plural(gain.prompts, "held-out prompt")
+    change = f"pass@1 {percent(gain.before)} → {percent(gain.after)} on {prompts}"
     return Fact("Gain over SFT", *_interval(gain, change), "comparison")
 
 
 def _over_champion(run: Run) -> Fact:
-    gain = dig(run.measured, "gain_over_champion")
+    gain = sampled(run.measured, "champion", run.settings.evaluation.small)
     if gain is None and dig(run.measured, "champion") is None:
         return _not_compared(run)
     if gain is None:
         return Fact("Gain over the champion", "not measured", "no prompt was scorable by both", "unsure", "comparison")
-    before = dig(run.measured, "champion", "pass_at_1")
-    after = dig(run.measured, "beside_champion", "trained", "pass_at_1") or dig(run.measured, "trained", "pass_at_1")
-    known = before is not None and after is not None
-    change = f"pass@1 {percent(before)} → {percent(after)} on the same prompts" if known else "on the same prompts"
-    return Fact("Gain over the champion", *_interval(gain, change), "comparison")
+    known = gain.before is not None and gain.after is not None
+    change = f"pass@1 {percent(gain.before)} → {percent(gain.after)} on the same prompts"
+    return Fact("Gain over the champion", *_interval(gain, change if known else "on the same prompts"), "comparison")
 
 
 def _not_compared(run: Run) -> Fact:
@@ -113,11 +115,9 @@ def _not_compared(run: Run) -> Fact:
     return Fact(name, "not compared", detail, "plain", "comparison")
 
 
-def _interval(gain: Part, change: str) -> tuple[str, str, Tone]:
-    low, high = points(gain["low"]), points(gain["high"])
-    tone: Tone = "good" if gain["low"] > 0 else "bad" if gain["high"] < 0 else "unsure"
-    sure = percent(dig(gain, "confidence") or 0.95, 0)
-    return f"{points(gain['mean'])} points", f"{sure} interval {low} to {high}; {change}", tone
+def _interval(gain: Gain, change: str) -> tuple[str, str, Tone]:
+    tones: dict[int, Tone] = {1: "good", -1: "bad", 0: "unsure"}
+    return f"{points(gain.mean)} points", f"{gain.interval}; {change}", tones[gain.direction]
 
 
 def _canaries(run: Run) -> Fact:
@@ -175,6 +175,8 @@ def not_judged(run: Run, health: RunVerdict) -> Iterator[str]:
         yield "What it may have unlearned: no canaries were measured."
     if dig(run.measured, "champion") is None:
         yield "Whether it is better than a champion: it was compared with its own start only."
+    if run.another:
+        yield f"Its suites and probe sets beside a champion: the run measured another one, {run.another[:DIGITS]}."
     if run.lineage is None:
         yield "From which commit it was made, and who started it: recorded beside the run, not by its stages."
     for part in health.parts:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from components.report.axis import Axis, axis_over
 from components.report.run import Part, dig
 from components.report.tables import natural
+from components.words import percent, points
 
+SIDES = {"sft": ("SFT", ""), "champion": ("Champion", "_over_champion")}
+"""Whom it is compared with -> what a reader calls it, and how the names of its gains end."""
 SLICES = {
     "families": "family",
     "difficulty": "difficulty",
@@ -18,9 +21,9 @@ SLICES = {
     "sources": "source",
 }
 """Slices in `out/evaluation.json` -> what a reader calls them. One of a single slice says nothing and is left out."""
-FEW = 30
+CONFIDENCE = 0.95
 Z = 1.959964
-"""Of a 95 % interval."""
+"""Of an interval of `CONFIDENCE`."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +44,50 @@ class Gain:
     detectable: float | None = None
     paired: bool = True
     """False: the interval is `unpaired`, so wider than what the same prompts could show."""
+    few: bool = False
+    """Fewer prompts than `evaluation.small`: an anecdote, whatever its interval, which may run off the plot."""
+    confidence: float = CONFIDENCE
 
     @property
-    def few(self) -> bool:
-        """So few prompts that its interval may run off the plot."""
-        return self.prompts is not None and self.prompts < FEW
+    def alike(self) -> bool:
+        """An interval without width, as earlier versions had it where every prompt changed by as much: resampling them
+        shows no spread, which says nothing of others."""
+        return self.paired and self.low is not None and self.low == self.high
+
+    @property
+    def direction(self) -> int:
+        """1 where the interval of enough prompts lies above 0, -1 where it lies below, else 0."""
+        if self.few or self.low is None or self.high is None:
+            return 0
+        return (self.low > 0) - (self.high < 0)
 
     @property
     def clear(self) -> bool:
-        """The interval excludes 0."""
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+        """The interval of enough prompts excludes 0."""
+        return self.direction != 0
+
+    @property
+    def span(self) -> str:
+        """From where to where, or why that cannot be said."""
+        if self.alike and self.few:
+            return "too few prompts for an interval"
+        if self.alike:
+            return f"no interval: {'no prompt came out differently' if self.mean == 0 else 'all prompts changed alike'}"
+        span = "no interval" if self.low is None else f"{points(self.low)} to {points(self.high)}"
+        return f"{span}, few prompts" if self.few else span
+
+    @property
+    def interval(self) -> str:
+        """The same, and what it is."""
+        return self.span if self.alike or self.low is None else f"{percent(self.confidence, 0)} interval {self.span}"
 
     @property
     def words(self) -> str:
         if self.mean is None:
             return "not measured"
-        if self.low is None:
-            return "no interval"
-        said = ("better" if self.mean > 0 else "worse") if self.clear else "no clear change"
+        if self.low is None or (self.alike and self.mean == 0):
+            return self.span
+        said = {1: "better", -1: "worse", 0: "no clear change"}[self.direction]
         return f"{said}, few prompts" if self.few else said
 
 
@@ -82,30 +111,48 @@ class Forest:
         return any(row.low is not None and not row.paired for rows in self.groups.values() for row in rows)
 
 
-def forests(evaluation: Part | None) -> list[Forest]:
-    """One over the SFT checkpoint and, where there is a champion, one over it."""
-    sides = (("sft", "", "SFT"), ("champion", "_over_champion", "Champion"))
+def sampled(evaluation: Part | None, side: str, small: int) -> Gain | None:
+    """In pass@1 on all test prompts over ``side``, a key of `SIDES`; None where nothing pairs the two."""
+    part, suffix = _against(evaluation, side), SIDES[side][1]
+    gain = dig(part, f"gain{suffix}")
+    shares = dig(part, side, "pass_at_1"), dig(part, "trained", "pass_at_1")
+    return None if gain is None else _gain("pass@1, sampled", dig(part, "prompts"), *shares, gain, small)
+
+
+def forests(evaluation: Part | None, small: int) -> list[Forest]:
+    """One over the SFT checkpoint and, where there is a champion, one over it.
+
+    Args:
+        small: `evaluation.small` of the run: what fewer prompts show is never called clear.
+    """
     found = []
-    for side, suffix, name in sides:
-        part = {**(evaluation or {}), **((evaluation or {}).get("beside_champion") or {})} if suffix else evaluation
+    for side, (name, suffix) in SIDES.items():
+        part = _against(evaluation, side)
         if dig(part, side) and dig(part, "trained"):
-            groups = {title: rows for title, rows in _groups(part, side, suffix) if rows}
+            groups = {title: rows for title, rows in _groups(part, side, suffix, small) if rows}
             every = [row for rows in groups.values() for row in rows]
-            ends = [value for row in every for value in (row.mean, *(() if row.few else (row.low, row.high)))]
+            enough = [row for row in every if not row.few] or every
+            ends = [row.mean for row in every] + [end for row in enough for end in (row.low, row.high)]
             ends += [sign * row.detectable for row in every if row.detectable is not None for sign in (1, -1)]
             found.append(Forest(side, name, groups, axis_over(ends)))
     return found
 
 
-def _groups(evaluation: Part | None, side: str, suffix: str) -> Iterator[tuple[str, list[Gain]]]:
-    yield "All test prompts", _whole(evaluation, side, suffix)
+def _against(evaluation: Part | None, side: str) -> Part:
+    """The figures that are compared with those of ``side``: beside a champion perhaps newer ones."""
+    newer = dig(evaluation, "beside_champion") if side == "champion" else None
+    return {**(evaluation or {}), **(newer or {})}
+
+
+def _groups(evaluation: Part, side: str, suffix: str, small: int) -> Iterator[tuple[str, list[Gain]]]:
+    yield "All test prompts", _whole(evaluation, side, suffix, small)
     for name, suite in sorted((dig(evaluation, "suites") or {}).items()):
-        yield f"Suite {name}", _whole(suite, side, suffix)
+        yield f"Suite {name}", _whole(suite, side, suffix, small)
     for kind, title in SLICES.items():
-        yield f"pass@1 by {title}", _slice(evaluation, side, kind, f"gain{suffix}")
+        yield f"pass@1 by {title}", _slice(evaluation, side, kind, f"gain{suffix}", small)
 
 
-def _whole(part: Part | None, side: str, suffix: str) -> list[Gain]:
+def _whole(part: Part | None, side: str, suffix: str, small: int) -> list[Gain]:
     """Sampled, greedy, of k, by the majority of k; without what was not asked."""
     k = str(dig(part, "k"))
     measures = (
@@ -115,34 +162,50 @@ def _whole(part: Part | None, side: str, suffix: str) -> list[Gain]:
         (f"majority of {k}", ("maj_at", k), ""),
     )
     rows = [
-        _gain(name, dig(part, "prompts"), dig(part, side, *keys), dig(part, "trained", *keys), dig(part, gain))
+        _gain(name, dig(part, "prompts"), dig(part, side, *keys), dig(part, "trained", *keys), dig(part, gain), small)
         for name, keys, gain in measures
     ]
     return [row for row in rows if row.after is not None and row.mean is not None]
 
 
-def _slice(evaluation: Part | None, side: str, kind: str, gain: str) -> list[Gain]:
+def _slice(evaluation: Part, side: str, kind: str, gain: str, small: int) -> list[Gain]:
     before, after = dig(evaluation, side, kind) or {}, dig(evaluation, "trained", kind) or {}
     names = sorted({*before, *after}, key=natural)
     rows = []
     for name in names if len(names) > 1 else ():
         prompts = dig(after, name, "prompts") or dig(before, name, "prompts")
         shares = dig(before, name, "pass_at_1"), dig(after, name, "pass_at_1")
-        rows.append(_gain(name or "(none)", prompts, *shares, dig(after, name, gain)))
+        row = _gain(name or "(none)", prompts, *shares, dig(after, name, gain), small)
+        rows.append(replace(row, few=row.few or dig(after, name, "small") is True))
     return rows
 
 
 def _gain(
-    name: str, prompts: int | None, before: float | None, after: float | None, gain: Mapping[str, Any] | None
+    name: str,
+    prompts: int | None,
+    before: float | None,
+    after: float | None,
+    gain: Mapping[str, Any] | None,
+    small: int,
 ) -> Gain:
     """``gain`` pairs what was scorable under both; without it the shares are all there is."""
+    few = _few(prompts, gain, small)
     if gain is not None:
         figures = {key: dig(gain, key) for key in ("mean", "low", "high", "detectable")}
-        return Gain(name, prompts, before, after, p=dig(gain, "mcnemar_p"), **figures)
+        sure = dig(gain, "confidence") or CONFIDENCE
+        return Gain(name, prompts, before, after, p=dig(gain, "mcnemar_p"), few=few, confidence=sure, **figures)
     if before is None or after is None:
-        return Gain(name, prompts, before, after)
+        return Gain(name, prompts, before, after, few=few)
     low, high = unpaired(before, after, prompts) if prompts else (None, None)
-    return Gain(name, prompts, before, after, after - before, low, high, paired=False)
+    return Gain(name, prompts, before, after, after - before, low, high, paired=False, few=few)
+
+
+def _few(prompts: int | None, gain: Mapping[str, Any] | None, small: int) -> bool:
+    """As the evaluation says itself, or else by the prompts that were scorable under both."""
+    if (said := dig(gain, "small")) is not None:
+        return bool(said)
+    scorable = prompts if gain is None else gain.get("n", prompts)
+    return scorable is not None and scorable < small
 
 
 def unpaired(before: float, after: float, prompts: int) -> tuple[float, float]:

@@ -12,13 +12,15 @@ from components.errors import InputError
 from components.files import read_json, read_jsonl
 from components.health import read_ledger, read_records, read_verdicts
 from components.layout import Layout
-from components.report.comparison import as_evaluated
+from components.report.comparison import as_evaluated, beside_champion
+from components.report.finite import check_finite
 from components.report.run import Missing, Part, Run, dig
 
 STAGES = ("data", "audit", "sft", "admission", "triage", "clusters", "train", "evaluate", "gate")
 """In the order in which they run; a stage that stops keeps the ones after it from running."""
 
 AGAIN = "run the stage that writes it again"
+ANEW = "take it out of the registry (comparisons/): it is made anew where approval is asked for"
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,17 @@ def load_run(
         layout: the run's workspace, or the evidence that is stored with a candidate.
         comparison: with the present champion, made after the run; see `components.report.comparison`.
         judgement: the gate's answer by the project's policy, as `out/gate.json` has it.
-        champion: the present champion: ``digest`` and, where they are known, ``params`` of its run.
+        champion: the one that the page is beside: ``digest`` and, where they are known, ``params`` of its run. What the
+            run measured of another one is left out.
 
     Raises:
-        InputError: a file exists and is not what its stage writes.
+        InputError: a file exists and is not what its stage writes, or a figure is infinite or not a number.
     """
     paths = {name: source.path(layout) for name, source in SOURCES.items()}
     parts = {name: SOURCES[name].read(path) if path.exists() else None for name, path in paths.items()}
+    for name, part in parts.items():
+        check_finite(part, where=paths[name], how=AGAIN)
+    check_finite(comparison, where="the stored comparison with the champion", how=ANEW)
     run = Run(
         settings=settings,
         validation_page=_link(layout.data / "validation.html", layout),
@@ -122,12 +128,16 @@ def load_run(
         for name, source in SOURCES.items()
         if parts[name] is None
     )
-    return replace(run, missing=tuple(missing))
+    return beside_champion(replace(run, missing=tuple(missing)))
 
 
 def _optional(path: Path) -> Part | None:
     """A part that a page does without: the gate says where it may not."""
-    return json_with()(path) if path.exists() else None
+    if not path.exists():
+        return None
+    part = json_with()(path)
+    check_finite(part, where=path, how=AGAIN)
+    return part
 
 
 def _link(page: Path, layout: Layout) -> str | None:

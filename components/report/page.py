@@ -103,7 +103,7 @@ def _decision(run: Run) -> dict[str, Any]:
 def _comparison(run: Run) -> dict[str, Any]:
     return {
         "evaluation": run.measured,
-        "forests": forests(run.measured),
+        "forests": forests(run.measured, run.settings.evaluation.small),
         "curve": pass_curve(run.measured),
         "beside": beside(run.measured),
         "samples": choose(run.samples or []),

@@ -34,7 +34,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Sample:
-    """One held-out prompt with what was said to it before and after, and by the champion where that was kept."""
+    """One held-out prompt with what was said to it before and after."""
 
     id: str
     outcome: str
@@ -43,7 +43,6 @@ class Sample:
     answer: str
     before: Side
     after: Side
-    champion: Side | None = None
 
 
 def outcome(before: float | None, after: float | None) -> str:
@@ -63,7 +62,6 @@ def read_sample(row: Mapping[str, Any]) -> Sample:
     """One line of `samples.jsonl`, its texts as a reader may see them and compared."""
     before, after = (shown(dig(row, side, "text")) for side in ("sft", "trained"))
     old, new = compared(before, after)
-    third = dig(row, "champion", "text")
     return Sample(
         id=str(row.get("id") or ""),
         outcome=outcome_of(row),
@@ -72,7 +70,6 @@ def read_sample(row: Mapping[str, Any]) -> Sample:
         answer=shown(row.get("answer")),
         before=Side(tuple(old), dig(row, "sft", "accuracy")),
         after=Side(tuple(new), dig(row, "trained", "accuracy")),
-        champion=None if third is None else Side((Piece(shown(third), False),), dig(row, "champion", "accuracy")),
     )
 
 

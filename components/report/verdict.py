@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from components.report.gains import sampled
 from components.report.run import Part, Run, dig
-from components.words import number, percent, points
+from components.words import percent, plural, points
 
 Tone = Literal["good", "bad", "unsure"]
 
@@ -102,32 +103,20 @@ def gain_sentence(run: Run) -> str:
 
 def _gain_over_champion(run: Run) -> str:
     """Empty where there is no champion."""
-    gain, champion = dig(run.measured, "gain_over_champion"), dig(run.measured, "champion", "pass_at_1")
+    gain = sampled(run.measured, "champion", run.settings.evaluation.small)
     if gain is None:
         return ""
-    whose = "the champion" if champion is None else f"the champion's {percent(champion)}"
-    than = f"than {whose} ({points(gain['mean'])} points, {points(gain['low'])} to "
-    than += f"{points(gain['high'])})"
-    if gain["low"] > 0:
-        return f"It is better {than}."
-    if gain["high"] < 0:
-        return f"It is worse {than}."
-    return f"It is neither clearly better nor clearly worse {than}."
+    whose = "the champion" if gain.before is None else f"the champion's {percent(gain.before)}"
+    than = f"than {whose} ({points(gain.mean)} points, {gain.span})"
+    said = {1: "better", -1: "worse", 0: "neither clearly better nor clearly worse"}
+    return f"It is {said[gain.direction]} {than}."
 
 
 def _gain_over_sft(run: Run) -> str:
-    before, after = dig(run.measured, "sft", "pass_at_1"), dig(run.measured, "trained", "pass_at_1")
-    gain = dig(run.measured, "gain")
-    if before is None or after is None or gain is None:
+    gain = sampled(run.measured, "sft", run.settings.evaluation.small)
+    if gain is None or gain.before is None or gain.after is None:
         return "There is no held-out evaluation."
-    subject = f"pass@1 on {number(dig(run.measured, 'prompts'))} held-out prompts"
-    figures = (
-        f"({points(gain['mean'])} points, {percent(gain['confidence'], 0)} interval "
-        f"{points(gain['low'])} to {points(gain['high'])})"
-    )
-    change = f"from {percent(before)} to {percent(after)}"
-    if gain["low"] > 0:
-        return f"{subject} rose {change} {figures}."
-    if gain["high"] < 0:
-        return f"{subject} fell {change} {figures}."
-    return f"{subject} shows no clear change: {change} {figures}."
+    subject = f"pass@1 on {plural(gain.prompts, 'held-out prompt')}"
+    change = f"from {percent(gain.before)} to {percent(gain.after)} ({points(gain.mean)} points, {gain.interval})"
+    said = {1: "rose", -1: "fell", 0: "shows no clear change:"}
+    return f"{subject} {said[gain.direction]} {change}."

@@ -46,10 +46,10 @@ def approve(
     if only_print:
         if key is None:
             raise InputError("there is nothing to print without a signature", where="--print", how="name a key: --key")
-        print(deciding.write_approval(desk(config), digest, pen).to_text())
+        print(deciding.write_approval(_deciding(config), digest, pen).to_text())
         return
     with console.status("judging the candidate again"):
-        found = deciding.approve_candidate(desk(config), digest, pen)
+        found = deciding.approve_candidate(_deciding(config), digest, pen)
     _show(found)
 
 
@@ -58,16 +58,17 @@ def reject(digest: Digest, by: By, reason: Reason = "", key: Key = None, config:
     """Turn a candidate down. That is recorded, and final for the evidence that it was proposed with."""
     from flows import deciding, stating
 
-    _show(deciding.reject_candidate(desk(config), digest, stating.Pen(by, reason, key)))
+    _show(deciding.reject_candidate(_deciding(config), digest, stating.Pen(by, reason, key)))
 
 
 @app.command()
 def promote(digest: Digest, config: Config = DEMO) -> None:
-    """Promote a candidate whose approvals are all there. Exit code 3: they are not, and what is missing is said."""
+    """Promote a candidate whose approvals are all there. Exit code 3: they are not, and what is missing is said; or
+    another is the champion by now."""
     from flows import deciding
 
     with console.status("judging the candidate again"):
-        found = deciding.promote_candidate(desk(config), digest)
+        found = deciding.promote_candidate(_deciding(config), digest)
     _show(found)
     if found.record is None:
         raise typer.Exit(EXIT_NO_CANDIDATE)
@@ -87,7 +88,7 @@ def rollback(
     """Go back to a checkpoint that was the champion before. Exit code 3: another became champion meanwhile."""
     from flows import deciding, stating
 
-    _show(deciding.roll_back(desk(config), to, stating.Pen(by, reason, key, days)))
+    _show(deciding.roll_back(_deciding(config), to, stating.Pen(by, reason, key, days)))
 
 
 def desk(config: Path) -> Desk:
@@ -95,9 +96,18 @@ def desk(config: Path) -> Desk:
     return project_desk(project_root(Path.cwd()), load(config))
 
 
+def _deciding(config: Path) -> Desk:
+    """The desk to decide at: by a policy that the decision can be held against later."""
+    from flows.policies import check_recorded
+
+    at = desk(config)
+    check_recorded(at.project, at.policy)
+    return at
+
+
 def _show(found: Decision) -> None:
     from flows import show_registry
 
     show_registry.show_decision(console, found)
-    if found.record is not None and found.record.outcome == "superseded":
+    if found.gone:
         raise typer.Exit(EXIT_NO_CANDIDATE)

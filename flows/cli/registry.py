@@ -20,14 +20,14 @@ def history(
 ) -> None:
     """Every decision, and who is champion by them. Exit code 2: the records contradict themselves."""
     from components.registry import sound_history
-    from flows import show_registry
+    from flows import policies, show_registry
 
     at = desk(config)
     found = sound_history(at.store)
     if as_json:
         print(dump_json([record.to_dict() for record in found.records]), end="")
     else:
-        show_registry.show_history(console, found, at.policy)
+        show_registry.show_history(console, found, policies.problems(at.project, found))
         if folder := nowhere(at.project, load(config)):
             console.print(f"there is no registry at {folder}", style="yellow", soft_wrap=True, markup=False)
 
@@ -42,7 +42,8 @@ def show(
     config: Config = DEMO,
 ) -> None:
     """One checkpoint: where it comes from, what the gate says, who approved, and how to go on."""
-    from flows import show_registry, stored_checkpoint
+    from components.registry import sound_history
+    from flows import policies, show_registry, stored_checkpoint
 
     at = desk(config)
     found = stored_checkpoint.look_up(at, which)
@@ -54,3 +55,6 @@ def show(
         print(dump_json(found.to_dict()), end="")
     else:
         show_registry.show_checkpoint(console, found)
+        made = found.stands_on or found.decision
+        if made and (problem := policies.problems(at.project, sound_history(at.store)).get(made.number)):
+            console.print(f"record {made.number} cannot be shown to be approved: {problem}", style="bold red")

@@ -42,11 +42,18 @@ def pull(
     to: Annotated[Path, typer.Option("--to", help="A folder that is not there yet.")] = ...,  # type: ignore[assignment]
     config: Config = DEMO,
 ) -> None:
-    """Copy a checkpoint out of the registry, once its signature is verified. Exit code 2: it does not hold."""
+    """Copy a checkpoint out of the registry, once its signature is verified, and for the champion that it was approved.
+
+    Exit code 2: it does not hold.
+    """
+    from components.registry import sound_history
+    from flows.policies import check_champion
     from flows.signers import verified
     from flows.stored_checkpoint import find_candidate
 
     at = desk(config)
+    if which == "champion":
+        check_champion(at.project, sound_history(at.store))
     digest = find_candidate(at, which).digest
     verified(at.project, at.store, digest)
     at.store.fetch_tree(digest, to)

@@ -27,7 +27,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
         row["trained"] = {"text": text, "accuracy": 0.0}
     rows[2]["trained"] = {"text": LONG + "<b>THE-END</b>", "accuracy": 0.0}
     write_jsonl(layout.samples, rows)
-    write_text(layout.report, render(load_run(fixture.settings("train.steps=60"), layout)))
+    run = load_run(fixture.settings("train.steps=60"), layout).with_origin({"run": "unbroken" * 9})
+    write_text(layout.report, render(run))
     return layout.report.resolve().as_uri()
 
 

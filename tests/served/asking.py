@@ -14,6 +14,7 @@ import yaml
 
 from components.files import write_text
 from components.registry import DirectoryStore, PromotionRecord, Store, read_history
+from flows.git import IDENTITY, git
 from tests.proposals import propose_in
 from tests.served.service import Service, wait_for
 
@@ -49,11 +50,16 @@ def policy(project: Path, **settings: Any) -> Iterator[None]:
     """Another policy for a while."""
     path = project / POLICY
     before = path.read_text(encoding="utf-8")
-    write_text(path, yaml.safe_dump({**yaml.safe_load(before), **settings}))
+    _commit(project, path, yaml.safe_dump({**yaml.safe_load(before), **settings}))
     try:
         yield
     finally:
-        write_text(path, before)
+        _commit(project, path, before)
+
+
+def _commit(project: Path, path: Path, text: str) -> None:
+    write_text(path, text)
+    git(project, "commit", "--quiet", "--message=policy", "--", str(path), extra=IDENTITY)
 
 
 class Question:

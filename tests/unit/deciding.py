@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
 from datetime import UTC, datetime, timedelta
@@ -37,9 +38,12 @@ from components.types import GateCheck, GateResult, Judgement
 from tests.fake_line.stages.work import checkpoint
 from tests.proposals import key_in, policy_of
 
+TREES = Path(tempfile.mkdtemp())
+"""Where the trees of every `MemoryStore` lie."""
+
 
 class MemoryStore(Store):
-    """A store for what has nothing to do with disks. Trees are known by their digests alone."""
+    """A store for what has nothing to do with disks. A tree is there while its digest is among ``trees``."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
@@ -68,6 +72,7 @@ class MemoryStore(Store):
 
     def put_tree(self, directory: Path) -> str:
         digest = sha256_tree(directory)
+        shutil.copytree(directory, TREES / digest, dirs_exist_ok=True)
         self.trees.add(digest)
         return digest
 
@@ -77,7 +82,7 @@ class MemoryStore(Store):
     def tree(self, digest: str) -> Path:
         if digest not in self.trees:
             raise InputError("no such checkpoint in the registry", where=digest)
-        return Path()
+        return TREES / digest
 
 
 SIGNING = Path(tempfile.mkdtemp())
@@ -98,7 +103,7 @@ def propose(store: Store, value: float = 0.0, result: GateResult = "pass", **fie
         digest = store.put_tree(Path(folder) / "c")
         sign_checkpoint(store, Path(folder) / "c", digest, key_in(SIGNING))
     gate = {"result": result, "checks": [GateCheck("a", result, "").to_dict()], "policy_sha256": "c" * 64}
-    candidate = Candidate(digest, gate, {"run": "demo-0", "started_by": STARTER}, **fields)
+    candidate = Candidate(digest, gate, **{"run": {"run": "demo-0", "started_by": STARTER}, **fields})
     store.put_if_absent(candidate.key, candidate.to_bytes())
     return candidate
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +34,9 @@ def pair(project: Path) -> tuple[Candidate, Candidate]:
     return propose_in(project, 0.1), propose_in(project, 0.2)
 
 
-def beside(project: Path, candidate: Candidate, champion: Candidate) -> dict[str, Any] | None:
+def beside(project: Path, candidate: Candidate, champion: Candidate, *, now: bool = True) -> dict[str, Any] | None:
     desk = Desk(project, DirectoryStore(project / "registry"), load_policy(project))
-    return compared(desk.project, desk.store, candidate, champion.digest)
+    return compared(desk.project, desk.store, candidate, champion.digest, now=now)
 
 
 def test_a_comparison_is_made_once_and_kept(
@@ -60,6 +62,57 @@ def test_a_comparison_is_made_once_and_kept(
     assert beside(project, candidate, champion) == first
     assert len(made) == 2, "one on other evidence is not taken"
     kept.unlink()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda kept: kept.clear(),
+        lambda kept: [kept.pop(name) for name in list(kept) if name != "evidence"],
+        lambda kept: kept.pop("gain"),
+        lambda kept: kept["gain"].pop("low"),
+        lambda kept: kept["gain"].update(low="-0.01"),
+        lambda kept: kept["gain"].update(mean=float("nan")),
+        lambda kept: kept.update(gain=[]),
+        lambda kept: kept.update(figures=7),
+        lambda kept: kept["figures"].pop("champion"),
+        lambda kept: kept["figures"].update(champion={"unscorable_share": -0.5}),
+        lambda kept: kept.update(champion="d" * 64),
+    ],
+)
+def test_a_comparison_that_is_not_whole_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch,
+    project: Path,
+    pair: tuple[Candidate, Candidate],
+    change: Callable[[dict[str, Any]], object],
+) -> None:
+    monkeypatch.setattr(against, "compare_with_champion", compare_with_champion)
+    champion, candidate = pair
+    whole = beside(project, candidate, champion)
+    (file,) = project.glob("registry/objects/comparisons/*.json")
+    kept = json.loads(file.read_text())
+    change(damaged := json.loads(file.read_text()))
+    file.write_text(json.dumps(damaged))
+    untold = beside(project, candidate, champion, now=False)
+    assert untold is not None and untold["problem"] == "that was not done yet"
+    assert beside(project, candidate, champion) == whole
+    assert json.loads(file.read_text()) == kept
+    file.unlink()
+
+
+def test_a_comparison_of_no_prompt_that_both_could_be_scored_on_is_one(
+    monkeypatch: pytest.MonkeyPatch, project: Path, pair: tuple[Candidate, Candidate]
+) -> None:
+    def unscored(*given: Any) -> dict[str, Any]:
+        return {**compare_with_champion(*given), "gain": None}
+
+    monkeypatch.setattr(against, "compare_with_champion", unscored)
+    champion, candidate = pair
+    first = beside(project, candidate, champion)
+    monkeypatch.setattr(against, "compare_with_champion", None)
+    assert first is not None and "problem" not in first
+    assert beside(project, candidate, champion) == first
+    next(project.glob("registry/objects/comparisons/*.json")).unlink()
 
 
 def test_what_the_run_itself_compared_is_not_compared_again(

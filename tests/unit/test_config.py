@@ -108,6 +108,8 @@ def test_a_circle_is_refused(configs):
     [
         ("a: [1\nb: 2\n", "not valid YAML", "bad.yaml:2"),
         ("- 1\n", "a configuration is a mapping", "bad.yaml"),
+        ("a: " + "1" * 5000, "not YAML that can be read: Exceeds the limit", "bad.yaml"),
+        ("a: " + "[" * 2000, "not YAML that can be read: maximum recursion depth", "bad.yaml"),
         ("!!python/object/apply:os.system ['true']", "not valid YAML", "bad.yaml:1"),
     ],
 )

@@ -243,6 +243,20 @@ def test_a_place_where_no_registry_can_be_kept_fails(project, path):
     assert check.mend
 
 
+def test_a_folder_without_hard_links_cannot_be_a_registry(project, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    (project / "run.yaml").write_text("{}\n", encoding="utf-8")
+    check = doctor.registry(project, project / "run.yaml")
+    assert (check.state, "without hard links" in check.finding, "registry.kind: s3" in check.mend) == (
+        "fail",
+        True,
+        True,
+    )
+
+
 def test_a_bucket_that_honours_conditions_can_be_a_registry(project, config):
     check = doctor.registry(project, config)
     assert (check.state, check.finding) == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from components.errors import EvenkeelError, InputError, NoCandidate
@@ -14,6 +15,11 @@ def test_an_error_reads_as_what_where_and_how():
 
 def test_what_is_not_known_is_left_out():
     assert str(InputError("too few rows")) == "too few rows"
+
+
+def test_a_path_that_is_not_utf_8_can_be_shown():
+    error = InputError("not found", where=Path(os.fsdecode(b"caf\xe9.txt")))
+    assert str(error).encode().endswith(rb"where: caf\udce9.txt")
 
 
 def test_bad_input_and_a_refused_candidate_have_their_own_exit_codes():

@@ -307,6 +307,13 @@ def test_a_symbolic_link_is_refused_where_content_is_digested(tmp_path):
         files.sha256_path(tmp_path)
 
 
+def test_a_name_that_is_not_utf_8_is_refused_where_content_is_digested(tmp_path):
+    (tmp_path / os.fsdecode(b"\xff.txt")).touch()
+    with pytest.raises(InputError, match="not UTF-8") as caught:
+        files.sha256_tree(tmp_path)
+    assert str(caught.value).encode()
+
+
 def test_a_missing_folder_is_an_error(tmp_path):
     with pytest.raises(InputError, match="folder not found"):
         files.manifest(tmp_path / "none")

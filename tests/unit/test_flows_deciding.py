@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,15 +14,24 @@ from typer.testing import CliRunner
 
 from components.config.promotion import FILE, load_policy
 from components.errors import EvenkeelError
+from components.evaluation import against
+from components.files import sha256_tree
 from components.registry import DirectoryStore, champion, read_approval, records
 from components.registry.approvals import approvals_of, signature_holds
 from flows.cli import app
-from flows.git import git
+from flows.git import IDENTITY, git
 from tests.code_graph import ROOT
+from tests.fake_line.against import compare_with_champion
 from tests.proposals import propose_in
 
 STARTER = "grace"
 """Who starts the runs of `tests.proposals`."""
+
+
+def commit(project: Path) -> None:
+    """What there is, as the project's own history has it."""
+    git(project, "add", "configs")
+    git(project, "commit", "--quiet", "--allow-empty", "--message=configs", extra=IDENTITY)
 
 
 @dataclass
@@ -46,6 +56,7 @@ class Terminal:
 
     def policy(self, **settings: object) -> None:
         (self.project / FILE).write_text(yaml.safe_dump(settings), encoding="utf-8")
+        commit(self.project)
 
 
 @pytest.fixture
@@ -54,6 +65,7 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     shutil.copytree(ROOT / "configs", project / "configs")
     shutil.copy(ROOT / "dvc.yaml", project)
     git(project, "init", "--quiet", "--initial-branch=main")
+    commit(project)
     monkeypatch.chdir(project)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return Terminal(project)
@@ -166,6 +178,16 @@ def test_what_would_not_count_is_refused_at_once_and_not_recorded(signing: Termi
     assert approvals_of(signing.store, digest) == [] and records(signing.store) == []
 
 
+def test_whoever_edits_the_record_of_who_started_a_run_is_found_out(signing: Terminal) -> None:
+    candidate = propose_in(signing.project)
+    path = signing.project / "registry/objects" / candidate.key
+    path.write_text(path.read_text().replace(f'"{STARTER}"', '"ada"'))
+    for who in ("ada", STARTER):
+        printed = signing.type("approve", candidate.digest, "--by", who, "--key", key(who), code=2)
+        assert f"started by ada, says the candidate's record, and its evidence says {STARTER}" in printed
+    assert approvals_of(signing.store, candidate.digest) == []
+
+
 def test_a_signed_approval_can_be_printed_for_a_form_and_is_stored_nowhere(signing: Terminal) -> None:
     digest = propose_in(signing.project).digest
     printed = signing.type("approve", digest[:12], "--by", "ada", "--key", key("ada"), "--print")
@@ -243,9 +265,11 @@ def test_a_roll_back_that_is_typed_twice_goes_back_once(terminal: Terminal) -> N
     first = crowned(terminal, 0.0)
     second = crowned(terminal, 1.0, first)
     crowned(terminal, 2.0, second)
-    for _ in range(2):
-        printed = terminal.type("rollback", "--by", "bob", "--reason", "users complain")
-        assert f"rolled back  {second[:12]}  record 4" in printed
+    back = ["rollback", "--by", "bob", "--reason", "users complain"]
+    assert f"rolled back  {second[:12]}  record 4" in terminal.type(*back)
+    again = terminal.type(*back)
+    assert f"already decided  {second[:12]}  rolled back by bob (record 4)" in again
+    assert f"nothing was recorded; the champion is {second[:12]}" in again and "rollback --to DIGEST" in again
     again = terminal.type("rollback", "--by", "eve", "--reason", "x", "--to", f"sha256:{second}", code=2)
     assert "is the champion already" in again
     terminal.type("rollback", "--by", "eve", "--reason", "further")
@@ -261,6 +285,66 @@ def test_history_says_where_it_looked_for_a_registry_that_is_not_there(terminal:
     assert f"there is no registry at {terminal.project / 'registry'}" in terminal.type("history")
     propose_in(terminal.project)
     assert "there is no registry" not in terminal.type("history")
+
+
+def test_what_was_gone_back_over_is_said_to_be_the_champion_no_more(terminal: Terminal) -> None:
+    first = crowned(terminal, 0.0)
+    second = crowned(terminal, 1.0, first)
+    assert f"already decided  {second[:12]}" in terminal.type("approve", second, "--by", "ada")
+    terminal.type("rollback", "--by", "bob", "--reason", "users complain")
+    now = f"the champion is {first[:12]}"
+    for arguments in (["approve", second, "--by", "ada"], ["promote", second]):
+        printed = terminal.type(*arguments, code=3)
+        assert now in printed and f"evenkeel rollback --to {second[:12]}" in printed
+    assert f"{now} now, rolled back by bob (record 3)" in terminal.type("show", second)
+    assert "champion again: rolled back by bob" in terminal.type("show", first)
+    assert len(records(terminal.store)) == 3
+
+
+def test_the_champion_is_not_turned_down_on_other_evidence_and_reigns_on(terminal: Terminal) -> None:
+    digest = crowned(terminal, 0.0)
+    again = propose_in(terminal.project, 0.0, branch="runs/again")
+    assert again.digest == digest and again.evidence != records(terminal.store)[0].evidence
+    said = terminal.type("reject", digest, "--by", "bob", "--reason", "odd", code=2)
+    assert "already decided: promoted by ada" in said and "evenkeel rollback" in said
+    assert [one.statement.action for one in approvals_of(terminal.store, digest)] == ["promote"]
+    assert len(records(terminal.store)) == 1
+
+
+def test_a_candidate_is_judged_again_where_another_became_the_champion_meanwhile(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = crowned(terminal, 0.0)
+    other = propose_in(terminal.project, 1.0, champion=first).digest
+    digest = propose_in(terminal.project, 2.0).digest
+    asked: list[str] = []
+
+    def meanwhile(settings: Any, evidence: Any, candidate: Path, champion: Path, cache: Path) -> dict[str, Any]:
+        asked.append(sha256_tree(champion))
+        if len(asked) == 1:
+            terminal.type("approve", other, "--by", "grace")
+        return compare_with_champion(settings, evidence, candidate, champion, cache)
+
+    monkeypatch.setattr(against, "compare_with_champion", meanwhile)
+    printed = terminal.type("approve", digest, "--by", "ada", "--reason", "read it")
+    assert f"promoted  {digest[:12]}  record 3" in printed and f"before it  {other[:12]}" in printed
+    assert asked == [first, other]
+
+
+def test_what_another_decided_meanwhile_is_not_decided_again(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crowned(terminal, 0.0)
+    digest = propose_in(terminal.project, 1.0).digest
+
+    def meanwhile(*_: Any) -> dict[str, Any]:
+        monkeypatch.setattr(against, "compare_with_champion", compare_with_champion)
+        terminal.type("approve", digest, "--by", "grace", "--reason", "read it")
+        return compare_with_champion(*_)
+
+    monkeypatch.setattr(against, "compare_with_champion", meanwhile)
+    printed = terminal.type("approve", digest, "--by", "ada", "--reason", "read it")
+    assert f"already decided  {digest[:12]}  promoted by grace (record 2)" in printed
 
 
 def test_show_says_where_a_checkpoint_comes_from_and_how_to_go_on(terminal: Terminal) -> None:

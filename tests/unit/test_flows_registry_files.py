@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,24 @@ import pytest
 from typer.testing import CliRunner
 
 from components.config.keys import own_key_file
-from components.config.promotion import OWN_SIGNER, load_policy
+from components.config.promotion import FILE, OWN_SIGNER, load_policy
 from components.errors import InputError
 from components.files import sha256_tree
-from components.registry import DirectoryStore
+from components.registry import Approval, DirectoryStore, candidates, read_history
 from components.registry.keys import new_key, public_pem, read_key, write_key
 from components.registry.signing import PREFIX
 from flows.cli import app
-from flows.git import git
+from flows.git import IDENTITY, git
 from flows.signers import signing_key, verified
 from tests.code_graph import ROOT
 from tests.proposals import propose_in
 
 RUNNER = CliRunner()
+
+
+def commit(project: Path = Path()) -> None:
+    git(project, "add", "configs")
+    git(project, "commit", "--quiet", "--message=configs", extra=IDENTITY)
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +38,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     shutil.copytree(ROOT / "configs", project / "configs")
     (project / "dvc.yaml").write_text("stages: {}\n")
     git(project, "init", "--quiet")
+    commit(project)
     propose_in(project, 2.0)
     return project, propose_in(project, 1.0).digest
 
@@ -124,6 +131,86 @@ def test_records_that_contradict_themselves_do_not_hold(candidate: str) -> None:
     assert (code, found["chain"]["holds"]) == (3, False)
     code, found = verify("champion")
     assert (code, list(found)) == (3, ["chain"])
+
+
+# --- what the records name
+
+
+@pytest.fixture
+def champion(candidate: str) -> str:
+    """The candidate, as it became champion by the policy of the project."""
+    result = RUNNER.invoke(app, ["approve", candidate, "--by", "ada"])
+    assert result.exit_code == 0, result.exception
+    return candidate
+
+
+def forge(champion: str, policy: str | None = None, **said: Any) -> None:
+    """Another champion, by somebody who can write to the registry and asked nobody."""
+    store = DirectoryStore(Path("registry"))
+    other = next(one for one in candidates(store) if one.digest != champion)
+    history = read_history(store)
+    first = history.records[0]
+    about: dict[str, Any] = {"digest": other.digest, "evidence": other.evidence, "base": 1}
+    statement = replace(first.approvals[0].statement, **about, policy=policy or first.policy_sha256, **said)
+    made = about | {"number": 2, "previous": champion, "before": history.head, "policy_sha256": statement.policy}
+    record = replace(first, **made, approvals=(Approval(statement),))
+    store.put_if_absent(record.key, record.to_bytes())
+
+
+def test_a_champion_that_its_policy_asked_for_holds(champion: str) -> None:
+    code, found = verify("champion")
+    assert code == 0
+    assert found["approvals"]["words"] == "1 record, each with the approvals that its policy asked for"
+    assert RUNNER.invoke(app, ["pull", "--to", "copy"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"policy": "ab" * 32}, "which this project's history does not have"),
+        ({"at": "2020-01-01T00:00:00+00:00", "expires": "2020-01-02T00:00:00+00:00"}, "0 of 1 approvals"),
+    ],
+)
+def test_a_champion_that_nobody_can_be_shown_to_have_approved_is_told_and_not_pulled(
+    champion: str, change: dict[str, Any], problem: str
+) -> None:
+    forge(champion, **change)
+    code, found = verify("--all")
+    assert (code, found["approvals"]["holds"]) == (3, False)
+    assert problem in found["approvals"]["words"]
+    for command in ("history", "show"):
+        assert problem in " ".join(RUNNER.invoke(app, [command]).output.split())
+    pulled = RUNNER.invoke(app, ["pull", "champion", "--to", "copy"])
+    assert isinstance(pulled.exception, InputError) and problem in pulled.exception.what
+    assert not Path("copy").exists()
+
+
+def test_a_record_is_held_against_the_policy_of_its_own_time(champion: str) -> None:
+    Path(FILE).write_text("promote: {approvals: 3}\n")
+    assert "is not committed" in str(RUNNER.invoke(app, ["reject", champion, "--by", "ada"]).exception)
+    commit()
+    assert verify("champion")[0] == 0
+
+
+def test_a_policy_that_is_edited_here_and_nowhere_else_decides_nothing(candidate: str) -> None:
+    Path(FILE).write_text("valid_days: 3\n")
+    result = RUNNER.invoke(app, ["approve", candidate, "--by", "ada"])
+    assert isinstance(result.exception, InputError) and "is not committed as it is" in result.exception.what
+
+
+def test_what_only_a_record_names_is_looked_at_too(champion: str) -> None:
+    Path(f"registry/objects/candidates/{champion}.json").unlink()
+    (tree(champion) / "config.json").write_text("{}")
+    result = RUNNER.invoke(app, ["verify", "--all"])
+    assert result.exit_code == 3 and "its candidate record is gone" in " ".join(result.output.split())
+
+
+def test_the_evidence_that_was_decided_by_is_looked_at_when_there_is_newer(champion: str) -> None:
+    decided = evidence_of(champion)
+    propose_in(Path(), 1.0, commit="6" * 40)
+    assert evidence_of(champion) != decided
+    shutil.rmtree(decided)
+    assert verify("--all")[0] == 3
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from components.files import write_text
 from flows import starters
 from flows.git import git
+from flows.lineage import trace
 from flows.starters import at_terminal, note_starter
 from flows.workspace import Workspace
 from tests.unit.flows_project import build, ready
@@ -93,6 +95,14 @@ def test_where_one_of_them_is_not_known_nothing_is_claimed(
         made_by(monkeypatch, kind, "ada")
         note_starter(workspace, FLOW_RUN, deployed=True)
     assert starters.starters(workspace) == []
+
+
+def test_what_is_proposed_says_it_in_its_evidence(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_text(workspace.layout.train_checkpoint / "config.json", "{}")
+    assert trace(workspace)["started_by"] == []
+    made_by(monkeypatch, "USER", "ada")
+    note_starter(workspace, FLOW_RUN, deployed=True)
+    assert trace(workspace)["started_by"] == ["ada"]
 
 
 def test_a_folder_without_git_identity_still_has_a_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

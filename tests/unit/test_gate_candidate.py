@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from passing_run import FEW, layout, whole
 from safetensors.numpy import save_file
 
+from components.config import load
 from components.config.judgement import RuleSettings
-from components.errors import InputError
+from components.errors import InputError, NoCandidate
 from components.files import read_json, sha256_tree, write_json, write_text
 from components.gate import comparison_of, gather, judge_candidate, recorded_comparison
 from components.gate.bundle import OMITTED
@@ -20,6 +22,8 @@ from components.gate.checks import CHECKS, OF_A_CANDIDATE
 from components.layout import Layout
 from components.registry import Candidate
 from components.registry.directory import DirectoryStore
+from components.registry.promotion import check_judgement
+from components.stages.gate import run as run_gate
 from components.types import Judgement
 from tests.proposals import key_in, policy_of, propose_run, write_lock, write_run
 
@@ -65,6 +69,24 @@ def test_the_limits_are_those_of_the_policy(store: DirectoryStore, layout: Layou
         "held-out gain": "pass@1 +40.0 points, 95 % interval +35.0 to +45.0; the lower end must exceed +36.0"
     }
     assert strict.policy_sha256 != policy_of(key_in(tmp_path)).sha256
+
+
+def test_a_run_that_allowed_itself_more_is_held_to_the_limits_of_the_policy(
+    store: DirectoryStore, layout: Layout, tmp_path: Path
+) -> None:
+    settings = yaml.safe_load(layout.params.read_text())
+    settings["data"]["validation"]["max_quarantined"] = settings["gate"]["max_quarantined"] = 1.0
+    settings["audit"]["max_false_positive"] = settings["gate"]["max_false_positive"] = 1.0
+    write_text(layout.params, yaml.safe_dump(settings))
+    write_json(layout.validation, {**read_json(layout.validation), "quarantined": 97})
+    write_json(layout.audit, {**read_json(layout.audit), "false_positive": {"rate": 0.9, "high": 0.95}})
+    run_gate(load(layout.params), layout)
+    write_lock(layout)
+    candidate = propose_run(store, layout, key_in(tmp_path))
+    assert candidate.gate["result"] == "pass"
+    assert set(failed(judged(store, candidate, tmp_path))) == {"data validated", "verifier audited"}
+    lenient = {"max_quarantined": 1.0, "max_false_positive": 1.0}
+    assert judged(store, candidate, tmp_path, gate=lenient).result == "pass"
 
 
 def test_health_is_judged_by_the_rules_of_the_policy_too(store: DirectoryStore, layout: Layout, tmp_path: Path) -> None:
@@ -128,6 +150,8 @@ def test_a_candidate_is_compared_with_the_present_champion(
         ({"low": float("nan")}, "low is not a finite number: nan"),
         ({"mean": float("inf")}, "mean is not a finite number"),
         ({"unscorable_share": None}, "there is no unscorable_share"),
+        ({"unscorable_share": -0.5}, "unscorable_share cannot be a share: -0.5"),
+        ({"mean": -1.0}, "comparison cannot be a difference of two shares"),
         ({"unscorable_share": 0.5}, "50.0% of the champion's completions unscorable"),
         ({"low": -0.06}, "95 % interval -6.0 to +14.0; the lower end must exceed -5.0"),
     ],
@@ -209,22 +233,65 @@ def test_evidence_that_was_never_there_fails(store: DirectoryStore, layout: Layo
     assert judged(store, candidate, tmp_path).result == "fail"
 
 
-@pytest.mark.parametrize("value", [None, float("nan")])
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize(
+    ("part", "keys", "name"),
+    [
+        ("validation", ("quarantined",), "data validated"),
+        ("audit", ("false_positive", "high"), "verifier audited"),
+        ("audit", ("false_negative", "rate"), "verifier audited"),
+        ("train_metrics", ("steps",), "training completed"),
+        ("evaluation", ("gain", "mean"), "held-out gain"),
+        ("evaluation", ("gain", "low"), "held-out gain"),
+        ("evaluation", ("gain", "high"), "held-out gain"),
+        ("evaluation", ("trained", "truncated_share"), "truncated"),
+        ("evaluation", ("sft", "unscorable_share"), "unscorable"),
+        ("evaluation", ("contamination", "worst_share"), "contaminated"),
+    ],
+)
 def test_a_figure_that_is_missing_or_no_number_fails_though_the_run_said_pass(
-    store: DirectoryStore, layout: Layout, tmp_path: Path, value: float | None
+    store: DirectoryStore,
+    layout: Layout,
+    tmp_path: Path,
+    part: str,
+    keys: tuple[str, ...],
+    name: str,
+    value: float | None,
 ) -> None:
-    figures = read_json(layout.evaluation)
-    figures["gain"]["low"] = value
-    layout.evaluation.write_text(json.dumps(figures))
+    path: Path = getattr(layout, part)
+    figures = node = read_json(path)
+    for key in keys[:-1]:
+        node = node[key]
+    node[keys[-1]] = value
+    path.write_text(json.dumps(figures))
     write_lock(layout)
-    found = judged(store, propose_run(store, layout, key_in(tmp_path)), tmp_path)
-    assert "gain.low" in failed(found)["held-out gain"]
+    candidate = propose_run(store, layout, key_in(tmp_path))
+    found = judged(store, candidate, tmp_path)
+    assert ".".join(keys) in failed(found)[name]
+    with pytest.raises(NoCandidate, match="the gate failed"):
+        check_judgement(found, candidate, replace(policy_of(key_in(tmp_path)), rules=FEW))
 
 
 def test_settings_that_cannot_be_read_fail(store: DirectoryStore, layout: Layout, tmp_path: Path) -> None:
     write_text(layout.params, "no_such_setting: 1\n")
     found = judged(store, propose_run(store, layout, key_in(tmp_path)), tmp_path)
     assert "no_such_setting" in failed(found)["evidence"]
+
+
+DEEP, LONG, NO_DAY = "a: " + "[" * 60000, "a: " + "1" * 5000, "a: 2026-13-45"
+
+
+@pytest.mark.parametrize("text", [DEEP, LONG, NO_DAY], ids=["deep", "long", "no day"])
+@pytest.mark.parametrize(("name", "check"), [("dvc.lock", "lineage"), ("params.yaml", "evidence")])
+def test_settings_or_a_lock_that_no_reader_gets_to_the_end_of_fail_and_stop_nobody(
+    store: DirectoryStore, layout: Layout, tmp_path: Path, name: str, check: str, text: str
+) -> None:
+    key = key_in(tmp_path)
+    candidate = propose_run(store, layout, key)
+    evidence = layout.root / "evidence"
+    (evidence / name).write_text(text)
+    found = judged(store, replace(candidate, evidence=store.put_tree(evidence)), tmp_path)
+    assert "YAML" in failed(found)[check]
 
 
 def test_what_is_too_large_is_left_out_by_name_and_its_check_fails(

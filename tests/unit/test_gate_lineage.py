@@ -124,6 +124,22 @@ def test_a_lock_that_does_not_fit_fails(layout: Layout, edit: Callable[[dict[str
     assert problem in words
 
 
+@pytest.mark.parametrize("name", ["../other/rows.jsonl", "/etc/hostname", "out/../../rows.jsonl"])
+def test_a_lock_that_names_a_place_outside_the_run_fails_and_nothing_is_read_there(layout: Layout, name: str) -> None:
+    before = lineage(layout)
+    change(layout, lambda stages: stages["data"]["outs"].append({"path": name, "md5": "0" * 32}))
+    before["outputs"][name] = "0" * 32
+    assert on(layout, before) == ("fail", f"dvc.lock names {name}, which is no place in a run")
+
+
+def test_a_lock_that_names_what_no_file_system_takes_fails(layout: Layout) -> None:
+    before, name = lineage(layout), "out/" + "x" * 300
+    change(layout, lambda stages: stages["data"]["outs"].append({"path": name, "md5": "0" * 32}))
+    before["outputs"][name] = "0" * 32
+    result, words = on(layout, before)
+    assert (result, "cannot read xxx" in words) == ("fail", True)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "stages: []"])
 def test_a_lock_without_stages_fails(layout: Layout, text: str) -> None:
     before = lineage(layout)

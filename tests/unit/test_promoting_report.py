@@ -114,7 +114,7 @@ def decided(candidate: Candidate, outcome: Any, *names: str, previous: str | Non
         7, "reject" if outcome == "rejected" else "promote", outcome, candidate.digest, previous, 6,
         candidate.evidence, gate, "c" * 64, (), "ann <b>", "it reads well", "2026-11-20T10:30:00Z", "d" * 64,
     )  # fmt: skip
-    return Found(candidate, names, "pass", gate["checks"], record, stands_on=record if "champion" in names else None)
+    return Found(candidate, names, "pass", gate["checks"], record, champion=record if "champion" in names else None)
 
 
 def test_of_the_champion_it_says_how_it_was_decided_and_how_to_go_back(desk: Any) -> None:

@@ -99,6 +99,12 @@ def test_shards_with_their_index_pass(checkpoint: Path) -> None:
         (add("model.safetensors.index.json", b'{"weight_map": {"w": "model-2.safetensors"}}'), "which is not there"),
         (add("model.safetensors.index.json", b'{"weight_map": {"w": "model.safetensors"}}'), "which is not there"),
         (add("model.safetensors.index.json", b"{}"), "no weight_map"),
+        (lambda path: shard(path, "sub/shard.safetensors", "shard.safetensors"), "which is not there"),
+        (edit_config("attn_implementation", "someone/kernel"), "attn_implementation asks"),
+        (edit_config("attn_implementation", "paged|someone/kernel@main:forward"), "attn_implementation asks"),
+        (edit_config("attn_implementation", {"text_config": {"": "someone/kernel"}}), "attn_implementation asks"),
+        (edit_config("attn_implementation", ["someone/kernel"]), "attn_implementation asks"),
+        (edit_config("text_config", {"_attn_implementation": "someone/kernel"}), "_attn_implementation asks"),
     ],
 )
 def test_a_checkpoint_that_is_not_whole_or_not_harmless_is_refused(
@@ -107,6 +113,26 @@ def test_a_checkpoint_that_is_not_whole_or_not_harmless_is_refused(
     damage(checkpoint)
     with pytest.raises(InputError, match=problem):
         check_checkpoint(checkpoint)
+
+
+@pytest.mark.parametrize(
+    "name", ["sdpa", "flash_attention_2", "paged|eager", None, {"": "eager", "text_config": "sdpa"}]
+)
+def test_an_attention_that_transformers_brings_itself_is_harmless(checkpoint: Path, name: object) -> None:
+    edit_config("attn_implementation", name)(checkpoint)
+    check_checkpoint(checkpoint)
+
+
+def test_a_shard_in_a_subfolder_is_found_where_the_index_says_so(checkpoint: Path) -> None:
+    shard(checkpoint, "sub/shard.safetensors", "sub/shard.safetensors")
+    check_checkpoint(checkpoint)
+
+
+def shard(path: Path, name: str, named: str) -> None:
+    """Weights in a shard, and an index that may call it otherwise."""
+    (path / name).parent.mkdir(exist_ok=True)
+    save_file({"w": np.zeros(1)}, path / name)
+    (path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"w": named}}))
 
 
 def truncate(file: Path) -> None:
@@ -130,6 +156,8 @@ INST = b"(S'id'\nios\nsystem\n."
         (add("notes.txt", PROTOCOL_0), "pickle under another name"),
         (add("notes.md", INST), "pickle under another name"),
         (add("LICENSE", PROTOCOL_0 + b"and more text"), "pickle under another name"),
+        (add("vocab.txt", b"N0" * 2**19 + PROTOCOL_0), "pickle under another name"),
+        (add("vocab.txt", b"V" + b"a" * 2**20 + b"\n0" + PROTOCOL_0), "pickle under another name"),
         (add("chat_template.jinja", pickle.dumps({"a": 1}, protocol=0) + b"\x00"), "not plain text"),
         (add("tool.json", b"#!/bin/sh\nid\n"), "a script under another name"),
         (add("LICENSE", b"\x7fELF\x02"), "a program under another name"),
@@ -178,6 +206,12 @@ def test_what_is_not_what_its_name_says_is_refused(
     ],
 )
 def test_text_that_begins_as_a_pickle_could_is_text(checkpoint: Path, text: bytes) -> None:
+    add("notes.txt", text)(checkpoint)
+    check_checkpoint(checkpoint)
+
+
+@pytest.mark.parametrize("text", [b"[" + b"1, " * 2**19 + b"1]", b"a line of text\n" * 2**17, b"N0" * 2**19])
+def test_long_text_is_text(checkpoint: Path, text: bytes) -> None:
     add("notes.txt", text)(checkpoint)
     check_checkpoint(checkpoint)
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tests.s3_server import S3Server
 
 STORE_WRITES = ("put_if_absent", "compare_and_swap")
-SYSTEM_WRITES = ("fsync", "replace")
+SYSTEM_WRITES = ("fsync", "replace", "link")
 
 
 def in_child(act: Callable[[], object]) -> int:

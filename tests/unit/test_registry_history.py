@@ -266,6 +266,13 @@ def test_an_alias_that_no_record_put_there_is_refused_by_everything(
     assert len(records(busy)) == 4
 
 
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000])
+def test_a_damaged_alias_is_one_clear_error(busy: MemoryStore, data: bytes) -> None:
+    busy.objects[CHAMPION] = data
+    with pytest.raises(InputError, match="not an alias"):
+        champion(busy)
+
+
 def test_an_alias_before_any_record_is_refused(store: MemoryStore) -> None:
     store.put_if_absent(CHAMPION, dump_json({"digest": "f" * 64, "record": 0}).encode())
     with pytest.raises(InputError, match="no such record"):

@@ -3,6 +3,7 @@ secret."""
 
 import json
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -185,8 +186,9 @@ def test_a_file_that_was_removed_from_the_bucket_is_stored_again_with_its_tree(s
         lambda tree: (tree / "a.txt").unlink(),
         lambda tree: (tree / "extra.txt").write_text(""),
         lambda tree: (tree / "link").symlink_to("/etc/passwd"),
+        lambda tree: (tree / os.fsdecode(b"\xff.txt")).touch(),
     ],
-    ids=["changed", "removed", "added", "link"],
+    ids=["changed", "removed", "added", "link", "not UTF-8"],
 )
 def test_a_cached_tree_that_was_changed_is_fetched_again(store, small, damage):
     digest = store.put_tree(small)
@@ -424,6 +426,30 @@ def test_where_checksums_are_ignored_what_was_sent_is_read_again(settings, store
     assert not store.has_tree(sha256_tree(source))
     digest = proxied.put_tree(source)
     assert sha256_tree(store.tree(digest)) == digest
+
+
+@pytest.mark.parametrize(("times", "refused"), [(1, False), (99, True)])
+def test_what_was_there_already_is_never_removed_however_it_is_read_back(
+    settings, store, s3_server, prefix, proxy, small, times, refused
+):
+    s3_server.app.ignores = {"checksums"}
+    digest = store.put_tree(small)
+    proxied = open_store(settings.model_copy(update={"endpoint_url": proxy.url}))
+    proxy.faults = [Fault("flipped response", "GET", f"blobs/{ONE}", times=times)]
+    if refused:
+        with pytest.raises(InputError, match="no longer has the digest"):
+            proxied.put_tree(small)
+    else:
+        assert proxied.put_tree(small) == digest
+    assert proxy.count("DELETE", "blobs/") == 0
+    assert sha256_tree(store.tree(digest)) == digest
+
+
+def test_what_arrived_damaged_and_cannot_be_removed_is_said(settings, s3_server, proxy, small):
+    s3_server.app.ignores = {"checksums"}
+    proxy.faults = [Fault("flipped upload", "PUT", f"blobs/{ONE}"), Fault("telling", "DELETE", "blobs/")]
+    with pytest.raises(Unavailable, match=r"arrived damaged[\s\S]*remove it, which failed here.*AccessDenied"):
+        open_store(settings.model_copy(update={"endpoint_url": proxy.url})).put_tree(small)
 
 
 # --- secrets

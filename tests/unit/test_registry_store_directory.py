@@ -1,17 +1,23 @@
 """What only the store in a folder promises; `test_registry_stores.py` has what every store does."""
 
+import errno
+import fcntl
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from components.config.registry import RegistrySettings
 from components.errors import InputError
+from components.files import sha256_bytes
 from components.registry import Conflict, open_store
-from components.registry.directory import DirectoryStore
+from components.registry.directory import DirectoryStore, probe
 
 
 @pytest.fixture
@@ -47,6 +53,17 @@ def test_a_stored_folder_that_was_changed_is_refused(
         store.put_tree(source)
 
 
+def test_a_stored_folder_that_lies_elsewhere_is_refused(store: DirectoryStore, tmp_path: Path) -> None:
+    source = folder(tmp_path / "source")
+    digest = store.put_tree(source)
+    stored = store.tree(digest)
+    stored.rename(tmp_path / "elsewhere")
+    stored.symlink_to(tmp_path / "elsewhere")
+    for use in (lambda: store.tree(digest), lambda: store.put_tree(source)):
+        with pytest.raises(InputError, match="is a symbolic link"):
+            use()
+
+
 def test_nothing_is_left_of_a_copy_that_failed(
     store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,8 +83,16 @@ def test_a_read_only_registry_is_one_clear_error(store: DirectoryStore, tmp_path
 
 
 def test_a_probe_leaves_nothing_behind(store: DirectoryStore, tmp_path: Path) -> None:
-    store.probe()
-    assert store.keys("") == []
+    store.put_if_absent("key", b"")
+    probe(tmp_path / "registry")
+    assert store.keys("") == ["key"]
+
+
+def test_what_is_no_key_is_not_listed(store: DirectoryStore, tmp_path: Path) -> None:
+    store.put_if_absent("candidates/1.json", b"")
+    for name in ("README.md~", "Notes.txt", ".1.json.abc", "b\xfc"):
+        (tmp_path / "registry/objects/candidates" / name).touch()
+    assert store.keys("candidates/") == store.keys("") == ["candidates/1.json"]
 
 
 def test_settings_name_the_store(tmp_path: Path) -> None:
@@ -100,3 +125,81 @@ def test_of_racing_processes_exactly_one_swaps(tmp_path: Path) -> None:
     assert len(winners) == 1
     found = store.get("alias")
     assert found is not None and found[0] == winners[0].encode()
+
+
+# --- a lock that somebody removes, and file systems that cannot do what this stands on
+
+
+def test_of_two_writers_one_creates_also_where_the_lock_is_removed_between_them(
+    store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.compare_and_swap("alias", b"2", store.compare_and_swap("alias", b"1", None))  # there is a lock
+    writing, go_on, flush = threading.Event(), threading.Event(), os.fsync
+
+    def slow(handle: int) -> None:
+        if threading.current_thread() is first:
+            writing.set()
+            go_on.wait(30)
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    created: dict[str, bool] = {}
+    first = threading.Thread(target=lambda: created.update(first=store.put_if_absent("key", b"first")))
+    first.start()
+    writing.wait(30)
+    (tmp_path / "registry" / ".lock").unlink()
+    created["second"] = store.put_if_absent("key", b"second")
+    go_on.set()
+    first.join()
+    assert created == {"first": False, "second": True}
+    assert store.get("key") == (b"second", sha256_bytes(b"second"))
+
+
+def test_a_lock_that_was_removed_while_it_was_waited_for_is_taken_again(
+    store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = store.compare_and_swap("alias", b"1", None)
+    lock, files, take = tmp_path / "registry" / ".lock", list[int](), fcntl.flock
+
+    def late(file: BinaryIO, how: int) -> None:
+        take(file, how)
+        files.append(os.fstat(file.fileno()).st_ino)
+        if len(files) == 1:
+            lock.rename(tmp_path / "removed")
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    store.compare_and_swap("alias", b"2", version)
+    assert files == [(tmp_path / "removed").stat().st_ino, lock.stat().st_ino]
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
+def test_on_a_file_system_without_hard_links_nothing_is_written_and_it_says_so(
+    store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    probe(tmp_path / "registry" / "not yet")
+    monkeypatch.setattr(os, "link", refuse)
+    for use in (
+        lambda: store.put_if_absent("key", b"1"),
+        lambda: store.compare_and_swap("key", b"1", None),
+        lambda: probe(tmp_path / "registry" / "not yet"),
+    ):
+        with pytest.raises(InputError, match="without hard links"):
+            use()
+    assert [path.name for path in tmp_path.rglob("*")] == ["registry", "objects"]
+
+
+def test_a_link_whose_answer_was_lost_was_made_by_this_writer(
+    store: DirectoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def repeated(source: str, target: Path) -> None:
+        link(source, target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", repeated)
+    assert store.put_if_absent("key", b"1")
+    assert not store.put_if_absent("key", b"2")

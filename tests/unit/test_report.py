@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -120,3 +121,32 @@ def test_a_malformed_output_is_an_error_that_names_file_and_key(tmp_path: Path) 
     write_text(layout.gate, "{")
     with pytest.raises(InputError, match="not valid JSON"):
         load_run(fixture.settings(), layout)
+
+
+@pytest.mark.parametrize("figure", ["NaN", "Infinity", "-1e999", "1" + "0" * 400])
+@pytest.mark.parametrize(
+    ("part", "old", "at"),
+    [
+        ("evaluation", '"pass_at_k": 0.984', "trained.pass_at_k"),
+        ("records", '"entropy": 0.4', "0.signals.entropy"),
+        ("canaries", '"score": 0.9', "sets.names.by.likelihood.sft.score"),
+    ],
+)
+def test_a_figure_that_is_no_finite_number_is_an_error_that_names_file_and_place(
+    tmp_path: Path, part: str, old: str, at: str, figure: str
+) -> None:
+    layout = fixture.healthy(tmp_path)
+    write_json(layout.canaries, {"sets": {"names": {"by": {"likelihood": {"sft": {"score": 0.9}}}}}})
+    path = getattr(layout, part)
+    text = path.read_text()
+    assert old in text
+    key = old.split(":")[0]
+    path.write_text(re.sub(rf"{re.escape(old)}[\d.e-]*", f"{key}: {figure}", text, count=1))
+    with pytest.raises(InputError, match=rf"^{at} is not a finite number") as caught:
+        load_run(fixture.settings(), layout)
+    assert caught.value.where == str(path)
+
+
+def test_a_kept_comparison_with_figures_that_are_none_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gain\.low is not a finite number"):
+        load_run(fixture.settings(), fixture.healthy(tmp_path), comparison={"gain": {"low": float("nan")}})

@@ -12,7 +12,7 @@ from components.files import write_json
 from components.report import Run, load_run
 from components.report.attention import attention
 from components.report.canaries import canary_rows
-from components.report.checks import grouped, prompts_needed, read_checks, to_look_at
+from components.report.checks import grouped, read_checks, to_look_at
 from components.report.comparison import as_evaluated
 from components.report.decision import ROLLBACK, commands, facts, not_judged, question
 from components.report.page import told
@@ -91,6 +91,37 @@ def test_a_newer_comparison_with_the_champion_replaces_that_of_the_run(healthy: 
     assert "It is better than the champion (+2.0 points, +1.0 to +3.0)." in headline(shown).sentence
 
 
+def test_a_candidate_that_answers_nothing_right_beside_the_champion_is_shown_with_nought(healthy: Run) -> None:
+    worse = {"mean": -0.8, "low": -0.85, "high": -0.75}
+    figures = {"candidate": fixture.side(0.0), "champion": fixture.side(0.8)}
+    run = replace(healthy, comparison=as_evaluated({"prompts": 300, "gain": worse, "figures": figures}))
+    value, detail, tone = fact(run, "Gain over the champion")
+    assert (value, tone) == ("−80.0 points", "bad")
+    assert "pass@1 80.0 % → 0.0 % on the same prompts" in detail
+
+
+def test_a_gain_on_a_handful_of_prompts_is_neither_good_nor_bad(healthy: Run) -> None:
+    few = {**(healthy.evaluation or {}), "prompts": 2, "gain": {"mean": 0.5, "low": 0.4, "high": 0.6}}
+    value, detail, tone = fact(replace(healthy, evaluation=few), "Gain over SFT")
+    assert (value, tone) == ("+50.0 points", "unsure")
+    assert detail.startswith("95 % interval +40.0 to +60.0, few prompts; ") and "on 2 held-out prompts" in detail
+    assert "shows no clear change" in headline(replace(healthy, evaluation=few)).sentence
+
+
+def test_a_gain_of_nothing_on_any_prompt_has_no_interval(healthy: Run) -> None:
+    same = {**(healthy.evaluation or {}), "gain": {"mean": 0.0, "low": 0.0, "high": 0.0}}
+    assert fact(replace(healthy, evaluation=same), "Gain over SFT")[1].startswith("no interval: no prompt came out")
+    assert (
+        "(0.0 points, no interval: no prompt came out differently)"
+        in headline(replace(healthy, evaluation=same)).sentence
+    )
+
+
+def test_a_name_of_a_run_hides_and_reorders_nothing_in_the_question(healthy: Run) -> None:
+    asked = question(healthy.with_origin({"run": "a\u202eb"}), headline(healthy))
+    assert asked == f"May checkpoint {D12} of run a\\u202eb become the champion?"
+
+
 def test_canaries_are_told_by_how_many_held_and_which_one_fell_most(healthy: Run) -> None:
     value, detail, tone = fact(healthy, "Canaries")
     assert (value, tone) == ("1 probe set lost", "bad")
@@ -159,21 +190,12 @@ def test_every_check_answers_one_of_five_questions_and_gravest_come_first(health
     ]  # fmt: skip
 
 
-def test_a_check_that_did_not_pass_says_what_would_change_it_by_the_gates_own_words_first(healthy: Run) -> None:
+def test_a_check_that_did_not_pass_says_what_would_change_it_in_the_gates_own_words(healthy: Run) -> None:
     (own,) = read_checks(judged(healthy, "fail", how="sign it"))
     assert own.change == "sign it"
     checks = [{"name": "held-out gain", "result": "fail", "evidence": "x"}, {"name": "triage", "result": "pass"}]
-    gain, passed = read_checks(replace(healthy, gate={"checks": checks}))
-    assert "more test prompts" in gain.change
-    assert passed.change == ""
-
-
-def test_how_many_prompts_would_decide_follows_from_the_width_of_the_interval() -> None:
-    found = {"prompts": 100, "gain": {"mean": 0.05, "low": -0.05, "high": 0.15}}
-    assert prompts_needed(found) == 400, "half the width takes four times the prompts"
-    assert prompts_needed({**found, "gain": {"mean": 0.05, "low": 0.01, "high": 0.1}}) is None, "it is decided"
-    assert prompts_needed({**found, "gain": {"mean": -0.05, "low": -0.1, "high": 0.1}}) is None, "more would not help"
-    assert prompts_needed(None) is None
+    of_old, passed = read_checks(replace(healthy, gate={"checks": checks}))
+    assert of_old.change == passed.change == "", "a record of an earlier version does not say"
 
 
 def test_checkpoints_that_differ_are_never_asked_about(healthy: Run, tmp_path: Path) -> None:

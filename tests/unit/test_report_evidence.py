@@ -9,7 +9,7 @@ import pytest
 import report_fixture as fixture
 
 from components.config import dump
-from components.files import write_json, write_text
+from components.files import read_json, write_json, write_text
 from components.layout import Layout
 from components.report import champion_of, load_evidence, load_run, render
 
@@ -68,6 +68,60 @@ def test_the_page_of_a_candidate_is_made_of_its_stored_evidence_and_of_what_is_k
         "−4.0 to +2.0",
     ):
         assert expected in shown
+
+
+OLD, NEW = "a" * 64, "b" * 64
+SUITE = {
+    "prompts": 200, "samples": 0, "k": 0, "sft": {"greedy": 0.2}, "trained": {"greedy": 0.6}, "gain": None,
+    "champion": {"greedy": 0.1}, "greedy_gain": {"mean": 0.4, "low": 0.35, "high": 0.45},
+    "greedy_gain_over_champion": {**GAIN, "mean": 0.4997},
+}  # fmt: skip
+
+
+def beside_old(root: Path) -> Layout:
+    """The evidence of a run whose settings named the champion of then, on prompts, slices, suites and probe sets."""
+    layout = evidence(root)
+    named = f"evaluation.champion={{path: champion, sha256: '{OLD}'}}"
+    write_text(layout.params, dump(fixture.settings("train.steps=60", named)))
+    found, ahead = read_json(layout.evaluation), {"mean": 0.384, "low": 0.36, "high": 0.4}
+    found["trained"]["families"]["addition"]["gain_over_champion"] = {**ahead, "mean": 0.2718}
+    words = ["+55.3 points over the SFT checkpoint.", "+38.4 points over the champion.", "gsm: 60.0 % greedily."]
+    over = {"champion": fixture.side(0.5), "gain_over_champion": ahead, "greedy_gain_over_champion": ahead}
+    write_json(layout.evaluation, {**found, **over, "suites": {"gsm": SUITE}, "words": words})
+    drop = {"mean": 0.0, "low": -0.01, "high": 0.01, "n": 100}
+    scores = {side: {"score": score} for side, score in (("sft", 0.9), ("trained", 0.91), ("champion", 0.4321))}
+    sets = {"champion": {"max_drop": 0.05, "by": {"likelihood": {**scores, "drop": drop, "verdict": "pass"}}}}
+    write_json(layout.canaries, {"said": "", "sets": sets})
+    return layout
+
+
+OF_OLD = ("38.4", "49.97", "27.2", "+50.0", "43.2")
+"""What only the champion of then has figures of."""
+
+
+@pytest.mark.parametrize("comparison", [COMPARED, None])
+def test_what_was_measured_of_another_champion_is_left_out_and_said_to_be(
+    tmp_path: Path, comparison: dict[str, object] | None
+) -> None:
+    gate = {"result": "fail", "checks": []}
+    run = load_evidence(beside_old(tmp_path), judgement=gate, comparison=comparison, champion=champion_of(NEW, None))
+    shown = render(run).replace("\u00a0", " ")
+    assert [figure for figure in OF_OLD if figure in shown] == []
+    assert f"The run measured another champion, <code>{OLD[:12]}</code>" in shown
+    assert f"the run measured another one, {OLD[:12]}." in shown
+    for kept in ("+55.3 points over the SFT checkpoint.", "gsm: 60.0 % greedily.", "Suite gsm", "91.0 %"):
+        assert kept in shown
+    assert ("−4.0 to +2.0" in shown) is (comparison is not None)
+    assert ("nothing compares them" in shown) is (comparison is None)
+
+
+def test_what_was_measured_of_the_champion_that_the_page_is_beside_is_shown(tmp_path: Path) -> None:
+    layout, gate = beside_old(tmp_path), {"result": "pass", "checks": []}
+    asked = load_evidence(layout, judgement=gate, champion=champion_of(OLD, None))
+    for run in (asked, load_evidence(layout)):
+        shown = render(run)
+        assert all(figure in shown for figure in ("+38.4", "+50.0", "+27.2", "43.2")), "also on the page of a run alone"
+        assert "measured another" not in shown
 
 
 def test_a_champion_from_before_evidence_was_kept_is_known_by_its_digest_alone(tmp_path: Path) -> None:

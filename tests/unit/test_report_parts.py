@@ -88,6 +88,39 @@ def test_attention_names_families_that_got_worse_and_verdicts_and_quarantine(tmp
     assert "2 responses changed how it was trained: entropy_collapse (intervene, step 20);" in rescued
 
 
+def test_attention_calls_a_fall_of_one_prompt_chance_and_counts_it_as_one(tmp_path: Path) -> None:
+    layout = fixture.healthy(tmp_path)
+    evaluation = read_json(layout.evaluation)
+    for side, share in (("sft", 0.25), ("trained", 0.0)):
+        evaluation[side]["families"]["lone"] = {"prompts": 1, "small": True, "pass_at_1": share}
+    evaluation["trained"]["families"]["lone"]["gain"] = {"mean": -0.25, "low": -0.25, "high": -0.25, "n": 1}
+    write_json(layout.evaluation, evaluation)
+    said = [fact.replace("\u00a0", " ") for fact in attention(load_run(fixture.settings(), layout))]
+    why = "1 prompt; too few prompts for an interval, so it may be chance"
+    assert f"pass@1 fell in family lone: 25.0 % to 0.0 % ({why})." in said
+
+
+@pytest.mark.parametrize(
+    ("unscorable", "who"),
+    [
+        (("trained",), "the trained policy"),
+        (("sft",), "the SFT checkpoint"),
+        (("sft", "trained"), "the SFT checkpoint and of the trained policy"),
+    ],
+)
+def test_a_policy_of_which_nothing_could_be_scored_still_has_a_page_that_says_so(
+    tmp_path: Path, unscorable: tuple[str, ...], who: str
+) -> None:
+    layout = fixture.healthy(tmp_path)
+    evaluation = read_json(layout.evaluation)
+    for side in unscorable:
+        evaluation[side] |= {"pass_at_1": None, "pass_at_k": None, "greedy": None, "truncated_share": None}
+    write_json(layout.evaluation, {**evaluation, "gain": None, "greedy_gain": None})
+    said = attention(load_run(fixture.settings(), layout))
+    assert f"pass@4 of {who} is not known: no prompt has 4 completions that could be scored." in said
+    assert "less diverse" not in " ".join(said)
+
+
 def test_default_settings_differ_in_nothing() -> None:
     assert differences(Settings()) == []
 

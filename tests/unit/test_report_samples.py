@@ -88,10 +88,10 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("field", ["prompt", "answer", "family", "id", "sft", "trained", "champion"])
+@pytest.mark.parametrize("field", ["prompt", "answer", "family", "id", "sft", "trained"])
 def test_whatever_a_model_or_a_data_set_wrote_is_shown_and_never_interpreted(field: str, name: str) -> None:
     text = HOSTILE[name]
-    value = {"text": text, "accuracy": 0.0} if field in ("sft", "trained", "champion") else text
+    value = {"text": text, "accuracy": 0.0} if field in ("sft", "trained") else text
     shown = section([one(**{field: value})])
     for forbidden in ("<script", "<img", "<style", "</main>", '" onmouseover', "49"):
         assert forbidden not in shown.replace("p0049", "")
@@ -124,11 +124,6 @@ def test_a_completion_that_is_empty_or_no_text_is_shown_as_such() -> None:
     sample = read_sample(one(sft={"text": "", "accuracy": 0.0}, trained={"text": None, "accuracy": None}))
     assert (sample.before.text, sample.after.text) == ("", "")
     assert section([one(trained={"text": "", "accuracy": 0.0})]).count("(nothing)") == 1
-
-
-def test_what_the_champion_said_is_beside_it_where_it_was_kept() -> None:
-    assert "Champion" not in section([one()])
-    assert "Champion" in section([one(champion={"text": "31", "accuracy": 0.0})])
 
 
 def test_a_run_without_samples_says_so(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from components.config import Settings
+from components.config.audit import AuditSettings
+from components.config.data import DataSettings, ValidationSettings
 from components.config.evaluation import ChampionSettings, EvaluationSettings
 from components.config.judgement import GateSettings, HealthSettings, PrometheusSettings, RuleSettings
 from components.config.training import TrainSettings
@@ -63,8 +65,9 @@ def layout(tmp_path: Path) -> Layout:
     log(layout, records())
     side = {"truncated_share": 0.01, "unscorable_share": 0.0}
     write_json(layout.validation, {"rows": 100, "quarantined": 1, "success": True})
-    share = {"rate": 0.0, "high": 0.001}
-    write_json(layout.audit, {"verdict": "pass", "reasons": [], "false_positive": share})
+    rate = {"rate": 0.0, "high": 0.001}
+    measured = {"kinds": [], "false_positive": rate, "false_negative": rate}
+    write_json(layout.audit, {"verdict": "pass", "reasons": [], **measured})
     write_json(layout.admission, {"verdict": "clear", "withheld": [], "flagged": []})
     write_json(layout.triage, {"verdict": "accept", "reasons": []})
     overrides = {"audit": "pass", "audit_override": "", "triage": "accept", "override": ""}
@@ -161,6 +164,9 @@ def test_without_any_evidence_every_check_fails(tmp_path: Path) -> None:
     [
         ("validation", ("success",), "data validated"),
         ("validation", ("rows",), "data validated"),
+        ("audit", ("false_positive", "high"), "verifier audited"),
+        ("audit", ("false_negative", "rate"), "verifier audited"),
+        ("audit", ("kinds",), "verifier audited"),
         ("triage", ("verdict",), "triage"),
         ("train_metrics", ("outcome",), "training completed"),
         ("train_metrics", ("steps",), "training completed"),
@@ -207,6 +213,56 @@ def test_evidence_of_another_form_fails_and_stops_nobody(layout: Layout, part: s
     assert (result, "another form than it must have" in evidence) == ("fail", True)
 
 
+@pytest.mark.parametrize("share", [-0.5, 1.1])
+@pytest.mark.parametrize(
+    ("part", "keys", "name"),
+    [
+        ("audit", ("false_positive", "rate"), "verifier audited"),
+        ("audit", ("false_positive", "high"), "verifier audited"),
+        ("audit", ("false_negative", "rate"), "verifier audited"),
+        ("evaluation", ("trained", "truncated_share"), "truncated"),
+        ("evaluation", ("trained", "unscorable_share"), "unscorable"),
+        ("evaluation", ("sft", "unscorable_share"), "unscorable"),
+        ("evaluation", ("contamination", "worst_share"), "contaminated"),
+    ],
+)
+def test_a_share_that_is_none_fails(layout: Layout, part: str, keys: tuple[str, ...], name: str, share: float) -> None:
+    edit(getattr(layout, part), share, *keys)
+    assert check(layout, name) == ("fail", f"{part}: {'.'.join(keys)} cannot be a share: {share:g}")
+
+
+@pytest.mark.parametrize("gain", [{"mean": -1.0}, {"mean": 0.3}, {"high": 0.39}, {"low": 0.41}, {"high": 1.1}])
+def test_a_gain_outside_its_interval_or_greater_than_there_is_room_for_fails(
+    layout: Layout, gain: dict[str, float]
+) -> None:
+    for key, value in gain.items():
+        edit(layout.evaluation, value, "gain", key)
+    result, evidence = check(layout, "held-out gain")
+    assert (result, "evaluation.gain cannot be a difference of two shares" in evidence) == ("fail", True)
+
+
+def test_a_mean_that_rounding_put_beyond_its_interval_is_one(layout: Layout) -> None:
+    edit(layout.evaluation, {"mean": 0.3, "low": 0.1 + 0.2, "high": 0.1 + 0.2}, "gain")
+    assert check(layout, "held-out gain")[0] == "pass"
+
+
+@pytest.mark.parametrize("rows", [-1, 101])
+def test_a_quarantine_that_holds_other_than_some_of_the_rows_fails(layout: Layout, rows: int) -> None:
+    edit(layout.validation, rows, "quarantined")
+    assert check(layout, "data validated") == ("fail", f"validation: {rows} of 100 rows cannot be in quarantine")
+
+
+@pytest.mark.parametrize(("part", "keys", "name"), [
+    ("train_metrics", ("steps",), "training completed"), ("evaluation", ("gain", "high"), "held-out gain"),
+])  # fmt: skip
+@pytest.mark.parametrize("value", [1e308, 10**400])
+def test_a_figure_of_any_size_fails_and_stops_nobody(
+    layout: Layout, part: str, keys: tuple[str, ...], name: str, value: float
+) -> None:
+    edit(getattr(layout, part), value, *keys)
+    assert check(layout, name)[0] == "fail"
+
+
 def test_a_figure_that_is_not_finite_fails(layout: Layout) -> None:
     text = layout.evaluation.read_text()
     layout.evaluation.write_text(text.replace("0.35", "NaN"))
@@ -221,13 +277,62 @@ def test_data_that_did_not_validate_fails(layout: Layout) -> None:
     assert check(layout, "data validated")[0] == "fail"
 
 
-@pytest.mark.parametrize(("quarantined", "result"), [(0, "pass"), (1, "pass"), (2, "fail"), (-1, "fail")])
+@pytest.mark.parametrize(("quarantined", "result"), [(0, "pass"), (1, "pass"), (2, "fail")])
 def test_more_quarantined_rows_than_the_settings_allow_are_a_fail(
     layout: Layout, quarantined: int, result: str
 ) -> None:
     """The data stage refuses them; the gate does not go by its word."""
     edit(layout.validation, quarantined, "quarantined")
     assert check(layout, "data validated") == (result, f"100 rows validated, {quarantined} quarantined, limit 1.0%")
+
+
+def test_limits_that_a_stage_has_too_are_those_of_the_gate_by_default() -> None:
+    gate, data, audit = GateSettings(), ValidationSettings(), AuditSettings()
+    assert gate.max_quarantined == data.max_quarantined
+    assert (gate.max_false_positive, gate.max_false_negative) == (audit.max_false_positive, audit.max_false_negative)
+
+
+def test_what_a_stage_was_allowed_is_not_what_the_gate_lets_pass(layout: Layout) -> None:
+    data = DataSettings(validation=ValidationSettings(max_quarantined=1))
+    lenient = SETTINGS.model_copy(update={"data": data, "audit": AuditSettings(max_false_positive=1)})
+    edit(layout.validation, 97, "quarantined")
+    found = check(layout, "data validated", lenient)
+    assert found == ("fail", "100 rows validated, 97 quarantined, limit 1.0%")
+    wide = lenient.model_copy(update={"gate": GateSettings(max_quarantined=1)})
+    assert check(layout, "data validated", wide)[0] == "pass"
+    edit(layout.validation, 1, "quarantined")
+    edit(layout.audit, {"rate": 0.9, "high": 0.95}, "false_positive")
+    result, evidence = check(layout, "verifier audited", lenient)
+    assert (result, "90.0%, at most 95.0%, limit 2.0%" in evidence) == ("fail", True)
+    wide = lenient.model_copy(update={"gate": GateSettings(max_false_positive=1)})
+    assert check(layout, "verifier audited", wide)[0] == "pass"
+
+
+def test_right_answers_that_were_refused_are_limited(layout: Layout) -> None:
+    edit(layout.audit, 0.02, "false_negative", "rate")
+    result, evidence = check(layout, "verifier audited")
+    assert (result, "a right one was refused: 2.0%, limit 1.0%" in evidence) == ("fail", True)
+
+
+@pytest.mark.parametrize(
+    ("must_be", "wrong", "result"),
+    [("refused", 2, "fail"), ("refused", 1, "pass"), ("accepted", 2, "fail"), ("accepted", 0, "pass")],
+)
+def test_a_sort_of_answers_that_is_judged_wrongly_more_than_once_is_limited(
+    layout: Layout, must_be: str, wrong: int, result: str
+) -> None:
+    kind = {"kind": "last number", "must_be": must_be, "judged_wrongly": wrong, "probes": 3}
+    edit(layout.audit, [kind], "kinds")
+    found, evidence = check(layout, "verifier audited")
+    assert (found, f"2 of 3 answers of one sort were not {must_be}" in evidence) == (result, result == "fail")
+
+
+@pytest.mark.parametrize("change", [{"judged_wrongly": 4}, {"judged_wrongly": -1}, {"must_be": "either"}])
+def test_a_sort_of_answers_with_impossible_figures_fails(layout: Layout, change: dict[str, Any]) -> None:
+    kind = {"kind": "last number", "must_be": "refused", "judged_wrongly": 0, "probes": 3}
+    edit(layout.audit, [kind | change], "kinds")
+    result, evidence = check(layout, "verifier audited")
+    assert (result, "cannot be" in evidence) == ("fail", True)
 
 
 def test_a_failed_audit_that_was_overridden_leaves_the_decision_to_a_person(layout: Layout) -> None:
@@ -403,7 +508,7 @@ def test_unscorable_completions_are_limited_on_both_sides(layout: Layout, side: 
     assert check(layout, "unscorable")[0] == "fail"
 
 
-@pytest.mark.parametrize(("share", "result"), [(0.01, "pass"), (0.011, "fail"), (-0.1, "fail")])
+@pytest.mark.parametrize(("share", "result"), [(0.01, "pass"), (0.011, "fail")])
 def test_prompts_that_were_trained_on_are_limited(layout: Layout, share: float, result: str) -> None:
     edit(layout.evaluation, share, "contamination", "worst_share")
     edit(layout.evaluation, "gsm8k", "contamination", "worst")

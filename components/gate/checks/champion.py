@@ -12,9 +12,9 @@ from components.types import GateResult
 def _evaluated(evidence: Evidence, settings: Settings) -> Answer:
     """By the run's own evaluation, against the champion that its settings name."""
     needed = settings.gate.min_gain_over_champion
-    gain = [evidence.number("evaluation", "gain_over_champion", key) for key in ("mean", "low", "high")]
+    gain = evidence.gain("evaluation", "gain_over_champion")
     mean, low, high = (f"{100 * value:+.1f}" for value in gain)
-    share, limit = evidence.number("evaluation", "champion", "unscorable_share"), settings.gate.max_unscorable
+    share, limit = evidence.share("evaluation", "champion", "unscorable_share"), settings.gate.max_unscorable
     answer: GateResult = "pass" if gain[1] > needed and share <= limit else "fail"
     interval = f"pass@1 {mean} points over the champion, 95 % interval {low} to {high}"
     judged = f"{share:.1%} of its completions unscorable, limit {limit:.1%}"
@@ -42,10 +42,10 @@ def _present(evidence: Evidence, settings: Settings) -> Answer:
     if compared != [candidate, champion]:
         told = " with ".join(f"{digest!s:.12}" for digest in compared)
         return "fail", f"the comparison is of {told}, and this is {candidate[:12]} with {champion[:12]}"
-    mean, low, high = (evidence.number("comparison", name) for name in ("mean", "low", "high"))
-    share = evidence.number("comparison", "unscorable_share")
+    mean, low, high = evidence.gain("comparison")
+    share = evidence.share("comparison", "unscorable_share")
     needed, limit = settings.gate.min_gain_over_champion, settings.gate.max_unscorable
-    answer: GateResult = "pass" if low > needed and 0 <= share <= limit else "fail"
+    answer: GateResult = "pass" if low > needed and share <= limit else "fail"
     interval = (
         f"pass@1 {100 * mean:+.1f} points over {champion[:12]}, 95 % interval {100 * low:+.1f} to {100 * high:+.1f}"
     )

@@ -17,7 +17,7 @@ def _completed(evidence: Evidence, settings: Settings) -> Answer:
         *(evidence.number("train", name) for name in ("steps", "progress")),
     )
     planned = settings.train.steps
-    unbroken = [record.step for record in records] == list(range(int(steps)))
+    unbroken = len(records) == steps and all(record.step == number for number, record in enumerate(records))
     answer: GateResult = "pass" if outcome == "completed" and progress == planned <= steps and unbroken else "fail"
     undone = f", {steps - progress:.0f} more were undone" if steps > progress else ""
     return answer, f"{outcome} after {progress:.0f} of {planned} steps{undone}, {len(records)} on record"

@@ -9,29 +9,29 @@ from components.types import GateResult
 
 
 def _gain(evidence: Evidence, settings: Settings) -> Answer:
-    mean, low, high = (evidence.number("evaluation", "gain", key) for key in ("mean", "low", "high"))
+    mean, low, high = evidence.gain("evaluation", "gain")
     answer: GateResult = "pass" if low > settings.gate.min_gain else "fail"
     needed = f"the lower end must exceed {100 * settings.gate.min_gain:+.1f}"
     return answer, f"pass@1 {100 * mean:+.1f} points, 95 % interval {100 * low:+.1f} to {100 * high:+.1f}; {needed}"
 
 
 def _truncated(evidence: Evidence, settings: Settings) -> Answer:
-    share, limit = evidence.number("evaluation", "trained", "truncated_share"), settings.gate.max_truncated
+    share, limit = evidence.share("evaluation", "trained", "truncated_share"), settings.gate.max_truncated
     return "pass" if share <= limit else "fail", f"{share:.1%} of test completions truncated, limit {limit:.1%}"
 
 
 def _unscorable(evidence: Evidence, settings: Settings) -> Answer:
-    shares = [evidence.number("evaluation", side, "unscorable_share") for side in ("sft", "trained")]
+    shares = [evidence.share("evaluation", side, "unscorable_share") for side in ("sft", "trained")]
     share, limit = max(shares), settings.gate.max_unscorable
     return "pass" if share <= limit else "fail", f"{share:.1%} of test completions unscorable, limit {limit:.1%}"
 
 
 def _contaminated(evidence: Evidence, settings: Settings) -> Answer:
-    share, limit = evidence.number("evaluation", "contamination", "worst_share"), settings.gate.max_contaminated
+    share, limit = evidence.share("evaluation", "contamination", "worst_share"), settings.gate.max_contaminated
     suite = evidence.value("evaluation", "contamination", "worst")
     where = "test prompts" if suite == "test" else f"prompts of {suite}"
     text = f"{share:.1%} of the {where} found in the training data, limit {limit:.1%}"
-    return "pass" if 0 <= share <= limit else "fail", text
+    return "pass" if share <= limit else "fail", text
 
 
 GAIN = Check(_gain, "a checkpoint that is better on held-out prompts, or more test prompts where the interval is wide")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from components.config import Settings
 from components.errors import InputError
+from components.files import os_errors
 from components.gate.checks.base import Answer, Check
 from components.gate.evidence import Evidence
 from components.words import plural
@@ -110,9 +111,21 @@ def _of_files(evidence: Evidence) -> Iterator[str]:
     root: Path = evidence.read("root")
     for stage in _stages(evidence).values():
         for out in stage.get("outs") or []:
-            path = root / str(out["path"])
-            if path.is_file() and hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest() != out["md5"]:
-                yield f"{out['path']} among the evidence is not what dvc.lock has recorded"
+            name, md5 = str(out["path"]), out["md5"]
+            if name.startswith("/") or ".." in PurePosixPath(name).parts:
+                yield f"dvc.lock names {name:.60}, which is no place in a run"
+            elif _changed(root / name, md5):
+                yield f"{name} among the evidence is not what dvc.lock has recorded"
+
+
+def _changed(path: Path, md5: str) -> bool:
+    """Whether a file is there and is another one.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with os_errors(f"read {path.name:.60}", path):
+        return path.is_file() and hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest() != md5
 
 
 def _stages(evidence: Evidence) -> Mapping[str, Any]:

@@ -12,8 +12,9 @@ In the bucket, under the prefix: `objects/<key>`, `blobs/<sha256>` (a file each,
 `trees/<digest>.json` (a tree's manifest, written last) and, for a moment, `probe/`.
 
 What it needs: s3:ListBucket, s3:GetObject, s3:PutObject, s3:AbortMultipartUpload, s3:ListMultipartUploadParts,
-s3:ListBucketMultipartUploads, and s3:DeleteObject on `probe/*`. Uploads that were never finished keep their parts; let
-the bucket's lifecycle rule AbortIncompleteMultipartUpload remove them after some days.
+s3:ListBucketMultipartUploads, and s3:DeleteObject on `probe/*`; on a server that does not look at checksums also on
+`blobs/*`, where a file that has just been sent, and has arrived damaged, is removed again. Uploads that were never
+finished keep their parts; let the bucket's lifecycle rule AbortIncompleteMultipartUpload remove them after some days.
 """
 
 from components.registry.s3.store import S3Store
