@@ -1,6 +1,7 @@
 """A candidate beside the present champion: as its own run compared the two, or else compared now.
 
-One that is made now takes a minute or more; it is kept in the registry, `comparisons/<candidate>-<champion>.json`.
+One that is made now takes a minute or more; if it is settled it is kept in the registry,
+`comparisons/<candidate>-<champion>.json`.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ def _made(project: Path, store: Store, name: str, candidate: Candidate, ours: Pa
     theirs = verified(project, store, champion)
     figures = compare_with_champion(load(evidence.params), evidence, ours, theirs, project / ANSWERS)
     kept = {**figures, "evidence": candidate.evidence}
+    if not figures["settled"]:
+        return kept  # a verdict failed for a moment's trouble: whoever asks next has it made anew
     stored = store.get(name)
     with suppress(Conflict):  # somebody else made the same one
         store.compare_and_swap(name, dump_json(kept).encode(), None if stored is None else stored[1])

@@ -121,9 +121,24 @@ def reject_candidate(desk: Desk, digest: str, pen: Pen) -> Decision:
     candidate, history = find(desk.store, digest), sound_history(desk.store)
     judgement = judge(desk, candidate, history, compare=False)
     if final(history, candidate) is None:
-        asked = question(candidate, desk.policy, history.base, "reject")
-        store_approval(desk.store, stated(desk, asked, pen, history))
+        store_approval(desk.store, _rejection(desk, candidate, history, pen))
     return _conclude(desk, candidate, lambda: reject(desk.store, candidate, judgement, desk.policy))
+
+
+def write_rejection(desk: Desk, digest: str, pen: Pen) -> Approval:
+    """The rejection of a candidate, stored nowhere.
+
+    Raises:
+        InputError: it was decided already, or the rejection would not count; it says why.
+    """
+    candidate, history = find(desk.store, digest), sound_history(desk.store)
+    if made := final(history, candidate):
+        raise InputError(f"already decided: {made.says}", where=candidate.digest, how="see `evenkeel history`")
+    return _rejection(desk, candidate, history, pen)
+
+
+def _rejection(desk: Desk, candidate: Candidate, history: History, pen: Pen) -> Approval:
+    return stated(desk, question(candidate, desk.policy, history.base, "reject"), pen, history)
 
 
 def promote_candidate(desk: Desk, digest: str) -> Decision:

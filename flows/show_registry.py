@@ -12,50 +12,52 @@ from rich.text import Text
 
 from components.registry import Approval, History, PromotionRecord, Standing
 from flows.deciding import Decision
+from flows.lines import Lines
 from flows.stored_checkpoint import Found
 from flows.summary import gate_table
 
 STYLES = {"promoted": "green", "rolled back": "yellow", "rejected": "red", "superseded": "dim"}
 
 
-def show_decision(console: Console, found: Decision) -> None:
+def show_decision(console: Console, found: Decision, lines: Lines) -> None:
     """What came of a statement, and what comes next."""
     short = found.digest[:12]
     if found.record is None:
-        _waiting(console, found.standing, short)
+        _waiting(console, found.standing, short, lines)
         return
     record = found.record
     if found.stands_on is not None:
-        _already(console, found, record, found.stands_on)
+        _already(console, found, record, found.stands_on, lines)
         return
     console.print(Text.assemble((f"{record.outcome}  {short}", STYLES[record.outcome]), f"  record {record.number}"))
     rows = [("by", record.by), ("reason", record.reason), ("before it", (record.previous or "no champion")[:12])]
     if record.outcome == "superseded":
         rows.append(("because", "another became the champion meanwhile, and nothing was compared with that one"))
-        rows.append(("go on", f"evenkeel approve {short} --by YOUR-NAME, which judges it again"))
+        rows.append(("go on", f"{lines.approve(short)}, which judges it again"))
     elif record.effective:
-        rows.append(("go back", "evenkeel rollback --by YOUR-NAME --reason WHY"))
+        rows.append(("go back", lines.rollback()))
     _grid(console, [*rows, *(("", line) for line in found.told)])
 
 
-def _already(console: Console, found: Decision, record: PromotionRecord, champion: PromotionRecord) -> None:
+def _already(
+    console: Console, found: Decision, record: PromotionRecord, champion: PromotionRecord, lines: Lines
+) -> None:
     """That nothing was done, and who is the champion."""
     console.print(Text.assemble((f"already decided  {found.digest[:12]}", "yellow"), f"  {record.says}"))
-    to = f" --to {found.digest[:12]}" if found.gone else " --to DIGEST|RECORD" if record.action == "rollback" else ""
+    to = found.digest if found.gone else "DIGEST" if record.action == "rollback" else ""
     rows = [
         ("now", f"nothing was recorded; the champion is {champion.digest[:12]}, {champion.says}"),
-        ("go back", f"evenkeel rollback{to} --by YOUR-NAME --reason WHY"),
+        ("go back", lines.rollback(to)),
     ]
     _grid(console, [*rows, *(("", line) for line in found.told)])
 
 
-def _waiting(console: Console, found: Standing | None, short: str) -> None:
+def _waiting(console: Console, found: Standing | None, short: str, lines: Lines) -> None:
     if found is None:
         return
     first, *others = found.lines()
     console.print(Text.assemble((f"not yet   {short}", "yellow"), f"  {first}"))
-    command = {"rollback": f"evenkeel rollback --to {short} --by NAME --reason WHY"}
-    how = command.get(found.question.action, f"evenkeel approve {short} --by NAME")
+    how = lines.rollback(short) if found.question.action == "rollback" else lines.approve(short)
     who = "another person" if found.missing == 1 else f"{found.missing} other people"
     _grid(console, [*(("", line) for line in others), ("go on", f"{who}: {how}")])
 
@@ -86,7 +88,7 @@ def show_history(console: Console, history: History, problems: Mapping[int, str]
         console.print(Text(f"record {number} cannot be shown to be approved: {problem}", "bold red"), soft_wrap=True)
 
 
-def show_checkpoint(console: Console, found: Found) -> None:
+def show_checkpoint(console: Console, found: Found, lines: Lines) -> None:
     """Where it comes from, the gate, the approvals, and how to go on."""
     candidate, run = found.candidate, found.candidate.run
     title = Text(candidate.digest[:12], "bold")
@@ -99,7 +101,7 @@ def show_checkpoint(console: Console, found: Found) -> None:
         console.print(_approvals(found.approvals))
     mend = [(check["name"], check["how"]) for check in found.checks if check.get("how") and found.decision is None]
     _grid(console, [("mend", f"{name}: {how}") for name, how in mend])
-    _grid(console, [("go on", line) for line in _next(found)])
+    _grid(console, [("go on", line) for line in _next(found, lines)])
 
 
 def _approvals(found: list[tuple[Approval, str]]) -> Table:
@@ -112,16 +114,15 @@ def _approvals(found: list[tuple[Approval, str]]) -> Table:
     return table
 
 
-def _next(found: Found) -> list[str]:
+def _next(found: Found, lines: Lines) -> list[str]:
     short = found.candidate.digest[:12]
     if "champion" in found.names:
-        return ["evenkeel rollback --by YOUR-NAME --reason WHY"]
+        return [lines.rollback()]
     if found.decision is None:
-        why = " --reason WHY" if found.result == "inconclusive" else ""
-        approve = [] if found.refused else [f"evenkeel approve {short} --by YOUR-NAME{why}"]
-        return [*approve, f"evenkeel reject {short} --by YOUR-NAME --reason WHY"]
+        approve = [] if found.refused else [lines.approve(short, doubtful=found.result == "inconclusive")]
+        return [*approve, lines.reject(short)]
     if found.decision.effective:
-        return [f"evenkeel rollback --to {short} --by YOUR-NAME --reason WHY"]
+        return [lines.rollback(short)]
     return ["nothing: it is decided"]
 
 

@@ -102,7 +102,7 @@ def _log(layout: Layout, rules: Mapping[str, RuleSettings]) -> None:
 
 def _evaluation(layout: Layout, digest: str, champion: str | None, beside: float) -> None:
     side = {"truncated_share": 0.01, "unscorable_share": 0.0}
-    gain = {"mean": 0.4, "low": 0.35, "high": 0.45, "confidence": 0.95}
+    gain = {"mean": 0.4, "low": 0.35, "high": 0.45, "confidence": 0.95, "n": 512}
     clean = {"worst_share": 0.0, "worst": "test"}
     found: dict[str, Any] = {"sft": side, "trained": side, "gain": gain, "contamination": clean}
     found["checkpoint_sha256"] = digest

@@ -102,7 +102,8 @@ class EvaluationSettings(Section):
     reuse: bool = Field(
         True,
         description="Take answers of the same checkpoint to the same prompts, settings and code from "
-        ".state/evaluations of the project; they are the same to the byte.",
+        ".state/evaluations of the project; they are the same to the byte. Those of servers are not kept, nor those "
+        "with a verdict that failed for want of time or memory.",
     )
 
     @field_validator("suites", mode="before")

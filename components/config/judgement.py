@@ -129,6 +129,14 @@ class GateSettings(Section):
     )
     max_false_negative: Fraction = Field(0.01, description="The same, as audit.max_false_negative.")
     min_gain: float = Field(0.0, description="Lower end of the 95 % interval of the pass@1 gain must exceed this.")
+    min_prompts: int = Field(
+        60,
+        ge=2,
+        description="Test prompts, scorable under both, that a gain must have been measured on, also one over a "
+        "champion. On fewer one that is large enough is inconclusive: an interval knows only of what occurred among "
+        "its prompts. What training does to one prompt in twenty does not occur at all in 60 of them with a "
+        "probability of 5 %, in 30 with one of 21 %, in 10 with one of 60 %.",
+    )
     max_truncated: float = Field(
         0.1, ge=0, le=1, description="Share of test completions that may hit the length limit."
     )

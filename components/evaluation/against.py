@@ -34,9 +34,9 @@ def compare_with_champion(
 
     Returns:
         ``schema``; ``candidate``, ``champion``, ``prompts_sha256`` and ``settings_sha256``: what was compared;
-        ``prompts`` and ``samples``; ``gain`` and ``greedy_gain`` of the candidate over the champion, as in
-        `out/evaluation.json`; ``figures`` with ``candidate`` and ``champion``; ``words``. The same arguments give the
-        same bytes.
+        ``prompts`` and ``samples``; ``settled``: no verdict failed for want of time or memory; ``gain`` and
+        ``greedy_gain`` of the candidate over the champion, as in `out/evaluation.json`; ``figures`` with ``candidate``
+        and ``champion``; ``words``. What is settled, and not answered by servers, comes out the same to the byte.
 
     Raises:
         InputError: prompts or a checkpoint are missing, malformed, or not safe to load.
@@ -53,9 +53,10 @@ def compare_with_champion(
         cache=Cache(cache),
         bar=_Silent(),
     )
+    settled = all(answer.settled for (answers,) in table for answer in answers)
     after, before = ([answer.result for answer in answers] for (answers,) in table)
     chosen, seed = settings.evaluation, derive(settings.seed, "bootstrap")
-    gain, greedy_gain = gains(before, after, chosen.bootstrap, derive(seed, "bootstrap"))
+    gain, greedy_gain = gains(before, after, chosen, derive(seed, "bootstrap"))
     ks = chosen.sizes(asked.samples)
     comparison = {
         "schema": SCHEMA,
@@ -63,6 +64,7 @@ def compare_with_champion(
         "champion": sha256_tree(champion),
         "prompts": len(asked.prompts),
         "samples": asked.samples,
+        "settled": settled,
         "prompts_sha256": asked.prompts_sha256,
         "settings_sha256": asked.settings_sha256,
         "gain": gain,

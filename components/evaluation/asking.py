@@ -21,10 +21,13 @@ from components.policy import Policy, load_policy
 from components.policy.policy import check_policy
 from components.progress import Progress
 from components.rewards import Scorer
+from components.rewards.scorer import MISSING
 from components.rollout import Collector, Engine, build_engine
-from components.types import Group, mean_by_name
+from components.types import Group, Score, mean_by_name
 
 BATCH = 128
+LASTING = ("cpu", "error", "refused")
+"""Codes of `components.rewards.fence` that an item has by itself. The others may be those of a busy machine."""
 ALIKE = ("config.json", "tokenizer.json")
 """Files of a checkpoint that must be equal for one engine to take both."""
 
@@ -43,7 +46,7 @@ def ask(
 
     Answers that the cache holds are taken from it. The others are made in one engine for all checkpoints of one
     architecture and tokenizer, which takes one's weights after the other's: a server takes longer to start than to
-    answer.
+    answer. They are kept if the same would come again: no server made them, and they are all settled.
 
     Args:
         consistency: weights of the embedded consistency classifier, where the settings ask for it.
@@ -60,7 +63,8 @@ def ask(
                 digest = sha256_tree(checkpoints[n])
                 for suite in suites:
                     answers: list[Answered] = []
-                    for word, part in _known_or_asked(interview, cache, checkpoints[n], digest, suite):
+                    kept = cache if suite.repeatable else Cache(None)
+                    for word, part in _known_or_asked(interview, kept, checkpoints[n], digest, suite):
                         answers += part
                         done += len(part)
                         bar.advance(done, f"{suite.name}: {word}")
@@ -71,7 +75,7 @@ def ask(
 def _known_or_asked(
     interview: Interview, cache: Cache, checkpoint: Path, digest: str, suite: Asked
 ) -> Iterator[tuple[str, list[Answered]]]:
-    """The answers that are kept, or a batch at a time those that are made; the latter are kept at the end."""
+    """The answers that are kept, or a batch at a time those that are made; these are kept at the end, if settled."""
     key = key_of(digest, suite, interview.consistency)
     kept = cache.get(key, suite.prompts)
     if kept is not None:
@@ -81,7 +85,8 @@ def _known_or_asked(
     for part in interview.answers(checkpoint, suite):
         made += part
         yield "asked", part
-    cache.put(key, made)
+    if all(answer.settled for answer in made):
+        cache.put(key, made)
 
 
 def lineup(checkpoints: Sequence[Path]) -> list[list[int]]:
@@ -181,4 +186,11 @@ def answered(sampled: Group, greedy: Group, verifier: Verifier) -> Answered:
         greedy_length=len(last.token_ids),
         greedy_truncated=last.finish_reason == "length",
     )
-    return Answered(prompt, result, last.text)
+    return Answered(prompt, result, last.text, all(map(_settled, (*sampled.scores, *greedy.scores))))
+
+
+def _settled(score: Score) -> bool:
+    """Whether its verdict would be the same again, or there would be none again."""
+    if score.unscorable is None:
+        return not score.metrics.get(MISSING)
+    return score.unscorable.partition(":")[0] in LASTING

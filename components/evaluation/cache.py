@@ -2,7 +2,8 @@
 
 An entry is a file ``<digest of its key>.json`` with the key, the answers and their digest. It is the same to the byte
 as what would be made anew, so no output shows where its figures come from. The digest finds damage, not malice: whoever
-may write into the folder may write results.
+may write into the folder may write results. What would not be made the same anew is not kept: answers of servers, and
+verdicts that failed for a moment's trouble.
 """
 
 from __future__ import annotations
@@ -41,7 +42,21 @@ CODE = (
     "types.py",
 )
 """What makes an answer and its score, below `components`; a test holds it to what `asking` imports."""
-PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "math-verify")
+PACKAGES = (
+    "antlr4-python3-runtime",
+    "jinja2",
+    "jsonschema",
+    "latex2sympy2-extended",
+    "math-verify",
+    "mpmath",
+    "numpy",
+    "safetensors",
+    "sympy",
+    "tokenizers",
+    "torch",
+    "transformers",
+)
+"""What renders a question, answers it and judges the answer."""
 
 Key = dict[str, str]
 
@@ -106,7 +121,7 @@ def key_of(checkpoint: str, suite: Asked, consistency: Path) -> Key:
 
 @cache
 def packages() -> str:
-    """Digest of the versions that rounding depends on, and of the kind of machine."""
+    """Digest of the versions that rounding and verdicts depend on, and of the kind of machine."""
     versions = {name: _version(name) for name in PACKAGES}
     return _digest([versions, platform.python_version(), platform.machine()])
 

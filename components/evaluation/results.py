@@ -70,14 +70,18 @@ class PromptResult:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A prompt with what it came to, and the text of its greedy completion."""
+    """A prompt with what it came to, and the text of its greedy completion.
+
+    ``settled``: judged again it would come to the same; it might not where a verdict failed for want of time or memory.
+    """
 
     prompt: Prompt
     result: PromptResult
     text: str
+    settled: bool = True
 
     def to_dict(self) -> dict[str, Any]:
-        """Result and text: whoever keeps them knows the prompt."""
+        """Result and text: whoever keeps them knows the prompt, and keeps what is settled."""
         return {"result": asdict(self.result), "text": self.text}
 
     @classmethod

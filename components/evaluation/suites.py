@@ -12,6 +12,7 @@ from components.config.load import check_digest
 from components.config.policy import PolicySettings
 from components.config.reward import RewardSettings
 from components.config.rollout import RolloutSettings
+from components.config.servers import ServerEngine
 from components.data.prompts import read_prompts, subset
 from components.errors import InputError
 from components.evaluation.formats import read_problems
@@ -61,6 +62,11 @@ class Asked:
         """
         suite = () if self.name == TEST else (self.name,)
         return derive(self.settings.seed, "evaluate", *suite, start)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same answers would come again, to the byte. A server's depend on its version and its batches."""
+        return not isinstance(self.rollout.engine, ServerEngine)
 
     @property
     def prompts_sha256(self) -> str:

@@ -6,8 +6,9 @@ what nothing defines, never 0):
 - ``prompts``, ``samples``, ``k`` (= samples) and ``ks``
 - ``sft``, ``trained`` and, where one is named, ``champion``: the figures of one policy, see `summarise`
 - ``gain``: of trained over sft in sampled pass@1: mean, low and high of the paired bootstrap interval and its
-  ``confidence``, the ``n`` prompts that were scorable under both, and ``detectable``, the smallest true difference that
-  so many prompts with this spread show with the ``power`` that stands beside it
+  ``confidence``, the ``n`` prompts that were scorable under both, whether that is a ``small`` number of them, and
+  ``detectable``, the smallest true difference that so many prompts with this spread show with the ``power`` that stands
+  beside it
 - ``greedy_gain``: the same in greedy accuracy, with the prompts ``gained`` and ``lost``, and ``mcnemar_p``
 - ``gain_over_champion``, ``greedy_gain_over_champion``: likewise
 - ``suites``: name -> all of the above, of another set of prompts
@@ -73,7 +74,7 @@ def compare(
     """
     k = settings.samples if samples is None else samples
     ks = settings.sizes(k)
-    gain, greedy_gain = gains(before, after, settings.bootstrap, derive(seed, "bootstrap"))
+    gain, greedy_gain = gains(before, after, settings, derive(seed, "bootstrap"))
     trained = summarise(after, k, ks, settings.small)
     return {
         "prompts": len(before),
@@ -95,7 +96,7 @@ def against_champion(
     Raises:
         ValueError: the two sides are not the same prompts in the same order.
     """
-    gain, greedy_gain = gains(champion, trained, settings.bootstrap, derive(seed, "bootstrap"))
+    gain, greedy_gain = gains(champion, trained, settings, derive(seed, "bootstrap"))
     return {
         **figures,
         "trained": _with_gains(figures["trained"], "gain_over_champion", champion, trained, settings, seed),
@@ -111,7 +112,7 @@ def _with_gains(
     """The figures of ``after`` with the gain of every slice under ``key``."""
     found = {**figures, **{kind: dict(figures[kind]) for kind in SLICES}}
     for kind, name, old, new in pairs(before, after):
-        gain = sampled_gain(old, new, settings.bootstrap, derive(seed, "bootstrap"))
+        gain = sampled_gain(old, new, settings, derive(seed, "bootstrap"))
         found[kind][name] = {**found[kind][name], key: gain}
     return found
 
@@ -122,7 +123,7 @@ def headline(before: Results, after: Results, settings: EvaluationSettings, seed
     Raises:
         ValueError: the two sides are not the same prompts in the same order.
     """
-    gain, greedy_gain = gains(before, after, settings.bootstrap, derive(seed, "bootstrap"))
+    gain, greedy_gain = gains(before, after, settings, derive(seed, "bootstrap"))
     return {
         "prompts": len(before),
         "sft": accuracies(before),

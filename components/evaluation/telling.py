@@ -39,8 +39,12 @@ def _gain(figures: Figures, after: str, key: str, over: str) -> str:
     if gain is None or reached is None:
         return f"No prompt could be scored under both, so nothing is known of a gain over {over}."
     level = f"pass@1 {percent(reached)} on {number(figures['prompts'])} prompts"
-    interval = f"{percent(gain['confidence'], 0)} interval {points(gain['low'])} to {points(gain['high'])}"
-    return f"{level}, {points(gain['mean'])} points over {over} ({interval}); {_power(gain)}."
+    return f"{level}, {points(gain['mean'])} points over {over} ({_interval(gain)}); {_power(gain)}."
+
+
+def _interval(gain: Figures) -> str:
+    rough = ", rough for so few prompts" if gain.get("small") else ""
+    return f"{percent(gain['confidence'], 0)} interval {points(gain['low'])} to {points(gain['high'])}{rough}"
 
 
 def _power(gain: Figures) -> str:
@@ -56,8 +60,7 @@ def _greedy(suite: Figures) -> str:
     if gain is None:
         return "no prompt could be scored under both."
     reached = f"greedy accuracy {percent(suite['trained']['greedy'])} on {plural(suite['prompts'], 'prompt')}"
-    interval = f"{percent(gain['confidence'], 0)} interval {points(gain['low'])} to {points(gain['high'])}"
-    return f"{reached}, {points(gain['mean'])} points over the SFT checkpoint ({interval})."
+    return f"{reached}, {points(gain['mean'])} points over the SFT checkpoint ({_interval(gain)})."
 
 
 def _reservations(evaluation: Figures) -> list[str]:

@@ -25,8 +25,8 @@ class DirectoryStore(Store):
     """Objects are files under ``objects/``, trees are folders under ``trees/``.
 
     Objects are created by hard link, which the file system does for one writer only, and replaced by rename, so that
-    none is ever half there. A lock file serialises those who replace an object or store a tree. A writer that dies
-    holds no lock, because the kernel releases it; it should never be removed, but no record rests on it.
+    none is ever half there. A lock file serialises those who replace an object or store a tree. No record rests on it,
+    and there is never a reason to remove it: a writer that dies holds no lock, because the kernel releases it.
     """
 
     def __init__(self, root: Path) -> None:

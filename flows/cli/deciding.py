@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,12 +15,15 @@ from flows.git import project_root
 from flows.registry import Desk, project_desk
 
 if TYPE_CHECKING:
+    from components.registry import Approval
     from flows.deciding import Decision
+    from flows.stating import Pen
 
 Digest = Annotated[str, typer.Argument(help="Digest of the candidate, or its first digits.")]
 By = Annotated[str, typer.Option("--by", help="Your name. Without a signature it is a claim, recorded as you type it.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why.")]
 Key = Annotated[Path | None, typer.Option("--key", help="File of your private key: sign the statement.")]
+Print = Annotated[bool, typer.Option("--print", help="Print the signed statement for a form, and store nothing.")]
 Days = Annotated[
     int | None,
     typer.Option("--expires-days", metavar="N", help="Valid for N days, not for all that the policy allows."),
@@ -33,32 +37,34 @@ def approve(
     reason: Reason = "",
     key: Key = None,
     days: Days = None,
-    only_print: Annotated[
-        bool, typer.Option("--print", help="Print the signed approval for a form, and store nothing.")
-    ] = False,
+    only_print: Print = False,
     config: Config = DEMO,
 ) -> None:
     """Approve a candidate; the last approval that the policy asks for makes it the champion. Exit code 3: the gate says
     no, or another became champion meanwhile."""
     from flows import deciding, stating
 
-    pen = stating.Pen(by, reason, key, days)
+    at, pen = _deciding(config), stating.Pen(by, reason, key, days)
     if only_print:
-        if key is None:
-            raise InputError("there is nothing to print without a signature", where="--print", how="name a key: --key")
-        print(deciding.write_approval(_deciding(config), digest, pen).to_text())
+        _print(pen, lambda: deciding.write_approval(at, digest, pen))
         return
     with console.status("judging the candidate again"):
-        found = deciding.approve_candidate(_deciding(config), digest, pen)
-    _show(found)
+        found = deciding.approve_candidate(at, digest, pen)
+    _show(at, found)
 
 
 @app.command()
-def reject(digest: Digest, by: By, reason: Reason = "", key: Key = None, config: Config = DEMO) -> None:
+def reject(
+    digest: Digest, by: By, reason: Reason = "", key: Key = None, only_print: Print = False, config: Config = DEMO
+) -> None:
     """Turn a candidate down. That is recorded, and final for the evidence that it was proposed with."""
     from flows import deciding, stating
 
-    _show(deciding.reject_candidate(_deciding(config), digest, stating.Pen(by, reason, key)))
+    at, pen = _deciding(config), stating.Pen(by, reason, key)
+    if only_print:
+        _print(pen, lambda: deciding.write_rejection(at, digest, pen))
+        return
+    _show(at, deciding.reject_candidate(at, digest, pen))
 
 
 @app.command()
@@ -67,9 +73,10 @@ def promote(digest: Digest, config: Config = DEMO) -> None:
     another is the champion by now."""
     from flows import deciding
 
+    at = _deciding(config)
     with console.status("judging the candidate again"):
-        found = deciding.promote_candidate(_deciding(config), digest)
-    _show(found)
+        found = deciding.promote_candidate(at, digest)
+    _show(at, found)
     if found.record is None:
         raise typer.Exit(EXIT_NO_CANDIDATE)
 
@@ -88,7 +95,8 @@ def rollback(
     """Go back to a checkpoint that was the champion before. Exit code 3: another became champion meanwhile."""
     from flows import deciding, stating
 
-    _show(deciding.roll_back(_deciding(config), to, stating.Pen(by, reason, key, days)))
+    at = _deciding(config)
+    _show(at, deciding.roll_back(at, to, stating.Pen(by, reason, key, days)))
 
 
 def desk(config: Path) -> Desk:
@@ -105,9 +113,16 @@ def _deciding(config: Path) -> Desk:
     return at
 
 
-def _show(found: Decision) -> None:
-    from flows import show_registry
+def _print(pen: Pen, write: Callable[[], Approval]) -> None:
+    if pen.key is None:
+        raise InputError("there is nothing to print without a signature", where="--print", how="name a key: --key")
+    print(write().to_text())
 
-    show_registry.show_decision(console, found)
+
+def _show(at: Desk, found: Decision) -> None:
+    from flows import show_registry
+    from flows.lines import Lines
+
+    show_registry.show_decision(console, found, Lines(at.policy.settings))
     if found.gone:
         raise typer.Exit(EXIT_NO_CANDIDATE)

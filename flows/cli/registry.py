@@ -44,6 +44,7 @@ def show(
     """One checkpoint: where it comes from, what the gate says, who approved, and how to go on."""
     from components.registry import sound_history
     from flows import policies, show_registry, stored_checkpoint
+    from flows.lines import Lines
 
     at = desk(config)
     found = stored_checkpoint.look_up(at, which)
@@ -54,7 +55,7 @@ def show(
     if as_json:
         print(dump_json(found.to_dict()), end="")
     else:
-        show_registry.show_checkpoint(console, found)
+        show_registry.show_checkpoint(console, found, Lines(at.policy.settings))
         made = found.stands_on or found.decision
         if made and (problem := policies.problems(at.project, sound_history(at.store)).get(made.number)):
             console.print(f"record {made.number} cannot be shown to be approved: {problem}", style="bold red")

@@ -104,7 +104,7 @@ def _how(candidate: Candidate, signed: bool, doubtful: bool) -> Iterator[str]:
         yield f"- `evenkeel approve {short} --by YOUR-NAME{why} --key YOUR-KEY`"
         yield f"- `evenkeel reject {short} --by YOUR-NAME --reason WHY --key YOUR-KEY`"
         yield ""
-        yield "Or approve here: with `--print` the first of them prints what to paste under Signed Approval."
+        yield "Or decide here: with `--print` each of them prints what to paste under Signed Approval."
     else:
         yield "Decide in the form, or at a terminal in the project:"
         yield ""

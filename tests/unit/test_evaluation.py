@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config.evaluation import EvaluationSettings
-from components.evaluation.pairing import mcnemar, paired_gain
+from components.evaluation.pairing import detectable, mcnemar, paired_gain
 from components.evaluation.passing import pass_at_k
 from components.evaluation.results import PromptResult
 from components.evaluation.summary import compare, summarise
@@ -57,8 +57,35 @@ def test_no_difference_has_an_interval_around_zero() -> None:
 
 def test_pairing_removes_the_difference_between_prompts() -> None:
     before = [i / 100 for i in range(90)]
-    gain = paired_gain(before, [value + 0.1 for value in before], 500, seed=0)
-    assert gain.high - gain.low < 1e-12
+    gain = paired_gain(before, [value + 0.1 + (i % 2) / 1000 for i, value in enumerate(before)], 500, seed=0)
+    assert gain.high - gain.low < 0.001
+
+
+@pytest.mark.parametrize(("n", "other"), [(1, 0.975), (2, 0.842), (30, 0.116), (100, 0.0362)])
+def test_prompts_that_all_changed_alike_do_not_make_certain_what_others_do(n: int, other: float) -> None:
+    """With the share ``other`` of prompts that change otherwise, n that do not are drawn in one case of forty."""
+    assert (1 - other) ** n == pytest.approx(0.025, rel=0.03)
+    for before, after in ((0.0, 0.0), (1.0, 1.0), (0.25, 0.75)):
+        gain, mean = paired_gain([before] * n, [after] * n, 500, seed=0), after - before
+        assert gain.mean == mean
+        assert gain.low == pytest.approx((1 - other) * mean - other, abs=1e-3)
+        assert gain.high == pytest.approx((1 - other) * mean + other, abs=1e-3)
+
+
+def test_a_difference_by_rounding_alone_is_none() -> None:
+    thirds = paired_gain([0.0, 1 / 3] * 2, [1 / 3, 2 / 3] * 2, 500, seed=0)
+    assert thirds.low < 0 < thirds.high
+    assert detectable([1 / 3, 2 / 3 - 1 / 3]) is None
+
+
+def test_a_gain_over_few_prompts_is_called_small_by_those_that_were_scorable_under_both() -> None:
+    few = SETTINGS.model_copy(update={"small": 3})
+    before = [result("a", 0, 1), result("b", 0, 0), result("c", None, None, greedy=1)]
+    after = [result("a", 1, 1), result("b", 1, 1), result("c", 1, 1)]
+    found = compare(before, after, few, seed=0)
+    assert (found["gain"]["n"], found["gain"]["small"]) == (2, True)
+    assert (found["greedy_gain"]["n"], found["greedy_gain"]["small"]) == (3, False)
+    assert found["trained"]["families"]["f"]["gain"]["small"]
 
 
 def test_the_interval_covers_the_truth_about_as_often_as_it_claims() -> None:
@@ -142,14 +169,14 @@ def test_the_comparison_has_every_figure_of_the_evaluation_file() -> None:
     after = [result(str(i), 1, 1, 1, 1) for i in range(20)]
     found = compare(before, after, SETTINGS, seed=0)
     assert set(found) == {"prompts", "samples", "k", "ks", "sft", "trained", "gain", "greedy_gain"}
-    assert {key: found["gain"][key] for key in ("mean", "low", "high", "confidence", "n", "detectable")} == {
+    assert {key: found["gain"][key] for key in ("mean", "confidence", "n", "small", "detectable")} == {
         "mean": 0.75,
-        "low": 0.75,
-        "high": 0.75,
         "confidence": 0.95,
         "n": 20,
+        "small": True,
         "detectable": None,
     }
+    assert found["gain"]["low"] < 0.75 < found["gain"]["high"]
     assert found["greedy_gain"]["mean"] == 1
     assert found["greedy_gain"]["mcnemar_p"] == pytest.approx(2 / 2**20)
     assert dump_json(found) == dump_json(compare(before, after, SETTINGS, seed=0))

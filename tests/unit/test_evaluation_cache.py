@@ -7,7 +7,9 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import packages_distributions, version
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 import torch
@@ -22,10 +24,12 @@ from components.evaluation.suites import held_out
 from components.files import dump_json, manifest, read_json, sha256_tree, write_json, write_jsonl
 from components.layout import EVALUATIONS_VARIABLE, Layout
 from components.policy import Policy
+from components.rewards.scorer import MISSING
 from components.stages import evaluate
 from components.stages import train as train_stage
 from components.training import assembly
-from tests.code_graph import ROOT, modules, reachable
+from components.types import Score
+from tests.code_graph import ROOT, imports, modules, reachable
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +103,64 @@ def test_a_champion_that_was_judged_before_is_not_judged_again(tmp_path: Path, s
     sampled.clear()
     evaluate.run(champion, layout)
     assert sampled == [layout.train_checkpoint]
+
+
+@pytest.mark.parametrize(("reason", "kept"), [
+    ("timeout: no verdict within 20 s", False), ("crash: the process ended with signal 9", False),
+    ("memory: the verifier needs more than its limit", False), ("cpu: no verdict", True), ("error: ValueError", True),
+    ("refused: the reference is no number", True),
+])  # fmt: skip
+def test_a_verdict_that_failed_for_a_moments_trouble_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str, kept: bool
+) -> None:
+    layout = finished(tmp_path)
+    reasons = [reason]
+
+    class Busy(Judge):
+        def score_groups(self, items: Any) -> list[tuple[Score, ...]]:
+            if not reasons:
+                return super().score_groups(items)
+            return [tuple(Score(None, unscorable=reason) for _ in completions) for _, completions in items]
+
+    monkeypatch.setattr(asking, "Scorer", lambda *_: Busy(parity))
+    evaluate.run(settings(), layout)
+    assert read_json(layout.evaluation)["trained"]["unscorable_share"] == 1
+    other = layout.train_checkpoint, layout.sft_checkpoint, tmp_path / "other"
+    assert compare_with_champion(settings(), layout, *other)["settled"] is kept
+    reasons.clear()
+    assert compare_with_champion(settings(), layout, *other)["settled"]
+    evaluate.run(settings(), layout)
+    assert (read_json(layout.evaluation)["trained"]["unscorable_share"] == 1) is kept
+
+
+def test_a_consistency_that_could_not_be_judged_is_not_kept(
+    tmp_path: Path, sampled: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = finished(tmp_path)
+    missing = Score(1.0, {"consistency": 0.0}, metrics={MISSING: 1.0})
+
+    class Busy(Judge):
+        def score_groups(self, items: Any) -> list[tuple[Score, ...]]:
+            return [(missing,) * len(completions) for _, completions in items]
+
+    monkeypatch.setattr(asking, "Scorer", lambda *_: Busy(parity))
+    evaluate.run(settings(), layout)
+    evaluate.run(settings(), layout)
+    assert len(sampled) == 4
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang"])
+def test_what_servers_answer_is_not_kept(
+    tmp_path: Path, sampled: list[Path], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Neither their version nor what else they answer at the time is known when an answer is looked for."""
+    layout, build = finished(tmp_path), asking.build_engine
+    monkeypatch.setattr(asking, "build_engine", lambda chosen, _, logs: build(chosen, settings().rollout, logs))
+    served = settings(rollout={"engine": {"kind": kind, "urls": ["http://rollout-0:8000"]}})
+    evaluate.run(served, layout)
+    evaluate.run(served, layout)
+    assert len(sampled) == 4
+    assert not layout.evaluations.exists()
 
 
 @pytest.mark.parametrize(
@@ -189,13 +251,34 @@ def test_the_code_that_answers_and_scores_is_part_of_the_key() -> None:
     files, names = modules("components"), reachable("components.evaluation.asking")
     loaded = {files[name].relative_to(ROOT / "components").as_posix() for name in names}
     without_effect = (
-        "config/", "scheduling/", "processes/", "registry/", "data/", "tasks/", "errors.py", "files.py", "layout.py",
-        "progress.py", "__init__.py", "evaluation/__init__.py", "evaluation/cache.py", "evaluation/formats.py",
-        "evaluation/statistics.py",
+        "config/", "scheduling/", "processes/", "registry/", "data/", "tasks/", "directories.py", "errors.py",
+        "files.py", "layout.py", "progress.py", "__init__.py", "evaluation/__init__.py", "evaluation/cache.py",
+        "evaluation/formats.py", "evaluation/statistics.py",
     )  # fmt: skip
     covered = {path for path in loaded for part in cache.CODE if path == part or path.startswith(f"{part}/")}
     assert {path for path in loaded - covered if not path.startswith(without_effect)} == set()
     assert all((ROOT / "components" / part).exists() for part in cache.CODE)
+
+
+def test_the_packages_that_answer_and_score_are_part_of_the_key() -> None:
+    files = [path for part in cache.CODE for path in sorted((ROOT / "components").glob(f"{part}/**/*.py"))]
+    files += [ROOT / "components" / part for part in cache.CODE if part.endswith(".py")]
+    names = {name.partition(".")[0] for path in files if "servers" not in path.parts for name in imports(path)}
+    found = packages_distributions()
+    used = {dist for name in names - sys.stdlib_module_names - {"components"} for dist in map(str.lower, found[name])}
+    of_the_judges = {"sympy", "mpmath", "latex2sympy2-extended", "antlr4-python3-runtime"}  # of math-verify
+    without_effect = {"huggingface_hub", "pydantic", "pyyaml", "referencing", "scikit-learn"}
+    assert (used | of_the_judges) - without_effect - set(cache.PACKAGES) == set()
+
+
+def test_other_packages_ask_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = cache.packages()
+    cache.packages.cache_clear()
+    monkeypatch.setattr(cache, "version", lambda name: "0" if name == "sympy" else version(name))
+    try:
+        assert cache.packages() != before
+    finally:
+        cache.packages.cache_clear()
 
 
 # Several suites in one stage

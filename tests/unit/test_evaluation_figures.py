@@ -186,6 +186,15 @@ def test_equal_policies_are_told_as_such() -> None:
     assert "all prompts changed alike" in line
 
 
+@pytest.mark.parametrize(("prompts", "rough"), [(29, True), (30, False)])
+def test_an_interval_over_few_prompts_is_called_rough(prompts: int, rough: bool) -> None:
+    before = [result(str(i), 0, 0, greedy=0.0) for i in range(prompts)]
+    after = [result(str(i), i % 2, 0, greedy=float(i % 2)) for i in range(prompts)]
+    suite = compare(before, after, SETTINGS, seed=0)
+    lines = in_words({**suite, "suites": {"aime": suite}})
+    assert [", rough for so few prompts)" in line for line in lines] == [rough] * 2
+
+
 def test_what_nothing_defines_is_said_and_not_made_up() -> None:
     nothing = [result("a", None, None, greedy=None)]
     assert in_words(compare(nothing, nothing, SETTINGS, seed=0)) == [

@@ -196,6 +196,25 @@ def test_a_signed_approval_can_be_printed_for_a_form_and_is_stored_nowhere(signi
     assert approvals_of(signing.store, digest) == []
 
 
+def test_a_signed_rejection_can_be_printed_too(signing: Terminal) -> None:
+    digest = propose_in(signing.project).digest
+    asked = ("reject", digest[:12], "--by", "ada", "--reason", "odd samples")
+    printed = signing.type(*asked, "--key", key("ada"), "--print")
+    approval = read_approval(printed, where="the form")
+    assert (approval.statement.action, signature_holds(approval)) == ("reject", True)
+    assert approvals_of(signing.store, digest) == [] and records(signing.store) == []
+    assert "nothing to print without a signature" in signing.type(*asked, "--print", code=2)
+
+
+def test_what_is_to_be_typed_next_names_a_key_where_only_a_signature_counts(signing: Terminal) -> None:
+    digest = propose_in(signing.project).digest
+    shown = signing.type("show", digest[:12])
+    assert shown.count("--key YOUR-KEY") == 2
+    assert "--key YOUR-KEY" in signing.type("approve", digest[:12], "--by", "ada", "--key", key("ada"))
+    promoted = signing.type("approve", digest[:12], "--by", "edsger", "--key", key("edsger"))
+    assert "evenkeel rollback --by YOUR-NAME --reason WHY --key YOUR-KEY" in promoted
+
+
 def test_the_same_person_again_is_not_recorded_twice(signing: Terminal) -> None:
     digest = propose_in(signing.project).digest
     for _ in range(2):

@@ -27,7 +27,7 @@ from components.stages.gate import run as run_gate
 from components.types import Judgement
 from tests.proposals import key_in, policy_of, propose_run, write_lock, write_run
 
-COMPARED = {"mean": 0.1, "low": 0.06, "high": 0.14, "unscorable_share": 0.0}
+COMPARED = {"mean": 0.1, "low": 0.06, "high": 0.14, "n": 512, "unscorable_share": 0.0}
 
 
 @pytest.fixture
@@ -147,6 +147,7 @@ def test_a_candidate_is_compared_with_the_present_champion(
         ({"champion": "d" * 64}, "with dddddddddddd, and this is"),
         ({"candidate": "d" * 64}, "the comparison is of dddddddddddd with cccccccccccc"),
         ({"low": None}, "there is no low"),
+        ({"n": None}, "there is no n"),
         ({"low": float("nan")}, "low is not a finite number: nan"),
         ({"mean": float("inf")}, "mean is not a finite number"),
         ({"unscorable_share": None}, "there is no unscorable_share"),
@@ -164,6 +165,17 @@ def test_a_comparison_that_is_missing_of_others_or_not_good_enough_fails(
     found = judged(store, candidate, tmp_path, None if change is None else whole | change)
     assert list(failed(found)) == ["gain over present champion"]
     assert problem in failed(found)["gain over present champion"]
+
+
+def test_a_comparison_on_too_few_prompts_is_left_to_a_person_as_the_policy_says(
+    store: DirectoryStore, layout: Layout, tmp_path: Path, crowned: str
+) -> None:
+    candidate = propose_run(store, layout, key_in(tmp_path))
+    comparison = {**COMPARED, "candidate": candidate.digest, "champion": crowned, "n": 30}
+    assert judged(store, candidate, tmp_path, comparison).result == "inconclusive"
+    assert judged(store, candidate, tmp_path, comparison, gate={"min_prompts": 30}).result == "pass"
+    worse = {**comparison, "unscorable_share": 0.5}
+    assert judged(store, candidate, tmp_path, worse).result == "fail"
 
 
 def test_the_run_may_have_made_the_comparison_itself(store: DirectoryStore, tmp_path: Path, crowned: str) -> None:

@@ -15,6 +15,8 @@ from components.config.data import DataSettings, ValidationSettings
 from components.config.evaluation import ChampionSettings, EvaluationSettings
 from components.config.judgement import GateSettings, HealthSettings, PrometheusSettings, RuleSettings
 from components.config.training import TrainSettings
+from components.evaluation.results import PromptResult
+from components.evaluation.summary import compare
 from components.files import read_json, sha256_tree, write_json, write_jsonl
 from components.gate import conclude, policy_sha256
 from components.gate.checks import CHECKS
@@ -79,7 +81,7 @@ def layout(tmp_path: Path) -> Layout:
         {
             "sft": side,
             "trained": side,
-            "gain": {"mean": 0.4, "low": 0.35, "high": 0.45, "confidence": 0.95},
+            "gain": {"mean": 0.4, "low": 0.35, "high": 0.45, "confidence": 0.95, "n": 512},
             "contamination": {"worst_share": 0.01, "worst": "test"},
             "checkpoint_sha256": digest,
         },
@@ -173,6 +175,7 @@ def test_without_any_evidence_every_check_fails(tmp_path: Path) -> None:
         ("train_metrics", ("checkpoint_sha256",), "same checkpoint"),
         ("evaluation", ("gain",), "held-out gain"),
         ("evaluation", ("gain", "low"), "held-out gain"),
+        ("evaluation", ("gain", "n"), "held-out gain"),
         ("evaluation", ("trained", "truncated_share"), "truncated"),
         ("evaluation", ("trained", "unscorable_share"), "unscorable"),
         ("evaluation", ("sft", "unscorable_share"), "unscorable"),
@@ -496,6 +499,29 @@ def test_the_lower_end_of_the_gain_must_exceed_the_limit(layout: Layout, low: fl
     assert check(layout, "held-out gain", strict)[0] == result
 
 
+@pytest.mark.parametrize(
+    ("prompts", "low", "result"), [(60, 0.1, "pass"), (59, 0.1, "inconclusive"), (59, 0.0, "fail")]
+)
+def test_a_gain_on_too_few_prompts_is_left_to_a_person(layout: Layout, prompts: int, low: float, result: str) -> None:
+    edit(layout.evaluation, prompts, "gain", "n")
+    edit(layout.evaluation, low, "gain", "low")
+    found, evidence = check(layout, "held-out gain")
+    assert found == result
+    assert ("59 prompts scorable under both are too few to tell, it takes 60" in evidence) == (prompts == 59)
+
+
+def test_two_prompts_that_both_got_right_prove_nothing(layout: Layout) -> None:
+    """Their interval from resampling alone would be +50 to +50."""
+    before, after = (
+        [PromptResult(str(i), "f", 1, (one, 0.0), 0.0, (5, 5), (False, False)) for i in range(2)] for one in (0.0, 1.0)
+    )
+    found = compare(before, after, EvaluationSettings(prompts=2, samples=2), seed=1)
+    edit(layout.evaluation, found["gain"], "gain")
+    assert check(layout, "held-out gain")[0] == "fail"
+    anything = SETTINGS.model_copy(update={"gate": GateSettings(min_gain=-1)})
+    assert check(layout, "held-out gain", anything)[0] == "inconclusive"
+
+
 @pytest.mark.parametrize(("share", "result"), [(0.1, "pass"), (0.11, "fail")])
 def test_truncated_completions_are_limited(layout: Layout, share: float, result: str) -> None:
     edit(layout.evaluation, share, "trained", "truncated_share")
@@ -575,7 +601,7 @@ CHALLENGED = SETTINGS.model_copy(
 
 def over_champion(layout: Layout, low: float, unscorable: float = 0.0) -> None:
     edit(layout.evaluation, {"unscorable_share": unscorable}, "champion")
-    edit(layout.evaluation, {"mean": low + 0.02, "low": low, "high": low + 0.04}, "gain_over_champion")
+    edit(layout.evaluation, {"mean": low + 0.02, "low": low, "high": low + 0.04, "n": 512}, "gain_over_champion")
 
 
 @pytest.mark.parametrize(("low", "result"), [(0.01, "pass"), (-0.02, "pass"), (-0.06, "fail")])
@@ -585,6 +611,19 @@ def test_a_checkpoint_must_not_be_clearly_worse_than_the_champion(layout: Layout
     assert found == result
     assert f"{100 * low:+.1f} to" in evidence
     assert "must exceed -5.0" in evidence
+
+
+@pytest.mark.parametrize(
+    ("low", "unscorable", "result"), [(0.01, 0.0, "inconclusive"), (-0.06, 0.0, "fail"), (0.01, 0.02, "fail")]
+)
+def test_a_comparison_on_too_few_prompts_is_left_to_a_person(
+    layout: Layout, low: float, unscorable: float, result: str
+) -> None:
+    over_champion(layout, low, unscorable)
+    edit(layout.evaluation, 10, "gain_over_champion", "n")
+    found, evidence = check(layout, "gain over champion", CHALLENGED)
+    assert found == result
+    assert "10 prompts scorable under both are too few to tell" in evidence
 
 
 def test_a_limit_of_zero_asks_for_proof_that_it_is_better(layout: Layout) -> None:

@@ -229,13 +229,15 @@ def test_the_schedule_gets_the_clusters_easiest_first(tmp_path):
 
 
 @pytest.mark.usefixtures("judged_by_parity")
-def test_evaluation_of_an_unchanged_policy_finds_exactly_no_gain(tmp_path):
+def test_evaluation_of_an_unchanged_policy_finds_no_gain_and_that_four_prompts_say_little(tmp_path):
     layout = workspace(tmp_path)
     policy().save(layout.train_checkpoint)
     evaluate.run(settings(), layout)
     figures = read_json(layout.evaluation)
     assert figures["sft"] == without_gains(figures["trained"])
-    assert (figures["gain"]["mean"], figures["gain"]["low"], figures["gain"]["high"]) == (0, 0, 0)
+    gain = figures["gain"]
+    assert (gain["mean"], gain["low"], gain["small"]) == (0, -gain["high"], True)
+    assert gain["high"] > 0.5
     assert figures["checkpoint_sha256"] == sha256_tree(layout.train_checkpoint)
     assert (figures["prompts"], figures["samples"]) == (4, 2)
     assert all(row["sft"] == row["trained"] for row in read_jsonl(layout.samples))

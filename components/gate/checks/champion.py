@@ -5,20 +5,20 @@ from __future__ import annotations
 from components.config import Settings
 from components.errors import InputError
 from components.gate.checks.base import Answer, Check
+from components.gate.checks.evaluation import large_enough
 from components.gate.evidence import Evidence
-from components.types import GateResult
 
 
 def _evaluated(evidence: Evidence, settings: Settings) -> Answer:
     """By the run's own evaluation, against the champion that its settings name."""
-    needed = settings.gate.min_gain_over_champion
     gain = evidence.gain("evaluation", "gain_over_champion")
     mean, low, high = (f"{100 * value:+.1f}" for value in gain)
     share, limit = evidence.share("evaluation", "champion", "unscorable_share"), settings.gate.max_unscorable
-    answer: GateResult = "pass" if gain[1] > needed and share <= limit else "fail"
+    prompts = evidence.number("evaluation", "gain_over_champion", "n")
+    answer, needed = large_enough(gain[1], settings.gate.min_gain_over_champion, prompts, settings)
     interval = f"pass@1 {mean} points over the champion, 95 % interval {low} to {high}"
     judged = f"{share:.1%} of its completions unscorable, limit {limit:.1%}"
-    return answer, f"{interval}; the lower end must exceed {100 * needed:+.1f}; {judged}"
+    return answer if share <= limit else "fail", f"{interval}; {needed}; {judged}"
 
 
 EVALUATED = Check(
@@ -43,14 +43,14 @@ def _present(evidence: Evidence, settings: Settings) -> Answer:
         told = " with ".join(f"{digest!s:.12}" for digest in compared)
         return "fail", f"the comparison is of {told}, and this is {candidate[:12]} with {champion[:12]}"
     mean, low, high = evidence.gain("comparison")
-    share = evidence.share("comparison", "unscorable_share")
-    needed, limit = settings.gate.min_gain_over_champion, settings.gate.max_unscorable
-    answer: GateResult = "pass" if low > needed and share <= limit else "fail"
+    share, limit = evidence.share("comparison", "unscorable_share"), settings.gate.max_unscorable
+    prompts = evidence.number("comparison", "n")
+    answer, needed = large_enough(low, settings.gate.min_gain_over_champion, prompts, settings)
     interval = (
         f"pass@1 {100 * mean:+.1f} points over {champion[:12]}, 95 % interval {100 * low:+.1f} to {100 * high:+.1f}"
     )
     judged = f"{share:.1%} of the champion's completions unscorable, limit {limit:.1%}"
-    return answer, f"{interval}; the lower end must exceed {100 * needed:+.1f}; {judged}"
+    return answer if share <= limit else "fail", f"{interval}; {needed}; {judged}"
 
 
 TO_BE_COMPARED = "the two compared, which `evenkeel approve` does where it can"

@@ -5,14 +5,22 @@ from __future__ import annotations
 from components.config import Settings
 from components.gate.checks.base import Answer, Check
 from components.gate.evidence import Evidence
-from components.types import GateResult
 
 
 def _gain(evidence: Evidence, settings: Settings) -> Answer:
     mean, low, high = evidence.gain("evaluation", "gain")
-    answer: GateResult = "pass" if low > settings.gate.min_gain else "fail"
-    needed = f"the lower end must exceed {100 * settings.gate.min_gain:+.1f}"
+    prompts = evidence.number("evaluation", "gain", "n")
+    answer, needed = large_enough(low, settings.gate.min_gain, prompts, settings)
     return answer, f"pass@1 {100 * mean:+.1f} points, 95 % interval {100 * low:+.1f} to {100 * high:+.1f}; {needed}"
+
+
+def large_enough(low: float, limit: float, prompts: float, settings: Settings) -> Answer:
+    """Whether the lower end of a gain's interval exceeds its limit, and whether so many prompts can tell."""
+    wanted, needed = settings.gate.min_prompts, f"the lower end must exceed {100 * limit:+.1f}"
+    if prompts >= wanted:
+        return "pass" if low > limit else "fail", needed
+    few = f"{prompts:g} prompts scorable under both are too few to tell, it takes {wanted}"
+    return "inconclusive" if low > limit else "fail", f"{needed}; {few}"
 
 
 def _truncated(evidence: Evidence, settings: Settings) -> Answer:
@@ -34,7 +42,10 @@ def _contaminated(evidence: Evidence, settings: Settings) -> Answer:
     return "pass" if share <= limit else "fail", text
 
 
-GAIN = Check(_gain, "a checkpoint that is better on held-out prompts, or more test prompts where the interval is wide")
+GAIN = Check(
+    _gain,
+    "a checkpoint that is better on held-out prompts, or more test prompts where the interval is wide or they are few",
+)
 TRUNCATED = Check(_truncated, "more room for an answer (rollout.max_new_tokens), or training that keeps answers short")
 UNSCORABLE = Check(
     _unscorable, "see why the verifier could not judge them (out/samples.jsonl), mend that, and run again"

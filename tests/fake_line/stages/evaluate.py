@@ -5,11 +5,11 @@ from components.config.load import check_digest
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
 
-GAIN = {"mean": 0.4, "low": 0.35, "high": 0.45, "confidence": 0.95}
+GAIN = {"mean": 0.4, "low": 0.35, "high": 0.45, "confidence": 0.95, "n": 512}
 SHARES = {"truncated_share": 0.01, "unscorable_share": 0.0}
 CLEAN = {"worst_share": 0.0, "worst": "test"}
 KEPT = {"drops": [{"mean": 0.0, "se": 0.0, "n": 200, "stratum": ""}]}
-OVER = {"mean": 0.1, "low": 0.05, "high": 0.15, "confidence": 0.95}
+OVER = {"mean": 0.1, "low": 0.05, "high": 0.15, "confidence": 0.95, "n": 512}
 
 
 def run(settings: Settings, layout: Layout) -> None:

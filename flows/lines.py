@@ -1,0 +1,33 @@
+"""The commands that a person types to decide, as the project's policy asks for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from components.config.promotion import Action, PromotionPolicy
+
+SHORT = 12
+"""Digits of a digest, as they are shown and typed."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """``--key`` stands in them where only a signature counts."""
+
+    policy: PromotionPolicy
+
+    def approve(self, digest: str, *, doubtful: bool = False) -> str:
+        """``doubtful``: the gate is inconclusive, so that a reason is needed."""
+        return self._line("promote", f"approve {digest[:SHORT]}", why=doubtful)
+
+    def reject(self, digest: str) -> str:
+        return self._line("reject", f"reject {digest[:SHORT]}", why=True)
+
+    def rollback(self, to: str = "") -> str:
+        """``to``: digest or number of a record; the champion before this one if empty."""
+        return self._line("rollback", f"rollback --to {to[:SHORT]}" if to else "rollback", why=True)
+
+    def _line(self, action: Action, command: str, *, why: bool) -> str:
+        reason = " --reason WHY" if why else ""
+        key = " --key YOUR-KEY" if self.policy.quorum(action).signed else ""
+        return f"evenkeel {command} --by YOUR-NAME{reason}{key}"
