@@ -29,23 +29,30 @@ def compared(
 ) -> dict[str, Any] | None:
     """What the gate is told, see `components.gate.judge_candidate`; None where it is the champion or has no evidence.
 
-    What keeps the two from being compared is told to the gate as its ``problem``.
+    What is wrong with the candidate is told to the gate as its ``problem``.
 
     Args:
         now: compare them where that was not done yet.
+
+    Raises:
+        InputError: they could not be compared here and now (a full disk, or a champion whose signature does not hold,
+            say). That is no verdict on the candidate, which can be judged again.
     """
     if candidate.evidence is None or candidate.digest == champion:
         return None
+    name = comparison_key(candidate, champion)
+    kept = _kept(store, name, candidate, champion)
     try:
         if (recorded := recorded_comparison(store, candidate, champion)) is not None:
             return recorded
-        name = comparison_key(candidate, champion)
-        kept = _kept(store, name, candidate, champion)
-        if kept is None and not now:
+        if kept is not None:
+            return kept
+        if not now:
             raise InputError("that was not done yet")
-        return kept or _told(_made(project, store, name, candidate, champion))
+        ours = verified(project, store, candidate.digest)
     except InputError as error:
         return {"problem": error.what, "candidate": candidate.digest, "champion": champion}
+    return _told(_made(project, store, name, candidate, ours, champion))
 
 
 def comparison_key(candidate: Candidate, champion: str) -> str:
@@ -78,12 +85,12 @@ def _told(figures: Mapping[str, Any]) -> dict[str, Any]:
     return comparison_of(found, figures["candidate"], figures["champion"])
 
 
-def _made(project: Path, store: Store, name: str, candidate: Candidate, champion: str) -> Mapping[str, Any]:
-    """Evaluate both on the candidate's test prompts."""
+def _made(project: Path, store: Store, name: str, candidate: Candidate, ours: Path, champion: str) -> Mapping[str, Any]:
+    """Evaluate both on the candidate's test prompts; ``ours`` is its checkpoint."""
     from components.evaluation.against import compare_with_champion  # loads torch
 
     evidence = Layout(store.tree(str(candidate.evidence)))
-    ours, theirs = (verified(project, store, digest) for digest in (candidate.digest, champion))
+    theirs = verified(project, store, champion)
     figures = compare_with_champion(load(evidence.params), evidence, ours, theirs, project / ANSWERS)
     kept = {**figures, "evidence": candidate.evidence}
     if not figures["settled"]:

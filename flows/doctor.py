@@ -198,10 +198,11 @@ def registry(project: Path, config: Path) -> Check:
     try:
         settings = load(config).registry.under(project)
         if settings.kind == "directory":
-            from components.registry.directory import check_links
+            from components.registry import directory
 
-            check_links(settings.path)
-            return Check("registry", "ok", f"folder {settings.address}")
+            directory.probe(settings.path)
+            there = "" if settings.path.exists() else ", which is not there yet"
+            return Check("registry", "ok", f"folder {settings.address}{there}")
         from components.registry.s3.bucket import Bucket
         from components.registry.s3.probe import HOW, probe  # loads boto3
 

@@ -3,7 +3,8 @@
 Started by the event of a candidate, by the janitor where that was lost, or by hand. While it waits it is suspended: it
 has no process, and outlives the worker and the server. When it goes on its body runs again from the first line, with
 the code, the policy and the registry of that time, so that nothing is taken on trust that was checked before; what was
-shown is in the registry (`flows.promoting.request`), what was answered on the server (`flows.promoting.rounds`).
+shown is in the registry (`flows.promoting.request`), what was answered on the server (`flows.promoting.rounds`). A run
+that fails over an answer therefore has it still when it is begun again, which the janitor does.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from flows.promoting.others import asks_already
 from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.request import recall
 from flows.promoting.rounds import Answer, rounds
+from flows.promoting.waiting import LEFT
 from flows.registry import Desk
 from flows.states import answer, told
 
@@ -50,7 +52,7 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
         if other is None:
             client.update_flow_run(me.id, name=f"{candidate.run.get('run', 'candidate')} {candidate.digest[:SHORT]}")
     if other is not None:
-        return answer(candidate.digest, "Asked", f"flow run {other.name} asks about {candidate.digest[:SHORT]} already")
+        return answer(candidate.digest, LEFT, f"flow run {other.name} asks about {candidate.digest[:SHORT]} already")
     desk = Desk(project, store, load_policy(project))
     said, trouble = hear(desk, candidate, so_far.answer)
     found = conclude(desk, candidate, said)

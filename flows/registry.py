@@ -27,6 +27,12 @@ def project_store(project: Path, settings: Settings) -> Store:
     return open_store(settings.registry.under(project))
 
 
+def nowhere(project: Path, settings: Settings) -> Path | None:
+    """The folder of the registry where nothing was ever stored: it is yet to be made, named wrongly, or gone."""
+    named = settings.registry.under(project)
+    return named.path if named.kind == "directory" and not (named.path / "objects").is_dir() else None
+
+
 def project_desk(project: Path, settings: Settings) -> Desk:
     """The store the settings name and the policy of the project, which no setting replaces."""
     return Desk(project, project_store(project, settings), load_policy(project))

@@ -133,19 +133,25 @@ def _with_starters(run: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[s
 
 
 def find(store: Store, digest_prefix: str) -> Candidate:
-    """The candidate whose digest starts with ``digest_prefix``.
+    """The candidate whose digest starts with ``digest_prefix``, as a person writes it (see `digits`).
 
     Raises:
         InputError: too short, unknown, or more than one fits.
     """
-    if len(digest_prefix) < SHORTEST:
+    wanted = digits(digest_prefix)
+    if len(wanted) < SHORTEST:
         raise InputError("too short to name a candidate", where=digest_prefix, how=f"give {SHORTEST} digits or more")
-    found = [candidate for candidate in candidates(store) if candidate.digest.startswith(digest_prefix)]
+    found = [candidate for candidate in candidates(store) if candidate.digest.startswith(wanted)]
     if not found:
         raise InputError("no such candidate", where=digest_prefix, how="check the digest, and the registry's path")
     if len(found) > 1:
         raise InputError(f"{len(found)} candidates start with this", where=digest_prefix, how="give more digits")
     return found[0]
+
+
+def digits(typed: str) -> str:
+    """The digits of a digest that a person typed, or copied as it is printed: `sha256:` and the digits."""
+    return typed.lower().removeprefix("sha256:")
 
 
 def read_candidate(store: Store, digest: str) -> Candidate | None:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO
 
 from components.directories import write_directory
@@ -109,15 +110,29 @@ class DirectoryStore(Store):
         return self._root / "trees" / check_digest(digest)
 
 
-def check_links(root: Path) -> None:
-    """Try what creating an object stands on, in the folder of a store or where it is going to be. Nothing is left.
+def probe(root: Path) -> None:
+    """Try what a store stands on, hard links, locks and renames, in its folder or where that is going to be.
+
+    Nothing is left behind.
 
     Raises:
-        InputError: the file system has no hard links, or the folder cannot be written.
+        InputError: one of them cannot be had, or there is something else than a folder.
     """
-    place = next(folder for folder in (root, *root.parents) if folder.is_dir())
-    with os_errors("write", place), tempfile.TemporaryDirectory(dir=place, prefix=".probe.") as folder:
-        _create(Path(folder) / "object", b"")
+    with os_errors("keep a registry here", root):
+        if root.exists():
+            _try(root)
+            return
+        above = next(folder for folder in root.parents if folder.exists())
+        with tempfile.TemporaryDirectory(dir=above, prefix=".probe.") as beside:
+            _try(Path(beside))
+
+
+def _try(root: Path) -> None:
+    store, key = DirectoryStore(root), f"probe-{token_hex(8)}"
+    try:
+        store.compare_and_swap(key, b"2", store.compare_and_swap(key, b"1", None))
+    finally:
+        (root / "objects" / key).unlink(missing_ok=True)
 
 
 def _create(path: Path, data: bytes) -> bool:

@@ -10,7 +10,7 @@ from components.registry.aliases import sound_history
 from components.registry.appending import append, make_record
 from components.registry.approvals import Question, approvals_of
 from components.registry.base import Store
-from components.registry.candidates import SHORTEST, read_candidate
+from components.registry.candidates import SHORTEST, digits, read_candidate
 from components.registry.clock import Clock, utc_now
 from components.registry.history import History, Reign
 from components.registry.promotion import NotApproved
@@ -55,7 +55,7 @@ def target(history: History, to: str = "") -> Reign:
 def _fits(reign: Reign, to: str) -> bool:
     if to.isdecimal() and len(to) < SHORTEST:
         return reign.record == int(to)
-    return len(to) >= SHORTEST and reign.digest.startswith(to)
+    return len(digits(to)) >= SHORTEST and reign.digest.startswith(digits(to))
 
 
 def rollback_question(history: History, reign: Reign, policy: Policy) -> Question:

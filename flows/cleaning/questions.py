@@ -1,6 +1,7 @@
 """Candidates that nobody was asked about, and questions that wait although they were answered elsewhere.
 
-Events are not durable: one that is emitted while the server is down is lost, and with it the question.
+Events are not durable: one that is emitted while the server is down is lost, and with it the question. A run that
+failed is begun again, for it may have an answer already, which another run would not know.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import httpx
 
 from components.config.promotion import load_policy
-from components.errors import InputError
+from components.errors import EvenkeelError, InputError
 from components.registry import Candidate, candidates, read_history
 from components.registry.candidates import PROPOSABLE
 from flows.cleaning.deed import Deed
@@ -59,7 +60,7 @@ def _one(server: httpx.Client, project: Path, registry: str, known: Sequence[Run
         desk = Desk(project, store, load_policy(project))
         undecided = [one for one in found if decision_on(desk.store, one.digest) is None]
         yield from _answered(server, desk, found, known)
-    except InputError as error:
+    except EvenkeelError as error:  # a bucket that does not answer, too: others may
         yield Deed("candidate", registry, "left alone", error.what)
         return
     yield from _unasked(server, registry, undecided, known)
@@ -105,12 +106,12 @@ def _without_form(server: httpx.Client, run: Run) -> str:
 def _unasked(
     server: httpx.Client, registry: str, undecided: Sequence[Candidate], known: Sequence[Run]
 ) -> Iterator[Deed]:
-    """Start a run for every candidate that passed and that no run is, or was, about."""
+    """For every candidate that passed and that no run asks, or asked, about, start one, or begin a failed one again."""
     wanted = []
     for candidate in undecided:
-        about = [run for run in known if run.about(candidate.digest, registry)]
+        about = [run for run in known if run.about(candidate.digest, registry) and not run.left]
         if candidate.gate.get("result") in PROPOSABLE and not any(run.state in ASKED for run in about):
-            wanted.append((candidate.digest, len(about)))
+            wanted.append((candidate.digest, about))
     if not wanted:
         return
     answer = server.get(f"/deployments/name/{DEPLOYMENT}/{DEPLOYMENT}")
@@ -119,8 +120,12 @@ def _unasked(
     deployment = json_of(answer)
     if deployment["paused"]:  # somebody does not want to be asked
         return
-    for digest, before in wanted[:MOST]:
-        name = _ask(server, deployment["id"], digest, registry, before)
+    for digest, failed in wanted[:MOST]:
+        again = next((run for run in failed if go_on(server, run, "it failed before anything was decided")), None)
+        if again is not None:
+            yield Deed("flow run", again.name, "begun again", f"it failed, and nobody else asks about {digest[:12]}")
+            continue
+        name = _ask(server, deployment["id"], digest, registry, len(failed))
         yield Deed("candidate", digest[:12], f"asked by flow run {name}", "no flow run was about it")
 
 

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from components.config import load
 from components.files import dump_json, write_text
 from flows.cli.base import DEMO, Config, app, console
 from flows.cli.deciding import desk
+from flows.registry import nowhere
 
 
 @app.command()
@@ -26,6 +28,8 @@ def history(
         print(dump_json([record.to_dict() for record in found.records]), end="")
     else:
         show_registry.show_history(console, found, policies.problems(at.project, found))
+        if folder := nowhere(at.project, load(config)):
+            console.print(f"there is no registry at {folder}", style="yellow", soft_wrap=True, markup=False)
 
 
 @app.command()

@@ -58,10 +58,11 @@ def conclude(desk: Desk, candidate: Candidate, said: Approval | None = None) -> 
         if (made := settled(desk.store, candidate)) is not None:
             return Ended("Decided", told_of(made))
         history, note = sound_history(desk.store), ""
-        judgement = judge(desk, candidate, history)
+        rejects = said is not None and said.statement.action == "reject"
+        judgement = judge(desk, candidate, history, compare=not rejects)
         try:
-            if said is not None and said.statement.action == "reject":
-                note = _rejected(desk, candidate, judgement)
+            if rejects and (note := _rejected(desk, candidate, judgement)):
+                judgement = judge(desk, candidate, history)
             record = promote(desk.store, candidate, judgement, desk.policy)
         except NotApproved as missing:
             return Open(judgement, missing.standing, note)

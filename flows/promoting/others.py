@@ -15,12 +15,18 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 
+from components.registry.candidates import digits
+from flows.promoting.registries import DEFAULT
+
 LIVE = [StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING, StateType.PAUSED]
 PAGE = 100
 
 
 def asks_already(client: SyncPrefectClient, me: FlowRun, digest: str, registry: str) -> FlowRun | None:
-    """The older flow run of the same deployment that asks, or is about to ask, about this candidate."""
+    """The older flow run of the same deployment that asks, or is about to ask, about this candidate; None where this
+    one has no deployment, because somebody started it by hand: it asks nobody."""
+    if me.deployment_id is None:
+        return None
     older = [run for run in _live(client, me) if _order(run) < _order(me) and _same(run.parameters, digest, registry)]
     return min(older, key=_order, default=None)
 
@@ -31,8 +37,8 @@ def _order(run: FlowRun) -> tuple[Any, str]:
 
 
 def _same(parameters: dict[str, Any], digest: str, registry: str) -> bool:
-    named = str(parameters.get("digest", ""))
-    return bool(named) and digest.startswith(named) and parameters.get("registry", registry) == registry
+    named = digits(str(parameters.get("digest", "")))
+    return bool(named) and digest.startswith(named) and parameters.get("registry", DEFAULT) == registry
 
 
 def _live(client: SyncPrefectClient, me: FlowRun) -> Iterator[FlowRun]:

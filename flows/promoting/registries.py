@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -27,10 +28,16 @@ def named_store(project: Path, text: str) -> Store:
         InputError: it names none.
     """
     try:
-        given = (
-            RegistrySettings.model_validate_json(text) if text.startswith("{") else RegistrySettings(path=Path(text))
-        )
-    except ValidationError as error:
+        # Not from JSON at once: pydantic would then refuse the paths that are there by default.
+        given = RegistrySettings.model_validate(json.loads(text) if text.startswith("{") else {"path": text})
+    except (ValueError, RecursionError) as error:
         how = "give a folder of the project, or the section `registry` of the run's params.yaml as JSON"
-        raise InputError(f"not a registry: {error.errors()[0]['msg']}", where="registry", how=how) from error
+        raise InputError(f"not a registry: {_said(error)}", where="registry", how=how) from error
     return open_store(given.under(project))
+
+
+def _said(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_input=False)[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))

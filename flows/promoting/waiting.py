@@ -14,11 +14,14 @@ from typing import Any
 
 import httpx
 
+from components.registry.candidates import digits
 from flows.promoting.registries import DEFAULT
 from flows.serving.place import served
 from flows.watching.api import client, json_of
 
 DEPLOYMENT = "promote"
+LEFT = "Asked"
+"""The state of a run that asked nobody, for another one does."""
 LIVE = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
 TIMEOUT = 10.0
 """Seconds for one request."""
@@ -30,6 +33,7 @@ class Run:
     """One flow run of the deployment, in a ``state`` of this type ``since`` then.
 
     ``schema`` is the key of its form on the server, and ``key`` that of its question, where it waits for an answer.
+    One that ``left`` the question to another run asked nobody.
     """
 
     id: str
@@ -40,6 +44,7 @@ class Run:
     registry: str
     schema: str | None
     key: str | None
+    left: bool = False
 
     @property
     def waits(self) -> bool:
@@ -84,17 +89,19 @@ def _run(row: dict[str, Any]) -> Run:
         name=row["name"],
         state=row["state_type"],
         since=datetime.fromisoformat(state["timestamp"]) if state else datetime.now(UTC),
-        digest=str(parameters.get("digest", "")),
+        digest=digits(str(parameters.get("digest", ""))),
         registry=str(parameters.get("registry", DEFAULT)),
         schema=(details.get("run_input_keyset") or {}).get("schema"),
         key=details.get("pause_key"),
+        left=state.get("name") == LEFT,
     )
 
 
 def go_on(server: httpx.Client, run: Run, why: str) -> bool:
-    """Let a suspended run begin again from its first line, without an answer; whether the server does it.
+    """Let a run that is suspended, or failed, begin again from its first line; whether the server does it.
 
-    Resuming it in Prefect's sense needs a filled-in form, which is the person's alone.
+    One that is suspended goes on without an answer: resuming it in Prefect's sense needs a filled-in form, which is the
+    person's alone. One that failed over an answer has it still.
 
     Raises:
         HTTPError: the server does not answer, or refuses.

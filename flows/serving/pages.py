@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from components.files import sha256_bytes
 from components.processes.ports import LOOPBACK
 
 TYPES = {
@@ -55,6 +56,8 @@ HEADERS = {
 }
 
 
+FIRST, PORTS = 20_000, 10_000
+"""Where ports of pages begin, and how many there are: below those that systems hand out by themselves."""
 POLL = 0.1
 """Seconds that an end may take to be noticed."""
 
@@ -70,10 +73,18 @@ class Server(ThreadingHTTPServer):
 
 
 class PageServer:
-    """Serves the pages of a project's runs, ``with PageServer(project) as pages: pages.url``."""
+    """Serves the pages of a project's runs, ``with PageServer(project) as pages: pages.url``.
 
-    def __init__(self, project: Path, port: int = 0) -> None:
-        self._server = Server((LOOPBACK, port), partial(Handler, project))
+    A project has the same port every time, for links outlive it: in a form that waits for days, say. Where that is
+    taken it is another one.
+    """
+
+    def __init__(self, project: Path) -> None:
+        handler = partial(Handler, project)
+        try:
+            self._server = Server((LOOPBACK, port_of(project)), handler)
+        except OSError:
+            self._server = Server((LOOPBACK, 0), handler)
         self.url = f"http://{LOOPBACK}:{self._server.server_address[1]}"
 
     def __enter__(self) -> PageServer:
@@ -83,6 +94,11 @@ class PageServer:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+def port_of(project: Path) -> int:
+    """The port for the pages of a project."""
+    return FIRST + int(sha256_bytes(bytes(project.resolve())), 16) % PORTS
 
 
 def find(project: Path, url_path: str) -> Path | None:

@@ -38,10 +38,17 @@ class Patient(httpx.HTTPTransport):
 
 
 def client(url: str, timeout: float) -> httpx.Client:
-    """Use it as a context. ``timeout``: seconds for one request."""
+    """Use it as a context. ``timeout``: seconds for one request.
+
+    Raises:
+        HTTPError: this is no URL. Other wrong ones are found out by the first request, which raises the same.
+    """
     user, colon, password = os.environ.get(AUTH_VARIABLE, "").partition(":")
     auth = httpx.BasicAuth(user, password) if colon else None
-    here = httpx.URL(url).host in (LOOPBACK, "localhost", "::1")  # a proxy would look for it on its own machine
+    try:
+        here = httpx.URL(url).host in (LOOPBACK, "localhost", "::1")  # a proxy would look for it on its own machine
+    except httpx.InvalidURL as error:  # no HTTPError in httpx
+        raise httpx.UnsupportedProtocol(f"{error}: {url}") from error
     transport = Patient() if here else None  # another one would keep the proxies of the environment out
     return httpx.Client(base_url=url, auth=auth, timeout=timeout, trust_env=not here, transport=transport)
 

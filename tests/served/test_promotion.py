@@ -264,6 +264,19 @@ def test_an_answer_outlives_the_worker_that_took_it(service: Service, project: P
     assert [one.statement.by for one in record.approvals] == ["Ada"]
 
 
+def test_an_answer_outlives_a_policy_that_cannot_be_read(service: Service, project: Path) -> None:
+    digest = make_candidate(project, 1.8)
+    asked = Question.about(service, digest).suspended()
+    with policy(project, promote={"approvals": "one"}):
+        asked.answer(decision="approve", by="Ada", reason="It is better.")
+        asked.ended("Failed")
+    assert evenkeel(project, "janitor").returncode == 0
+    wait_for(lambda: champion(project) == digest, BUSY)
+    assert decisions(project)[-1].reason == "It is better."
+    assert asked.asked == 1
+    assert len(questions(service, digest)) == 1
+
+
 def test_a_question_that_waited_all_the_time_still_waits(service: Service, waiting: Question) -> None:
     """Minutes, in which the server looks for runs without a sign of life."""
     assert service.flow_run(waiting.id)["state_name"] == "Suspended"

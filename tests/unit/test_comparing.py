@@ -139,16 +139,32 @@ def test_what_the_run_itself_compared_is_not_compared_again(
     assert (found["candidate"], found["champion"]) == (candidate.digest, pair[0].digest)
 
 
-def test_why_the_two_cannot_be_compared_is_told(
+def test_a_comparison_that_could_not_be_made_or_kept_is_no_verdict_on_the_candidate(
     monkeypatch: pytest.MonkeyPatch, project: Path, pair: tuple[Candidate, Candidate]
 ) -> None:
     def broken(*_: Any) -> dict[str, Any]:
-        raise InputError("there are no test prompts")
+        raise InputError("No space left on device")
 
+    champion, candidate = pair
     monkeypatch.setattr(against, "compare_with_champion", broken)
-    found = beside(project, pair[1], pair[0])
+    with pytest.raises(InputError, match="No space left"):
+        beside(project, candidate, champion)
+    monkeypatch.setattr(against, "compare_with_champion", compare_with_champion)
+    monkeypatch.setattr(DirectoryStore, "compare_and_swap", broken)
+    with pytest.raises(InputError, match="No space left"):
+        beside(project, candidate, champion)
+
+
+def test_what_is_wrong_with_the_candidate_is_for_the_gate_to_say(
+    monkeypatch: pytest.MonkeyPatch, project: Path, pair: tuple[Candidate, Candidate]
+) -> None:
+    monkeypatch.setattr(against, "compare_with_champion", None)
+    unsigned = propose_in(project, 0.4)
+    for signature in project.glob(f"registry/objects/signatures/{unsigned.digest}/*"):
+        signature.unlink()
+    found = beside(project, unsigned, pair[0])
     assert found is not None
-    assert found["problem"] == "there are no test prompts"
+    assert "sign" in found["problem"]
 
 
 def test_a_champion_whose_signature_does_not_hold_is_not_loaded(
@@ -157,9 +173,8 @@ def test_a_champion_whose_signature_does_not_hold_is_not_loaded(
     monkeypatch.setattr(against, "compare_with_champion", None)
     for signature in project.glob(f"registry/objects/signatures/{pair[0].digest}/*"):
         signature.unlink()
-    found = beside(project, pair[1], pair[0])
-    assert found is not None
-    assert "problem" in found
+    with pytest.raises(InputError, match="sign"):
+        beside(project, pair[1], pair[0])
 
 
 def test_the_champion_is_not_compared_with_itself(project: Path, pair: tuple[Candidate, Candidate]) -> None:

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from components.registry.directory import DirectoryStore
 from flows import doctor
 from flows.git import git
 from tests.s3_server import BUCKET
@@ -225,7 +226,21 @@ def config(project: Path, request: pytest.FixtureRequest) -> Path:
 def test_a_registry_in_a_folder_is_named(project):
     (project / "run.yaml").write_text("name: x\n", encoding="utf-8")
     check = list(doctor.examine(project, project / "run.yaml"))[-1]
-    assert (check.name, check.state, check.finding) == ("registry", "ok", f"folder {project / 'registry'}")
+    named = f"folder {project / 'registry'}"
+    assert (check.name, check.state, check.finding) == ("registry", "ok", f"{named}, which is not there yet")
+    assert not (project / "registry").exists()
+    DirectoryStore(project / "registry").put_if_absent("a", b"")
+    assert doctor.registry(project, project / "run.yaml").finding == named
+    assert DirectoryStore(project / "registry").keys("") == ["a"]
+
+
+@pytest.mark.parametrize("path", ["a-file", "a-file/registry", "/proc/nowhere"])
+def test_a_place_where_no_registry_can_be_kept_fails(project, path):
+    (project / "a-file").touch()
+    (project / "run.yaml").write_text(f"registry: {{path: {path}}}\n", encoding="utf-8")
+    check = doctor.registry(project, project / "run.yaml")
+    assert (check.state, "cannot" in check.finding) == ("fail", True)
+    assert check.mend
 
 
 def test_a_folder_without_hard_links_cannot_be_a_registry(project, monkeypatch):

@@ -267,6 +267,13 @@ def test_a_rejection_is_final_and_shown(terminal: Terminal) -> None:
     assert "rejected by ada (record 1)" in terminal.type("show", digest[:12])
 
 
+def test_an_approval_holds_whatever_is_given_for_the_address_of_a_server(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:port/api")
+    assert "promoted" in terminal.type("approve", f"sha256:{propose_in(terminal.project).digest}", "--by", "ada")
+
+
 def crowned(terminal: Terminal, value: float, before: str | None = None) -> str:
     digest = propose_in(terminal.project, value, champion=before).digest
     terminal.type("approve", digest[:12], "--by", "ada")
@@ -282,7 +289,7 @@ def test_a_roll_back_that_is_typed_twice_goes_back_once(terminal: Terminal) -> N
     again = terminal.type(*back)
     assert f"already decided  {second[:12]}  rolled back by bob (record 4)" in again
     assert f"nothing was recorded; the champion is {second[:12]}" in again and "rollback --to DIGEST" in again
-    again = terminal.type("rollback", "--by", "eve", "--reason", "x", "--to", second, code=2)
+    again = terminal.type("rollback", "--by", "eve", "--reason", "x", "--to", f"sha256:{second}", code=2)
     assert "is the champion already" in again
     terminal.type("rollback", "--by", "eve", "--reason", "further")
     alias = champion(terminal.store)
@@ -291,6 +298,12 @@ def test_a_roll_back_that_is_typed_twice_goes_back_once(terminal: Terminal) -> N
     assert "champion again: rolled back by eve (record 5)" in terminal.type("show")
     told = json.loads(terminal.type("history", "--json"))
     assert [record["outcome"] for record in told] == ["promoted"] * 3 + ["rolled back"] * 2
+
+
+def test_history_says_where_it_looked_for_a_registry_that_is_not_there(terminal: Terminal) -> None:
+    assert f"there is no registry at {terminal.project / 'registry'}" in terminal.type("history")
+    propose_in(terminal.project)
+    assert "there is no registry" not in terminal.type("history")
 
 
 def test_what_was_gone_back_over_is_said_to_be_the_champion_no_more(terminal: Terminal) -> None:

@@ -21,15 +21,17 @@ from prefect.utilities.schema_tools.validation import validate
 
 from components.config import Settings
 from components.config.promotion import PromotionPolicy, load_policy
+from components.config.registry import RegistrySettings
 from components.errors import InputError
+from components.evaluation import against
 from components.files import sha256_bytes
-from components.registry import Candidate, DirectoryStore, Standing, find, question, sign
+from components.registry import Candidate, DirectoryStore, Standing, Unavailable, find, question, sign
 from components.registry.approvals import Approval, approvals_of, state
 from components.registry.keys import new_key, public_text
 from components.types import Judgement
 from flows import events
 from flows.cleaning import questions
-from flows.promoting import asking, others
+from flows.promoting import asking, others, registries
 from flows.promoting import rounds as rounds_module
 from flows.promoting.answering import take
 from flows.promoting.concluding import Ended, Open, conclude
@@ -204,6 +206,22 @@ def test_a_rejection_ends_it(desk: Desk) -> None:
     assert (found.state, found.words) == ("Rejected", "rejected by Ada (record 1): no")
 
 
+def test_a_rejection_waits_for_no_comparison(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise InputError("No space left on device")
+
+    first, candidate = (find(desk.store, make_candidate(desk.project, value)) for value in (0.1, 0.2))
+    now = datetime.now(UTC)
+    take(desk.store, request(desk, first.digest), {"decision": "approve", "by": "Ada"}, now, desk.policy.settings)
+    conclude(desk, first)
+    monkeypatch.setattr(against, "compare_with_champion", broken)
+    with pytest.raises(InputError, match="No space left"):
+        conclude(desk, candidate)
+    values = {"decision": "reject", "by": "Ada"}
+    said = take(desk.store, request(desk, candidate.digest, base=1), values, now, desk.policy.settings)
+    assert conclude(desk, candidate, said).state == "Rejected"  # type: ignore[union-attr]
+
+
 def test_a_rejection_of_somebody_who_may_not_reject_is_asked_about_again(desk: Desk) -> None:
     desk, _ = signed_desk(desk)
     candidate = find(desk.store, make_candidate(desk.project, 0.1))
@@ -355,6 +373,23 @@ def test_the_oldest_of_several_runs_asks() -> None:
     assert others.asks_already(client, mine, DIGEST, "registry") is runs[3]  # type: ignore[arg-type]
     assert others.asks_already(client, runs[3], DIGEST, "registry") is None  # type: ignore[arg-type]
     assert others.asks_already(client, flow_run(9, registry="other"), DIGEST, "other") is None  # type: ignore[arg-type]
+    printed = flow_run(0, digest=f"sha256:{DIGEST}")
+    client = SimpleNamespace(read_flow_runs=lambda **_: [printed])
+    assert others.asks_already(client, mine, DIGEST, "registry") is printed  # type: ignore[arg-type]
+
+
+def test_a_run_that_names_no_registry_asks_about_the_default_one() -> None:
+    plain = flow_run(0)
+    del plain.parameters["registry"]
+    client = SimpleNamespace(read_flow_runs=lambda **_: [plain])
+    assert others.asks_already(client, flow_run(1), DIGEST, "registry") is plain  # type: ignore[arg-type]
+    assert others.asks_already(client, flow_run(1), DIGEST, "elsewhere") is None  # type: ignore[arg-type]
+
+
+def test_a_run_that_was_started_by_hand_has_no_others() -> None:
+    mine = flow_run(1)
+    mine.deployment_id = None
+    assert others.asks_already(SimpleNamespace(), mine, DIGEST, "registry") is None  # type: ignore[arg-type]
 
 
 # The janitor
@@ -383,14 +418,16 @@ class Api:
         return httpx.Response(200, json={"id": "d", "paused": self._paused})
 
 
-def row(id: str, state: str, digest: str, age: int = 600, key: str | None = None) -> dict[str, Any]:
+def row(
+    id: str, state: str, digest: str, age: int = 600, key: str | None = None, name: str | None = None
+) -> dict[str, Any]:
     details = {"run_input_keyset": {"schema": "the-form"} if state == "PAUSED" else None, "pause_key": key}
     since = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
     return {
         "id": id,
         "name": id,
         "state_type": state,
-        "state": {"timestamp": since, "state_details": details},
+        "state": {"timestamp": since, "name": name or state.title(), "state_details": details},
         "parameters": {"digest": digest},
     }
 
@@ -411,11 +448,26 @@ def test_the_janitor_asks_about_what_nobody_was_asked_about(monkeypatch: pytest.
         row("2", "CANCELLED", digests["ended by a person"]),
         row("3", "FAILED", digests["failed"]),
         row("4", "PAUSED", digests["waiting"][:12]),
+        row("5", "COMPLETED", digests["failed"], name="Asked"),
     )
     settle(monkeypatch, desk.project, api)
-    assert {one["parameters"]["digest"] for one in api.started} == {digests["lost"], digests["failed"]}
-    assert len({one["idempotency_key"] for one in api.started}) == 2
-    assert not api.resumed
+    assert [one["parameters"]["digest"] for one in api.started] == [digests["lost"]]
+    assert api.resumed == ["3"], "it may have failed over an answer, and who left that to it asked nobody"
+
+
+def test_the_janitor_goes_on_where_a_registry_does_not_answer(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
+    def named(project: Path, text: str) -> DirectoryStore:
+        if text == "a bucket":
+            raise Unavailable("no answer")
+        return DirectoryStore(project / text)
+
+    monkeypatch.setattr(questions, "named_store", named)
+    digest = record(replace(desk, store=DirectoryStore(desk.project / "third")), 0.1)
+    runs = [row(name, "CANCELLED", DIGEST) for name in ("a bucket", "third")]
+    for run in runs:
+        run["parameters"]["registry"] = run["name"]
+    deeds = settle(monkeypatch, desk.project, Api(*runs))
+    assert deeds == ["a bucket: left alone", f"{digest[:12]}: asked by flow run brisk-otter"]
 
 
 def test_a_paused_deployment_asks_nobody(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
@@ -459,6 +511,17 @@ def test_a_registry_is_named_by_its_folder_and_nothing_else_is_taken(tmp_path: P
     assert named_store(tmp_path, "registry").keys("") == []
     for wrong in ('{"kind": "floppy"}', "{", '{"path": 3}'):
         with pytest.raises(InputError, match="not a registry"):
+            named_store(tmp_path, wrong)
+
+
+def test_a_bucket_is_named_by_its_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    opened: list[RegistrySettings] = []
+    monkeypatch.setattr(registries, "open_store", opened.append)
+    bucket = RegistrySettings(kind="s3", bucket="models", prefix="team", endpoint_url="http://127.0.0.1:9000")
+    named_store(tmp_path, name_of(bucket))
+    assert opened == [bucket.under(tmp_path)]
+    for wrong, said in {"{": "Expecting property name", '{"kind": "s3", "key": "x"}': "key: Extra inputs"}.items():
+        with pytest.raises(InputError, match=said):
             named_store(tmp_path, wrong)
 
 

@@ -160,6 +160,14 @@ def test_an_unknown_digest_is_refused(store: DirectoryStore, tmp_path: Path, pre
         find(store, prefix)
 
 
+def test_a_digest_is_found_as_it_is_printed_and_in_capitals(store: DirectoryStore, tmp_path: Path) -> None:
+    candidate = proposed(store, tmp_path)
+    for typed in (f"sha256:{candidate.digest}", f"sha256:{candidate.digest[:12]}", candidate.digest.upper()):
+        assert find(store, typed) == candidate
+    with pytest.raises(InputError, match="too short"):
+        find(store, f"sha256:{candidate.digest[:2]}")
+
+
 def test_an_ambiguous_digest_is_refused(store: DirectoryStore) -> None:
     for last in "ab":
         candidate = Candidate("f" * 63 + last, {"result": "pass", "policy_sha256": "c" * 64}, {})

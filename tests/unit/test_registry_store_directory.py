@@ -17,7 +17,7 @@ from components.config.registry import RegistrySettings
 from components.errors import InputError
 from components.files import sha256_bytes
 from components.registry import Conflict, open_store
-from components.registry.directory import DirectoryStore, check_links
+from components.registry.directory import DirectoryStore, probe
 
 
 @pytest.fixture
@@ -80,6 +80,12 @@ def test_a_read_only_registry_is_one_clear_error(store: DirectoryStore, tmp_path
     (tmp_path / "registry").write_text("a file where the folder should be")
     with pytest.raises(InputError, match="cannot"):
         store.put_if_absent("key", b"")
+
+
+def test_a_probe_leaves_nothing_behind(store: DirectoryStore, tmp_path: Path) -> None:
+    store.put_if_absent("key", b"")
+    probe(tmp_path / "registry")
+    assert store.keys("") == ["key"]
 
 
 def test_what_is_no_key_is_not_listed(store: DirectoryStore, tmp_path: Path) -> None:
@@ -173,12 +179,12 @@ def test_on_a_file_system_without_hard_links_nothing_is_written_and_it_says_so(
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    check_links(tmp_path / "registry" / "not yet")
+    probe(tmp_path / "registry" / "not yet")
     monkeypatch.setattr(os, "link", refuse)
     for use in (
         lambda: store.put_if_absent("key", b"1"),
         lambda: store.compare_and_swap("key", b"1", None),
-        lambda: check_links(tmp_path / "registry" / "not yet"),
+        lambda: probe(tmp_path / "registry" / "not yet"),
     ):
         with pytest.raises(InputError, match="without hard links"):
             use()

@@ -125,6 +125,13 @@ def test_it_only_reads(server: PageServer, method: str) -> None:
     assert ask(server, REPORT, method=method).status in (405, 501)
 
 
+def test_a_page_has_the_same_address_after_a_restart_unless_its_port_is_taken(tmp_path: Path) -> None:
+    with PageServer(tmp_path) as first, PageServer(tmp_path) as beside:
+        assert beside.url != first.url
+    with PageServer(tmp_path) as again:
+        assert again.url == first.url
+
+
 def test_what_no_browser_sends_is_no_page_and_no_stack_on_the_console(
     server: PageServer, capfd: pytest.CaptureFixture[str]
 ) -> None:

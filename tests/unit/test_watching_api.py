@@ -55,6 +55,11 @@ def test_one_that_stays_busy_is_left_alone_in_the_end(answers: tuple[str, list[i
     assert api.trouble(caught.value) == "refuses (503 Service Unavailable)"
 
 
+def test_what_is_no_url_is_a_server_that_does_not_answer() -> None:
+    with pytest.raises(httpx.HTTPError, match="Invalid port"):
+        api.client("http://127.0.0.1:port/api", 1)
+
+
 def test_one_that_refuses_is_not_asked_again(answers: tuple[str, list[int]]) -> None:
     url, codes = answers
     codes += [401]
