@@ -10,7 +10,11 @@ from components.rewards.base import final_answer
 HIDDEN = r"\x00-\x08\x0e-\x1f\x7f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
 """Characters of a regular expression's class that show nothing, turn the direction of writing, or are none at all."""
 _HIDDEN = re.compile(f"[{HIDDEN}]")
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_BOX = re.compile(
+    r"\\(?:boxed|fbox)\s*(?:(?P<brace>\{)"
+    r"|(?P<bare>-?[0-9]+(?:\.[0-9]+)?|[A-Za-z])(?=[ \t]*(?:[.,;][ \t]*)?(?:\$|\\[)\]]|\n|\Z)))"
+)
+"""Without braces, as some solutions of MATH have it: a number or a letter with which the formula or the line ends."""
 
 
 def stated(text: str, marker: str | None) -> str | None:
@@ -28,16 +32,18 @@ def stated(text: str, marker: str | None) -> str | None:
 
 
 def last_box(text: str) -> str | None:
-    """What stands in the last ``\\boxed{}``, or None where there is none or it does not end."""
-    begins = [match.end() for match in _BOX.finditer(text)]
-    if not begins:
+    """What stands in the last ``\\boxed{}``, or None where there is none or it does not end. ``$\\boxed 2$`` is 2."""
+    boxes = list(_BOX.finditer(text))
+    if not boxes:
         return None
-    depth = 1
-    for at in range(begins[-1], len(text)):
+    if bare := boxes[-1]["bare"]:
+        return bare
+    begin, depth = boxes[-1].end(), 1
+    for at in range(begin, len(text)):
         if text[at] in "{}" and text[at - 1] != "\\":
             depth += 1 if text[at] == "{" else -1
             if not depth:
-                return text[begins[-1] : at]
+                return text[begin:at]
     return None
 
 

@@ -63,6 +63,11 @@ def test_the_published_level_that_is_unknown_is_0(tmp_path: Path) -> None:
     assert prompt.difficulty == 0
 
 
+def test_the_published_boxes_without_braces_are_read(tmp_path: Path) -> None:
+    (prompt,) = one(tmp_path / "a.jsonl", "math", {**MATH, "solution": r"the largest value of $x$ is $\boxed 2$."})
+    assert prompt.answer == "2"
+
+
 @pytest.mark.parametrize(("answer", "read"), [(204, "204"), ("033", "033"), (142.0, "142"), (0.5, "0.5")])
 def test_problems_and_answers_as_aime_and_amc_have_them(tmp_path: Path, answer: object, read: str) -> None:
     (prompt,) = one(tmp_path / "a.jsonl", "problem_answer", {**AIME, "Answer": answer})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -139,12 +140,29 @@ def test_what_the_fence_raises_is_not_swallowed_as_wrong():
         (r"\boxed{\{1,2\}}", r"\{1,2\}"),
         (r"\fbox{a}", "a"),
         (r"\boxed{1", None),
+        (r"the largest value of $x$ is $\boxed 2$.", "2"),
+        (r"$\boxed 9$", "9"),
+        (r"\[x=\boxed -12.5\]", "-12.5"),
+        (r"\(\boxed x.\) Or so.", "x"),
+        ("\\boxed 7.\nThat is all.", "7"),
+        (r"\boxed{1} no, $\boxed 2$", "2"),
+        (r"$\boxed 2 + 3$", None),
+        (r"$\boxed 2x$", None),
+        (r"$\boxed\frac12$", None),
+        ("the \\boxed answer", None),
         (r"boxed{1}", None),
         ("", None),
     ],
 )
 def test_the_last_box_is_read_with_its_braces(text, box):
     assert last_box(text) == stated(text, None) == box
+
+
+def test_a_box_without_braces_is_looked_for_in_time_proportional_to_the_text():
+    began = time.process_time()
+    assert last_box("\\boxed 2" + " " * 200_000 + "x") is None
+    assert last_box("\\boxed " + "2" * 200_000 + "x") is None
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize("answer", ["４２", "٤٢", "𝟒𝟐", "4\u200b2", "\u202e42", "42\x00", "\ud800"])
