@@ -16,6 +16,7 @@ from components.registry import (
     decided,
     find,
     follow,
+    identify,
     promote,
     question,
     read_candidate,
@@ -82,7 +83,7 @@ def _approval(desk: Desk, candidate: Candidate, history: History, judgement: Jud
         doubts = [f"  - {check.words}" for check in judgement.checks if check.result != "pass"]
         what = "\n".join(["the gate is inconclusive, and leaves it to a person who gives a reason:", *doubts])
         raise InputError(what, where=candidate.digest, how="look into these, then approve with --reason, or reject")
-    asked = question(candidate, desk.policy, judgement.base)
+    asked = question(candidate, desk.policy, judgement.base, identify(desk.store))
     return stated(desk, asked, pen, history, starter(candidate), judgement.result == "inconclusive")
 
 
@@ -95,7 +96,7 @@ def reject_candidate(desk: Desk, digest: str, pen: Pen) -> Decision:
     candidate, history = find(desk.store, digest), sound_history(desk.store)
     judgement = judge(desk, candidate, history, compare=False)
     if history.decision(candidate.digest, candidate.evidence) is None:
-        asked = question(candidate, desk.policy, history.base, "reject")
+        asked = question(candidate, desk.policy, history.base, identify(desk.store), "reject")
         store_approval(desk.store, stated(desk, asked, pen, history, starter(candidate)))
     return _conclude(desk, candidate, lambda: reject(desk.store, candidate, judgement, desk.policy))
 
@@ -120,6 +121,7 @@ def roll_back(desk: Desk, to: str, pen: Pen) -> Decision:
     Raises:
         InputError: there is nothing to go back to, the champion is that already, or the approval would not count.
     """
+    identify(desk.store)
     history = sound_history(desk.store)
     if made := _made_already(history, to, pen):
         follow(desk.store, history)

@@ -20,6 +20,7 @@ from components.registry.base import Store
 from components.registry.candidates import Candidate
 from components.registry.clock import Clock, check_clock, utc_now
 from components.registry.history import History
+from components.registry.identity import identity
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
 from components.registry.stored import check_stored
@@ -41,9 +42,10 @@ class NotApproved(NoCandidate):
         self.standing = standing
 
 
-def question(candidate: Candidate, policy: Policy, base: int, action: Action = "promote") -> Question:
-    """What is asked about a candidate under this policy, with the champion standing on record ``base``."""
-    return Question(action, candidate.digest, candidate.evidence, policy.sha256, base)
+def question(candidate: Candidate, policy: Policy, base: int, registry: str, action: Action = "promote") -> Question:
+    """What is asked about a candidate under this policy in a registry of this identity, with the champion standing on
+    record ``base``."""
+    return Question(action, candidate.digest, candidate.evidence, policy.sha256, base, registry)
 
 
 def starter(candidate: Candidate) -> tuple[str, ...] | None:
@@ -57,14 +59,20 @@ def standing_on(
     store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, clock: Clock = utc_now
 ) -> Standing:
     """How far the candidate is approved, by what is stored."""
-    return _standing(approvals_of(store, candidate.digest), candidate, judgement, policy, clock())
+    approvals = approvals_of(store, candidate.digest)
+    return _standing(approvals, candidate, judgement, policy, clock(), identity(store))
 
 
 def _standing(
-    approvals: Sequence[Approval], candidate: Candidate, judgement: Judgement, policy: Policy, now: datetime
+    approvals: Sequence[Approval],
+    candidate: Candidate,
+    judgement: Judgement,
+    policy: Policy,
+    now: datetime,
+    registry: str,
 ) -> Standing:
     doubtful = judgement.result == "inconclusive"
-    asked = question(candidate, policy, judgement.base)
+    asked = question(candidate, policy, judgement.base, registry)
     return standing(approvals, Terms(asked, policy, now, starter(candidate), doubtful))
 
 
@@ -97,15 +105,17 @@ def promote(
         if history.base:
             check_approved(history.records[history.base - 1], policy)
         check_stored(store, candidate.digest, candidate.evidence, policy)
-    approvals = approvals_of(store, candidate.digest)
+    approvals, registry = approvals_of(store, candidate.digest), identity(store)
 
     def write(history: History) -> PromotionRecord:
         if (made := decided(history, candidate, judgement.base)) is not None:
             return not_rejected(made)
         check_clock(now := clock(), history.newest, "the newest record")
-        if (refusal := _rejections(approvals, candidate, policy, now)).met:  # stated, and by a crash not recorded
+        if (
+            refusal := _rejections(approvals, candidate, policy, now, registry)
+        ).met:  # stated, and by a crash not recorded
             return make_record(history, refusal, gate_of(judgement), policy, now)
-        found = _standing(approvals, candidate, judgement, policy, now)
+        found = _standing(approvals, candidate, judgement, policy, now, registry)
         if not found.met:
             raise NotApproved(found, f"evenkeel approve {candidate.digest[:12]} --by YOUR-NAME")
         return make_record(history, found, gate_of(judgement), policy, now)
@@ -123,14 +133,14 @@ def reject(
         InputError: the candidate was promoted, the clock was set back, or the registry contradicts itself.
     """
     history = sound_history(store)
-    approvals = approvals_of(store, candidate.digest)
+    approvals, registry = approvals_of(store, candidate.digest), identity(store)
 
     def write(history: History) -> PromotionRecord:
         made = history.decision(candidate.digest, candidate.evidence)
         if made is not None:
             return made
         check_clock(now := clock(), history.newest, "the newest record")
-        found = _rejections(approvals, candidate, policy, now)
+        found = _rejections(approvals, candidate, policy, now, registry)
         if not found.met:
             raise NotApproved(found, f"evenkeel reject {candidate.digest[:12]} --by YOUR-NAME --reason WHY")
         return make_record(history, found, gate_of(judgement), policy, now)
@@ -178,8 +188,11 @@ def _lines(checks: Sequence[GateCheck]) -> str:
     return "\n".join(f"  - {check.words}" for check in checks)
 
 
-def _rejections(approvals: Sequence[Approval], candidate: Candidate, policy: Policy, now: datetime) -> Standing:
-    return standing(approvals, Terms(question(candidate, policy, 0, "reject"), policy, now, starter(candidate)))
+def _rejections(
+    approvals: Sequence[Approval], candidate: Candidate, policy: Policy, now: datetime, registry: str
+) -> Standing:
+    asked = question(candidate, policy, 0, registry, "reject")
+    return standing(approvals, Terms(asked, policy, now, starter(candidate)))
 
 
 def not_rejected(made: PromotionRecord) -> PromotionRecord:

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from components.config.people import person
+from components.config.people import BETWEEN, person
 from components.config.promotion import Policy
+from components.errors import InputError
 from components.registry.approvals import Approval, Question, signature_holds
 from components.registry.clock import SKEW, parse
+from components.registry.identity import elsewhere
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Standing:
     @property
     def by(self) -> str:
         """Who approved, in the order of their approvals."""
-        return ", ".join(one.statement.by for one in self.counted)
+        return BETWEEN.join(one.statement.by for one in self.counted)
 
     def lines(self) -> list[str]:
         """In words: what there is, and every approval that does not count."""
@@ -81,6 +83,18 @@ def standing(approvals: Iterable[Approval], terms: Terms) -> Standing:
     return Standing(terms.question, needed, tuple(counted), tuple(others))
 
 
+def check_counts(approval: Approval, terms: Terms) -> None:
+    """Refuse an approval that would not count if it were the only one.
+
+    Raises:
+        InputError: it says why.
+    """
+    if others := standing([approval], terms).others:
+        what = f"this would not count: {others[0][1]}"
+        how = "nothing was recorded; do what it says, or ask another"
+        raise InputError(what, where=terms.question.digest, how=how)
+
+
 def _problem(approval: Approval, terms: Terms) -> str:
     """Why an approval does not count, whatever other approvals there are; "" where it does."""
     checks = (_question, _time, _listed, _signature, _own, _reason)
@@ -89,6 +103,9 @@ def _problem(approval: Approval, terms: Terms) -> str:
 
 def _question(approval: Approval, terms: Terms) -> str:
     said, asked = approval.statement, terms.question
+    if said.registry != asked.registry:
+        again = "reject" if asked.action == "reject" else "approve"
+        return f"it was {elsewhere(said.registry, asked.registry)}; {again} again"
     if said.digest != asked.digest:
         return f"it is for another checkpoint, {said.digest[:12]}"
     if said.evidence != asked.evidence:
@@ -115,7 +132,7 @@ def _time(approval: Approval, terms: Terms) -> str:
         parse(approval.statement.expires),
         terms.policy.settings.valid_days,
     )
-    if terms.now < at - SKEW:
+    if terms.now + SKEW < at:
         return f"it is not valid before {approval.statement.at}; is this machine's clock right?"
     if terms.now >= expires:
         return f"it expired at {approval.statement.expires}; approve again"

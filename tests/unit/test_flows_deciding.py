@@ -181,6 +181,21 @@ def test_the_same_person_again_is_not_recorded_twice(signing: Terminal) -> None:
     assert len(approvals_of(signing.store, digest)) == 1
 
 
+def test_signed_approvals_of_one_registry_promote_nothing_in_another(signing: Terminal) -> None:
+    digest = propose_in(signing.project).digest
+    for name in ("ada", "edsger"):
+        signing.type("approve", digest[:12], "--by", name, "--key", key(name))
+    staging = (signing.project / "registry").rename(signing.project / "staging")
+    assert propose_in(signing.project).digest == digest
+    shutil.copytree(staging / "objects/approvals", signing.project / "registry/objects/approvals")
+    printed = signing.type("promote", digest[:12], code=3)
+    assert "0 of 2 approvals" in printed and printed.count("it was made in the registry") == 2
+    assert records(signing.store) == []
+    (signing.project / "registry").rename(signing.project / "other")
+    shutil.copytree(staging, signing.project / "registry")  # a backup, put back
+    assert "promoted by ada, edsger" in signing.type("show", digest[:12])
+
+
 def test_no_private_key_is_printed_or_stored_anywhere(signing: Terminal) -> None:
     digest = propose_in(signing.project).digest
     for name in ("ada", "edsger"):
