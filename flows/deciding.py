@@ -72,7 +72,7 @@ def approve_candidate(desk: Desk, digest: str, pen: Pen) -> Decision:
     judgement = judge(desk, candidate, history)
     approval = _approval(desk, candidate, history, judgement, pen)
     before = standing_on(desk.store, candidate, judgement, desk.policy)
-    if not before.counts(approval.statement.by, desk.policy):
+    if not before.has(approval, desk.policy):
         store_approval(desk.store, approval)
     return _conclude(desk, candidate, lambda: promote(desk.store, candidate, judgement, desk.policy))
 
@@ -132,7 +132,7 @@ def roll_back(desk: Desk, to: str, pen: Pen) -> Decision:
     asked = rollback_question(history, reign, desk.policy)
     approval = stated(desk, asked, pen, history)
     before = standing_on_rollback(desk.store, asked, desk.policy)
-    if not before.counts(approval.statement.by, desk.policy):
+    if not before.has(approval, desk.policy):
         store_approval(desk.store, approval)
     candidate = read_candidate(desk.store, reign.digest)
     return _conclude(desk, candidate, lambda: rollback(desk.store, asked, desk.policy), reign.digest)

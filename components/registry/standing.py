@@ -13,6 +13,10 @@ from components.registry.approvals import Approval, Question, signature_holds
 from components.registry.clock import SKEW, parse
 from components.registry.identity import elsewhere
 
+RENEWED = timedelta(hours=1)
+"""An approval that expires so much later than another of the same person is a renewal, and no command that was typed
+twice."""
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -32,9 +36,11 @@ class Standing:
     def met(self) -> bool:
         return self.missing == 0
 
-    def counts(self, name: str, policy: Policy) -> bool:
-        """Whether an approval of this person counts already."""
-        return _person(name, policy) in {_identity(one, policy) for one in self.counted}
+    def has(self, approval: Approval, policy: Policy) -> bool:
+        """Whether one of the same person counts already, and for as long but for `RENEWED`."""
+        until = parse(approval.statement.expires) - RENEWED
+        same = (one for one in self.counted if _identity(one, policy) == _identity(approval, policy))
+        return any(parse(one.statement.expires) > until for one in same)
 
     @property
     def by(self) -> str:
@@ -68,19 +74,18 @@ class Terms:
 
 
 def standing(approvals: Iterable[Approval], terms: Terms) -> Standing:
-    """Hold approvals against the terms, the oldest first; of several by one person the first that counts is taken."""
+    """Hold approvals against the terms; of several by one person that count, the one that is valid longest is taken."""
+    asked = [approval for approval in approvals if approval.statement.action == terms.question.action]
     counted: list[Approval] = []
     others: list[tuple[Approval, str]] = []
-    for approval in approvals:
-        if approval.statement.action != terms.question.action:
-            continue
+    for approval in sorted(asked, key=lambda one: parse(one.statement.expires), reverse=True):
         why = _problem(approval, terms) or _again(approval, counted, terms.policy)
         if why:
             others.append((approval, why))
         else:
             counted.append(approval)
     needed = terms.policy.settings.quorum(terms.question.action).approvals
-    return Standing(terms.question, needed, tuple(counted), tuple(others))
+    return Standing(terms.question, needed, tuple(sorted(counted, key=asked.index)), tuple(others))
 
 
 def check_counts(approval: Approval, terms: Terms) -> None:

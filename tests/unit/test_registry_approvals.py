@@ -359,6 +359,17 @@ def test_the_same_approver_counts_once(store: MemoryStore, candidate: Candidate)
     assert found.others == ((again, "the same approver is counted already"),)
 
 
+def test_of_two_approvals_by_one_person_the_one_that_is_valid_longer_counts_in_its_place(
+    store: MemoryStore, candidate: Candidate
+) -> None:
+    short, grace = signed(store, candidate, days=1), signed(store, candidate, "grace")
+    renewed = signed(store, candidate, days=7, reason="renewed")
+    found = judged(candidate, short, grace, renewed)
+    assert found.counted == (grace, renewed)
+    assert found.others == ((short, "the same approver is counted already"),)
+    assert found.has(short, TWO_OF_THREE) and not judged(candidate, short).has(renewed, TWO_OF_THREE)
+
+
 def test_the_same_approver_under_two_names_counts_once(store: MemoryStore, candidate: Candidate) -> None:
     asked = question(candidate, TWO_OF_THREE, 0, REGISTRY)
     mail = sign(state(asked, by="ada@example.org", reason="", at=NOON, valid=at(days=1)() - NOON), key("ada"))
