@@ -39,7 +39,7 @@ from components.registry.candidates import Candidate, candidates, find, propose,
 from components.registry.checkpoints import check_checkpoint
 from components.registry.directory import DirectoryStore
 from components.registry.history import History, Reign, read_history, records
-from components.registry.identity import identify, identity
+from components.registry.identity import identify
 from components.registry.promotion import NotApproved, decided, promote, question, reject, standing_on
 from components.registry.records import PromotionRecord
 from components.registry.rollback import rollback, rollback_question, standing_on_rollback
@@ -89,7 +89,6 @@ __all__ = [
     "find",
     "follow",
     "identify",
-    "identity",
     "open_store",
     "promote",
     "propose",
