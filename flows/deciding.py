@@ -16,6 +16,7 @@ from components.registry import (
     decided,
     find,
     follow,
+    identify,
     promote,
     question,
     read_candidate,
@@ -83,7 +84,7 @@ def approve_candidate(desk: Desk, digest: str, pen: Pen) -> Decision:
         return _settled(desk, candidate, history, found)
     approval = _approval(desk, candidate, history, found, pen)
     before = standing_on(desk.store, candidate, found, desk.policy)
-    if not before.counts(approval.statement.by, desk.policy):
+    if not before.has(approval, desk.policy):
         store_approval(desk.store, approval)
     return _conclude(desk, candidate, lambda: promote(desk.store, candidate, found, desk.policy))
 
@@ -107,7 +108,7 @@ def _approval(desk: Desk, candidate: Candidate, history: History, judgement: Jud
         doubts = [f"  - {check.words}" for check in judgement.checks if check.result != "pass"]
         what = "\n".join(["the gate is inconclusive, and leaves it to a person who gives a reason:", *doubts])
         raise InputError(what, where=candidate.digest, how="look into these, then approve with --reason, or reject")
-    asked = question(candidate, desk.policy, judgement.base)
+    asked = question(candidate, desk.policy, judgement.base, identify(desk.store))
     by = started_by(desk.store, candidate)
     return stated(desk, asked, pen, history, by, judgement.result == "inconclusive")
 
@@ -138,7 +139,7 @@ def write_rejection(desk: Desk, digest: str, pen: Pen) -> Approval:
 
 
 def _rejection(desk: Desk, candidate: Candidate, history: History, pen: Pen) -> Approval:
-    return stated(desk, question(candidate, desk.policy, history.base, "reject"), pen, history)
+    return stated(desk, question(candidate, desk.policy, history.base, identify(desk.store), "reject"), pen, history)
 
 
 def promote_candidate(desk: Desk, digest: str) -> Decision:
@@ -161,6 +162,7 @@ def roll_back(desk: Desk, to: str, pen: Pen) -> Decision:
     Raises:
         InputError: there is nothing to go back to, the champion is that already, or the approval would not count.
     """
+    identify(desk.store)
     history = sound_history(desk.store)
     if made := _made_already(history, to, pen):
         follow(desk.store, history)
@@ -171,7 +173,7 @@ def roll_back(desk: Desk, to: str, pen: Pen) -> Decision:
     asked = rollback_question(history, reign, desk.policy)
     approval = stated(desk, asked, pen, history, who_started(desk.store, asked))
     before = standing_on_rollback(desk.store, asked, desk.policy)
-    if not before.counts(approval.statement.by, desk.policy):
+    if not before.has(approval, desk.policy):
         store_approval(desk.store, approval)
     candidate = read_candidate(desk.store, reign.digest)
     return _conclude(desk, candidate, lambda: rollback(desk.store, asked, desk.policy), reign.digest)

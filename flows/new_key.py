@@ -11,7 +11,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rich.console import Console
 
-from components.config.people import check_name
+from components.config.people import check_by
 from components.config.promotion import FILE
 from components.errors import InputError
 from components.registry.keys import Purpose, new_key, public_pem, public_text, write_key
@@ -37,7 +37,7 @@ def make(name: str, purpose: Purpose, out: Path | None) -> Made:
         InputError: the name cannot stand in a policy, the file is there already, or Git would take it for code.
     """
     try:
-        name = check_name(name)
+        name = check_by(name)
     except ValueError as error:
         raise InputError(str(error), where="NAME", how="give the name that the policy lists") from None
     path = out or Path.home() / KEPT / f"{_file_name(name)}{'' if purpose == 'approvals' else '-checkpoints'}.pem"

@@ -81,7 +81,7 @@ def hear(desk: Desk, candidate: Candidate, heard: Answer | None) -> tuple[Approv
         return None, ""
     try:
         request = recall(desk.store, candidate.digest, heard.request)
-        return take(desk.store, request, heard.values, heard.at, desk.policy.settings), ""
+        return take(desk, candidate, request, heard.values, heard.at), ""
     except InputError as error:
         get_run_logger().warning("the answer of %s was not taken: %s", heard.at, error)
         return None, f"The answer was not taken: {'; '.join(filter(None, (error.what, error.how)))}."

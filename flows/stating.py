@@ -7,8 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from components.errors import InputError
-from components.registry import Approval, History, Question, Statement, Terms, sign, standing, state
+from components.registry import Approval, History, Question, Statement, Terms, sign, state
 from components.registry.clock import utc_now
+from components.registry.standing import check_counts
 from flows.registry import Desk
 
 
@@ -38,10 +39,7 @@ def stated(
         raise InputError(f"valid for {days} days", where="--expires-days", how=f"the policy allows 1 to {longest}")
     statement = state(asked, by=pen.by, reason=pen.reason, at=now, valid=timedelta(days=days))
     approval = _signed(statement, pen.key) if pen.key else Approval(statement)
-    alone = standing([approval], Terms(asked, desk.policy, now, started_by, doubtful))
-    if alone.others:
-        what = f"this would not count: {alone.others[0][1]}"
-        raise InputError(what, where=asked.digest, how="nothing was recorded; do what it says, or ask another")
+    check_counts(approval, Terms(asked, desk.policy, now, started_by, doubtful))
     return approval
 
 

@@ -6,6 +6,7 @@
 - `checkpoints` — what a checkpoint may hold: safetensors, tokenizer, configuration (`names`, `contents`)
 - `candidates` — propose a checkpoint with its evidence
 - `signing` — signatures over the files of a checkpoint, made with `model-signing`
+- `identity` — which registry this is; a statement names it
 - `keys`, `statements`, `approvals` — what a person states about a candidate, and signs
 - `standing` — which approvals count, and why the others do not
 - `records`, `history` — the append-only records, chained by their hashes, and who is champion by them
@@ -15,9 +16,9 @@
 - `warrant` — does a record rest on the approvals that its policy asks for
 - `clock` — times, and clocks that were set back
 
-In a store: `candidates/<digest>.json`, `signatures/<digest>/<key>.json`, `approvals/<digest>/<sha256>.json`,
-`promotions/<number>.json`, `aliases/<name>.json`, and the trees of checkpoints and of evidence. A new kind of store is
-one file and one entry in `STORES`.
+In a store: `registry.json`, `candidates/<digest>.json`, `signatures/<digest>/<key>.json`,
+`approvals/<digest>/<sha256>.json`, `promotions/<number>.json`, `aliases/<name>.json`, and the trees of checkpoints and
+of evidence. A new kind of store is one file and one entry in `STORES`.
 """
 
 from collections.abc import Callable
@@ -39,6 +40,7 @@ from components.registry.candidates import Candidate, candidates, find, propose,
 from components.registry.checkpoints import check_checkpoint
 from components.registry.directory import DirectoryStore
 from components.registry.history import History, Reign, read_history, records
+from components.registry.identity import identify
 from components.registry.promotion import NotApproved, decided, promote, question, reject, standing_on
 from components.registry.records import PromotionRecord
 from components.registry.rollback import rollback, rollback_question, standing_on_rollback
@@ -87,6 +89,7 @@ __all__ = [
     "decided",
     "find",
     "follow",
+    "identify",
     "open_store",
     "promote",
     "propose",

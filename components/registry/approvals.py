@@ -8,19 +8,20 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from dataclasses import asdict, dataclass, fields
+import unicodedata
+from collections.abc import Set
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from components.errors import InputError
 from components.files import dump_json, sha256_bytes
 from components.registry.base import Store, check_digest
-from components.registry.statements import DOMAIN, Question, Statement, state
+from components.registry.statements import Question, Statement, state
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 __all__ = [
-    "DOMAIN",
     "Approval",
     "Question",
     "Statement",
@@ -35,7 +36,7 @@ __all__ = [
 
 PREFIX = "approvals/"
 LONGEST_TEXT = 20_000
-"""Characters of an approval as text."""
+"""Characters of an approval that somebody pastes."""
 HOW = "make another with `evenkeel approve`"
 
 
@@ -50,6 +51,8 @@ class Approval:
     def __post_init__(self) -> None:
         if (self.key is None) != (self.signature is None):
             raise ValueError("an approval has a key and a signature, or neither")
+        if any(unicodedata.category(character) == "Cs" for character in f"{self.key}{self.signature}"):
+            raise ValueError("the key or the signature holds what is no character and cannot be stored")
 
     @property
     def signed(self) -> bool:
@@ -64,12 +67,15 @@ class Approval:
         """Its key in the store."""
         return f"{PREFIX}{self.statement.digest}/{self.sha256}.json"
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"statement": self.statement.to_dict(), "key": self.key, "signature": self.signature}
+
     def to_bytes(self) -> bytes:
-        return dump_json(asdict(self)).encode()
+        return dump_json(self.to_dict()).encode()
 
     def to_text(self) -> str:
         """One line that can be pasted elsewhere; `read_approval` reads it."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def sign(statement: Statement, key: Ed25519PrivateKey) -> Approval:
@@ -109,7 +115,7 @@ def approvals_of(store: Store, digest: str) -> list[Approval]:
     for key in store.keys(f"{PREFIX}{check_digest(digest)}/"):
         stored = store.get(key)
         if stored is not None:
-            approval = read_approval(stored[0].decode(errors="replace"), where=key)
+            approval = _read(stored[0].decode(errors="replace"), where=key)
             if approval.stored_under != key:
                 raise InputError(
                     "a stored approval was changed", where=key, how="find out how, and restore the registry"
@@ -119,13 +125,18 @@ def approvals_of(store: Store, digest: str) -> list[Approval]:
 
 
 def read_approval(text: str, where: str) -> Approval:
-    """An approval as text, from the store or pasted by a person.
+    """An approval that a person pastes.
 
     Raises:
         InputError: it is not one.
     """
     if len(text) > LONGEST_TEXT:
         raise InputError(f"not an approval: {len(text)} characters", where=where, how=HOW)
+    return _read(text, where)
+
+
+def _read(text: str, where: str) -> Approval:
+    """However long: whatever could be stored has to be readable."""
     try:
         return parse_approval(json.loads(text))
     except (ValueError, TypeError, RecursionError, InputError) as error:
@@ -140,17 +151,17 @@ def parse_approval(tree: Any) -> Approval:
         ValueError, InputError: it is not one.
     """
     parts = _object(tree, Approval)
-    statement = _object(parts["statement"], Statement)
+    statement = _object(parts["statement"], Statement, maybe={"registry"})
     for name, value in (*statement.items(), ("key", parts["key"]), ("signature", parts["signature"])):
         may_be_null = name in ("evidence", "key", "signature")
         if name != "base" and not isinstance(value, str) and not (may_be_null and value is None):
             raise ValueError(f"{name} is not text")
-    return Approval(Statement(**statement), parts["key"], parts["signature"])
+    return Approval(Statement(**{"registry": None, **statement}), parts["key"], parts["signature"])
 
 
-def _object(tree: Any, kind: type[Approval] | type[Statement]) -> dict[str, Any]:
-    """``tree`` if it has the fields of ``kind`` and no others."""
+def _object(tree: Any, kind: type[Approval] | type[Statement], maybe: Set[str] = frozenset()) -> dict[str, Any]:
+    """``tree`` if it has the fields of ``kind``, but perhaps for ``maybe``, and no others."""
     names = {field.name for field in fields(kind)}
-    if not isinstance(tree, dict) or set(tree) != names:
+    if not isinstance(tree, dict) or set(tree) | maybe != names:
         raise ValueError(f"an object with {', '.join(sorted(names))}, and nothing else, is expected")
     return tree

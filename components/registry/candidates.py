@@ -13,6 +13,7 @@ from components.files import dump_json
 from components.registry.aliases import challenge
 from components.registry.base import Conflict, Store, check_digest
 from components.registry.checkpoints import check_proposed
+from components.registry.identity import identify
 from components.registry.signing import sign
 
 SCHEMA = 2
@@ -100,6 +101,7 @@ def propose(
             "the checkpoint is not the one the gate judged", where=checkpoint, how="run the gate stage again"
         )
     check_digest(str(gate.get("policy_sha256")))
+    identify(store)
     if store.put_tree(checkpoint) != digest:
         raise InputError("the checkpoint changed while it was stored", where=checkpoint, how="propose it again")
     if key is not None:

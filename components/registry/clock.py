@@ -20,11 +20,14 @@ def stamp(time: datetime) -> str:
     """A time as text.
 
     Raises:
-        ValueError: it has no time zone.
+        ValueError: it has no time zone, or is in no year from 1 to 9999 by UTC.
     """
     if time.tzinfo is None:
         raise ValueError("a time must have a time zone")
-    return time.astimezone(UTC).replace(microsecond=0).isoformat()
+    try:
+        return time.astimezone(UTC).replace(microsecond=0).isoformat()
+    except OverflowError as error:
+        raise ValueError(f"{time.isoformat()} is beyond the calendar") from error
 
 
 def parse(text: str) -> datetime:

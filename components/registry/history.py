@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from components.config.people import BETWEEN
 from components.config.promotion import Action
 from components.errors import InputError
 from components.files import sha256_bytes
 from components.registry.approvals import signature_holds
 from components.registry.base import Store
 from components.registry.clock import SKEW, parse, stamp
+from components.registry.identity import elsewhere, identity
 from components.registry.records import PREFIX, RESTORE, Outcome, PromotionRecord, parse_record, record_key
 
 
@@ -33,6 +35,8 @@ class History:
     def __init__(self) -> None:
         self.records: list[PromotionRecord] = []
         self.head: str | None = None
+        self.registry = ""
+        """Its identity; "" where it has none."""
         self.reigns: list[Reign] = []
         self.line: list[Reign] = []
         self.newest: PromotionRecord | None = None
@@ -115,7 +119,11 @@ class History:
 
     def read_on(self, store: Store) -> None:
         """Take in what was appended since."""
-        while (stored := store.get(key := record_key(len(self.records) + 1))) is not None:
+        while True:
+            stored = store.get(key := record_key(len(self.records) + 1))
+            self.registry = self.registry or identity(store)  # after the record: that is written after it
+            if stored is None:
+                return
             self.add(stored[0], key)
 
 
@@ -146,18 +154,24 @@ def _contradiction(record: PromotionRecord, before: History) -> str:
         return "decides again what was decided"
     if record.action == "rollback" and not before.reign(record.digest):
         return "goes back to a checkpoint that never was the champion"
-    return _statements(record) or _gate(record)
+    return _statements(record, before) or _gate(record)
 
 
-def _statements(record: PromotionRecord) -> str:
-    if not record.approvals or record.by != ", ".join(one.statement.by for one in record.approvals):
+def _statements(record: PromotionRecord, before: History) -> str:
+    if not record.approvals or record.by != BETWEEN.join(one.statement.by for one in record.approvals):
         return "names others than those who approved"
+    if record.registry is None and before.records and before.records[-1].registry is not None:
+        return "rests on statements that name no registry, after one that rests on such as do"
     for approval in record.approvals:
         said = approval.statement
         if (said.action, said.digest, said.evidence) != (record.action, record.digest, record.evidence):
             return f"rests on a statement of {said.by} about something else"
         if record.action != "reject" and (said.base, said.policy) != (record.base, record.policy_sha256):
             return f"rests on a statement of {said.by} about another champion or policy"
+        if said.registry != record.registry:
+            return "rests on statements of more than one registry"
+        if said.registry not in (None, before.registry):
+            return f"rests on a statement of {said.by} {elsewhere(said.registry, before.registry)}"
         if approval.signed and not signature_holds(approval):
             return f"rests on a statement whose signature by {said.by} does not hold"
     return ""

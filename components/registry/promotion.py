@@ -19,6 +19,7 @@ from components.registry.base import Store
 from components.registry.candidates import Candidate
 from components.registry.clock import Clock, utc_now
 from components.registry.history import History
+from components.registry.identity import identity
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
 from components.registry.starters import started_by
@@ -38,9 +39,10 @@ class NotApproved(NoCandidate):
         self.standing = standing
 
 
-def question(candidate: Candidate, policy: Policy, base: int, action: Action = "promote") -> Question:
-    """What is asked about a candidate under this policy, with the champion standing on record ``base``."""
-    return Question(action, candidate.digest, candidate.evidence, policy.sha256, base)
+def question(candidate: Candidate, policy: Policy, base: int, registry: str, action: Action = "promote") -> Question:
+    """What is asked about a candidate under this policy in a registry of this identity, with the champion standing on
+    record ``base``."""
+    return Question(action, candidate.digest, candidate.evidence, policy.sha256, base, registry)
 
 
 def standing_on(
@@ -55,7 +57,7 @@ def standing_on(
 
 
 def _terms(store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, now: datetime) -> Terms:
-    asked = question(candidate, policy, judgement.base)
+    asked = question(candidate, policy, judgement.base, identity(store))
     return Terms(asked, policy, now, started_by(store, candidate), judgement.result == "inconclusive")
 
 
@@ -91,13 +93,15 @@ def promote(
         if (champion := history.stands_on) is not None:
             check_approved(champion, policy)
         look_again(store, candidate.digest, candidate.evidence, policy)
-    approvals = approvals_of(store, candidate.digest)
+    approvals, registry = approvals_of(store, candidate.digest), identity(store)
 
     def write(history: History) -> PromotionRecord:
         if (made := decided(history, candidate, judgement.base)) is not None:
             return not_rejected(made)
         history.check_clock(now := clock())
-        if (refusal := _rejections(approvals, candidate, policy, now)).met:  # stated, and by a crash not recorded
+        if (
+            refusal := _rejections(approvals, candidate, policy, now, registry)
+        ).met:  # stated, and by a crash not recorded
             return make_record(history, refusal, gate_of(judgement), policy, now)
         found = standing(approvals, _terms(store, candidate, judgement, policy, now))
         if not found.met:
@@ -118,13 +122,13 @@ def reject(
             contradicts itself.
     """
     history = sound_history(store)
-    approvals = approvals_of(store, candidate.digest)
+    approvals, registry = approvals_of(store, candidate.digest), identity(store)
 
     def write(history: History) -> PromotionRecord:
         if (made := final(history, candidate)) is not None:
             return made
         history.check_clock(now := clock())
-        found = _rejections(approvals, candidate, policy, now)
+        found = _rejections(approvals, candidate, policy, now, registry)
         if not found.met:
             raise NotApproved(found, f"evenkeel reject {candidate.digest[:12]} --by YOUR-NAME --reason WHY")
         return make_record(history, found, gate_of(judgement), policy, now)
@@ -170,8 +174,10 @@ def _lines(checks: Sequence[GateCheck]) -> str:
     return "\n".join(f"  - {check.words}" for check in checks)
 
 
-def _rejections(approvals: Sequence[Approval], candidate: Candidate, policy: Policy, now: datetime) -> Standing:
-    return standing(approvals, Terms(question(candidate, policy, 0, "reject"), policy, now))
+def _rejections(
+    approvals: Sequence[Approval], candidate: Candidate, policy: Policy, now: datetime, registry: str
+) -> Standing:
+    return standing(approvals, Terms(question(candidate, policy, 0, registry, "reject"), policy, now))
 
 
 def not_rejected(made: PromotionRecord) -> PromotionRecord:

@@ -70,8 +70,13 @@ class PromotionRecord:
         """Whether it made its checkpoint the champion."""
         return self.outcome in ("promoted", "rolled back")
 
+    @property
+    def registry(self) -> str | None:
+        """The registry that its statements name; None: they were made before there was one to name."""
+        return self.approvals[0].statement.registry if self.approvals else None
+
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "approvals": [approval.to_dict() for approval in self.approvals]}
 
     def to_bytes(self) -> bytes:
         return dump_json(self.to_dict()).encode()

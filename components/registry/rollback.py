@@ -59,9 +59,9 @@ def _fits(reign: Reign, to: str) -> bool:
 
 
 def rollback_question(history: History, reign: Reign, policy: Policy) -> Question:
-    """What is asked about going back to an earlier champion."""
+    """What is asked about going back to an earlier champion in the registry of these records."""
     evidence = history.records[reign.record - 1].evidence
-    return Question("rollback", reign.digest, evidence, policy.sha256, history.base)
+    return Question("rollback", reign.digest, evidence, policy.sha256, history.base, history.registry)
 
 
 def standing_on_rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_now) -> Standing:

@@ -6,10 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from components.config.people import person
+from components.config.people import BETWEEN, person
 from components.config.promotion import Policy
+from components.errors import InputError
 from components.registry.approvals import Approval, Question, signature_holds
 from components.registry.clock import SKEW, parse
+from components.registry.identity import elsewhere
+
+RENEWED = timedelta(hours=1)
+"""An approval that expires so much later than another of the same person is a renewal, and no command that was typed
+twice."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +36,16 @@ class Standing:
     def met(self) -> bool:
         return self.missing == 0
 
-    def counts(self, name: str, policy: Policy) -> bool:
-        """Whether an approval of this person counts already."""
-        return _person(name, policy) in {_identity(one, policy) for one in self.counted}
+    def has(self, approval: Approval, policy: Policy) -> bool:
+        """Whether one of the same person counts already, and for as long but for `RENEWED`."""
+        until = parse(approval.statement.expires) - RENEWED
+        same = (one for one in self.counted if _identity(one, policy) == _identity(approval, policy))
+        return any(parse(one.statement.expires) > until for one in same)
 
     @property
     def by(self) -> str:
         """Who approved, in the order of their approvals."""
-        return ", ".join(one.statement.by for one in self.counted)
+        return BETWEEN.join(one.statement.by for one in self.counted)
 
     def lines(self) -> list[str]:
         """In words: what there is, and every approval that does not count."""
@@ -66,19 +74,30 @@ class Terms:
 
 
 def standing(approvals: Iterable[Approval], terms: Terms) -> Standing:
-    """Hold approvals against the terms, the oldest first; of several by one person the first that counts is taken."""
+    """Hold approvals against the terms; of several by one person that count, the one that is valid longest is taken."""
+    asked = [approval for approval in approvals if approval.statement.action == terms.question.action]
     counted: list[Approval] = []
     others: list[tuple[Approval, str]] = []
-    for approval in approvals:
-        if approval.statement.action != terms.question.action:
-            continue
+    for approval in sorted(asked, key=lambda one: parse(one.statement.expires), reverse=True):
         why = _problem(approval, terms) or _again(approval, counted, terms.policy)
         if why:
             others.append((approval, why))
         else:
             counted.append(approval)
     needed = terms.policy.settings.quorum(terms.question.action).approvals
-    return Standing(terms.question, needed, tuple(counted), tuple(others))
+    return Standing(terms.question, needed, tuple(sorted(counted, key=asked.index)), tuple(others))
+
+
+def check_counts(approval: Approval, terms: Terms) -> None:
+    """Refuse an approval that would not count if it were the only one.
+
+    Raises:
+        InputError: it says why.
+    """
+    if others := standing([approval], terms).others:
+        what = f"this would not count: {others[0][1]}"
+        how = "nothing was recorded; do what it says, or ask another"
+        raise InputError(what, where=terms.question.digest, how=how)
 
 
 def _problem(approval: Approval, terms: Terms) -> str:
@@ -89,6 +108,9 @@ def _problem(approval: Approval, terms: Terms) -> str:
 
 def _question(approval: Approval, terms: Terms) -> str:
     said, asked = approval.statement, terms.question
+    if said.registry != asked.registry:
+        again = "reject" if asked.action == "reject" else "approve"
+        return f"it was {elsewhere(said.registry, asked.registry)}; {again} again"
     if said.digest != asked.digest:
         return f"it is for another checkpoint, {said.digest[:12]}"
     if said.evidence != asked.evidence:
@@ -115,7 +137,7 @@ def _time(approval: Approval, terms: Terms) -> str:
         parse(approval.statement.expires),
         terms.policy.settings.valid_days,
     )
-    if terms.now < at - SKEW:
+    if terms.now + SKEW < at:
         return f"it is not valid before {approval.statement.at}; is this machine's clock right?"
     if terms.now >= expires:
         return f"it expired at {approval.statement.expires}; approve again"

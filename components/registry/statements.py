@@ -6,16 +6,19 @@ import json
 import unicodedata
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
-from typing import get_args
+from typing import Any, get_args
 
-from components.config.people import check_name
+from components.config.people import check_by, check_recorded_name
 from components.config.promotion import Action
 from components.errors import InputError
 from components.registry.base import check_digest
 from components.registry.clock import parse, stamp
+from components.registry.identity import check_identity
 
-DOMAIN = b"evenkeel approval v1\n"
+DOMAIN = b"evenkeel approval v2\n"
 """What is signed begins with this, so that no signature made for another purpose is one of an approval."""
+DOMAIN_WITHOUT_REGISTRY = b"evenkeel approval v1\n"
+"""What it began with while statements named no registry."""
 LONGEST_REASON = 4000
 TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that make text show in another order than it is stored."""
@@ -25,8 +28,9 @@ TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 class Question:
     """What a statement is about.
 
-    ``evidence`` is the digest of the candidate's stored evidence, ``policy`` that of the policy, and ``base`` the
-    number of the record that the champion stands on (0: there is none).
+    ``evidence`` is the digest of the candidate's stored evidence, ``policy`` that of the policy, ``base`` the number of
+    the record that the champion stands on (0: there is none), and ``registry`` the identity of the registry: "" where
+    it has none yet, so that nothing is an answer; None in a record of when there were none.
     """
 
     action: Action
@@ -34,18 +38,20 @@ class Question:
     evidence: str | None
     policy: str
     base: int
+    registry: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A person's answer. Without a signature ``by`` is a name that somebody typed; times are as `clock.stamp` writes
-    them."""
+    them. Without a ``registry`` it was made by an earlier version, and counts in the records of that time alone."""
 
     action: Action
     digest: str
     evidence: str | None
     policy: str
     base: int
+    registry: str | None
     by: str
     reason: str
     at: str
@@ -58,7 +64,9 @@ class Statement:
             check_digest(digest)
         if isinstance(self.base, bool) or not isinstance(self.base, int) or self.base < 0:
             raise ValueError("the base is not the number of a record")
-        if check_name(self.by) != self.by:
+        if self.registry is not None:
+            check_identity(self.registry)
+        if (check_recorded_name if self.registry is None else check_by)(self.by) != self.by:
             raise ValueError("the name has spaces around it")
         check_reason(self.reason)
         if not parse(self.at) < parse(self.expires):
@@ -66,12 +74,18 @@ class Statement:
 
     @property
     def question(self) -> Question:
-        return Question(self.action, self.digest, self.evidence, self.policy, self.base)
+        return Question(self.action, self.digest, self.evidence, self.policy, self.base, self.registry)
+
+    def to_dict(self) -> dict[str, Any]:
+        tree = asdict(self)
+        if self.registry is None:
+            del tree["registry"]
+        return tree
 
     def signed_bytes(self) -> bytes:
         """What a signature is over: one sequence of bytes for one statement."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return DOMAIN + text.encode()
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return (DOMAIN_WITHOUT_REGISTRY if self.registry is None else DOMAIN) + text.encode()
 
 
 def state(question: Question, *, by: str, reason: str, at: datetime, valid: timedelta) -> Statement:
@@ -81,7 +95,7 @@ def state(question: Question, *, by: str, reason: str, at: datetime, valid: time
         InputError: name or reason cannot be recorded.
     """
     try:
-        name, why = check_name(by), check_reason(reason.strip())
+        name, why = check_by(by), check_reason(reason.strip())
         asked = {field.name: getattr(question, field.name) for field in fields(question)}
         return Statement(**asked, by=name, reason=why, at=stamp(at), expires=stamp(at + valid))
     except ValueError as error:

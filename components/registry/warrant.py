@@ -21,7 +21,7 @@ def unapproved(record: PromotionRecord, policy: Policy) -> str:
     which is not at hand to hold it against. Who started the run is left out: that may have been noted since."""
     if record.policy_sha256 != policy.sha256 or record.schema == 1:
         return ""
-    asked = Question(record.action, record.digest, record.evidence, record.policy_sha256, record.base)
+    asked = Question(record.action, record.digest, record.evidence, record.policy_sha256, record.base, record.registry)
     doubtful = record.gate.get("result") == "inconclusive"
     terms = Terms(asked, policy, parse(record.at), doubtful=doubtful, own_counts=True)
     found = standing(record.approvals, terms)

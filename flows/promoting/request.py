@@ -49,9 +49,9 @@ class Request:
         """What makes it another question; not in which words, or for the how-manieth time, it is asked."""
         return self.digest, self.evidence, self.policy, self.base, self.approved
 
-    def question(self, action: Action) -> Question:
-        """What an answer is about."""
-        return Question(action, self.digest, self.evidence, self.policy, self.base)
+    def question(self, action: Action, registry: str) -> Question:
+        """What an answer is about, in the registry of this identity, where the request is kept."""
+        return Question(action, self.digest, self.evidence, self.policy, self.base, registry)
 
     def key(self, round: int) -> str:
         """Of the suspension. Prefect takes every key once in a run, so each ``round`` of asking has another."""

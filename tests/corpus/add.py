@@ -20,6 +20,7 @@ from components.policy.tiny import build_model, build_tokenizer
 from components.registry import (
     Candidate,
     DirectoryStore,
+    identify,
     promote,
     question,
     read_history,
@@ -76,7 +77,7 @@ def add(target: Path) -> None:
 def decide(store: DirectoryStore, candidate: Candidate, policy: Policy, key: object, action: str) -> None:
     """A signed statement, and the record that follows."""
     judgement = judge_candidate(store, candidate, policy, None)
-    asked = question(candidate, policy, judgement.base, action)  # type: ignore[arg-type]
+    asked = question(candidate, policy, judgement.base, identify(store), action)  # type: ignore[arg-type]
     said = state(asked, by="ada", reason="for the corpus", at=utc_now(), valid=timedelta(days=1))
     store_approval(store, sign(said, key))  # type: ignore[arg-type]
     (promote if action == "promote" else reject)(store, candidate, judgement, policy)

@@ -14,12 +14,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from components.config.promotion import Action, Policy, read_policy
 from components.errors import InputError
-from components.files import sha256_bytes, sha256_tree
+from components.files import dump_json, sha256_bytes, sha256_tree
 from components.registry import (
     Approval,
     Candidate,
     PromotionRecord,
     Store,
+    identify,
     promote,
     question,
     read_history,
@@ -31,6 +32,7 @@ from components.registry import (
     store_approval,
 )
 from components.registry.base import Conflict, check_key
+from components.registry.identity import KEY
 from components.registry.keys import public_text
 from components.registry.rollback import target
 from components.registry.signing import sign as sign_checkpoint
@@ -43,10 +45,11 @@ TREES = Path(tempfile.mkdtemp())
 
 
 class MemoryStore(Store):
-    """A store for what has nothing to do with disks. A tree is there while its digest is among ``trees``."""
+    """A store for what has nothing to do with disks. A tree is there while its digest is among ``trees``. All are one
+    registry."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
+        self.objects: dict[str, bytes] = {KEY: dump_json({"identity": REGISTRY}).encode()}
         self.trees: set[str] = set()
         self._lock = threading.Lock()
 
@@ -85,6 +88,8 @@ class MemoryStore(Store):
         return TREES / digest
 
 
+REGISTRY = "0123456789abcdef" * 2
+"""Identity of the stores in memory."""
 SIGNING = Path(tempfile.mkdtemp())
 """Where the key is that signs checkpoints."""
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
@@ -157,7 +162,8 @@ def approval(
     days: float = 7,
 ) -> Approval:
     """A statement about a candidate, stored nowhere."""
-    asked = question(candidate, under, read_history(store).base if base is None else base, action)
+    against = read_history(store).base if base is None else base
+    asked = question(candidate, under, against, identify(store), action)
     statement = state(asked, by=by, reason=reason, at=made, valid=timedelta(days=days))
     return sign(statement, key(by)) if signed else Approval(statement)
 
@@ -176,6 +182,7 @@ def turn_down(store: Store, candidate: Candidate, by: str = "bob", under: Policy
 
 def go_back(store: Store, to: str = "", by: str = "ada", under: Policy = ONE, signed: bool = False) -> PromotionRecord:
     """Roll back at noon."""
+    identify(store)
     history = read_history(store)
     asked = rollback_question(history, target(history, to), under)
     statement = state(asked, by=by, reason="users complain", at=NOON, valid=timedelta(days=1))

@@ -94,6 +94,7 @@ ADA, GRACE = approvers("ada")["ada"], approvers("grace")["grace"]
         ({"approvers": {"ada": {"key": "ed25519:AAAA"}}}, "32 bytes"),
         ({"approvers": {"ada": {"key": PRIVATE}}}, "this is a private key"),
         ({"approvers": {"a\u202eda": ADA}}, "characters that do not show"),
+        ({"approvers": {"ada\ufe0f": ADA}}, "characters that do not show: U+FE0F"),
         ({"approvers": {" ": ADA}}, "a name is empty"),
         ({"signers": {"ci": PRIVATE}}, "this is a private key"),
         ({"signers": {"ci": "hello"}}, "not a public key in PEM"),
@@ -124,7 +125,8 @@ def test_the_key_of_a_checkpoint_signer_is_taken() -> None:
 
 
 def test_a_person_is_found_by_any_name() -> None:
-    settings = policy(approvers=approvers("ada", "grace")).settings
+    settings = policy(approvers={**approvers("grace"), "ada": {**ADA, "also": ["Ada@example.org", "L., Ada"]}}).settings
+    assert settings.approver("L., ada") == "ada"  # as git may name the one who started a run
     assert [settings.approver(name) for name in ("ada", " ADA", "Ada@Example.org", "eve")] == [
         "ada",
         "ada",

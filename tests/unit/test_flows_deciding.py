@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from components.config.promotion import FILE, load_policy
 from components.errors import EvenkeelError
 from components.evaluation import against
 from components.files import sha256_tree
-from components.registry import DirectoryStore, champion, read_approval, records
+from components.registry import DirectoryStore, Terms, champion, read_approval, records, standing
 from components.registry.approvals import approvals_of, signature_holds
 from flows.cli import app
 from flows.git import IDENTITY, git
@@ -220,6 +221,41 @@ def test_the_same_person_again_is_not_recorded_twice(signing: Terminal) -> None:
     for _ in range(2):
         signing.type("approve", digest[:12], "--by", "ada", "--key", key("ada"))
     assert len(approvals_of(signing.store, digest)) == 1
+
+
+def test_an_approval_that_is_renewed_counts_for_as_long_as_the_new_one(signing: Terminal) -> None:
+    digest = propose_in(signing.project).digest
+    for days in ("1", "7"):
+        signing.type("approve", digest[:12], "--by", "ada", "--key", key("ada"), "--expires-days", days)
+    short, long = sorted(approvals_of(signing.store, digest), key=lambda one: one.statement.expires)
+    made, asked = datetime.fromisoformat(short.statement.at), short.statement.question
+    for days in (0.5, 6):
+        terms = Terms(asked, load_policy(signing.project), made + timedelta(days=days), (STARTER,))
+        assert standing([short, long], terms).counted == (long,)
+
+
+def test_the_approval_of_a_roll_back_is_renewed_too_and_a_command_typed_twice_is_no_renewal(terminal: Terminal) -> None:
+    terminal.policy(rollback={"approvals": 2})
+    first = crowned(terminal, 0.0)
+    crowned(terminal, 1.0, first)
+    for days in ("1", "1", "7"):
+        terminal.type("rollback", "--by", "ada", "--reason", "users complain", "--expires-days", days)
+    assert [one.statement.action for one in approvals_of(terminal.store, first)].count("rollback") == 2
+
+
+def test_signed_approvals_of_one_registry_promote_nothing_in_another(signing: Terminal) -> None:
+    digest = propose_in(signing.project).digest
+    for name in ("ada", "edsger"):
+        signing.type("approve", digest[:12], "--by", name, "--key", key(name))
+    staging = (signing.project / "registry").rename(signing.project / "staging")
+    assert propose_in(signing.project).digest == digest
+    shutil.copytree(staging / "objects/approvals", signing.project / "registry/objects/approvals")
+    printed = signing.type("promote", digest[:12], code=3)
+    assert "0 of 2 approvals" in printed and printed.count("it was made in the registry") == 2
+    assert records(signing.store) == []
+    (signing.project / "registry").rename(signing.project / "other")
+    shutil.copytree(staging, signing.project / "registry")  # a backup, put back
+    assert "promoted by ada, edsger" in signing.type("show", digest[:12])
 
 
 def test_no_private_key_is_printed_or_stored_anywhere(signing: Terminal) -> None:

@@ -25,7 +25,7 @@ from components.config.registry import RegistrySettings
 from components.errors import InputError
 from components.evaluation import against
 from components.files import sha256_bytes
-from components.registry import Candidate, DirectoryStore, Standing, Unavailable, find, question, sign
+from components.registry import Candidate, DirectoryStore, Standing, Unavailable, find, identify, question, sign
 from components.registry.approvals import Approval, approvals_of, state
 from components.registry.keys import new_key, public_text
 from components.types import Judgement
@@ -61,7 +61,7 @@ def record(desk: Desk, value: float) -> str:
     """A candidate of which there is no more than the record; its digest."""
     digest = sha256_bytes(str(value).encode())
     gate = {"result": "pass", "checks": [], "policy_sha256": "0" * 64}
-    candidate = Candidate(digest, gate, {"run": "demo-1"}, evidence="e" * 64)
+    candidate = Candidate(digest, gate, {"run": "demo-1", "started_by": ["lin"]}, evidence="e" * 64)
     desk.store.put_if_absent(candidate.key, candidate.to_bytes())
     return digest
 
@@ -139,16 +139,16 @@ def test_the_same_answer_twice_is_one_approval(desk: Desk) -> None:
     digest = record(desk, 0.1)
     made = request(desk, digest)
     for _ in range(2):
-        take(desk.store, made, {"decision": "approve", "by": "Ada"}, NOW, desk.policy.settings)
+        take(desk, find(desk.store, digest), made, {"decision": "approve", "by": "Ada"}, NOW)
     (approval,) = approvals_of(desk.store, digest)
-    assert approval.statement.question == made.question("promote")
+    assert approval.statement.question == made.question("promote", identify(desk.store))
     assert approval.statement.at == "2026-08-01T12:00:00+00:00"
 
 
 def test_an_answer_is_about_what_was_shown_whatever_is_so_by_now(desk: Desk) -> None:
     digest = make_candidate(desk.project, 0.1)
     made = request(desk, digest, policy="1" * 64, base=0)
-    take(desk.store, made, {"decision": "approve", "by": "Ada"}, datetime.now(UTC), desk.policy.settings)
+    take(desk, find(desk.store, digest), made, {"decision": "approve", "by": "Ada"}, datetime.now(UTC))
     found = conclude(desk, find(desk.store, digest))
     assert isinstance(found, Open)
     assert "the policy was another" in found.standing.others[0][1]
@@ -160,8 +160,8 @@ def signed_desk(desk: Desk) -> tuple[Desk, dict[str, Any]]:
     return with_policy(desk, approvers=approvers, promote={"approvals": 2, "signed": True}), keys
 
 
-def text(made: Request, name: str, key: Any, action: str = "promote") -> str:
-    question = made.question(action)  # type: ignore[arg-type]
+def text(desk: Desk, made: Request, name: str, key: Any, action: str = "promote") -> str:
+    question = made.question(action, identify(desk.store))  # type: ignore[arg-type]
     return sign(state(question, by=name, reason="", at=datetime.now(UTC), valid=timedelta(days=1)), key).to_text()
 
 
@@ -171,18 +171,63 @@ def test_a_signed_answer_must_be_of_this_person_about_this_candidate(desk: Desk)
     made = request(desk, digest)
     given = {
         "and none was given": "",
-        "is about the checkpoint": text(request(desk, other), "ada", keys["ada"]),
-        "in another name": text(made, "grace", keys["grace"]),
-        "says reject": text(made, "ada", keys["ada"], "reject"),
+        "is about the checkpoint": text(desk, request(desk, other), "ada", keys["ada"]),
+        "in another name": text(desk, made, "grace", keys["grace"]),
+        "says reject": text(desk, made, "ada", keys["ada"], "reject"),
         "not an approval": "yes",
     }
     for reason, signed in given.items():
         values = {"decision": "approve", "by": "ada@x.org", "signed_approval": signed}
         with pytest.raises(InputError, match=reason):
-            take(desk.store, made, values, NOW, desk.policy.settings)
+            take(desk, find(desk.store, digest), made, values, NOW)
     assert not approvals_of(desk.store, digest)
-    values = {"decision": "approve", "by": "ada@x.org", "signed_approval": text(made, "ada", keys["ada"])}
-    assert take(desk.store, made, values, NOW, desk.policy.settings).signed
+    values = {"decision": "approve", "by": "ada@x.org", "signed_approval": text(desk, made, "ada", keys["ada"])}
+    assert take(desk, find(desk.store, digest), made, values, NOW).signed
+
+
+def test_what_is_pasted_and_does_not_count_is_not_kept(desk: Desk) -> None:
+    desk, keys = signed_desk(desk)
+    digest = record(desk, 0.1)
+    made, now = request(desk, digest), datetime.now(UTC)
+    asked = made.question("promote", identify(desk.store))
+
+    def stated(key: Any = keys["ada"], at: datetime = now, days: int = 1, **other: Any) -> Approval:
+        said = state(replace(asked, **other), by="ada", reason="", at=at, valid=timedelta(days=days))
+        return sign(said, key)
+
+    good = stated()
+    given = {
+        "key is not listed": stated(new_key()),
+        "signature is not one of its key": replace(good, signature="A" * 15_000),
+        "not signed": replace(good, key=None, signature=None),
+        "longer than the 14 days": stated(at=datetime(1, 1, 1, tzinfo=UTC), days=800_000),
+        "expired": stated(at=now - timedelta(days=2)),
+        "not valid before": stated(at=now + timedelta(days=2)),
+        "in the registry ffffffff": stated(registry="f" * 32),
+        "the policy was another": stated(policy="f" * 64),
+        "stands on no record now": stated(base=7),
+        "on other evidence": stated(evidence=None),
+    }
+    pasted = {reason: approval.to_text() for reason, approval in given.items()}
+    pasted["no character"] = json.dumps(json.loads(good.to_text()) | {"key": "\ud800"})
+    for reason, signed in pasted.items():
+        values = {"decision": "approve", "by": "ada", "signed_approval": signed}
+        with pytest.raises(InputError, match=reason):
+            take(desk, find(desk.store, digest), made, values, NOW)
+    assert not approvals_of(desk.store, digest)
+    values = {"decision": "approve", "by": "ada", "signed_approval": good.to_text()}
+    assert take(desk, find(desk.store, digest), made, values, NOW) == good
+
+
+def test_what_was_pasted_once_is_the_same_answer_when_it_is_heard_again(desk: Desk) -> None:
+    """A process that died over an answer leaves it to the next one, perhaps after the champion has changed by it."""
+    desk, keys = signed_desk(desk)
+    digest = record(desk, 0.1)
+    made = request(desk, digest)
+    values = {"decision": "approve", "by": "ada", "signed_approval": text(desk, made, "ada", keys["ada"])}
+    first = take(desk, find(desk.store, digest), made, values, NOW)
+    stricter = with_policy(desk, **desk.policy.settings.model_dump() | {"valid_days": 3})
+    assert take(stricter, find(desk.store, digest), made, values, NOW) == first
 
 
 # What it comes to
@@ -192,7 +237,7 @@ def test_enough_approvals_promote_and_the_same_again_is_decided(desk: Desk) -> N
     candidate = find(desk.store, make_candidate(desk.project, 0.1))
     assert isinstance(conclude(desk, candidate), Open)
     values = {"decision": "approve", "by": "Ada"}
-    take(desk.store, request(desk, candidate.digest), values, datetime.now(UTC), desk.policy.settings)
+    take(desk, candidate, request(desk, candidate.digest), values, datetime.now(UTC))
     assert conclude(desk, candidate).state == "Promoted"  # type: ignore[union-attr]
     assert conclude(desk, candidate) == Ended("Decided", "promoted by Ada (record 1)")
 
@@ -200,7 +245,7 @@ def test_enough_approvals_promote_and_the_same_again_is_decided(desk: Desk) -> N
 def test_a_rejection_ends_it(desk: Desk) -> None:
     candidate = find(desk.store, make_candidate(desk.project, 0.1))
     values = {"decision": "reject", "by": "Ada", "reason": "no"}
-    said = take(desk.store, request(desk, candidate.digest), values, datetime.now(UTC), desk.policy.settings)
+    said = take(desk, candidate, request(desk, candidate.digest), values, datetime.now(UTC))
     found = conclude(desk, candidate, said)
     assert isinstance(found, Ended)
     assert (found.state, found.words) == ("Rejected", "rejected by Ada (record 1): no")
@@ -227,7 +272,7 @@ def test_a_rejection_of_somebody_who_may_not_reject_is_asked_about_again(desk: D
     candidate = find(desk.store, make_candidate(desk.project, 0.1))
     said = Approval(
         state(
-            request(desk, candidate.digest).question("reject"),
+            request(desk, candidate.digest).question("reject", identify(desk.store)),
             by="mallory",
             reason="",
             at=NOW,
@@ -341,7 +386,7 @@ def test_people_are_told_once_and_the_server_after_every_suspension(
     monkeypatch.setattr(asking, "pages", lambda *_: {})
     candidate = find(desk.store, record(desk, 0.1))
     judgement = Judgement("pass", (), desk.policy.sha256, candidate.evidence, 0)
-    found = Open(judgement, Standing(question(candidate, desk.policy, 0), 1, (), ()))
+    found = Open(judgement, Standing(question(candidate, desk.policy, 0, identify(desk.store)), 1, (), ()))
     me = SimpleNamespace(id=uuid4())
     with pytest.raises(Pause):
         asking.ask(desk, candidate, found, Rounds(0, None, None), me)  # type: ignore[arg-type]

@@ -24,8 +24,21 @@ from components.registry import (
     state,
     store_approval,
 )
-from components.registry.approvals import DOMAIN, signature_holds
-from tests.unit.deciding import NOON, STARTER, TWO_OF_THREE, MemoryStore, approval, approvers, at, key, policy, propose
+from components.registry.approvals import signature_holds
+from components.registry.statements import DOMAIN
+from tests.unit.deciding import (
+    NOON,
+    REGISTRY,
+    STARTER,
+    TWO_OF_THREE,
+    MemoryStore,
+    approval,
+    approvers,
+    at,
+    key,
+    policy,
+    propose,
+)
 
 DAY = 24 * 3600
 
@@ -49,7 +62,7 @@ def judged(
     **later: float,
 ) -> Standing:
     """Held against the policy, at noon unless later."""
-    asked = question(candidate, under, base)
+    asked = question(candidate, under, base, REGISTRY)
     return standing(given, Terms(asked, under, at(**later)(), starter))
 
 
@@ -83,6 +96,7 @@ def test_a_signature_covers_every_field_of_the_statement(store: MemoryStore, can
         "evidence": "e" * 64,
         "policy": "d" * 64,
         "base": 1,
+        "registry": "f" * 32,
         "by": "grace",
         "reason": "other",
         "at": "2026-08-01T11:00:00+00:00",
@@ -100,16 +114,30 @@ def test_a_signature_for_another_purpose_is_none_of_an_approval(store: MemorySto
     assert not signature_holds(replace(made, signature=base64.b64encode(bare).decode()))
 
 
-@pytest.mark.parametrize("by", ["", "  ", "a\x1b[2Jb", "a\u202eb", "x" * 201])
+UNSEEN = ("\u3164", "\ufe0f", "\u115f", "\uffa0", "\u2800", "\u034f", "\U000e0100")
+"""Fillers, selectors and blanks, which Unicode counts among letters, marks and symbols."""
+
+
+@pytest.mark.parametrize(
+    "by", ["", "  ", "a\x1b[2Jb", "a\u202eb", "x" * 201, "\u3164", *(f"ada{one}" for one in UNSEEN)]
+)
 def test_a_name_that_does_not_show_is_refused(candidate: Candidate, by: str) -> None:
     with pytest.raises(InputError, match="name"):
-        state(question(candidate, TWO_OF_THREE, 0), by=by, reason="", at=NOON, valid=at(days=1)() - NOON)
+        state(question(candidate, TWO_OF_THREE, 0, REGISTRY), by=by, reason="", at=NOON, valid=at(days=1)() - NOON)
+
+
+@pytest.mark.parametrize("by", ["ada, grace", "ada,grace", "ada， grace"])
+def test_a_name_that_reads_like_two_is_refused(candidate: Candidate, by: str) -> None:
+    with pytest.raises(InputError, match="comma, which stands between the names of several"):
+        state(question(candidate, TWO_OF_THREE, 0, REGISTRY), by=by, reason="", at=NOON, valid=at(days=1)() - NOON)
 
 
 @pytest.mark.parametrize("reason", ["\x1b[31mred", "a\u202eb", "x" * 4001, "\ud800"])
 def test_a_reason_that_could_steer_a_terminal_is_refused(candidate: Candidate, reason: str) -> None:
     with pytest.raises(InputError, match="reason"):
-        state(question(candidate, TWO_OF_THREE, 0), by="ada", reason=reason, at=NOON, valid=at(days=1)() - NOON)
+        state(
+            question(candidate, TWO_OF_THREE, 0, REGISTRY), by="ada", reason=reason, at=NOON, valid=at(days=1)() - NOON
+        )
 
 
 @pytest.mark.parametrize(
@@ -119,6 +147,10 @@ def test_a_reason_that_could_steer_a_terminal_is_refused(candidate: Candidate, r
         {"digest": "abc"},
         {"policy": None},
         {"base": True},
+        {"registry": None},
+        {"registry": "../prod"},
+        {"at": "0001-01-01T00:00:00+14:00"},
+        {"by": "ada\ufe0f"},
         {"base": -1},
         {"by": 7},
         {"at": "2026-08-01"},
@@ -140,6 +172,39 @@ def test_what_is_no_approval_is_refused(text: str) -> None:
         read_approval(text, "form")
 
 
+@pytest.mark.parametrize("part", ["key", "signature"])
+def test_a_key_or_a_signature_that_cannot_be_stored_is_refused(
+    store: MemoryStore, candidate: Candidate, part: str
+) -> None:
+    tree = json.loads(signed(store, candidate).to_text())
+    with pytest.raises(InputError, match="not an approval: the key or the signature"):
+        read_approval(json.dumps(tree | {part: "\ud800"}), "form")
+
+
+@pytest.mark.parametrize("character", ["\u5b57", "\U0001f600", '"', "\n", "\u2028"])
+def test_an_approval_with_the_longest_reason_survives_pasting(
+    store: MemoryStore, candidate: Candidate, character: str
+) -> None:
+    made = signed(store, candidate, reason="a" + character * 3998 + "b")
+    assert read_approval(made.to_text(), "form") == made
+    assert "\n" not in made.to_text()
+
+
+def test_whatever_is_stored_can_be_read_and_held_against_the_policy(store: MemoryStore, candidate: Candidate) -> None:
+    made = signed(store, candidate)
+    odd = [
+        replace(made, signature="A" * 30_000),
+        replace(made, key="\u5b57"),
+        replace(made, statement=replace(made.statement, at="0001-01-01T00:00:00+00:00")),
+        replace(made, statement=replace(made.statement, expires="9999-12-31T23:59:59+00:00")),
+        replace(made, statement=replace(made.statement, base=10**300)),
+    ]
+    for one in (*odd, made):
+        store_approval(store, one)
+    found = judged(candidate, *approvals_of(store, candidate.digest))
+    assert found.counted == (made,) and len(found.others) == len(odd)
+
+
 def test_a_stored_approval_that_was_changed_is_refused(store: MemoryStore, candidate: Candidate) -> None:
     made = store_approval(store, signed(store, candidate))
     store.objects[made.stored_under] = made.to_bytes().replace(b"looks right", b"looks wrong")
@@ -158,6 +223,49 @@ def test_different_listed_approvers_make_up_the_quorum(store: MemoryStore, candi
 def test_an_approval_replayed_for_another_checkpoint_does_not_count(store: MemoryStore, candidate: Candidate) -> None:
     other = propose(store, 1.0)
     assert "for another checkpoint" in why(judged(other, signed(store, candidate)))
+
+
+def test_an_approval_replayed_in_another_registry_does_not_count(store: MemoryStore, candidate: Candidate) -> None:
+    asked = replace(question(candidate, TWO_OF_THREE, 0, REGISTRY), registry="f" * 32)
+    for action in ("promote", "reject"):
+        elsewhere = Terms(replace(asked, action=action), TWO_OF_THREE, NOON, (STARTER,))  # type: ignore[arg-type]
+        text = why(standing([signed(store, candidate, action=action)], elsewhere))
+        assert text.startswith("it was made in the registry 01234567, and this is ffffffff")
+
+
+# --- statements of earlier versions, which named no registry
+
+
+def nameless(made: Approval, by: str = "ada") -> Approval:
+    """The same as an earlier version made it."""
+    tree = {name: value for name, value in asdict(made.statement).items() if name != "registry"} | {"by": by}
+    said = b"evenkeel approval v1\n" + json.dumps(tree, sort_keys=True, separators=(",", ":")).encode()
+    signature = base64.b64encode(key("ada").sign(said)).decode()
+    return read_approval(json.dumps({"statement": tree, "key": made.key, "signature": signature}), "earlier")
+
+
+def test_a_statement_that_names_no_registry_is_read_and_keeps_its_bytes_and_its_signature(
+    store: MemoryStore, candidate: Candidate
+) -> None:
+    for made in (nameless(signed(store, candidate)), nameless(signed(store, candidate), by="ada\ufe0f, grace")):
+        assert signature_holds(made) and made.statement.registry is None
+        assert "registry" not in made.to_text()
+        store_approval(store, made)
+        assert made in approvals_of(store, candidate.digest)
+
+
+def test_a_statement_that_names_no_registry_does_not_count_any_more(store: MemoryStore, candidate: Candidate) -> None:
+    made = nameless(signed(store, candidate))
+    assert "names no registry; approve again" in why(judged(candidate, made))
+    before = replace(question(candidate, TWO_OF_THREE, 0, REGISTRY), registry=None)
+    assert standing([made], Terms(before, TWO_OF_THREE, NOON, (STARTER,))).counted == (made,)
+
+
+def test_a_signature_without_a_registry_is_none_of_a_statement_with_one(
+    store: MemoryStore, candidate: Candidate
+) -> None:
+    made = nameless(signed(store, candidate))
+    assert not signature_holds(replace(made, statement=replace(made.statement, registry=REGISTRY)))
 
 
 def test_an_approval_on_other_evidence_does_not_count(store: MemoryStore, candidate: Candidate) -> None:
@@ -227,7 +335,7 @@ def test_somebody_who_is_not_listed_does_not_count_even_unsigned(store: MemorySt
 def test_the_one_who_started_the_run_does_not_count_under_any_name(
     store: MemoryStore, candidate: Candidate, by: str
 ) -> None:
-    asked = question(candidate, TWO_OF_THREE, 0)
+    asked = question(candidate, TWO_OF_THREE, 0, REGISTRY)
     own = sign(state(asked, by=by, reason="", at=NOON, valid=at(days=1)() - NOON), key("lin"))
     assert "by the one who started the run" in why(judged(candidate, own))
 
@@ -251,8 +359,19 @@ def test_the_same_approver_counts_once(store: MemoryStore, candidate: Candidate)
     assert found.others == ((again, "the same approver is counted already"),)
 
 
+def test_of_two_approvals_by_one_person_the_one_that_is_valid_longer_counts_in_its_place(
+    store: MemoryStore, candidate: Candidate
+) -> None:
+    short, grace = signed(store, candidate, days=1), signed(store, candidate, "grace")
+    renewed = signed(store, candidate, days=7, reason="renewed")
+    found = judged(candidate, short, grace, renewed)
+    assert found.counted == (grace, renewed)
+    assert found.others == ((short, "the same approver is counted already"),)
+    assert found.has(short, TWO_OF_THREE) and not judged(candidate, short).has(renewed, TWO_OF_THREE)
+
+
 def test_the_same_approver_under_two_names_counts_once(store: MemoryStore, candidate: Candidate) -> None:
-    asked = question(candidate, TWO_OF_THREE, 0)
+    asked = question(candidate, TWO_OF_THREE, 0, REGISTRY)
     mail = sign(state(asked, by="ada@example.org", reason="", at=NOON, valid=at(days=1)() - NOON), key("ada"))
     assert len(judged(candidate, signed(store, candidate), mail).counted) == 1
 
@@ -278,7 +397,7 @@ def test_one_key_under_two_names_counts_once_where_none_are_listed(store: Memory
 
 def test_a_doubtful_gate_needs_a_reason_of_everyone(store: MemoryStore, candidate: Candidate) -> None:
     open_to_all = policy()
-    asked = question(candidate, open_to_all, 0)
+    asked = question(candidate, open_to_all, 0, REGISTRY)
     silent, told = (approval(store, candidate, "ada", open_to_all, reason=text) for text in ("", "the plot is fine"))
     found = standing([silent], Terms(asked, open_to_all, NOON, doubtful=True))
     assert "inconclusive and it gives no reason" in why(found)
@@ -288,7 +407,7 @@ def test_a_doubtful_gate_needs_a_reason_of_everyone(store: MemoryStore, candidat
 def test_a_rejection_is_no_approval_and_an_approval_no_rejection(store: MemoryStore, candidate: Candidate) -> None:
     no = signed(store, candidate, action="reject")
     assert judged(candidate, no).counted == ()
-    asked = question(candidate, TWO_OF_THREE, 0, "reject")
+    asked = question(candidate, TWO_OF_THREE, 0, REGISTRY, "reject")
     terms = Terms(asked, TWO_OF_THREE, NOON, (STARTER,))
     assert not standing([signed(store, candidate)], terms).met
     assert standing([no], terms).met
@@ -299,7 +418,9 @@ def test_a_rejection_stands_whatever_became_of_the_policy_the_champion_and_the_t
 ) -> None:
     no = signed(store, candidate, action="reject")
     weaker = policy(approvers=approvers("ada"))
-    assert standing([no], Terms(question(candidate, weaker, 5, "reject"), weaker, at(days=400)(), (STARTER,))).met
+    assert standing(
+        [no], Terms(question(candidate, weaker, 5, REGISTRY, "reject"), weaker, at(days=400)(), (STARTER,))
+    ).met
 
 
 def test_every_approval_that_does_not_count_is_told_with_its_reason(store: MemoryStore, candidate: Candidate) -> None:

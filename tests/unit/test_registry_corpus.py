@@ -10,7 +10,8 @@ import pytest
 
 from components.errors import InputError
 from components.files import read_json, sha256_bytes
-from components.registry import DirectoryStore, candidates, champion, find, read_history
+from components.registry import DirectoryStore, approvals_of, candidates, champion, find, read_history
+from components.registry.approvals import signature_holds
 from components.registry.checkpoints import check_stored
 from components.registry.signing import verify
 from tests.corpus import ENTRIES, ROOT
@@ -52,6 +53,16 @@ def test_its_candidates_are_read_and_keep_their_bytes(entry: Entry) -> None:
         stored = entry.store.get(candidate.key)
         assert stored is not None and candidate.to_bytes() == stored[0]
     assert find(entry.store, entry.about["champion"]).evidence == entry.about["evidence"]
+
+
+def test_what_was_stated_is_read_keeps_its_bytes_and_its_signature(entry: Entry) -> None:
+    stated = [one for digest in entry.about["candidates"] for one in approvals_of(entry.store, digest)]
+    assert len(stated) == (len(entry.about["outcomes"]) if entry.about["signed"] else 0)
+    recorded = [one for record in read_history(entry.store).records for one in record.approvals]
+    assert all(signature_holds(one) for one in (*stated, *recorded))
+    for record in read_history(entry.store).records:
+        stored = entry.store.get(record.key)
+        assert record.schema == 1 or (stored is not None and record.to_bytes() == stored[0])
 
 
 def test_its_checkpoint_is_whole_and_of_a_format_that_may_be_loaded(entry: Entry) -> None:

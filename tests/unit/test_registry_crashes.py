@@ -17,6 +17,7 @@ from uuid import uuid4
 import pytest
 
 from components.config.registry import RegistrySettings
+from components.files import dump_json
 from components.registry import (
     Approval,
     Candidate,
@@ -31,7 +32,8 @@ from components.registry import (
     store_approval,
 )
 from components.registry.directory import DirectoryStore
-from tests.unit.deciding import NOON, ONE, approval, approve, at, judgement, propose, turn_down
+from components.registry.identity import KEY
+from tests.unit.deciding import NOON, ONE, REGISTRY, approval, approve, at, judgement, propose, turn_down
 
 if TYPE_CHECKING:
     from tests.s3_server import S3Server
@@ -174,6 +176,7 @@ def test_killed_at_any_write_on_s3_it_ends_as_if_it_had_not_been(s3_server: S3Se
     def fresh() -> RegistrySettings:
         settings = s3_server.settings(tmp_path, uuid4().hex)
         store = open_store(settings)
+        store.put_if_absent(KEY, dump_json({"identity": REGISTRY}).encode())  # which every statement names
         for value in (0.0, 1.0):
             approve(store, propose(store, value))
         CANDIDATES[:] = [propose(store, 5.0)]

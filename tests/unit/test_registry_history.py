@@ -23,12 +23,14 @@ from components.registry import (
     Store,
     champion,
     follow,
+    identify,
     promote,
     question,
     read_history,
     records,
     reject,
     rollback,
+    sign,
     state,
     store_approval,
 )
@@ -36,11 +38,13 @@ from components.registry.aliases import CHAMPION
 from components.registry.appending import make_record
 from components.registry.approvals import Question
 from components.registry.history import History
+from components.registry.identity import KEY
 from components.registry.records import record_key
 from components.registry.warrant import unapproved
 from tests.unit.deciding import (
     NOON,
     ONE,
+    REGISTRY,
     TWO_OF_THREE,
     MemoryStore,
     approval,
@@ -48,6 +52,7 @@ from tests.unit.deciding import (
     at,
     go_back,
     judgement,
+    key,
     propose,
     turn_down,
 )
@@ -89,8 +94,8 @@ def first_schema(number: int, digest: str, decision: str = "approve", previous: 
 
 def test_records_of_the_first_schema_are_read_and_followed_by_others(store: MemoryStore) -> None:
     old, new = (propose(store, value) for value in (0.0, 1.0))
-    for key, data in (first_schema(1, old.digest), first_schema(2, "f" * 64, "reject", old.digest)):
-        store.put_if_absent(key, data)
+    for under, data in (first_schema(1, old.digest), first_schema(2, "f" * 64, "reject", old.digest)):
+        store.put_if_absent(under, data)
     store.put_if_absent(CHAMPION, dump_json({"digest": old.digest, "record": 1}).encode())
     found = records(store)
     assert [record.says for record in found] == ["promoted by  Ada  (record 1)", "rejected by  Ada  (record 2)"]
@@ -191,6 +196,67 @@ def test_a_statement_in_a_record_whose_signature_does_not_hold_is_refused(store:
         records(store)
 
 
+# --- records of other registries, and of when none was named
+
+
+def nameless(store: MemoryStore, value: float, under: Policy = ONE) -> PromotionRecord:
+    """A promotion as an earlier version recorded it."""
+    candidate, history = propose(store, value), read_history(store)
+    made = approval(store, candidate, "ada", under)
+    said = replace(made.statement, registry=None)
+    given = (sign(said, key("ada")), sign(replace(said, by="grace"), key("grace")))
+    return written(store, history, given[: under.settings.promote.approvals], under)
+
+
+def written(store: MemoryStore, history: History, given: tuple[Approval, ...], under: Policy) -> PromotionRecord:
+    found = Standing(given[0].statement.question, len(given), given, ())
+    record = make_record(history, found, {"result": "pass", "checks": []}, under, NOON)
+    store.put_if_absent(record.key, record.to_bytes())
+    return record
+
+
+def test_records_whose_statements_name_no_registry_hold_and_are_followed_by_others(store: MemoryStore) -> None:
+    old = nameless(store, 0.0, TWO_OF_THREE)
+    assert records(store) == [old] and b"registry" not in store.objects[record_key(1)]
+    assert unapproved(old, TWO_OF_THREE) == ""
+    with pytest.raises(NotApproved):
+        approve(store, propose(store, 1.0), "ada", TWO_OF_THREE, signed=True)
+    record = approve(store, propose(store, 1.0), "grace", TWO_OF_THREE, signed=True)
+    assert (record.number, record.registry) == (2, REGISTRY)
+
+
+def test_after_a_record_that_names_its_registry_none_follows_that_does_not(store: MemoryStore) -> None:
+    approve(store, propose(store))
+    nameless(store, 1.0)
+    with pytest.raises(InputError, match="record 2 rests on statements that name no registry"):
+        records(store)
+
+
+def test_records_that_were_copied_from_another_registry_are_refused(busy: MemoryStore) -> None:
+    busy.objects[KEY] = dump_json({"identity": "f" * 32}).encode()
+    with pytest.raises(InputError, match="made in the registry 01234567, and this is ffffffff"):
+        champion(busy)
+    del busy.objects[KEY]
+    with pytest.raises(InputError, match=r"and this has no registry\.json"):
+        champion(busy)
+
+
+def test_a_record_of_statements_of_two_registries_is_refused(store: MemoryStore) -> None:
+    made = approval(store, propose(store), signed=True)
+    other = replace(made.statement, by="grace", registry="f" * 32)
+    written(store, read_history(store), (made, sign(other, key("grace"))), ONE)
+    with pytest.raises(InputError, match="more than one registry"):
+        records(store)
+
+
+def test_an_identity_that_is_made_while_the_log_is_read_belongs_to_it(store: MemoryStore) -> None:
+    del store.objects[KEY]
+    history = read_history(store)
+    approve(store, propose(store))
+    history.read_on(store)
+    assert history.base == 1 and history.registry == identify(store)
+
+
 # --- a record that nobody approved
 
 
@@ -198,9 +264,7 @@ def forged(store: MemoryStore, under: Policy) -> PromotionRecord:
     """What somebody writes who can write to the store and has nobody's key: sound in itself, alias included."""
     candidate, history = propose(store, 9.0), read_history(store)
     unsigned = approval(store, candidate, "ada", under)
-    found = Standing(unsigned.statement.question, 1, (unsigned,), ())
-    record = make_record(history, found, {"result": "pass", "checks": []}, under, NOON)
-    store.put_if_absent(record.key, record.to_bytes())
+    record = written(store, history, (unsigned,), under)
     history.read_on(store)
     follow(store, history)
     return record
@@ -325,7 +389,9 @@ class Someone:
         reject(self.store, self.candidates[one], self.judged[one], ONE, at())
 
     def rollback(self, one: int) -> None:
-        asked = replace(question(self.candidates[one], ONE, self.judged[one].base), action="rollback")
+        asked = replace(
+            question(self.candidates[one], ONE, self.judged[one].base, identify(self.store)), action="rollback"
+        )
         assert isinstance(asked, Question)
         store_approval(self.store, Approval(state(asked, by="ada", reason="x", at=NOON, valid=at(days=1)() - NOON)))
         rollback(self.store, asked, ONE, at())
