@@ -16,6 +16,7 @@ from components.errors import EXIT_NO_CANDIDATE, InputError
 from components.registry import Store, candidates, champion, read_candidate, read_history
 from components.registry.checkpoints import check_stored
 from components.registry.signing import verify
+from components.registry.starters import started_by
 from components.words import plural
 from flows.policies import SHALLOW, problems
 from flows.registry import Desk
@@ -90,8 +91,10 @@ def _of(desk: Desk, digest: str, evidence: Sequence[str | None]) -> list[Verifie
     store = desk.store
 
     def candidate() -> str:
-        if read_candidate(store, digest) is None:
+        found = read_candidate(store, digest)
+        if found is None:
             raise InputError("a record is about it, and its candidate record is gone", how="restore the registry")
+        started_by(store, found)  # raises where it names others than the evidence does
         return "as it was proposed"
 
     def files() -> str:

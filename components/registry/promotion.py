@@ -99,9 +99,8 @@ def promote(
         if (made := decided(history, candidate, judgement.base)) is not None:
             return not_rejected(made)
         history.check_clock(now := clock())
-        if (
-            refusal := _rejections(approvals, candidate, policy, now, registry)
-        ).met:  # stated, and by a crash not recorded
+        refusal = _rejections(approvals, candidate, policy, now, registry)
+        if refusal.met:  # stated, and by a crash not recorded
             return make_record(history, refusal, gate_of(judgement), policy, now)
         found = standing(approvals, _terms(store, candidate, judgement, policy, now))
         if not found.met:

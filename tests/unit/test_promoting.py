@@ -257,13 +257,13 @@ def test_a_rejection_waits_for_no_comparison(desk: Desk, monkeypatch: pytest.Mon
 
     first, candidate = (find(desk.store, make_candidate(desk.project, value)) for value in (0.1, 0.2))
     now = datetime.now(UTC)
-    take(desk.store, request(desk, first.digest), {"decision": "approve", "by": "Ada"}, now, desk.policy.settings)
+    take(desk, first, request(desk, first.digest), {"decision": "approve", "by": "Ada"}, now)
     conclude(desk, first)
     monkeypatch.setattr(against, "compare_with_champion", broken)
     with pytest.raises(InputError, match="No space left"):
         conclude(desk, candidate)
     values = {"decision": "reject", "by": "Ada"}
-    said = take(desk.store, request(desk, candidate.digest, base=1), values, now, desk.policy.settings)
+    said = take(desk, candidate, request(desk, candidate.digest, base=1), values, now)
     assert conclude(desk, candidate, said).state == "Rejected"  # type: ignore[union-attr]
 
 
