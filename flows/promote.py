@@ -21,6 +21,7 @@ from components.config.promotion import load_policy
 from components.errors import InputError
 from components.registry import Approval, Candidate, find
 from flows.git import project_root
+from flows.policies import check_recorded
 from flows.promoting.answering import take
 from flows.promoting.asking import ARTIFACT, ask
 from flows.promoting.concluding import Ended, conclude
@@ -54,6 +55,7 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
     if other is not None:
         return answer(candidate.digest, LEFT, f"flow run {other.name} asks about {candidate.digest[:SHORT]} already")
     desk = Desk(project, store, load_policy(project))
+    check_recorded(project, desk.policy)
     said, trouble = hear(desk, candidate, so_far.answer)
     found = conclude(desk, candidate, said)
     if isinstance(found, Ended):

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from components.config import load
 from components.errors import InputError
 from components.files import dump_json
 from flows.cli.base import DEMO, Config, app, console
 from flows.cli.deciding import desk
+from flows.registry import nowhere
 
 Which = Annotated[str, typer.Argument(metavar="[champion|challenger|DIGEST]", help="Which one.")]
 
@@ -28,6 +30,9 @@ def verify(
     if every and which:
         raise InputError("--all looks at every checkpoint", where=which, how="leave one of the two out")
     at = desk(config)
+    if folder := nowhere(at.project, load(config)):
+        how = "name the right one in the configuration, or bring it back; the first candidate makes it"
+        raise InputError("there is no registry, so nothing was verified", where=folder, how=how)
     found = verifying.verify_all(at) if every else verifying.verify_checkpoint(at, which or "champion")
     if as_json:
         print(dump_json([one.to_dict() for one in found.found]), end="")

@@ -223,6 +223,12 @@ def test_what_is_not_there_is_one_clear_error(candidate: str, arguments: list[st
     assert problem in str(result.exception)
 
 
+def test_without_a_registry_nothing_was_verified(candidate: str) -> None:
+    shutil.rmtree("registry")
+    result = RUNNER.invoke(app, ["verify", "--all"])
+    assert isinstance(result.exception, InputError) and "there is no registry" in result.exception.what
+
+
 # --- pull
 
 
