@@ -19,11 +19,13 @@ def beside_champion(run: Run) -> Run:
     The page of a run alone is beside whomever its settings name.
     """
     named, alone = run.settings.evaluation.champion, run.champion is None and run.judgement is None
-    if named is None or alone or named.sha256 == dig(run.champion, "digest"):
+    digest = None if named is None else named.sha256
+    same = digest is not None and digest == dig(run.champion, "digest")
+    if alone or same or (named is None and dig(run.evaluation, "champion") is None):
         return run
     return replace(
         run,
-        another=named.sha256 or str(named.path),
+        another=digest or "unknown",
         evaluation=None if run.evaluation is None else _evaluation(run.evaluation),
         canaries=None if run.canaries is None else _canaries(run.canaries),
     )

@@ -68,8 +68,8 @@ class Run:
     """The champion that it is beside: the present one, or that of when it was decided. ``digest``, and of its run
     ``params`` (the content of its params.yaml) and ``lineage``."""
     another: str | None = None
-    """Digest or folder of a champion that the run named and the page is not beside: what was measured of it is left
-    out, see `components.report.comparison`."""
+    """Digest, or "unknown", of a champion that the run measured and the page is not beside: its figures are left out,
+    see `components.report.comparison`."""
 
     def with_origin(self, origin: Part | None, decided: Part | None = None) -> Run:
         """The same run, with what the candidate's record says of it, and what came of it."""

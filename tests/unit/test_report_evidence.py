@@ -118,6 +118,13 @@ def test_what_was_measured_of_another_champion_is_left_out_and_said_to_be(
     assert ("nothing compares them" in shown) is (comparison is None)
 
 
+def test_what_was_measured_of_a_champion_that_nobody_can_name_is_left_out_too(tmp_path: Path) -> None:
+    layout = beside_old(tmp_path)
+    write_text(layout.params, dump(fixture.settings("train.steps=60")))
+    shown = render(load_evidence(layout, judgement={"result": "pass", "checks": []}))
+    assert "38.4" not in shown and "The run measured another champion, <code>unknown<" in shown
+
+
 def test_what_was_measured_of_the_champion_that_the_page_is_beside_is_shown(tmp_path: Path) -> None:
     layout, gate = beside_old(tmp_path), {"result": "pass", "checks": []}
     asked = load_evidence(layout, judgement=gate, champion=champion_of(OLD, None))
