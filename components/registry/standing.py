@@ -37,10 +37,11 @@ class Standing:
         return self.missing == 0
 
     def has(self, approval: Approval, policy: Policy) -> bool:
-        """Whether one of the same person counts already, and for as long but for `RENEWED`."""
-        until = parse(approval.statement.expires) - RENEWED
-        same = (one for one in self.counted if _identity(one, policy) == _identity(approval, policy))
-        return any(parse(one.statement.expires) > until for one in same)
+        """Whether one of the same person counts already that says as much: for as long but for `RENEWED`, and why."""
+        said = approval.statement
+        until = parse(said.expires) - RENEWED
+        same = (one.statement for one in self.counted if _identity(one, policy) == _identity(approval, policy))
+        return any(parse(one.expires) > until and (not said.reason or one.reason == said.reason) for one in same)
 
     @property
     def by(self) -> str:
@@ -174,7 +175,10 @@ def _own(approval: Approval, terms: Terms) -> str:
     if terms.own_counts or terms.policy.settings.own_approval(terms.question.action):
         return ""
     if not terms.starter:
-        return "it is not recorded who started the run, and the policy does not count that person's approval"
+        return (
+            "it is not recorded who started the run, and the policy does not count that person's approval; "
+            "`own_approval: true` there counts everybody's"
+        )
     if _identity(approval, terms.policy) in {_person(name, terms.policy) for name in terms.starter}:
         return "it is by the one who started the run; somebody else has to approve"
     return ""

@@ -223,6 +223,13 @@ def test_the_same_person_again_is_not_recorded_twice(signing: Terminal) -> None:
     assert len(approvals_of(signing.store, digest)) == 1
 
 
+def test_a_reason_that_is_given_later_is_recorded(signing: Terminal) -> None:
+    digest = propose_in(signing.project).digest
+    for reason in ("", "read every sample", ""):
+        signing.type("approve", digest[:12], "--by", "ada", "--key", key("ada"), "--reason", reason)
+    assert sorted(one.statement.reason for one in approvals_of(signing.store, digest)) == ["", "read every sample"]
+
+
 def test_an_approval_that_is_renewed_counts_for_as_long_as_the_new_one(signing: Terminal) -> None:
     digest = propose_in(signing.project).digest
     for days in ("1", "7"):

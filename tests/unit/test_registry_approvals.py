@@ -363,11 +363,12 @@ def test_of_two_approvals_by_one_person_the_one_that_is_valid_longer_counts_in_i
     store: MemoryStore, candidate: Candidate
 ) -> None:
     short, grace = signed(store, candidate, days=1), signed(store, candidate, "grace")
-    renewed = signed(store, candidate, days=7, reason="renewed")
+    renewed = signed(store, candidate, days=7, reason=short.statement.reason)
     found = judged(candidate, short, grace, renewed)
     assert found.counted == (grace, renewed)
     assert found.others == ((short, "the same approver is counted already"),)
     assert found.has(short, TWO_OF_THREE) and not judged(candidate, short).has(renewed, TWO_OF_THREE)
+    assert not found.has(signed(store, candidate, days=1, reason="another"), TWO_OF_THREE)
 
 
 def test_the_same_approver_under_two_names_counts_once(store: MemoryStore, candidate: Candidate) -> None:
