@@ -16,6 +16,11 @@ class Lines:
 
     policy: PromotionPolicy
 
+    @staticmethod
+    def read(digest: str) -> str:
+        """The page to read first; it compares with the champion where that was not done yet."""
+        return f"evenkeel show {digest[:SHORT]} --page report.html"
+
     def approve(self, digest: str, *, doubtful: bool = False) -> str:
         """``doubtful``: the gate is inconclusive, so that a reason is needed."""
         return self._line("promote", f"approve {digest[:SHORT]}", why=doubtful)

@@ -120,7 +120,7 @@ def _next(found: Found, lines: Lines) -> list[str]:
         return [lines.rollback()]
     if found.decision is None:
         approve = [] if found.refused else [lines.approve(short, doubtful=found.result == "inconclusive")]
-        return [*approve, lines.reject(short)]
+        return [lines.read(short), *approve, lines.reject(short)]
     if found.decision.effective:
         return [lines.rollback(short)]
     return ["nothing: it is decided"]

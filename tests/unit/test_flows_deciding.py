@@ -114,7 +114,7 @@ def test_a_comparison_that_is_yet_to_be_made_is_no_refusal(terminal: Terminal) -
     crowned(terminal, 0.0)
     shown = terminal.type("show", propose_in(terminal.project, 1.0).digest[:12])
     assert (
-        "`evenkeel approve` does where" in " ".join(shown.split())
+        "`evenkeel approve` do where" in " ".join(shown.split())
         and "awaiting approval" in shown
         and "evenkeel approve" in shown
     )

@@ -53,6 +53,6 @@ def _present(evidence: Evidence, settings: Settings) -> Answer:
     return answer if share <= limit else "fail", f"{interval}; {needed}; {judged}"
 
 
-TO_BE_COMPARED = "the two compared, which `evenkeel approve` does where it can"
+TO_BE_COMPARED = "the two compared, which `evenkeel show DIGEST --page FILE` and `evenkeel approve` do where they can"
 
 PRESENT = Check(_present, EVALUATED.how, missing=TO_BE_COMPARED)
