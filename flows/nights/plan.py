@@ -16,11 +16,13 @@ from components.config.sources import FileSource
 from components.errors import InputError
 from components.files import dump_json, sha256_bytes, sha256_path
 from components.registry import champion as champion_of
+from components.registry import sound_history
 from components.words import plural
 from flows.git import succeeds
 from flows.nights.incoming import Passed, look
 from flows.nights.joining import join, take_in
 from flows.nights.ledger import Ended, Ledger, Seen, current
+from flows.policies import check_champion
 from flows.registry import project_store
 from flows.signers import verified
 from flows.workspace import Workspace, locate
@@ -160,6 +162,7 @@ def _policy(project: Path, wanted: Settings, start: Start, remarks: list[str]) -
         if start == "champion":
             remarks.append("there is no champion yet: the run starts from the base")
         return [], "the base", None
+    check_champion(project, sound_history(store))
     folder: dict[str, Any] = {"path": str(verified(project, store, alias.digest)), "sha256": alias.digest}
     overrides = [] if wanted.evaluation.champion else [f"evaluation.champion={json.dumps(folder)}"]
     if wanted.evaluation.champion:

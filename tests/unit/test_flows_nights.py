@@ -10,12 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from components.config.keys import own_key_file
+from components.config.promotion import Policy, load_policy
 from components.errors import InputError
 from components.files import sha256_file, write_json
 from flows.git import git
@@ -347,10 +349,10 @@ def test_who_vouches_for_every_file_vouches_for_all_of_them_together(project: Pa
 # The champion
 
 
-def crown(project: Path, value: float = 1.0) -> str:
-    """Make a checkpoint the champion; returns its digest."""
+def crown(project: Path, value: float = 1.0, policy: Policy | None = None) -> str:
+    """Make a checkpoint the champion, by the project's policy or by another; returns its digest."""
     store = project_store(project, plan(project).workspace.settings)
-    return approve(store, propose(store, value)).digest
+    return approve(store, propose(store, value), under=policy or load_policy(project)).digest
 
 
 def test_the_result_is_compared_with_the_champion_wherever_it_starts(project: Path) -> None:
@@ -537,4 +539,14 @@ def test_a_champion_whose_signature_does_not_hold_is_neither_started_from_nor_co
     digest = crown(project)
     shutil.rmtree(project / "registry/objects/signatures" / digest)
     with pytest.raises(InputError, match="no signature of a trusted key"):
+        plan(project, start)
+
+
+@pytest.mark.parametrize("start", ["base", "champion"])
+def test_a_champion_by_a_policy_that_the_project_never_had_is_neither_started_from_nor_compared_with(
+    project: Path, start: Start
+) -> None:
+    own = load_policy(project)
+    crown(project, policy=replace(own, settings=own.settings.model_copy(update={"valid_days": 99})))
+    with pytest.raises(InputError, match="cannot be shown to have been approved"):
         plan(project, start)
