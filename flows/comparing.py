@@ -29,7 +29,8 @@ def compared(
 ) -> dict[str, Any] | None:
     """What the gate is told, see `components.gate.judge_candidate`; None where it is the champion or has no evidence.
 
-    What is wrong with the candidate is told to the gate as its ``problem``.
+    What is wrong with the candidate is told to the gate as its ``problem``, and that they are yet to be compared as
+    ``pending``.
 
     Args:
         now: compare them where that was not done yet.
@@ -48,7 +49,7 @@ def compared(
         if kept is not None:
             return kept
         if not now:
-            raise InputError("that was not done yet")
+            return {"pending": True, "candidate": candidate.digest, "champion": champion}
         ours = verified(project, store, candidate.digest)
     except InputError as error:
         return {"problem": error.what, "candidate": candidate.digest, "champion": champion}

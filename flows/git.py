@@ -73,6 +73,7 @@ def git(
             input=stdin,
             capture_output=True,
             text=True,
+            errors="surrogateescape",  # names and contents of files may be of any encoding
             check=True,
             timeout=timeout,
         )

@@ -18,7 +18,7 @@ from components.registry.checkpoints import check_stored
 from components.registry.signing import verify
 from components.registry.starters import started_by
 from components.words import plural
-from flows.policies import SHALLOW, problems
+from flows.policies import HOW, problems
 from flows.registry import Desk
 from flows.stored_checkpoint import find_candidate
 
@@ -134,13 +134,17 @@ def _records(desk: Desk) -> Verified:
 
 
 def _approvals(desk: Desk) -> Verified:
+    """What came before the record that the champion stands on is told, and does not count: it was decided anew."""
+
     def rest() -> str:
         history = read_history(desk.store)
-        if found := problems(desk.project, history):
-            wrong = "; ".join(f"record {number}: {problem}" for number, problem in found.items())
-            raise InputError(wrong, how=f"find out who wrote them; {SHALLOW}")
-        made = sum(record.schema > 1 for record in history.records)
-        return f"{plural(made, 'record')}, each with the approvals that its policy asked for"
+        found = problems(desk.project, history)
+        wrong = "; ".join(f"record {number}: {problem}" for number, problem in found.items())
+        if any(number >= history.base for number in found):
+            raise InputError(wrong, how=HOW)
+        made = plural(sum(record.schema > 1 for record in history.records), "record")
+        rest = f"; but for what came before the champion: {wrong}" if found else ""
+        return f"{made}, each with the approvals that the policy of its time asked for{rest}"
 
     return _look(RECORDS, "approvals", rest)
 

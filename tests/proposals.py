@@ -25,6 +25,7 @@ from components.registry.directory import DirectoryStore
 from components.registry.keys import new_key, public_pem, read_key, write_key
 from components.stages.gate import run as run_gate
 from components.types import StepRecord
+from flows.git import IDENTITY, git
 from flows.lineage import outputs
 from flows.signers import signing_key
 from tests.fake_line.stages.work import SIGNALS, checkpoint
@@ -144,6 +145,12 @@ def lineage(layout: Layout, **other: Any) -> dict[str, Any]:
         "outputs": outputs(layout.root, layout.lock),
         **other,
     }
+
+
+def commit(project: Path) -> None:
+    """The project's configurations as they are, in its own history, as whoever decides needs them."""
+    git(project, "add", "configs")
+    git(project, "commit", "--quiet", "--allow-empty", "--message=configs", extra=IDENTITY)
 
 
 def key_in(folder: Path) -> Path:

@@ -6,8 +6,6 @@ and nothing about who wrote them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from components.config.promotion import Policy
 from components.errors import InputError
 from components.registry.approvals import Question
@@ -26,20 +24,6 @@ def unapproved(record: PromotionRecord, policy: Policy) -> str:
     terms = Terms(asked, policy, parse(record.at), doubtful=doubtful, own_counts=True)
     found = standing(record.approvals, terms)
     return "" if found.met else "; ".join(found.lines())
-
-
-def unwarranted(record: PromotionRecord, policies: Mapping[str, Policy]) -> str:
-    """Why a record cannot be shown to rest on the approvals that were asked for, in words; "" where it does.
-
-    Args:
-        policies: by digest, those that the project is known to have had.
-    """
-    if record.schema == 1:
-        return "an earlier version made it, which kept no approvals"
-    policy = policies.get(record.policy_sha256)
-    if policy is None:
-        return f"it names the policy {record.policy_sha256[:12]}, which this project's history does not have"
-    return unapproved(record, policy)
 
 
 def check_approved(record: PromotionRecord, policy: Policy) -> None:

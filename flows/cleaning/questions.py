@@ -18,6 +18,7 @@ from components.errors import EvenkeelError, InputError
 from components.registry import Candidate, candidates, read_history
 from components.registry.candidates import PROPOSABLE
 from flows.cleaning.deed import Deed
+from flows.policies import check_recorded
 from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.request import KEY, recall
 from flows.promoting.waiting import DEPLOYMENT, LIVE, Run, go_on, runs
@@ -58,6 +59,7 @@ def _one(server: httpx.Client, project: Path, registry: str, known: Sequence[Run
         if not (found := candidates(store)):
             return
         desk = Desk(project, store, load_policy(project))
+        check_recorded(project, desk.policy)  # by one that is being edited nothing can be asked, and nothing answered
         undecided = [one for one in found if decision_on(desk.store, one.digest) is None]
         yield from _answered(server, desk, found, known)
     except EvenkeelError as error:  # a bucket that does not answer, too: others may

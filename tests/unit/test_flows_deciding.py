@@ -20,19 +20,13 @@ from components.files import sha256_tree
 from components.registry import DirectoryStore, Terms, champion, read_approval, records, standing
 from components.registry.approvals import approvals_of, signature_holds
 from flows.cli import app
-from flows.git import IDENTITY, git
+from flows.git import git
 from tests.code_graph import ROOT
 from tests.fake_line.against import compare_with_champion
-from tests.proposals import propose_in
+from tests.proposals import commit, propose_in
 
 STARTER = "grace"
 """Who starts the runs of `tests.proposals`."""
-
-
-def commit(project: Path) -> None:
-    """What there is, as the project's own history has it."""
-    git(project, "add", "configs")
-    git(project, "commit", "--quiet", "--allow-empty", "--message=configs", extra=IDENTITY)
 
 
 @dataclass

@@ -10,8 +10,9 @@ import pytest
 from components.config.promotion import FILE, load_policy
 from components.errors import InputError
 from flows.git import IDENTITY, git
-from flows.policies import check_recorded, policies_of
+from flows.policies import check_recorded, past, policies_of
 from tests.code_graph import ROOT
+from tests.proposals import commit
 
 
 @pytest.fixture
@@ -28,11 +29,6 @@ def write(project: Path, text: str) -> str:
     return load_policy(project).sha256
 
 
-def commit(project: Path) -> None:
-    git(project, "add", "configs")
-    git(project, "commit", "--quiet", "--message=configs", extra=IDENTITY)
-
-
 def test_every_policy_that_was_committed_is_found_again_by_its_digest(project: Path) -> None:
     digests = []
     for days in (3, 4, 5):
@@ -43,6 +39,15 @@ def test_every_policy_that_was_committed_is_found_again_by_its_digest(project: P
     assert {digest: one.settings.valid_days for digest, one in found.items()} == dict(
         zip(digests[:3], (3, 4, 5), strict=True)
     )
+
+
+def test_a_policy_ends_when_the_next_one_is_committed_and_may_come_back(project: Path) -> None:
+    for days in (3, 4, 3):
+        write(project, f"valid_days: {days}\n")
+        commit(project)
+    had = past(project)
+    assert [one.policy.settings.valid_days for one in had if one.policy] == [3, 4, 3]
+    assert [one.until is None for one in had] == [False, False, True]
 
 
 def test_the_health_rules_are_those_of_then(project: Path) -> None:
@@ -67,12 +72,34 @@ def test_one_from_a_branch_that_was_merged_is_known_though_the_other_side_won(pr
     assert set(policies_of(project, [side])) == {side}
 
 
-def test_one_that_cannot_be_read_hides_none_of_the_others(project: Path) -> None:
-    good = write(project, "valid_days: 3\n")
+@pytest.mark.parametrize("content", [b"unknown: 1\n", "version: 1  # Größe\n".encode("latin-1"), b"\xff\xfe"])
+def test_one_that_cannot_be_read_hides_none_of_the_others(project: Path, content: bytes) -> None:
+    before = write(project, "valid_days: 3\n")
     commit(project)
-    (project / FILE).write_text("unknown: 1\n")
+    (project / FILE).write_bytes(content)
     commit(project)
-    assert set(policies_of(project, [good])) == {good}
+    after = write(project, "valid_days: 4\n")
+    commit(project)
+    assert set(policies_of(project, [before, after])) == {before, after}
+
+
+def test_names_that_are_no_ascii_and_settings_of_git_change_nothing(project: Path) -> None:
+    git(project, "config", "log.showSignature", "true")
+    rules = project / "configs/health/größe.yaml"
+    rules.write_text((project / "configs/health/default.yaml").read_text())
+    write(project, "rules: größe\n")
+    commit(project)
+    check_recorded(project, load_policy(project))
+
+
+def test_a_policy_of_before_decides_nothing_now(project: Path) -> None:
+    write(project, "valid_days: 3\n")
+    commit(project)
+    write(project, "promote: {approvals: 2}\n")
+    commit(project)
+    write(project, "valid_days: 3\n")
+    with pytest.raises(InputError, match="not committed as it is"):
+        check_recorded(project, load_policy(project))
 
 
 def test_nothing_is_decided_by_a_policy_that_is_not_committed(project: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,17 @@ from components.config.promotion import FILE, OWN_SIGNER, load_policy
 from components.errors import InputError
 from components.files import sha256_tree
 from components.registry import Approval, DirectoryStore, candidates, read_history
+from components.registry.clock import parse
 from components.registry.keys import new_key, public_pem, read_key, write_key
 from components.registry.signing import PREFIX
 from flows.cli import app
 from flows.git import IDENTITY, git
+from flows.policies import Past
 from flows.signers import signing_key, verified
 from tests.code_graph import ROOT
-from tests.proposals import propose_in
+from tests.proposals import commit, propose_in
 
 RUNNER = CliRunner()
-
-
-def commit(project: Path = Path()) -> None:
-    git(project, "add", "configs")
-    git(project, "commit", "--quiet", "--message=configs", extra=IDENTITY)
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +158,7 @@ def forge(champion: str, policy: str | None = None, **said: Any) -> None:
 def test_a_champion_that_its_policy_asked_for_holds(champion: str) -> None:
     code, found = verify("champion")
     assert code == 0
-    assert found["approvals"]["words"] == "1 record, each with the approvals that its policy asked for"
+    assert found["approvals"]["words"] == "1 record, each with the approvals that the policy of its time asked for"
     assert RUNNER.invoke(app, ["pull", "--to", "copy"]).exit_code == 0
 
 
@@ -188,8 +186,38 @@ def test_a_champion_that_nobody_can_be_shown_to_have_approved_is_told_and_not_pu
 def test_a_record_is_held_against_the_policy_of_its_own_time(champion: str) -> None:
     Path(FILE).write_text("promote: {approvals: 3}\n")
     assert "is not committed" in str(RUNNER.invoke(app, ["reject", champion, "--by", "ada"]).exception)
-    commit()
+    commit(Path())
     assert verify("champion")[0] == 0
+
+
+def test_a_record_by_a_policy_that_was_replaced_before_is_told(candidate: str) -> None:
+    old = load_policy(Path()).sha256
+    Path(FILE).write_text("valid_days: 3\n")
+    commit(Path())
+    assert RUNNER.invoke(app, ["approve", candidate, "--by", "ada"]).exit_code == 0
+    forge(candidate, policy=old)
+    code, found = verify("champion")
+    assert code == 3 and "which had been replaced by then" in found["approvals"]["words"]
+
+
+def test_a_record_that_is_later_by_more_than_a_day_than_the_policy_that_it_names_is_told(champion: str) -> None:
+    (record,) = read_history(DirectoryStore(Path("registry"))).records
+    until = parse(record.at)
+    late = [Past(load_policy(Path()), until - timedelta(hours=hours)) for hours in (25, 23)]
+    assert [one.held(record) for one in late] == [False, True]
+
+
+def test_a_new_record_by_the_present_policy_mends_what_an_amended_commit_broke(champion: str) -> None:
+    Path(FILE).write_text("valid_days: 4\n")
+    git(Path(), "add", "configs")
+    git(Path(), "commit", "--quiet", "--amend", "--message=configs", extra=IDENTITY)
+    code, found = verify("champion")
+    assert code == 3 and "a new record by the present policy mends it" in found["approvals"]["words"].lower()
+    better = propose_in(Path(), 3.0, champion=champion).digest
+    assert RUNNER.invoke(app, ["approve", better, "--by", "ada"]).exit_code == 0
+    code, found = verify("champion")
+    assert code == 0 and "but for what came before the champion: record 1" in found["approvals"]["words"]
+    assert RUNNER.invoke(app, ["pull", "--to", "copy"]).exit_code == 0
 
 
 def test_a_policy_that_is_edited_here_and_nowhere_else_decides_nothing(candidate: str) -> None:

@@ -19,6 +19,7 @@ from components.files import read_json, sha256_tree, write_json, write_text
 from components.gate import comparison_of, gather, judge_candidate, recorded_comparison
 from components.gate.bundle import OMITTED
 from components.gate.checks import CHECKS, OF_A_CANDIDATE
+from components.gate.checks.champion import TO_BE_COMPARED
 from components.layout import Layout
 from components.registry import Candidate
 from components.registry.directory import DirectoryStore
@@ -165,6 +166,19 @@ def test_a_comparison_that_is_missing_of_others_or_not_good_enough_fails(
     found = judged(store, candidate, tmp_path, None if change is None else whole | change)
     assert list(failed(found)) == ["gain over present champion"]
     assert problem in failed(found)["gain over present champion"]
+
+
+@pytest.mark.parametrize(
+    ("comparison", "later"),
+    [({"pending": True}, True), ({"problem": "the evidence is gone"}, False), ({"low": None, "mean": None}, False)],
+)
+def test_only_a_comparison_that_is_yet_to_be_made_may_still_change_the_answer(
+    store: DirectoryStore, layout: Layout, tmp_path: Path, crowned: str, comparison: dict[str, Any], later: bool
+) -> None:
+    candidate = propose_run(store, layout, key_in(tmp_path))
+    whole = {**COMPARED, "candidate": candidate.digest, "champion": crowned, **comparison}
+    (check,) = (one for one in judged(store, candidate, tmp_path, whole).checks if one.result == "fail")
+    assert (check.name, check.how == TO_BE_COMPARED) == ("gain over present champion", later)
 
 
 def test_a_comparison_on_too_few_prompts_is_left_to_a_person_as_the_policy_says(

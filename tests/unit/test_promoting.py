@@ -20,7 +20,7 @@ from prefect.exceptions import Pause
 from prefect.utilities.schema_tools.validation import validate
 
 from components.config import Settings
-from components.config.promotion import PromotionPolicy, load_policy
+from components.config.promotion import FILE, PromotionPolicy, load_policy
 from components.config.registry import RegistrySettings
 from components.errors import InputError
 from components.evaluation import against
@@ -31,6 +31,7 @@ from components.registry.keys import new_key, public_text
 from components.types import Judgement
 from flows import events
 from flows.cleaning import questions
+from flows.git import git
 from flows.promoting import asking, others, registries
 from flows.promoting import rounds as rounds_module
 from flows.promoting.answering import take
@@ -45,6 +46,7 @@ from flows.promoting.waiting import Run
 from flows.registry import Desk
 from flows.signers import signing_key
 from tests.code_graph import ROOT
+from tests.proposals import commit
 from tests.served.asking import make_candidate
 
 NOW = datetime(2026, 8, 1, 12, 0, tzinfo=UTC)
@@ -53,6 +55,8 @@ NOW = datetime(2026, 8, 1, 12, 0, tzinfo=UTC)
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    git(tmp_path, "init", "--quiet")
+    commit(tmp_path)
     signing_key(tmp_path, load_policy(tmp_path))  # makes the project's key, which the policy then trusts
     return Desk(tmp_path, DirectoryStore(tmp_path / "registry"), load_policy(tmp_path))
 
@@ -536,6 +540,15 @@ def test_the_janitor_resumes_questions_that_nobody_has_to_or_can_answer_any_more
         assert settle(monkeypatch, desk.project, Api(stale)) == ["stale: resumed"]
     monkeypatch.setattr(questions, "decision_on", lambda store, digest: "a record")
     assert settle(monkeypatch, desk.project, Api(waiting)) == ["waiting: resumed"]
+
+
+def test_the_janitor_leaves_questions_alone_while_the_policy_is_edited(
+    monkeypatch: pytest.MonkeyPatch, desk: Desk
+) -> None:
+    digest = record(desk, 0.1)
+    stale = row("stale", "PAUSED", digest, key=request(desk, digest, policy="1" * 64).key(1))
+    (desk.project / FILE).write_text("valid_days: 3\n")
+    assert settle(monkeypatch, desk.project, Api(stale)) == ["registry: left alone"]
 
 
 def test_a_server_that_does_not_answer_is_said_and_no_error(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:

@@ -33,11 +33,18 @@ def _present(evidence: Evidence, settings: Settings) -> Answer:
         return "pass", "there is no champion to be compared with"
     if champion == candidate:
         return "pass", "it is the champion"
-    if evidence.read("comparison") is None:
-        raise InputError(f"it was not compared with the present champion {champion[:12]}")
-    if "problem" in evidence.read("comparison"):
-        problem = evidence.value("comparison", "problem")
-        raise InputError(f"it cannot be compared with the present champion {champion[:12]}: {problem}")
+    comparison = evidence.read("comparison")
+    if comparison is None or "pending" in comparison:
+        raise InputError(f"it was not compared with the present champion {champion[:12]} yet")
+    if "problem" in comparison:
+        return "fail", f"it cannot be compared with the present champion {champion[:12]}: {comparison['problem']}"
+    try:
+        return _compared(evidence, settings, candidate, champion)
+    except InputError as error:
+        return "fail", error.what
+
+
+def _compared(evidence: Evidence, settings: Settings, candidate: str, champion: str) -> Answer:
     compared = [evidence.value("comparison", name) for name in ("candidate", "champion")]
     if compared != [candidate, champion]:
         told = " with ".join(f"{digest!s:.12}" for digest in compared)
