@@ -63,7 +63,8 @@ class Run:
     """The probe sets that this judgement asks for; None: not known, or as the run's settings have it."""
     decided: Part | None = None
     """What came of it where that is known: a promotion record's ``outcome``, ``by``, ``reason``, ``at`` and ``number``,
-    and ``present``, whether it is the champion now."""
+    ``present``, whether it is the champion now, and ``problem``, why it cannot be shown to be approved, "" where it can
+    be."""
     champion: Part | None = None
     """The champion that it is beside: the present one, or that of when it was decided. ``digest``, and of its run
     ``params`` (the content of its params.yaml) and ``lineage``."""
