@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from components.config.promotion import Action
 from components.health.telling import RunVerdict
 from components.pages import visible
 from components.report.canaries import CanaryRow, canary_check, canary_rows
@@ -64,23 +65,28 @@ def commands(run: Run, headline: Headline) -> list[Command]:
         return []
     digest = run.digest[:DIGITS]
     return [
-        Command("Approve", f'evenkeel approve {digest} --by YOUR-NAME --reason "WHY"'),
-        Command("Reject", f'evenkeel reject {digest} --by YOUR-NAME --reason "WHY"'),
+        Command("Approve", _typed(run, "promote", f"approve {digest}")),
+        Command("Reject", _typed(run, "reject", f"reject {digest}")),
     ]
 
 
 def afterwards(run: Run) -> Command | None:
     """How to undo what was decided; None where it made no champion."""
     if dig(run.decided, "present"):
-        return ROLLBACK
+        return rollback(run)
     if dig(run.decided, "outcome") not in ("promoted", "rolled back") or not run.digest:
         return None
-    line = f'evenkeel rollback --to {run.digest[:DIGITS]} --by YOUR-NAME --reason "WHY"'
-    return Command("Make it the champion again", line)
+    return Command("Make it the champion again", _typed(run, "rollback", f"rollback --to {run.digest[:DIGITS]}"))
 
 
-ROLLBACK = Command("Roll back", 'evenkeel rollback --by YOUR-NAME --reason "WHY"')
-"""Takes the champion's place back for the one before it."""
+def rollback(run: Run) -> Command:
+    """Takes the champion's place back for the one before it."""
+    return Command("Roll back", _typed(run, "rollback", "rollback"))
+
+
+def _typed(run: Run, action: Action, command: str) -> str:
+    key = " --key YOUR-KEY" if action in (run.signed or ()) else ""
+    return f'evenkeel {command} --by YOUR-NAME --reason "WHY"{key}'
 
 
 def facts(run: Run, health: RunVerdict) -> list[Fact]:

@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from components.config.canaries import RequiredCanary
+from components.config.promotion import Action
 from components.errors import InputError
 from components.layout import Layout
 from components.registry import Candidate, PromotionRecord, Store, champion, read_candidate, sound_history
@@ -75,6 +76,7 @@ def _page(
         decided=decided,
         judgement=gate,
         required=_required(desk, policy),
+        signed=frozenset(action for action in get_args(Action) if desk.policy.settings.quorum(action).signed),
         comparison=None if beside is None else _comparison(desk.store, candidate, beside),
         champion=found,
     )

@@ -18,7 +18,7 @@ from components.report.attention import attention
 from components.report.canaries import canary_rows
 from components.report.checks import grouped, read_checks, to_look_at
 from components.report.comparison import as_evaluated
-from components.report.decision import ROLLBACK, VERIFIER, commands, facts, not_judged, question
+from components.report.decision import VERIFIER, commands, facts, not_judged, question, rollback
 from components.report.page import told
 from components.report.verdict import headline
 from components.types import StepRecord
@@ -52,7 +52,7 @@ def test_it_asks_one_question_and_says_the_exact_commands(healthy: Run) -> None:
         f'evenkeel approve {D12} --by YOUR-NAME --reason "WHY"',
         f'evenkeel reject {D12} --by YOUR-NAME --reason "WHY"',
     ]
-    assert ROLLBACK.line == 'evenkeel rollback --by YOUR-NAME --reason "WHY"'
+    assert rollback(healthy).line == 'evenkeel rollback --by YOUR-NAME --reason "WHY"'
 
 
 def test_three_to_five_facts_with_intervals_say_what_is_known(healthy: Run) -> None:
