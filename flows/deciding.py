@@ -162,7 +162,6 @@ def roll_back(desk: Desk, to: str, pen: Pen) -> Decision:
     Raises:
         InputError: there is nothing to go back to, the champion is that already, or the approval would not count.
     """
-    identify(desk.store)
     history = sound_history(desk.store)
     if made := _made_already(history, to, pen):
         follow(desk.store, history)
@@ -170,7 +169,7 @@ def roll_back(desk: Desk, to: str, pen: Pen) -> Decision:
     reign = target(history, to)
     if history.champion is not None and reign.digest == history.champion.digest:
         raise InputError("this is the champion already", where=reign.digest, how="name another with --to")
-    asked = rollback_question(history, reign, desk.policy)
+    asked = replace(rollback_question(history, reign, desk.policy), registry=identify(desk.store))
     approval = stated(desk, asked, pen, history, who_started(desk.store, asked))
     before = standing_on_rollback(desk.store, asked, desk.policy)
     if not before.has(approval, desk.policy):

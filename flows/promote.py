@@ -21,11 +21,12 @@ from components.config.promotion import load_policy
 from components.errors import InputError
 from components.registry import Approval, Candidate, find
 from flows.git import project_root
+from flows.lines import SHORT, Lines
 from flows.policies import check_recorded
 from flows.promoting.answering import take
 from flows.promoting.asking import ARTIFACT, ask
 from flows.promoting.concluding import Ended, conclude
-from flows.promoting.evidence import SHORT, ended, needs
+from flows.promoting.evidence import ended, needs
 from flows.promoting.others import asks_already
 from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.request import recall
@@ -63,8 +64,10 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
         get_run_logger().info("%s: %s", found.state, found.words)
         return answer(candidate.digest, found.state, found.words)
     if me.deployment_id is None:
-        words = needs(found.standing, desk.policy.settings.quorum("promote").signed)
-        return answer(candidate.digest, "AwaitingApproval", f"{words}: evenkeel approve {candidate.digest[:SHORT]}")
+        policy = desk.policy.settings
+        how = Lines(policy).approve(candidate.digest, doubtful=found.judgement.result == "inconclusive")
+        words = f"{needs(found.standing, policy.quorum('promote').signed)}: {how}"
+        return answer(candidate.digest, "AwaitingApproval", words)
     ask(desk, candidate, found.noting(trouble), so_far, me)
     return candidate.digest
 

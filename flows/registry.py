@@ -9,7 +9,9 @@ from components.config import Settings
 from components.config.promotion import Policy, load_policy
 from components.gate import judge_candidate
 from components.registry import Candidate, History, PromotionRecord, Store, open_store, read_history
+from components.registry.candidates import PREFIX as CANDIDATES
 from components.registry.candidates import read_candidate
+from components.registry.records import PREFIX as RECORDS
 from components.types import Judgement
 
 
@@ -28,9 +30,12 @@ def project_store(project: Path, settings: Settings) -> Store:
 
 
 def nowhere(project: Path, settings: Settings) -> Path | None:
-    """The folder of the registry where nothing was ever stored: it is yet to be made, named wrongly, or gone."""
+    """The folder of the registry where nothing was ever proposed: it is yet to be made, named wrongly, or gone."""
     named = settings.registry.under(project)
-    return named.path if named.kind == "directory" and not (named.path / "objects").is_dir() else None
+    if named.kind != "directory":
+        return None
+    store = open_store(named)
+    return None if store.keys(CANDIDATES) or store.keys(RECORDS) else named.path
 
 
 def project_desk(project: Path, settings: Settings) -> Desk:

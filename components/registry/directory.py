@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from secrets import token_hex
 from typing import BinaryIO
 
 from components.directories import write_directory
@@ -113,26 +112,16 @@ class DirectoryStore(Store):
 def probe(root: Path) -> None:
     """Try what a store stands on, hard links, locks and renames, in its folder or where that is going to be.
 
-    Nothing is left behind.
+    Nothing is left behind, not even that somebody tried: what an empty folder holds then is no registry.
 
     Raises:
         InputError: one of them cannot be had, or there is something else than a folder.
     """
     with os_errors("keep a registry here", root):
-        if root.exists():
-            _try(root)
-            return
-        above = next(folder for folder in root.parents if folder.exists())
-        with tempfile.TemporaryDirectory(dir=above, prefix=".probe.") as beside:
-            _try(Path(beside))
-
-
-def _try(root: Path) -> None:
-    store, key = DirectoryStore(root), f"probe-{token_hex(8)}"
-    try:
-        store.compare_and_swap(key, b"2", store.compare_and_swap(key, b"1", None))
-    finally:
-        (root / "objects" / key).unlink(missing_ok=True)
+        there = next(folder for folder in (root, *root.parents) if folder.exists())
+        with tempfile.TemporaryDirectory(dir=there, prefix=".probe.") as own:
+            store = DirectoryStore(Path(own))
+            store.compare_and_swap("probe", b"2", store.compare_and_swap("probe", b"1", None))
 
 
 def _create(path: Path, data: bytes) -> bool:

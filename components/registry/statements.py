@@ -99,9 +99,8 @@ def state(question: Question, *, by: str, reason: str, at: datetime, valid: time
         asked = {field.name: getattr(question, field.name) for field in fields(question)}
         return Statement(**asked, by=name, reason=why, at=stamp(at), expires=stamp(at + valid))
     except ValueError as error:
-        raise InputError(
-            str(error), where="the statement", how="give your name with --by, and a plain reason"
-        ) from None
+        how = "give your name with --by, or another of yours that the policy lists under `also`, and a plain reason"
+        raise InputError(str(error), where="the statement", how=how) from None
 
 
 def check_reason(reason: str) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 from components.canaries.verdict import Finding, findings
 from components.config.canaries import RequiredCanary
 from components.health.limits import limits
-from components.report.checks import Check, read_checks
+from components.report.checks import Check, check_named
 from components.report.plots import points_of
 from components.report.run import Part, Run, dig
 from components.words import plural
@@ -68,7 +68,7 @@ def canary_rows(run: Run) -> list[CanaryRow]:
 
 def canary_check(run: Run) -> Check | None:
     """The gate's answer about them, by the judgement that counts."""
-    return next((check for check in read_checks(run) if check.name == CHECK), None)
+    return check_named(run, CHECK)
 
 
 def _required(run: Run) -> Mapping[str, RequiredCanary]:

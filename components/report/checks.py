@@ -45,6 +45,11 @@ def read_checks(run: Run) -> list[Check]:
     ]  # fmt: skip
 
 
+def check_named(run: Run, name: str) -> Check | None:
+    """The gate's answer to one of its checks; None where it did not make that one."""
+    return next((check for check in read_checks(run) if check.name == name), None)
+
+
 def grouped(checks: Sequence[Check]) -> dict[str, list[Check]]:
     """By question; within one, and among them, what did not pass comes first."""
     found: dict[str, list[Check]] = {name: [] for name in (*GROUPS, OTHER)}

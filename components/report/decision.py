@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from components.config.promotion import Action
 from components.health.telling import RunVerdict
 from components.pages import visible
 from components.report.canaries import CanaryRow, canary_check, canary_rows
-from components.report.checks import Check
+from components.report.checks import Check, check_named
 from components.report.gains import Gain, sampled
 from components.report.run import Part, Run, dig
 from components.report.verdict import Headline
@@ -21,6 +22,15 @@ DIGITS = 12
 """Of a digest, as the commands show it."""
 NAME = 80
 """Characters of a run's name."""
+VERIFIER = "verifier audited"
+"""What the gate calls its check of the audit."""
+PASSED = "passed its audit"
+BY_THE_GATE: dict[str, tuple[str, Tone]] = {
+    "pass": (PASSED, "good"),
+    "fail": ("failed the gate", "bad"),
+    "inconclusive": ("left to you by the gate", "unsure"),
+}
+"""Result of that check -> what the box says of the verifier."""
 
 
 @dataclass(frozen=True)
@@ -55,23 +65,28 @@ def commands(run: Run, headline: Headline) -> list[Command]:
         return []
     digest = run.digest[:DIGITS]
     return [
-        Command("Approve", f'evenkeel approve {digest} --by YOUR-NAME --reason "WHY"'),
-        Command("Reject", f'evenkeel reject {digest} --by YOUR-NAME --reason "WHY"'),
+        Command("Approve", _typed(run, "promote", f"approve {digest}")),
+        Command("Reject", _typed(run, "reject", f"reject {digest}")),
     ]
 
 
 def afterwards(run: Run) -> Command | None:
     """How to undo what was decided; None where it made no champion."""
     if dig(run.decided, "present"):
-        return ROLLBACK
+        return rollback(run)
     if dig(run.decided, "outcome") not in ("promoted", "rolled back") or not run.digest:
         return None
-    line = f'evenkeel rollback --to {run.digest[:DIGITS]} --by YOUR-NAME --reason "WHY"'
-    return Command("Make it the champion again", line)
+    return Command("Make it the champion again", _typed(run, "rollback", f"rollback --to {run.digest[:DIGITS]}"))
 
 
-ROLLBACK = Command("Roll back", 'evenkeel rollback --by YOUR-NAME --reason "WHY"')
-"""Takes the champion's place back for the one before it."""
+def rollback(run: Run) -> Command:
+    """Takes the champion's place back for the one before it."""
+    return Command("Roll back", _typed(run, "rollback", "rollback"))
+
+
+def _typed(run: Run, action: Action, command: str) -> str:
+    key = " --key YOUR-KEY" if action in (run.signed or ()) else ""
+    return f'evenkeel {command} --by YOUR-NAME --reason "WHY"{key}'
 
 
 def facts(run: Run, health: RunVerdict) -> list[Fact]:
@@ -81,7 +96,7 @@ def facts(run: Run, health: RunVerdict) -> list[Fact]:
         _over_champion(run),
         _canaries(run),
         _health(run, health),
-        _verifier(run.audit),
+        _verifier(run),
     ]
 
 
@@ -169,21 +184,21 @@ def _health(run: Run, health: RunVerdict) -> Fact:
     return Fact("Training health", state, rest.strip(), health.tone, "health")
 
 
-def _verifier(audit: Part | None) -> Fact:
+def _verifier(run: Run) -> Fact:
+    """By the gate's limits where it has judged: the audit went by limits that the run has set."""
+    value, detail, tone = _audited(run.audit)
+    if (check := check_named(run, VERIFIER)) is not None:
+        (value, tone), detail = BY_THE_GATE.get(check.result, BY_THE_GATE["fail"]), check.evidence
+    return Fact("Verifier", value, detail, tone, "verifier")
+
+
+def _audited(audit: Part | None) -> tuple[str, str, Tone]:
+    """As the audit itself ended."""
     high, limit = dig(audit, "false_positive", "high"), dig(audit, "limits", "max_false_positive")
     if high is None:
-        return Fact(
-            "Verifier", "not audited", "nobody knows how often a wrong answer is accepted", "unsure", "verifier"
-        )
-    passed = dig(audit, "verdict") == "pass"
+        return "not audited", "nobody knows how often a wrong answer is accepted", "unsure"
     detail = f"wrong answers accepted of at most {percent(high)} of the prompts (95 % bound), limit {percent(limit)}"
-    return Fact(
-        "Verifier",
-        "passed its audit" if passed else "failed its audit",
-        detail,
-        "good" if passed else "bad",
-        "verifier",
-    )
+    return (PASSED, detail, "good") if dig(audit, "verdict") == "pass" else ("failed its audit", detail, "bad")
 
 
 def not_judged(run: Run, health: RunVerdict) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from components.config import load
 from components.config.canaries import RequiredCanary
+from components.config.promotion import Action
 from components.files import read_json
 from components.layout import Layout
 from components.report.load import load_run
@@ -21,6 +22,7 @@ def load_evidence(
     decided: Part | None = None,
     judgement: Part | None = None,
     required: Mapping[str, RequiredCanary] | None = None,
+    signed: frozenset[Action] | None = None,
     comparison: Part | None = None,
     champion: Part | None = None,
 ) -> Run:
@@ -34,6 +36,7 @@ def load_evidence(
         decided: what came of it, see `Run`; None where nothing has.
         judgement: the gate's answer by the project's policy (`Judgement.to_dict`).
         required: `gate.canaries` of that policy; None where it is not known any more.
+        signed: what the project's policy of now counts only with a signature.
         comparison: with the present champion, in any form that `components.report.comparison` reads.
         champion: see `champion_of`; None where there is, or was, none.
 
@@ -41,7 +44,8 @@ def load_evidence(
         InputError: the settings or an output cannot be read.
     """
     run = load_run(load(evidence.params), evidence, comparison=comparison, judgement=judgement, champion=champion)
-    return replace(run, required=required).with_origin(None if origin is None else dict(origin), decided)
+    known = replace(run, required=required, signed=signed)
+    return known.with_origin(None if origin is None else dict(origin), decided)
 
 
 def champion_of(digest: str, evidence: Layout | None) -> Part:

@@ -20,7 +20,7 @@ from components.report.changes import changed, differences
 from components.report.checks import grouped, read_checks, to_look_at
 from components.report.checks import tally as tally_of_checks
 from components.report.curve import pass_curve
-from components.report.decision import ROLLBACK, afterwards, commands, facts, not_judged, question
+from components.report.decision import afterwards, commands, facts, not_judged, question, rollback
 from components.report.gains import forests
 from components.report.health import figures, watches
 from components.report.lineage import origins
@@ -89,7 +89,7 @@ def _decision(run: Run) -> dict[str, Any]:
         "headline": head,
         "question": question(run, head),
         "commands": commands(run, head),
-        "rollback": ROLLBACK,
+        "rollback": rollback(run),
         "afterwards": afterwards(run),
         "facts": facts(run, health),
         "open_checks": to_look_at(checks),

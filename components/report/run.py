@@ -9,6 +9,7 @@ from typing import Any
 
 from components.config import Settings
 from components.config.canaries import RequiredCanary
+from components.config.promotion import Action
 from components.health import Ledger
 from components.types import StepRecord, Verdict
 
@@ -61,9 +62,12 @@ class Run:
     """The gate by the project's policy, where a person is asked; the run's own `gate` is by the run's settings."""
     required: Mapping[str, RequiredCanary] | None = None
     """The probe sets that this judgement asks for; None: not known, or as the run's settings have it."""
+    signed: frozenset[Action] | None = None
+    """What the project's policy counts only with a signature; None: not known here."""
     decided: Part | None = None
     """What came of it where that is known: a promotion record's ``outcome``, ``by``, ``reason``, ``at`` and ``number``,
-    and ``present``, whether it is the champion now."""
+    ``present``, whether it is the champion now, and ``problem``, why it cannot be shown to be approved, "" where it can
+    be."""
     champion: Part | None = None
     """The champion that it is beside: the present one, or that of when it was decided. ``digest``, and of its run
     ``params`` (the content of its params.yaml) and ``lineage``."""

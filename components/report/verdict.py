@@ -52,13 +52,14 @@ def headline(run: Run) -> Headline:
 
 
 def _decided(run: Run, decided: Part) -> Headline:
-    """What came of it; the reason that was given comes first."""
-    tone: Tone = "good" if decided["outcome"] in ("promoted", "rolled back") else "bad"
+    """What came of it; that nobody can show who approved it comes first, then the reason that was given."""
+    problem = f"It cannot be shown to be approved: {decided['problem']}. " if decided["problem"] else ""
+    tone: Tone = "good" if decided["outcome"] in ("promoted", "rolled back") and not problem else "bad"
     outcome = "champion again: rollback" if decided["outcome"] == "rolled back" else str(decided["outcome"])
     title = f"{outcome.capitalize()} by {decided['by']}"
     now = " It is the present champion." if decided["present"] else ""
     reason = f"Reason given: “{decided['reason']}”. " if decided["reason"] else ""
-    return Headline(tone, title, f"{reason}{gain_sentence(run)}{now}")
+    return Headline(tone, title, f"{problem}{reason}{gain_sentence(run)}{now}")
 
 
 def _ended(run: Run) -> str:

@@ -58,4 +58,5 @@ def show(
         show_registry.show_checkpoint(console, found, Lines(at.policy.settings))
         made = found.stands_on or found.decision
         if made and (problem := policies.problems(at.project, sound_history(at.store)).get(made.number)):
-            console.print(f"record {made.number} cannot be shown to be approved: {problem}", style="bold red")
+            said = f"record {made.number} cannot be shown to be approved: {problem}"
+            console.print(said, style="bold red", soft_wrap=True, markup=False)

@@ -10,8 +10,9 @@ from prefect.exceptions import Pause
 from components.errors import InputError
 from components.registry import Candidate, Store, champion
 from flows import events
+from flows.lines import SHORT
 from flows.promoting.concluding import Open
-from flows.promoting.evidence import SHORT, needs, shown
+from flows.promoting.evidence import needs, shown
 from flows.promoting.form import form
 from flows.promoting.pages import pages
 from flows.promoting.report import report
@@ -34,9 +35,8 @@ def ask(desk: Desk, candidate: Candidate, found: Open, so_far: Rounds, me: FlowR
         candidate,
         found.judgement,
         found.standing,
-        signed=signed,
+        settings,
         champion=f"{present.digest[:SHORT]} (record {present.record})" if present else "none yet",
-        valid_days=settings.valid_days,
         pages=pages(desk.project, desk.store, candidate.evidence, _report(desk, candidate, found)),
         note=found.note,
     )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from components.config.promotion import PromotionPolicy
 from components.health.telling.markdown import plain
 from components.registry import Candidate, Standing
 from components.types import GateCheck, Judgement
 from components.words import plural
+from flows.lines import SHORT, Lines
 
 GROUPS = {"fail": "Failed", "inconclusive": "Left to you", "pass": "Passed"}
 """Results in the order in which they are shown, and what stands above them."""
-SHORT = 12
-"""Digits of a digest that are shown."""
 
 
 def needs(standing: Standing, signed: bool) -> str:
@@ -27,10 +27,9 @@ def shown(
     candidate: Candidate,
     judgement: Judgement,
     standing: Standing,
+    policy: PromotionPolicy,
     *,
-    signed: bool,
     champion: str,
-    valid_days: int,
     pages: dict[str, str],
     note: str = "",
 ) -> str:
@@ -41,6 +40,7 @@ def shown(
         pages: title -> address of the pages that belong to the evidence.
         note: why it is asked again.
     """
+    signed = policy.quorum("promote").signed
     parts = [
         *([f"> {plain(note)}"] if note else []),
         f"## {candidate.digest[:SHORT]} from {plain(str(candidate.run.get('run', 'an unknown run')))}",
@@ -48,8 +48,8 @@ def shown(
         " | ".join(f"[{title}]({address})" for title, address in pages.items()),
         "\n".join(_approvals(standing, signed)),
         *checks_list(judgement.checks),
-        "\n".join(_how(candidate, signed, judgement.result == "inconclusive")),
-        _binds(candidate, judgement, valid_days),
+        "\n".join(_how(candidate, policy, judgement.result == "inconclusive")),
+        _binds(candidate, judgement, policy.valid_days),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -94,24 +94,22 @@ def _approvals(standing: Standing, signed: bool) -> Iterator[str]:
         yield f"- the one by {plain(said.by)} ({said.at}) does not count: {plain(why)}"
 
 
-def _how(candidate: Candidate, signed: bool, doubtful: bool) -> Iterator[str]:
-    short, why = candidate.digest[:SHORT], " --reason WHY" if doubtful else ""
+def _how(candidate: Candidate, policy: PromotionPolicy, doubtful: bool) -> Iterator[str]:
+    lines, signed = Lines(policy), policy.quorum("promote").signed
     yield "### How to decide"
     yield ""
     if signed:
         yield "Decide at a terminal where your key is; this run then goes on by itself:"
-        yield ""
-        yield f"- `evenkeel approve {short} --by YOUR-NAME{why} --key YOUR-KEY`"
-        yield f"- `evenkeel reject {short} --by YOUR-NAME --reason WHY --key YOUR-KEY`"
-        yield ""
-        yield "Or decide here: with `--print` each of them prints what to paste under Signed Approval."
     else:
         yield "Decide in the form, or at a terminal in the project:"
-        yield ""
-        yield f"- `evenkeel approve {short} --by YOUR-NAME{why}`"
-        yield f"- `evenkeel reject {short} --by YOUR-NAME --reason WHY`"
     yield ""
-    yield "To go back later: `evenkeel rollback --by YOUR-NAME --reason WHY`"
+    yield f"- `{lines.approve(candidate.digest, doubtful=doubtful)}`"
+    yield f"- `{lines.reject(candidate.digest)}`"
+    yield ""
+    if signed:
+        yield "Or decide here: with `--print` each of them prints what to paste under Signed Approval."
+        yield ""
+    yield f"To go back later: `{lines.rollback()}`"
 
 
 def _binds(candidate: Candidate, judgement: Judgement, valid_days: int) -> str:

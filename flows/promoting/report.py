@@ -6,13 +6,16 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
+from components.config.canaries import RequiredCanary
+from components.config.promotion import Action
 from components.errors import InputError
 from components.layout import Layout
 from components.registry import Candidate, PromotionRecord, Store, champion, read_candidate, sound_history
 from components.types import Judgement
 from flows.comparing import comparison_key
+from flows.policies import policies_of, problems
 from flows.registry import Desk, judge
 from flows.stored_checkpoint import Found
 
@@ -38,15 +41,16 @@ def report_of(desk: Desk, found: Found) -> str:
     """
     if (made := found.decision) is None:
         return report(desk, found.candidate, judge(desk, found.candidate, sound_history(desk.store)))
+    problem = problems(desk.project, sound_history(desk.store)).get((found.stands_on or made).number, "")
     beside = None if made.previous == found.candidate.digest else made.previous
     candidate = replace(found.candidate, evidence=made.evidence or found.candidate.evidence)
-    decided = _decided(found.stands_on or made, found.names)
+    decided = _decided(found.stands_on or made, found.names, problem)
     return _page(desk, candidate, dict(made.gate), made.policy_sha256, beside, decided)
 
 
-def _decided(record: PromotionRecord, names: Collection[str]) -> dict[str, Any]:
+def _decided(record: PromotionRecord, names: Collection[str], problem: str) -> dict[str, Any]:
     told = {name: getattr(record, name) for name in ("outcome", "by", "reason", "at", "number")}
-    return {**told, "present": "champion" in names}
+    return {**told, "present": "champion" in names, "problem": problem}
 
 
 def _page(
@@ -71,11 +75,20 @@ def _page(
         origin=candidate.run,
         decided=decided,
         judgement=gate,
-        required=desk.policy.settings.gate.canaries if policy == desk.policy.sha256 else None,
+        required=_required(desk, policy),
+        signed=frozenset(action for action in get_args(Action) if desk.policy.settings.quorum(action).signed),
         comparison=None if beside is None else _comparison(desk.store, candidate, beside),
         champion=found,
     )
     return render(run)
+
+
+def _required(desk: Desk, policy: str) -> dict[str, RequiredCanary] | None:
+    """What the policy with this digest asks for; None where it is not known: an earlier one is in Git's history."""
+    if policy == desk.policy.sha256:
+        return desk.policy.settings.gate.canaries
+    earlier = policies_of(desk.project, [policy]).get(policy)
+    return earlier.settings.gate.canaries if earlier else None
 
 
 def _evidence(store: Store, digest: str) -> Layout | None:

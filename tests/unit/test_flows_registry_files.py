@@ -15,7 +15,7 @@ from components.config.keys import own_key_file
 from components.config.promotion import FILE, OWN_SIGNER, load_policy
 from components.errors import InputError
 from components.files import sha256_tree
-from components.registry import Approval, DirectoryStore, candidates, read_history
+from components.registry import Approval, DirectoryStore, candidates, identify, read_history
 from components.registry.clock import parse
 from components.registry.keys import new_key, public_pem, read_key, write_key
 from components.registry.signing import PREFIX
@@ -151,6 +151,7 @@ def forge(champion: str, policy: str | None = None, **said: Any) -> None:
     about: dict[str, Any] = {"digest": other.digest, "evidence": other.evidence, "base": 1}
     statement = replace(first.approvals[0].statement, **about, policy=policy or first.policy_sha256, **said)
     made = about | {"number": 2, "previous": champion, "before": history.head, "policy_sha256": statement.policy}
+    made["by"] = statement.by
     record = replace(first, **made, approvals=(Approval(statement),))
     store.put_if_absent(record.key, record.to_bytes())
 
@@ -181,6 +182,12 @@ def test_a_champion_that_nobody_can_be_shown_to_have_approved_is_told_and_not_pu
     pulled = RUNNER.invoke(app, ["pull", "champion", "--to", "copy"])
     assert isinstance(pulled.exception, InputError) and problem in pulled.exception.what
     assert not Path("copy").exists()
+
+
+def test_what_a_record_says_is_shown_as_it_is(champion: str) -> None:
+    forge(champion, by="ada [/x]", at="2020-01-01T00:00:00+00:00", expires="2020-01-02T00:00:00+00:00")
+    shown = RUNNER.invoke(app, ["show"])
+    assert shown.exit_code == 0 and "ada [/x]" in shown.output.splitlines()[-1]
 
 
 def test_a_record_is_held_against_the_policy_of_its_own_time(champion: str) -> None:
@@ -253,6 +260,19 @@ def test_what_is_not_there_is_one_clear_error(candidate: str, arguments: list[st
 
 def test_without_a_registry_nothing_was_verified(candidate: str) -> None:
     shutil.rmtree("registry")
+    result = RUNNER.invoke(app, ["verify", "--all"])
+    assert isinstance(result.exception, InputError) and "there is no registry" in result.exception.what
+
+
+def test_what_is_refused_makes_no_registry(candidate: str) -> None:
+    shutil.rmtree("registry")
+    refused = RUNNER.invoke(app, ["rollback", "--by", "ada", "--reason", "why"])
+    assert isinstance(refused.exception, InputError) and not Path("registry").exists()
+
+
+def test_a_registry_to_which_nothing_was_ever_proposed_is_none(candidate: str) -> None:
+    shutil.rmtree("registry")
+    identify(DirectoryStore(Path("registry")))
     result = RUNNER.invoke(app, ["verify", "--all"])
     assert isinstance(result.exception, InputError) and "there is no registry" in result.exception.what
 

@@ -20,7 +20,7 @@ from prefect.exceptions import Pause
 from prefect.utilities.schema_tools.validation import validate
 
 from components.config import Settings
-from components.config.promotion import FILE, PromotionPolicy, load_policy
+from components.config.promotion import FILE, PromotionPolicy, QuorumSettings, load_policy
 from components.config.registry import RegistrySettings
 from components.errors import InputError
 from components.evaluation import against
@@ -296,16 +296,8 @@ def test_a_person_sees_what_is_open_first_and_no_text_is_taken_for_markup(desk: 
     found = conclude(desk, candidate)
     assert isinstance(found, Open)
     address = pages(desk.project, desk.store, candidate.evidence)
-    said = shown(
-        candidate,
-        found.judgement,
-        found.standing,
-        signed=False,
-        champion="none yet",
-        valid_days=14,
-        pages=address,
-        note="",
-    )
+    policy = desk.policy.settings
+    said = shown(candidate, found.judgement, found.standing, policy, champion="none yet", pages=address, note="")
     assert "**The gate leaves it to you**: " in said
     assert said.index("### Left to you\n\n- **triage**") < said.index("### Passed\n\n- **")
     assert "know" in said
@@ -314,6 +306,16 @@ def test_a_person_sees_what_is_open_first_and_no_text_is_taken_for_markup(desk: 
     assert f"`evenkeel reject {digest[:12]} --by YOUR-NAME --reason WHY`" in said
     assert needs(found.standing, False) == "1 approval needed"
     assert "> not | this" not in ended(candidate, "Refused", "not | this", found.judgement)
+
+
+def test_each_command_that_is_shown_takes_a_key_where_the_policy_asks_for_a_signature(desk: Desk) -> None:
+    candidate = find(desk.store, make_candidate(desk.project, 0.1))
+    found = conclude(desk, candidate)
+    assert isinstance(found, Open)
+    policy = desk.policy.settings.model_copy(update={"rollback": QuorumSettings(signed=True)})
+    said = shown(candidate, found.judgement, found.standing, policy, champion="none yet", pages={})
+    assert "`evenkeel rollback --by YOUR-NAME --reason WHY --key YOUR-KEY`" in said
+    assert f"`evenkeel approve {candidate.digest[:12]} --by YOUR-NAME`" in said
 
 
 # What was said before

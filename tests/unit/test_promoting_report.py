@@ -13,7 +13,7 @@ import report_fixture as fixture
 from components.config import dump
 from components.config.canaries import RequiredCanary
 from components.config.judgement import GateSettings
-from components.config.promotion import PromotionPolicy
+from components.config.promotion import Policy, PromotionPolicy, QuorumSettings
 from components.errors import InputError
 from components.files import write_json, write_text
 from components.layout import Layout
@@ -161,6 +161,32 @@ def test_probe_sets_that_the_policy_asks_for_are_shown_as_long_as_it_is_the_one_
     desk.policy.sha256 = "f" * 64
     shown = page.report_of(desk, decided(candidate, "rejected"))
     assert said not in shown and "what the policy of then asked for is not known any more" in shown
+
+
+def test_what_an_earlier_policy_of_the_project_asked_for_is_known(desk: Any, monkeypatch: Any) -> None:
+    candidate = propose(desk, fixture.DIGEST)
+    desk.policy.sha256 = "f" * 64
+    earlier = PromotionPolicy(gate=GateSettings(canaries={"bbq": RequiredCanary()}))
+    monkeypatch.setattr(page, "policies_of", lambda project, wanted: {one: Policy(earlier, {}) for one in wanted})
+    shown = page.report_of(desk, decided(candidate, "rejected"))
+    assert "the policy asks for this probe set" in shown and "not known any more" not in shown
+
+
+def test_a_champion_that_cannot_be_shown_to_be_approved_is_said_to_be_one(desk: Any, monkeypatch: Any) -> None:
+    found = decided(propose(desk, fixture.DIGEST), "promoted", "champion")
+    assert "cannot be shown" not in page.report_of(desk, found)
+    monkeypatch.setattr(page, "problems", lambda project, history: {7: "0 of 1 approvals"})
+    assert "It cannot be shown to be approved: 0 of 1 approvals." in page.report_of(desk, found)
+
+
+def test_a_command_on_the_page_takes_a_key_where_the_policy_asks_for_a_signature(desk: Any, monkeypatch: Any) -> None:
+    candidate, signed = propose(desk, fixture.DIGEST), QuorumSettings(signed=True)
+    champion_is(monkeypatch, None)
+    assert "--key YOUR-KEY" not in drawn(desk, candidate)
+    desk.policy.settings = PromotionPolicy().model_copy(update={"promote": signed, "rollback": signed})
+    shown = drawn(desk, candidate)
+    typed = [line.partition("</code>")[0] for line in shown.split("evenkeel ") if "--by YOUR-NAME" in line]
+    assert len(typed) >= 3 and all(line.endswith(" --key YOUR-KEY") for line in typed)
 
 
 def test_without_evidence_there_is_no_page(desk: Any, monkeypatch: Any) -> None:

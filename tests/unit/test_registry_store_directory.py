@@ -88,6 +88,11 @@ def test_a_probe_leaves_nothing_behind(store: DirectoryStore, tmp_path: Path) ->
     assert store.keys("") == ["key"]
 
 
+def test_a_probe_leaves_an_empty_folder_empty(tmp_path: Path) -> None:
+    probe(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_is_no_key_is_not_listed(store: DirectoryStore, tmp_path: Path) -> None:
     store.put_if_absent("candidates/1.json", b"")
     for name in ("README.md~", "Notes.txt", ".1.json.abc", "b\xfc"):

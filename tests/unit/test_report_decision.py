@@ -12,12 +12,13 @@ import report_fixture as fixture
 from components.config.canaries import CanarySettings, RequiredCanary
 from components.config.judgement import HealthSettings
 from components.files import write_json
+from components.gate.checks import CHECKS
 from components.report import Run, load_run, render
 from components.report.attention import attention
 from components.report.canaries import canary_rows
 from components.report.checks import grouped, read_checks, to_look_at
 from components.report.comparison import as_evaluated
-from components.report.decision import ROLLBACK, commands, facts, not_judged, question
+from components.report.decision import VERIFIER, commands, facts, not_judged, question, rollback
 from components.report.page import told
 from components.report.verdict import headline
 from components.types import StepRecord
@@ -51,7 +52,7 @@ def test_it_asks_one_question_and_says_the_exact_commands(healthy: Run) -> None:
         f'evenkeel approve {D12} --by YOUR-NAME --reason "WHY"',
         f'evenkeel reject {D12} --by YOUR-NAME --reason "WHY"',
     ]
-    assert ROLLBACK.line == 'evenkeel rollback --by YOUR-NAME --reason "WHY"'
+    assert rollback(healthy).line == 'evenkeel rollback --by YOUR-NAME --reason "WHY"'
 
 
 def test_three_to_five_facts_with_intervals_say_what_is_known(healthy: Run) -> None:
@@ -64,6 +65,24 @@ def test_three_to_five_facts_with_intervals_say_what_is_known(healthy: Run) -> N
         "passed its audit",
         "wrong answers accepted of at most 0.1 % of the prompts (95 % bound), limit 2.0 %",
     )
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ("pass", ("passed its audit", "good")),
+        ("fail", ("failed the gate", "bad")),
+        ("inconclusive", ("left to you by the gate", "unsure")),
+    ],
+)
+def test_of_the_verifier_the_gates_limit_counts_and_not_the_one_that_the_run_has_set(
+    healthy: Run, result: str, expected: tuple[str, str]
+) -> None:
+    check = {"name": VERIFIER, "result": result, "evidence": "a wrong answer was accepted: at most 3.0%, limit 2.0%"}
+    run = replace(healthy, judgement={"result": result, "checks": [check], "policy_sha256": "c" * 64})
+    value, detail, tone = fact(run, "Verifier")
+    assert ((value, tone), detail) == (expected, check["evidence"])
+    assert VERIFIER in CHECKS
 
 
 def test_no_champion_is_told_from_a_champion_that_nobody_compared_it_with(healthy: Run) -> None:
