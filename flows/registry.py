@@ -11,6 +11,7 @@ from components.gate import judge_candidate
 from components.registry import Candidate, History, PromotionRecord, Store, open_store, read_history
 from components.registry.candidates import PREFIX as CANDIDATES
 from components.registry.candidates import read_candidate
+from components.registry.promotion import final
 from components.registry.records import PREFIX as RECORDS
 from components.types import Judgement
 
@@ -44,9 +45,9 @@ def project_desk(project: Path, settings: Settings) -> Desk:
 
 
 def decision_on(store: Store, digest: str) -> PromotionRecord | None:
-    """What was decided about a candidate on its present evidence, if anything was."""
+    """What was decided for good about a candidate, if anything was."""
     candidate = read_candidate(store, digest)
-    return read_history(store).decision(digest, candidate.evidence if candidate else None)
+    return None if candidate is None else final(read_history(store), candidate)
 
 
 def judge(desk: Desk, candidate: Candidate, history: History, *, compare: bool = True) -> Judgement:

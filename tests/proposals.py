@@ -184,7 +184,13 @@ def propose_run(
 
 
 def propose_in(
-    project: Path, value: float = 0.0, *, champion: str | None = None, doubt: str = "", **said: Any
+    project: Path,
+    value: float = 0.0,
+    *,
+    champion: str | None = None,
+    doubt: str = "",
+    started_by: tuple[str, ...] = ("grace",),
+    **said: Any,
 ) -> Candidate:
     """A candidate in the registry of a project, signed with its key, that the gate lets pass.
 
@@ -196,4 +202,4 @@ def propose_in(
     with tempfile.TemporaryDirectory() as folder:
         layout = write_run(Path(folder) / f"demo-{value:g}", value, champion=champion, doubt=doubt)
         key = signing_key(project, load_policy(project))
-        return propose_run(DirectoryStore(project / "registry"), layout, key, said=said)
+        return propose_run(DirectoryStore(project / "registry"), layout, key, started_by=started_by, said=said)

@@ -13,6 +13,7 @@ from components.files import dump_json
 from components.registry.aliases import challenge
 from components.registry.base import Conflict, Store, check_digest
 from components.registry.checkpoints import check_proposed
+from components.registry.evidence import STARTERS, store_evidence
 from components.registry.identity import identify
 from components.registry.signing import sign
 
@@ -75,9 +76,9 @@ def propose(
 ) -> Candidate:
     """Store a checkpoint and its evidence under their digests, sign the checkpoint, and record it as a candidate.
 
-    Idempotent: proposing the same checkpoint with the same gate result and evidence changes nothing; with others the
-    record of the candidate follows (a decision that was already made keeps the evidence it was made on). Where the gate
-    passed it is the challenger from now on.
+    Idempotent: proposing the same checkpoint with the same gate result and evidence changes nothing, and where only who
+    started the run differs, these are added to the record; with others the record of the candidate follows (a decision
+    that was already made keeps the evidence it was made on). Where the gate passed it is the challenger from now on.
 
     Args:
         evidence: the folder that `components.gate.gather` made.
@@ -106,20 +107,20 @@ def propose(
         raise InputError("the checkpoint changed while it was stored", where=checkpoint, how="propose it again")
     if key is not None:
         sign(store, checkpoint, digest, key)
-    candidate = _record(store, Candidate(digest, dict(gate), dict(run), evidence=store.put_tree(evidence)))
+    candidate = _record(store, Candidate(digest, dict(gate), dict(run)), evidence)
     if gate["result"] == "pass":
         challenge(store, digest)
     return candidate
 
 
-def _record(store: Store, candidate: Candidate) -> Candidate:
+def _record(store: Store, proposed: Candidate, evidence: Path) -> Candidate:
     while True:
-        stored = store.get(candidate.key)
-        earlier = None if stored is None else _parse(stored[0], candidate.key)
-        if earlier is not None and (earlier.gate, earlier.evidence) == (candidate.gate, candidate.evidence):
+        stored = store.get(proposed.key)
+        earlier = None if stored is None else _parse(stored[0], proposed.key)
+        before = None if earlier is None else earlier.evidence
+        candidate = replace(proposed, evidence=store_evidence(store, evidence, before))
+        if earlier is not None and (candidate := _once_more(candidate, earlier)) == earlier:
             return earlier
-        if earlier is not None:
-            candidate = replace(candidate, run=_with_starters(candidate.run, earlier.run))
         try:
             store.compare_and_swap(candidate.key, candidate.to_bytes(), None if stored is None else stored[1])
             return candidate
@@ -127,11 +128,15 @@ def _record(store: Store, candidate: Candidate) -> Candidate:
             continue
 
 
-def _with_starters(run: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+def _once_more(candidate: Candidate, earlier: Candidate) -> Candidate:
     """Who proposes a checkpoint once more does not make it forgotten who did before, nor that it was not known."""
-    found = [one.get("started_by") for one in (earlier, run)]
-    names = [set(one) for one in found if isinstance(one, list) and one]
-    return {**run, "started_by": sorted(names[0] | names[1]) if len(names) == 2 else []}
+    same = (earlier.gate, earlier.evidence) == (candidate.gate, candidate.evidence)
+    kept = earlier if same else candidate
+    before, now = earlier.run.get(STARTERS), candidate.run.get(STARTERS)
+    if before == now:
+        return kept
+    names = {*before, *now} if isinstance(before, list) and isinstance(now, list) and before and now else ()
+    return replace(kept, run={**kept.run, STARTERS: sorted(names)})
 
 
 def find(store: Store, digest_prefix: str) -> Candidate:

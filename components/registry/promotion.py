@@ -7,12 +7,13 @@ it is tried, so after a crash in between the same command, or any other one, goe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from components.config.promotion import Action, Policy
 from components.errors import InputError, NoCandidate
-from components.registry.aliases import sound_history
+from components.registry.aliases import follow, sound_history
 from components.registry.appending import append, make_record
 from components.registry.approvals import Approval, Question, approvals_of
 from components.registry.base import Store
@@ -88,12 +89,15 @@ def promote(
             as `started_by`, the clock was set back, or the registry contradicts itself.
     """
     history = sound_history(store)
-    if decided(history, candidate, judgement.base) is None:
-        check_judgement(judgement, candidate, policy)
-        if (champion := history.stands_on) is not None:
-            check_approved(champion, policy)
-        look_again(store, candidate.digest, candidate.evidence, policy)
+    if (made := decided(history, candidate, judgement.base)) is not None:
+        follow(store, history)
+        return not_rejected(made)
+    check_judgement(judgement, candidate, policy)
+    if (champion := history.stands_on) is not None:
+        check_approved(champion, policy)
+    look_again(store, candidate.digest, candidate.evidence, policy)
     approvals, registry = approvals_of(store, candidate.digest), identity(store)
+    terms = _terms(store, candidate, judgement, policy, clock())
 
     def write(history: History) -> PromotionRecord:
         if (made := decided(history, candidate, judgement.base)) is not None:
@@ -102,7 +106,7 @@ def promote(
         refusal = _rejections(approvals, candidate, policy, now, registry)
         if refusal.met:  # stated, and by a crash not recorded
             return make_record(history, refusal, gate_of(judgement), policy, now)
-        found = standing(approvals, _terms(store, candidate, judgement, policy, now))
+        found = standing(approvals, replace(terms, now=now))
         if not found.met:
             raise NotApproved(found, f"evenkeel approve {candidate.digest[:12]} --by YOUR-NAME")
         return make_record(history, found, gate_of(judgement), policy, now)

@@ -18,8 +18,9 @@ from components.registry.candidates import Candidate
 def started_by(store: Store, candidate: Candidate | None) -> tuple[str, ...] | None:
     """The names of all who started or proposed it; None where one of them is not known.
 
-    The record has everybody, also those who proposed the same checkpoint before on other evidence. Evidence from before
-    names were kept in it leaves it to the record; what cannot be read of it is for the gate to refuse.
+    The record has everybody, also those who proposed the same checkpoint before on other evidence, and those who
+    repeated the finished run since. Evidence from before names were kept in it leaves it to the record; what cannot be
+    read of it is for the gate to refuse.
 
     Raises:
         InputError: the record leaves out a name that the evidence has.

@@ -20,7 +20,7 @@ def unapproved(record: PromotionRecord, policy: Policy) -> str:
     if record.policy_sha256 != policy.sha256 or record.schema == 1:
         return ""
     asked = Question(record.action, record.digest, record.evidence, record.policy_sha256, record.base, record.registry)
-    doubtful = record.gate.get("result") == "inconclusive"
+    doubtful = record.action == "promote" and record.gate.get("result") == "inconclusive"
     terms = Terms(asked, policy, parse(record.at), doubtful=doubtful, own_counts=True)
     found = standing(record.approvals, terms)
     return "" if found.met else "; ".join(found.lines())

@@ -21,7 +21,7 @@ from flows.processes import OWNER_VARIABLE, lives, mark_of, marked
 from flows.registry import decision_on, project_store
 from flows.watching.execution import Execution, read
 
-DECIDED = {"promoted": "approved", "rejected": "rejected"}
+DECIDED = {"promoted": "approved", "rolled back": "approved", "rejected": "rejected"}
 
 
 @dataclass(frozen=True)

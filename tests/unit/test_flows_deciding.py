@@ -21,6 +21,7 @@ from components.registry import DirectoryStore, Terms, champion, read_approval, 
 from components.registry.approvals import approvals_of, signature_holds
 from flows.cli import app
 from flows.git import git
+from flows.registry import decision_on
 from tests.code_graph import ROOT
 from tests.fake_line.against import compare_with_champion
 from tests.proposals import commit, propose_in
@@ -365,6 +366,39 @@ def test_the_champion_is_not_turned_down_on_other_evidence_and_reigns_on(termina
     assert "already decided: promoted by ada" in said and "evenkeel rollback" in said
     assert [one.statement.action for one in approvals_of(terminal.store, digest)] == ["promote"]
     assert len(records(terminal.store)) == 1
+
+
+def test_a_finished_run_that_a_colleague_repeats_stays_decided(terminal: Terminal) -> None:
+    first = propose_in(terminal.project)
+    terminal.type("reject", first.digest, "--by", "ada", "--reason", "the samples are wrong")
+    again = propose_in(terminal.project, started_by=(STARTER, "zoe"))
+    assert again.evidence == first.evidence
+    assert "rejected by ada (record 1)" in terminal.type("show", first.digest)
+    assert "already decided: rejected by ada" in terminal.type("approve", first.digest, "--by", "zoe", code=2)
+
+
+@pytest.mark.parametrize("who", [(STARTER, "zoe"), ()], ids=["a colleague", "nobody knows who"])
+def test_an_approval_outlives_that_the_finished_run_is_repeated(terminal: Terminal, who: tuple[str, ...]) -> None:
+    terminal.policy(promote={"approvals": 2})
+    digest = propose_in(terminal.project).digest
+    terminal.type("approve", digest, "--by", "ada")
+    propose_in(terminal.project, started_by=who)
+    assert "promoted" in terminal.type("approve", digest, "--by", "lin")
+    assert records(terminal.store)[0].by == "ada, lin"
+
+
+def test_who_repeated_a_finished_run_has_started_it_too(signing: Terminal) -> None:
+    digest = propose_in(signing.project).digest
+    propose_in(signing.project, started_by=(STARTER, "edsger"))
+    said = signing.type("approve", digest, "--by", "edsger", "--key", key("edsger"), code=2)
+    assert "it is by the one who started the run" in said
+    assert "1 of 2 approvals" in signing.type("approve", digest, "--by", "ada", "--key", key("ada"))
+
+
+def test_the_champion_on_other_evidence_needs_no_decision(terminal: Terminal) -> None:
+    digest = crowned(terminal, 0.0)
+    propose_in(terminal.project, branch="runs/again")
+    assert decision_on(terminal.store, digest) == records(terminal.store)[0]
 
 
 def test_a_candidate_is_judged_again_where_another_became_the_champion_meanwhile(

@@ -1,6 +1,7 @@
 """Proposing a checkpoint: it is stored with its evidence, once, and recorded as a candidate."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from components.errors import InputError, NoCandidate
-from components.files import dump_json, sha256_tree
+from components.files import dump_json, read_json, sha256_tree, write_json, write_text
+from components.layout import Layout
 from components.registry import Candidate, candidates, find, propose
 from components.registry.candidates import PREFIX
 from components.registry.directory import DirectoryStore
@@ -127,6 +129,72 @@ def test_a_starter_who_is_not_known_does_not_become_known_later(
     path = checkpoint(tmp_path / "c")
     started(store, path, first, "one")
     assert started(store, path, ["bob"], "three") == []
+
+
+def told(path: Path, **lineage: Any) -> Path:
+    """Evidence with this lineage."""
+    folder = evidence(path)
+    write_json(Layout(folder).lineage, {"run": "demo", "commit": "1" * 40, **lineage})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("again", "everybody"), [(["ada", "bob"], ["ada", "bob"]), (["bob"], ["ada", "bob"]), ([], [])]
+)
+def test_where_only_who_started_it_differs_the_evidence_stays_and_they_are_added(
+    store: DirectoryStore, tmp_path: Path, again: list[str], everybody: list[str]
+) -> None:
+    path = checkpoint(tmp_path / "c")
+    first, second, third = (
+        propose(store, path, told(path, started_by=by), gate(path), {"run": "demo", "started_by": by})
+        for by in (["ada"], again, ["ada"])
+    )
+    assert second == replace(first, run={"run": "demo", "started_by": everybody}) == third
+    assert candidates(store) == [second]
+    assert len(list((tmp_path / "registry/trees").iterdir())) == 2, "the checkpoint and one folder of evidence"
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ({"started_by": ["ada"]}, {"started_by": ["ada", "bob"], "commit": "2" * 40}),
+        ({"started_by": ["ada"], "committed": False}, {"started_by": ["bob"], "committed": True}),
+        ({"started_by": ["ada"]}, {"started_by": ["ada"], "packages_sha256": "3" * 64}),
+    ],
+)
+def test_where_anything_else_of_where_it_comes_from_differs_it_is_other_evidence(
+    store: DirectoryStore, tmp_path: Path, before: dict[str, Any], now: dict[str, Any]
+) -> None:
+    path = checkpoint(tmp_path / "c")
+    first, second = (propose(store, path, told(path, **said), gate(path), said) for said in (before, now))
+    assert first.evidence != second.evidence and candidates(store) == [second]
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_lineage_that_cannot_be_read_is_like_any_other_file(store: DirectoryStore, tmp_path: Path, text: str) -> None:
+    path = checkpoint(tmp_path / "c")
+    first = propose(store, path, told(path), gate(path), {})
+    write_text(Layout(evidence(path)).lineage, text)
+    for _ in range(2):
+        assert propose(store, path, evidence(path), gate(path), {}).evidence not in (None, first.evidence)
+
+
+def test_of_two_who_propose_at_once_both_have_started_it(
+    store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = checkpoint(tmp_path / "c")
+    swap = store.compare_and_swap
+
+    def late(*written: Any) -> str:
+        monkeypatch.setattr(store, "compare_and_swap", swap)
+        propose(store, path, told(path, started_by=["ada"]), gate(path), {"started_by": ["ada"]})
+        told(path, started_by=["bob"])
+        return swap(*written)
+
+    monkeypatch.setattr(store, "compare_and_swap", late)
+    second = propose(store, path, told(path, started_by=["bob"]), gate(path), {"started_by": ["bob"]})
+    assert second.run["started_by"] == ["ada", "bob"] and second.evidence is not None
+    assert read_json(Layout(store.tree(second.evidence)).lineage)["started_by"] == ["ada"]
 
 
 def test_a_record_of_schema_1_is_still_read_and_keeps_its_bytes(store: DirectoryStore) -> None:

@@ -140,6 +140,24 @@ def test_new_evidence_for_the_champion_does_not_promote_it_again(store: MemorySt
     assert promote(store, again, judgement(store, again), ONE, at()) == first
 
 
+def test_evidence_is_not_read_again_because_somebody_else_was_first(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "report.html").write_text("")
+    candidate, others = propose(store, evidence=store.put_tree(tmp_path)), [propose(store, 1.0)]
+    put, tree, read = store.put_if_absent, store.tree, []
+
+    def late(key: str, data: bytes) -> bool:
+        if key == record_key(1) and others:
+            turn_down(store, others.pop())
+        return put(key, data)
+
+    monkeypatch.setattr(store, "put_if_absent", late)
+    monkeypatch.setattr(store, "tree", lambda digest: read.append(digest) or tree(digest))
+    assert approve(store, candidate).number == 2
+    assert read.count(candidate.evidence) == 2, "whether it is whole, and who started the run"
+
+
 # --- the gate
 
 

@@ -299,6 +299,19 @@ def test_a_record_of_another_policy_is_not_held_against_the_present_one(store: M
         approve(store, propose(store, 1.0), "ada", TWO_OF_THREE, signed=True)
 
 
+def test_records_of_every_action_hold_whatever_of_the_gate_they_rest_on(store: MemoryStore) -> None:
+    kept, other = propose(store, result="inconclusive"), propose(store, 1.0, "inconclusive")
+    for candidate in (kept, other):
+        store_approval(store, approval(store, candidate))
+        promote(store, candidate, judgement(store, candidate, result="inconclusive"), ONE, at())
+    go_back(store)
+    third = propose(store, 2.0, "inconclusive")
+    store_approval(store, approval(store, third, "bob", action="reject", reason=""))
+    reject(store, third, judgement(store, third, result="inconclusive"), ONE, at())
+    assert [record.outcome for record in records(store)] == ["promoted", "promoted", "rolled back", "rejected"]
+    assert [unapproved(record, ONE) for record in records(store)] == [""] * 4
+
+
 # --- an alias that points elsewhere
 
 

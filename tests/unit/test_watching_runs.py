@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import psutil
@@ -25,7 +26,7 @@ from components.errors import InputError
 from components.files import append_line, write_text
 from components.processes import free_port
 from flows.watching import cancel as cancelling
-from flows.watching import logs
+from flows.watching import logs, runs
 from flows.watching.cancel import cancel
 from flows.watching.execution import Execution, write
 from flows.watching.runs import RunView, all_runs, find_run
@@ -100,6 +101,16 @@ def test_every_state_has_a_word_and_a_next_step(
     assert run.state == state
     assert next_step in advice(run)
     assert state in printed(show_runs, [run])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state"), [("promoted", "approved"), ("rolled back", "approved"), ("rejected", "rejected")]
+)
+def test_a_candidate_that_is_decided_has_a_word_for_that(
+    project: Path, monkeypatch: pytest.MonkeyPatch, outcome: str, state: str
+) -> None:
+    monkeypatch.setattr(runs, "decision_on", lambda store, digest: SimpleNamespace(outcome=outcome))
+    assert ran(project, "demo-1").state == state
 
 
 def test_runs_are_listed_the_newest_first_with_what_they_say(project: Path) -> None:
