@@ -79,11 +79,12 @@ class Question:
         return self.service.states(self.id).count("Suspended")
 
     def suspended(self, times: int = 1) -> Question:
-        """Wait until it is, for the so-manieth time, and has put its form beside its state."""
+        """Wait until it is, for the so-manieth time, and has put its form and the words above it beside its state."""
 
         def there() -> bool:
-            run = self.service.flow_run(self.id)
-            return run["state_name"] == "Suspended" and self.asked == times and self._input("schema") is not None
+            if self.service.flow_run(self.id)["state_name"] != "Suspended" or self.asked != times:
+                return False
+            return all(self._input(part) is not None for part in ("schema", "description"))
 
         wait_for(there, BUSY, lambda: f"{self.service.states(self.id)}\n{self.service.logs(self.id)}")
         return self
