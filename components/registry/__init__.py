@@ -4,7 +4,7 @@
 - `directory` — a store in a folder
 - `s3` — a store in a bucket; loads boto3, so only where the settings ask for it
 - `checkpoints` — what a checkpoint may hold: safetensors, tokenizer, configuration (`names`, `contents`)
-- `candidates` — propose a checkpoint with its evidence
+- `candidates` — propose a checkpoint with its `evidence`, which a run that is repeated keeps
 - `signing` — signatures over the files of a checkpoint, made with `model-signing`
 - `identity` — which registry this is; a statement names it
 - `keys`, `statements`, `approvals` — what a person states about a candidate, and signs

@@ -15,8 +15,8 @@ from components.registry.standing import Terms, standing
 
 
 def unapproved(record: PromotionRecord, policy: Policy) -> str:
-    """Which approvals a record of the present policy lacks, in words; "" where it lacks none, or names another policy,
-    which is not at hand to hold it against. Who started the run is left out: that may have been noted since."""
+    """Which approvals a record lacks by the policy that it names, in words; "" where it lacks none, or names another
+    policy than this one. Who started the run is left out: that may have been noted since."""
     if record.policy_sha256 != policy.sha256 or record.schema == 1:
         return ""
     asked = Question(record.action, record.digest, record.evidence, record.policy_sha256, record.base, record.registry)
