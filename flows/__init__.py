@@ -6,8 +6,8 @@
 - `audit_verifier` — the flow of the first two stages alone; `audit_run` — `audit_log` from the UI
 - `promote` — asks a person about a candidate and carries out the answer; `promoting` — the parts of that; `comparing` —
   a candidate beside the champion
-- `deciding`, `stating` — a person's decision from what was typed to the record; `policies` — by which policy, out of Git's
-  history; `lines` — what is to be typed next; `new_key` — a key to sign with
+- `deciding`, `stating` — a person's decision from what was typed to the record; `policies` — by which policy, out of
+  Git's history; `lines` — what is to be typed next; `new_key` — a key to sign with
 - `stored_checkpoint` — all that is known about one checkpoint; `show_registry` — that and all decisions, printed
 - `parameters` — the form of a run; `states` — what flows end in; `events` — what they tell others
 - `audit_log` — the health rules over another trainer's log; `judge_again` — the gate over a finished run; `show_rules`
