@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Fraction, Section
 from components.config.canaries import CanarySettings, RequiredCanary, check_names
+from components.config.kubernetes import KubernetesSettings
 
 
 class ActionSettings(Section):
@@ -160,8 +161,9 @@ class GateSettings(Section):
 class LaunchSettings(Section):
     """Where the training stage runs."""
 
-    kind: Literal["inline", "processes"] = Field(
+    kind: Literal["inline", "processes", "kubernetes"] = Field(
         "inline",
         description="inline: in the process of the stage. processes: in one of its own on this machine, a log under "
-        "logs/, and ended with all that it started.",
+        "logs/, and ended with all that it started. kubernetes: in pods of a cluster, as one JobSet.",
     )
+    kubernetes: KubernetesSettings | None = Field(None, description="Used by kind kubernetes.")
