@@ -82,7 +82,12 @@ class PrometheusSettings(Section):
     """Every step's signals for Prometheus."""
 
     textfile: Path | None = Field(None, description="Written after every step, for the node exporter's collector.")
-    port: int | None = Field(None, ge=1024, le=65535, description="Of an HTTP endpoint on the loopback interface.")
+    port: int | None = Field(None, ge=1024, le=65535, description="Of an HTTP endpoint.")
+    host: str = Field(
+        "127.0.0.1",
+        pattern=r"^[0-9a-zA-Z.:-]+$",
+        description="Interface that it listens on; in a pod of a cluster all of them, behind a network policy.",
+    )
 
 
 class HealthSettings(Section):
