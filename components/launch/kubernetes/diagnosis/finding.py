@@ -24,11 +24,13 @@ class Finding:
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings that say the same, as one with all their places."""
-    places: dict[tuple[str, str], list[str]] = {}
+    """Findings that say the same, as one with all their places and the first one's mending."""
+    same: dict[str, list[Finding]] = {}
     for one in findings:
-        places.setdefault((one.what, one.how), []).append(one.where)
-    return [Finding(what, _named(list(dict.fromkeys(where))), how) for (what, how), where in places.items()]
+        same.setdefault(one.what, []).append(one)
+    return [
+        Finding(what, _named(list(dict.fromkeys(f.where for f in found))), found[0].how) for what, found in same.items()
+    ]
 
 
 def _named(names: list[str]) -> str:
