@@ -90,10 +90,11 @@ def _failure(observed: Observed, failed: Object) -> JobStatus:
         what += f": {sentence(reason.get('message') or reason.get('reason') or 'no reason is given')}"
     if failed.get("reason") == "ReachedMaxRestarts":
         what += f"; {_restarts(observed)}"
-    told = f"{ended.who} ended with" if ended else what
-    found = [one for one in diagnose(observed) if not one.what.startswith(told)]
-    code = _exit_code(observed, ended)
-    return JobStatus("failed", code, "\n".join([what, *map(str, found)]))
+    said = f"{ended.who} ended " if ended else what
+    found = diagnose(observed)
+    own = [one.advice for one in found if one.what.startswith(said)]
+    rest = [str(one) for one in found if not one.what.startswith(said)]
+    return JobStatus("failed", _exit_code(observed, ended), "\n".join([what, *own[:1], *rest]))
 
 
 def _restarts(observed: Observed) -> str:
@@ -154,7 +155,8 @@ def _exit_code(observed: Observed, ended: Ended | None) -> int:
     for one in (ended, own):
         if one is not None and one.code in ANSWERS:
             return one.code
-    taken = any(disrupted(pod) for pod in observed.present(observed.pods))
+    # A pod that is evicted for what it used itself has no such condition.
+    taken = any(condition(pod, "DisruptionTarget") for pod in observed.present(observed.pods))
     lost = ended.code in (EXIT_LOST, EXIT_STOPPED) if ended else taken
     return EXIT_LOST if lost else FAILED
 

@@ -20,7 +20,12 @@ class Finding:
     how: str
 
     def __str__(self) -> str:
-        return f"{self.what}\n  where: {self.where}\n  mend:  {self.how}"
+        return f"{self.what}\n{self.advice}"
+
+    @property
+    def advice(self) -> str:
+        """Where it is and what to do, for whoever has said in other words what it is."""
+        return f"  where: {self.where}\n  mend:  {self.how}"
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
@@ -28,12 +33,11 @@ def merged(findings: Iterable[Finding]) -> list[Finding]:
     same: dict[str, list[Finding]] = {}
     for one in findings:
         same.setdefault(one.what, []).append(one)
-    return [
-        Finding(what, _named(list(dict.fromkeys(f.where for f in found))), found[0].how) for what, found in same.items()
-    ]
+    return [Finding(what, _named(found), found[0].how) for what, found in same.items()]
 
 
-def _named(names: list[str]) -> str:
+def _named(findings: list[Finding]) -> str:
+    names = list(dict.fromkeys(one.where for one in findings))
     rest = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
