@@ -95,10 +95,8 @@ def plan_run(settings: Settings, submission: Submission) -> RunPlan:
     name = jobset_name(submission.run)
     workspace = _workspace(how, submission.workspace)
     nodes, count = learner_nodes(settings, how), servers(settings)
-    addresses = {
-        "urls": tuple(f"http://{host(name, 'rollout', index)}:{HTTP_PORT}" for index in range(count)),
-        "ranks": f"{host(name, 'learner', 0)}:{LEARNER_PORT}" if nodes else None,
-    }
+    urls = [f"http://{host(name, 'rollout', index)}:{HTTP_PORT}" for index in range(count)]
+    ranks = f"{host(name, 'learner', 0)}:{LEARNER_PORT}" if nodes else None
     roles = [_driver(how, submission.stage)]
     roles += [_learner(how, name, nodes, settings.threads)] if nodes else []
     roles += [_rollout(settings, how, workspace, count)] if count else []
@@ -106,7 +104,7 @@ def plan_run(settings: Settings, submission: Submission) -> RunPlan:
         name,
         submission,
         how,
-        for_the_driver(settings, how, addresses["urls"], addresses["ranks"]),  # type: ignore[arg-type]
+        for_the_driver(settings, how, urls, ranks),
         workspace,
         tuple(roles),
         labels(submission.run, submission.owner),
