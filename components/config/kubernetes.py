@@ -92,12 +92,12 @@ class S3State(Section):
     endpoint_url: str | None = Field(None, description="The server, http(s)://host:port; None: AWS.")
     region: str | None = Field(None, pattern=r"^[a-z0-9-]+$")
 
-    @field_validator("endpoint_url")
-    @classmethod
-    def _names_a_server(cls, url: str | None) -> str | None:
-        if url is not None:
-            check_endpoint(url)
-        return url
+    @model_validator(mode="after")
+    def _names_a_server(self) -> Self:
+        """Of the whole section, so that an error does not repeat an address with a password."""
+        if self.endpoint_url is not None:
+            check_endpoint(self.endpoint_url)
+        return self
 
 
 class Images(Section):

@@ -3,6 +3,7 @@
 - `runs` — ``run``, ``audit-verifier``
 - `reproducing` — ``reproduce``
 - `nightly` — ``nightly``
+- `launching` — ``launch``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``
 - `registry` — ``history``, ``show``
@@ -19,7 +20,18 @@ A module's commands register themselves when it is imported.
 try:
     # `--help` shows the commands in this order.
     # isort: off
-    from flows.cli import runs, nightly, reproducing, watching, judging, deciding, registry, registry_files, keys
+    from flows.cli import (
+        runs,
+        launching,
+        nightly,
+        reproducing,
+        watching,
+        judging,
+        deciding,
+        registry,
+        registry_files,
+        keys,
+    )
     from flows.cli import serving, machine
     from flows.cli.base import app, main
 
@@ -32,6 +44,7 @@ __all__ = [
     "deciding",
     "judging",
     "keys",
+    "launching",
     "machine",
     "main",
     "nightly",
