@@ -79,7 +79,7 @@ class VolumeState(Section):
     def _is_absolute(cls, path: str) -> str:
         if not path.startswith("/") or path == "/" or ".." in PurePosixPath(path).parts:
             raise ValueError(f"{path!r} must be the absolute path of a folder below /")
-        if PurePosixPath(path).parts[1] in ("tmp", "dev", "work", "proc", "sys"):
+        if path.rstrip("/") in ("/tmp", "/work") or PurePosixPath(path).parts[1] in ("dev", "proc", "sys"):
             raise ValueError(f"{path} is a folder of the pods' own; choose another, such as /shared")
         return str(PurePosixPath(path))
 

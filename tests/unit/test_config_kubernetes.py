@@ -82,7 +82,7 @@ def test_an_image_is_named_by_its_digest(image: str) -> None:
             "holds a name or a password",
         ),
         ([f"{HOW}.shared={{kind: volume, claim: data, path: relative}}"], "must be the absolute path"),
-        ([f"{HOW}.shared={{kind: volume, claim: data, path: /tmp/x}}"], "a folder of the pods' own"),
+        ([f"{HOW}.shared={{kind: volume, claim: data, path: /dev/shm/x}}"], "a folder of the pods' own"),
         ([f"{HOW}.namespace=Big_Name"], "namespace"),
         ([f"{HOW}.owner='a b'"], "owner"),
         ([f"{HOW}.grace=5"], "grace"),
