@@ -17,6 +17,9 @@ NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 KEY = r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 VALUE = r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$"
 IMAGE = r"^[a-z0-9][a-z0-9._:/-]*@sha256:[0-9a-f]{64}$"
+ClusterStage = Literal["sft", "triage", "train", "evaluate"]
+SAMPLING: tuple[ClusterStage, ...] = ("triage", "train", "evaluate")
+"""Of these, those that need rollout servers."""
 Name = Annotated[str, Field(pattern=NAME)]
 Label = Annotated[str, Field(pattern=VALUE)]
 Key = Annotated[str, Field(pattern=KEY)]
@@ -131,6 +134,12 @@ class KubernetesSettings(Section):
     namespace: Name = "evenkeel"
     owner: Label | None = Field(
         None, min_length=1, description="Whom the run belongs to, as a label. None: who submits it (EVENKEEL_OWNER)."
+    )
+    stages: tuple[ClusterStage, ...] = Field(
+        ("train",),
+        min_length=1,
+        description="Stages that run on the cluster, each as a JobSet: sft is the driver alone, triage and evaluate "
+        "have servers as well, train has all. The others stay where the command runs.",
     )
     images: Images
     pull_secrets: tuple[Name, ...] = Field((), description="Secrets of the namespace that pull the images.")

@@ -1,4 +1,4 @@
-"""How long it takes to render and to validate a run of a thousand pods: ``pytest -s tests/benchmarks/test_manifests.py``."""
+"""How long a run of a thousand pods takes to render and to validate: ``pytest -s tests/benchmarks/test_manifests.py``."""
 
 from __future__ import annotations
 
