@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo test test-slow test-served test-browser parity lint bench recipes schedules trial doctor vllm-env test-vllm clean
+.PHONY: demo test test-slow test-served test-browser parity lint bench recipes schedules trial doctor vllm-env test-vllm test-cluster clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -77,6 +77,10 @@ vllm-env: .venv-vllm/.installed
 # Against real servers; some minutes.
 test-vllm: $(INSTALLED) vllm-env
 	OMP_NUM_THREADS=1 pytest tests/vllm
+
+# Against the cluster of KUBECONFIG, which needs JobSet and nothing else of ours; makes its own namespace and removes it.
+test-cluster: $(INSTALLED)
+	OMP_NUM_THREADS=1 pytest tests/cluster -m cluster
 
 clean:
 	rm -rf .venv .venv-vllm runs out .state build *.egg-info
