@@ -1,4 +1,4 @@
-"""How long a run of a thousand pods takes to render and to validate: ``pytest -s tests/benchmarks/test_manifests.py``."""
+"""The time that a run of a thousand pods takes to render and validate: ``pytest -s tests/benchmarks/test_manifests.py``."""
 
 from __future__ import annotations
 
