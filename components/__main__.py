@@ -1,7 +1,8 @@
 """Runs one stage in the present folder: ``python -m components <stage> --config params.yaml [--set a.b=value]``.
 
-Exit codes: 0 done; 2 the input or the machine is not as it must be; 3 the answer is no; 130 interrupted; 1 a bug, with
-its traceback.
+Exit codes: 0 done; 2 the input or the machine is not as it must be; 3 the answer is no; 75 something that it depended
+on has gone, such as all inference servers; 130 interrupted; 143 asked to stop (SIGTERM); 1 a bug, with its traceback.
+After 75, 130 and 143 the same command goes on from the newest checkpoint.
 """
 
 from __future__ import annotations
