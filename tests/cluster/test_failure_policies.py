@@ -23,7 +23,7 @@ from tests.cluster.runs import (
 )
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
-FOREVER = ["python", "-c", "import time; time.sleep(3600)"]
+FOREVER = ["python", "-c", "import signal, time; signal.signal(15, lambda *_: exit(143)); time.sleep(3600)"]
 
 
 def ends_with(code: int) -> list[str]:
