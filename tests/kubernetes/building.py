@@ -1,7 +1,7 @@
 """The objects of a kustomization.
 
-Ours only add up: resources, components and ConfigMaps made of files, under one namespace, and no patches. So what they say can
-be read without kustomize; where kustomize is at hand, a test holds the two against each other.
+Ours only add up: resources, components and ConfigMaps made of files, under one namespace, and no patches. So what they
+say can be read without kustomize; where kustomize is at hand, a test holds the two against each other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Manifest = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 K8S = ROOT / "k8s"
 CLUSTERS = ("cpu", "gpu")
-CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass", "ResourceFlavor", "ClusterQueue"}
+CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass"}
 READ = {
     "apiVersion", "kind", "namespace", "resources", "components", "configMapGenerator", "generatorOptions",
 }  # fmt: skip
@@ -30,12 +30,11 @@ def overlay(cluster: str) -> Path:
     return K8S / "overlays" / cluster
 
 
-def objects(folder: Path, namespace: str | None = None) -> list[Manifest]:
+def objects(folder: Path) -> list[Manifest]:
     """What a kustomization adds up to."""
     found = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
     assert set(found) <= READ, f"{folder}: {set(found) - READ} is not read here"
-    own = namespace or found.get("namespace")
-    return [_placed(manifest, own) for manifest in _parts(folder, found)]
+    return [_placed(manifest, found.get("namespace")) for manifest in _parts(folder, found)]
 
 
 def documents(path: Path) -> list[Manifest]:
@@ -77,7 +76,7 @@ def _placed(manifest: Manifest, namespace: str | None) -> Manifest:
 
 
 def kustomize() -> list[str] | None:
-    """The command that builds a kustomization: `kustomize`, or a `kubectl` that is not too old; None where there is neither."""
+    """The command that builds a kustomization: `kustomize`, or a `kubectl` that is not too old; None without either."""
     made = ROOT / "build" / "kustomize" / "kustomize"
     if found := shutil.which("kustomize") or shutil.which(made):
         return [found, "build"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import kubernetes_validate
 
-VERSIONS = ("1.34", "1.37")
+VERSIONS = ("1.34.0", "1.37.0")
 """The oldest that JobSet 0.12 supports, and the newest there are schemas of."""
 FOREIGN = {"jobset.x-k8s.io", "kueue.x-k8s.io", "monitoring.coreos.com"}
 """API groups that are not Kubernetes' own."""

@@ -37,7 +37,7 @@ def with_components(place: Path, cluster: str) -> Path:
     site = place / "k8s" / "overlays" / "site"
     site.mkdir()
     written = {"resources": [f"../{cluster}"], "components": [f"../../components/{name}" for name in COMPONENTS]}
-    head = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "namespace": "evenkeel"}
+    head = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
     (site / "kustomization.yaml").write_text(yaml.safe_dump({**head, **written}), encoding="utf-8")
     return site
 
