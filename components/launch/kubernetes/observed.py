@@ -74,7 +74,7 @@ def _about(name: str, jobset: Object | None, events: list[Object]) -> tuple[Obje
     """Events of the JobSet, and of its jobs and pods by the way they are called, since it is there."""
     pattern = re.compile(rf"{re.escape(name)}(-({'|'.join(ROLES)})-\d+.*)?")
     since = jobset["metadata"].get("creationTimestamp", "") if jobset else ""
-    found = [one for one in events if pattern.fullmatch(one.get("involvedObject", {}).get("name") or "")]
+    found = [one for one in events if pattern.fullmatch(about(one))]
     return tuple(sorted((one for one in found if when(one)[:SECONDS] >= since[:SECONDS]), key=when))
 
 
@@ -82,6 +82,11 @@ def when(event: Object) -> str:
     """When it was last reported, in RFC 3339: as text it sorts up to the second."""
     latest = (event.get("series") or {}).get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
     return str(latest or event.get("metadata", {}).get("creationTimestamp") or "")
+
+
+def about(event: Object) -> str:
+    """The name of the object that it is about."""
+    return str((event.get("involvedObject") or {}).get("name") or "")
 
 
 def labels(one: Object) -> dict[str, str]:

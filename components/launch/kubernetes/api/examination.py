@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from components.launch.kubernetes.api.cluster import Cluster
@@ -74,8 +75,10 @@ class Examination:
 
     @needs((KUEUE, "localqueues", "get"))
     def queue(self, name: str) -> dict[str, Any] | None:
-        """Kueue's LocalQueue."""
-        return self._requests.found(self._call("get", QUEUES, name))
+        """Kueue's LocalQueue, in the newest version that is served (before Kueue 0.14 there was v1beta1 alone)."""
+        served = self.versions(KUEUE)
+        known = QUEUES if QUEUES.version in served else replace(QUEUES, version="v1beta1")
+        return self._requests.found(self._call("get", known, name))
 
     @needs(("", "nodes", "list"))
     def nodes(self) -> list[dict[str, Any]]:

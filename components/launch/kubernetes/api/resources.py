@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
 
-from components.launch.kubernetes.names import GROUP, PLURAL, VERSION
+from components.launch.kubernetes.names import GROUP, KIND, PLURAL, VERSION
 from components.launch.kubernetes.permissions import KUEUE, Permission
 
 Verb = Literal["get", "list", "watch", "create", "delete"]
@@ -15,8 +15,9 @@ METHODS: dict[Verb, str] = {"get": "GET", "list": "GET", "watch": "GET", "create
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind. ``namespaced`` is false for those of the whole cluster."""
+    """One kind of object. ``namespaced`` is false for those of the whole cluster."""
 
+    kind: str
     group: str
     version: str
     plural: str
@@ -30,21 +31,23 @@ class Resource:
         return f"{start}/{self.version}{middle}/{self.plural}{end}"
 
 
-JOBSETS = Resource(GROUP, VERSION, PLURAL)
-JOBS = Resource("batch", "v1", "jobs")
-PODS = Resource("", "v1", "pods")
-EVENTS = Resource("", "v1", "events")
-SECRETS = Resource("", "v1", "secrets")
-QUOTAS = Resource("", "v1", "resourcequotas")
-CLAIMS = Resource("", "v1", "persistentvolumeclaims")
-ACCOUNTS = Resource("", "v1", "serviceaccounts")
-QUEUES = Resource(KUEUE, "v1beta1", "localqueues")
-NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
-NODES = Resource("", "v1", "nodes", namespaced=False)
-STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
-PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
-ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
-CREATED: dict[str, Resource] = {"JobSet": JOBSETS, "Secret": SECRETS}
+JOBSETS = Resource(KIND, GROUP, VERSION, PLURAL)
+JOBS = Resource("Job", "batch", "v1", "jobs")
+PODS = Resource("Pod", "", "v1", "pods")
+EVENTS = Resource("Event", "", "v1", "events")
+SECRETS = Resource("Secret", "", "v1", "secrets")
+QUOTAS = Resource("ResourceQuota", "", "v1", "resourcequotas")
+CLAIMS = Resource("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims")
+ACCOUNTS = Resource("ServiceAccount", "", "v1", "serviceaccounts")
+QUEUES = Resource("LocalQueue", KUEUE, "v1beta2", "localqueues")
+NAMESPACES = Resource("Namespace", "", "v1", "namespaces", namespaced=False)
+NODES = Resource("Node", "", "v1", "nodes", namespaced=False)
+STORAGE_CLASSES = Resource("StorageClass", "storage.k8s.io", "v1", "storageclasses", namespaced=False)
+PRIORITY_CLASSES = Resource("PriorityClass", "scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
+ACCESS_REVIEWS = Resource(
+    "SelfSubjectAccessReview", "authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False
+)
+CREATED: dict[str, Resource] = {one.kind: one for one in (JOBSETS, SECRETS)}
 """What may be created, by its kind."""
 
 
@@ -76,5 +79,5 @@ class Call:
 
     @property
     def what(self) -> str:
-        """The object in words, such as ``jobsets demo-1``."""
-        return " ".join(filter(None, (self.resource.plural, self.name, self.part)))
+        """The object in words, such as ``JobSet demo-1``."""
+        return " ".join(filter(None, (self.resource.kind if self.name else self.resource.plural, self.name, self.part)))

@@ -9,6 +9,7 @@ from components.errors import InputError
 from components.launch.kubernetes.api.errors import Exists, Failure, Refused, Unreachable
 from components.launch.kubernetes.api.resources import JOBSETS, Call
 from components.launch.kubernetes.names import GROUP, VERSION
+from components.launch.kubernetes.permissions import KUEUE
 
 INSTALL = (
     "kubectl apply --server-side -f "
@@ -19,6 +20,7 @@ LOGIN = (
     "log in again, as you did for kubectl (aws eks update-kubeconfig --name CLUSTER, gcloud container clusters "
     "get-credentials CLUSTER, az aks get-credentials ...), then: kubectl auth whoami"
 )
+FIELDS = "change the setting that the field comes from; evenkeel launch --dry-run shows the whole object"
 Word = Callable[[Failure, Call | None, str], tuple[str, str] | None]
 """What is wrong and how to mend it, if this is what a failure is about. The last argument is the account."""
 
@@ -60,6 +62,9 @@ def _deed(call: Call | None) -> str:
 
 def _not_served(call: Call, versions: Sequence[str], server: str) -> InputError:
     resource = call.resource
+    if resource.group == KUEUE:
+        how = "install Kueue, or leave launch.kubernetes.queue out"
+        return Refused("Kueue is not installed, or serves another version of its API", where=server, how=how)
     if resource != JOBSETS:
         what = f"the API server does not serve {resource.plural} of {resource.group or 'core'}/{resource.version}"
         return Refused(what, where=server, how="use a cluster of Kubernetes 1.33 to 1.37")
@@ -92,7 +97,10 @@ def _quota(failure: Failure, call: Call | None, account: str) -> tuple[str, str]
 
 
 def _admission(failure: Failure, call: Call | None, account: str) -> tuple[str, str] | None:
-    """A policy said no; its own words are all there is."""
+    """A policy said no; its own words are all there is. JobSet's own webhook only says what is invalid."""
+    if ".kb.io" in failure.text and "is invalid:" in failure.text:
+        what = f"the cluster does not accept {call.what if call else 'the request'}: "
+        return what + failure.text.partition("is invalid:")[2].strip(), FIELDS
     if not re.search(r"denied (the )?request|violates PodSecurity|ValidatingAdmissionPolicy", failure.text):
         return None
     return f"the cluster's policies refuse it: {failure.text}", "ask who runs the cluster; the words above are theirs"
