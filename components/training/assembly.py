@@ -84,6 +84,7 @@ def assembled(
         dev = subset(read_prompts(layout.split("dev")), settings.train.eval_prompts, derive(settings.seed, "dev"))
     with ExitStack() as stack:
         learner = stack.enter_context(closing(build_learner(policy, settings, layout.logs)))
+        learner.when_asked_to_stop(STOPPING.request)
         engine = stack.enter_context(closing(build_engine(policy, settings.rollout, layout.logs)))
         state = RunState(
             critic=_critic(policy, settings),
