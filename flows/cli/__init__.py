@@ -4,6 +4,7 @@
 - `reproducing` — ``reproduce``
 - `nightly` — ``nightly``
 - `launching` — ``launch``
+- `cluster` — ``cluster status``, ``cluster logs``, ``cluster cancel``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``
 - `registry` — ``history``, ``show``
@@ -32,7 +33,7 @@ try:
         registry_files,
         keys,
     )
-    from flows.cli import serving, machine
+    from flows.cli import serving, machine, cluster
     from flows.cli.base import app, main
 
     # isort: on
@@ -41,6 +42,7 @@ except KeyboardInterrupt:  # Ctrl-C in the half second that this takes, before `
 
 __all__ = [
     "app",
+    "cluster",
     "deciding",
     "judging",
     "keys",

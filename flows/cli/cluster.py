@@ -62,7 +62,8 @@ def status(
     if one.status.message:
         console.print(one.status.message, highlight=False, markup=False, soft_wrap=True)
     for finding in findings:
-        console.print(f"- {finding.what}\n  where: {finding.where}\n  mend:  {finding.how}", highlight=False, markup=False)
+        said = f"- {finding.what}\n  where: {finding.where}\n  mend:  {finding.how}"
+        console.print(said, highlight=False, markup=False, soft_wrap=True)
 
 
 @cluster.command()
@@ -86,9 +87,7 @@ def logs(
 
 
 @cluster.command()
-def cancel(
-    run: Run, stage: Stage = "train", namespace: Namespace = EVENKEEL, context: Context = None
-) -> None:
+def cancel(run: Run, stage: Stage = "train", namespace: Namespace = EVENKEEL, context: Context = None) -> None:
     """End a run on the cluster. Its driver writes a checkpoint first: started again, it goes on from there."""
     from flows import clusters
 

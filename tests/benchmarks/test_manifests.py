@@ -1,4 +1,4 @@
-"""The time that a run of a thousand pods takes to render and validate: ``pytest -s tests/benchmarks/test_manifests.py``."""
+"""The time that a run of a thousand pods takes to render and validate: ``pytest -s`` on this file."""
 
 from __future__ import annotations
 

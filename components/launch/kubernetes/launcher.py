@@ -16,7 +16,7 @@ from components.config import dump
 from components.errors import InputError
 from components.files import code_digest, sha256_file, write_text
 from components.launch.base import Job, JobStatus, Launcher
-from components.launch.kubernetes.api import Cluster, Exists
+from components.launch.kubernetes.api import Cluster, Exists, Unreachable
 from components.launch.kubernetes.following import Follower
 from components.launch.kubernetes.manifests import jobset, secret
 from components.launch.kubernetes.names import OURS, SPEC, WORKSPACE
@@ -142,8 +142,11 @@ class KubernetesLauncher(Launcher):
         the pods is told on standard error."""
         one, said = self._jobs[job_id], ""
         with Follower(one.cluster, one.plan.name, driver_log(Layout(one.job.workspace))):
-            for _ in changes(one.cluster, one.plan.name, every=poll):
-                status = self.status(job_id)
+            for _ in changes(one.cluster, one.plan.name, poll):
+                try:
+                    status = self.status(job_id)
+                except Unreachable as error:  # the pods do not need the API server: they go on
+                    status = JobStatus("running", None, f"the cluster does not answer; still waiting: {error.what}")
                 if status.message and status.message != said and not status.ended:
                     said = status.message
                     print(f"{one.plan.name}: {status.state}: {said}", file=sys.stderr, flush=True)
@@ -163,7 +166,7 @@ def await_gone(cluster: Cluster, name: str, uid: str, seconds: float = GONE) -> 
     until = time.monotonic() + seconds
     while (there := cluster.jobset(name)) is not None and there["metadata"]["uid"] == uid:
         if time.monotonic() > until:
-            how = f"kubectl -n {cluster.namespace} describe jobset {name}; its pods may be on a node that does not answer"
+            how = f"a node may not answer: kubectl -n {cluster.namespace} describe jobset {name}"
             raise InputError(f"the JobSet of the run before is not gone after {seconds:g} s", where=name, how=how)
         time.sleep(1)
 
