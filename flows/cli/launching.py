@@ -38,7 +38,7 @@ def launch(
     from flows import launching
 
     workspace = locate(project_root(Path.cwd()), config, overrides or ())
-    plan = launching.planned(workspace, os.environ.get("EVENKEEL_OWNER") or getuser(), _note)
+    plan = launching.planned(workspace, os.environ.get("EVENKEEL_RUN_OWNER") or getuser(), _note)
     manifests, table = launching.shown(plan)
     print(manifests, end="", flush=True)
     _note(table)

@@ -28,7 +28,7 @@ from components.launch.processes import driver_log
 from components.layout import Layout
 from components.status import clear_status, read_status
 
-OWNER = "EVENKEEL_OWNER"
+OWNER = "EVENKEEL_RUN_OWNER"
 """Names whom a run belongs to, where the settings do not."""
 GONE = 600.0
 """Seconds that pods of an ended run may take to go away."""
