@@ -17,6 +17,9 @@ NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 KEY = r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 VALUE = r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$"
 IMAGE = r"^[a-z0-9][a-z0-9._:/-]*@sha256:[0-9a-f]{64}$"
+ClusterStage = Literal["sft", "triage", "train", "evaluate"]
+SAMPLING: tuple[ClusterStage, ...] = ("triage", "train", "evaluate")
+"""Of these, those that need rollout servers."""
 Name = Annotated[str, Field(pattern=NAME)]
 Label = Annotated[str, Field(pattern=VALUE)]
 Key = Annotated[str, Field(pattern=KEY)]
@@ -79,7 +82,7 @@ class VolumeState(Section):
     def _is_absolute(cls, path: str) -> str:
         if not path.startswith("/") or path == "/" or ".." in PurePosixPath(path).parts:
             raise ValueError(f"{path!r} must be the absolute path of a folder below /")
-        if PurePosixPath(path).parts[1] in ("tmp", "dev", "work", "proc", "sys"):
+        if path.rstrip("/") in ("/tmp", "/work") or PurePosixPath(path).parts[1] in ("dev", "proc", "sys"):
             raise ValueError(f"{path} is a folder of the pods' own; choose another, such as /shared")
         return str(PurePosixPath(path))
 
@@ -92,12 +95,12 @@ class S3State(Section):
     endpoint_url: str | None = Field(None, description="The server, http(s)://host:port; None: AWS.")
     region: str | None = Field(None, pattern=r"^[a-z0-9-]+$")
 
-    @field_validator("endpoint_url")
-    @classmethod
-    def _names_a_server(cls, url: str | None) -> str | None:
-        if url is not None:
-            check_endpoint(url)
-        return url
+    @model_validator(mode="after")
+    def _names_a_server(self) -> Self:
+        """Of the whole section, so that an error does not repeat an address with a password."""
+        if self.endpoint_url is not None:
+            check_endpoint(self.endpoint_url)
+        return self
 
 
 class Images(Section):
@@ -130,7 +133,13 @@ class KubernetesSettings(Section):
     context: str | None = Field(None, description="Of the kubeconfig. None: the present one, or the pod's own account.")
     namespace: Name = "evenkeel"
     owner: Label | None = Field(
-        None, min_length=1, description="Whom the run belongs to, as a label. None: who submits it (EVENKEEL_OWNER)."
+        None, min_length=1, description="Whom the run belongs to, as a label. None: who submits it (EVENKEEL_RUN_OWNER)."
+    )
+    stages: tuple[ClusterStage, ...] = Field(
+        ("train",),
+        min_length=1,
+        description="Stages that run on the cluster, each as a JobSet: sft is the driver alone, triage and evaluate "
+        "have servers as well, train has all. The others stay where the command runs.",
     )
     images: Images
     pull_secrets: tuple[Name, ...] = Field((), description="Secrets of the namespace that pull the images.")

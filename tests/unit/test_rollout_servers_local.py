@@ -14,8 +14,8 @@ import pytest
 
 from components.config.rollout import RolloutSettings
 from components.config.servers import SglangEngine, VllmEngine
-from components.rollout.servers.client import ServerFault
 from components.processes.vllm_server import command_line
+from components.rollout.servers.client import ServerFault
 from components.rollout.servers.local import Started
 
 SCRIPT = """#!{python}

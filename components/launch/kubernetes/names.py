@@ -19,6 +19,8 @@ COMPONENT = "app.kubernetes.io/component"
 OURS = {"app.kubernetes.io/name": "evenkeel", "app.kubernetes.io/managed-by": "evenkeel"}
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 """Label that JobSet writes on pods: 0, then one more after each restart."""
+MAIN = "train"
+"""The stage that a run is known by."""
 LONGEST = 40
 """Characters of a JobSet's name: pods are called <name>-learner-0-<index>-<five more>, at most 63."""
 LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -26,12 +28,14 @@ DNS = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 HTTP_PORT, LEARNER_PORT, RENDEZVOUS_PORT, METRICS_PORT = 8000, 29400, 29500, 9400
 
 
-def jobset_name(run: str) -> str:
-    """The name of a run's JobSet: the run's id, or where that is too long or no DNS name its beginning and a digest."""
-    if DNS.fullmatch(run) and len(run) <= LONGEST:
-        return run
-    start = re.sub(r"[^a-z0-9]+", "-", run.lower()).strip("-")[: LONGEST - 13]
-    digest = hashlib.sha256(run.encode()).hexdigest()[:8]
+def jobset_name(run: str, stage: str = MAIN) -> str:
+    """The name of a run's JobSet: the run's id, with the stage where it is not training; where that is too long or no
+    DNS name, its beginning and a digest."""
+    wanted = run if stage == MAIN else f"{run}-{stage}"
+    if DNS.fullmatch(wanted) and len(wanted) <= LONGEST:
+        return wanted
+    start = re.sub(r"[^a-z0-9]+", "-", wanted.lower()).strip("-")[: LONGEST - 13]
+    digest = hashlib.sha256(wanted.encode()).hexdigest()[:8]
     return f"run-{start}-{digest}".replace("--", "-")
 
 

@@ -8,12 +8,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 from components.config import Settings
-from components.config.kubernetes import KubernetesSettings, PodSettings, VolumeState
+from components.config.kubernetes import SAMPLING, KubernetesSettings, PodSettings, VolumeState
 from components.config.servers import VllmEngine
 from components.errors import InputError
 from components.launch.kubernetes.names import (
     HTTP_PORT,
     LEARNER_PORT,
+    MAIN,
     METRICS_PORT,
     RENDEZVOUS_PORT,
     Role,
@@ -92,13 +93,12 @@ def plan_run(settings: Settings, submission: Submission) -> RunPlan:
     how = settings.launch.kubernetes
     if how is None:
         raise InputError("launch.kubernetes is not set", how="see configs/kubernetes.yaml")
-    name = jobset_name(submission.run)
+    name = jobset_name(submission.run, submission.stage)
     workspace = _workspace(how, submission.workspace)
-    nodes, count = learner_nodes(settings, how), servers(settings)
-    addresses = {
-        "urls": tuple(f"http://{host(name, 'rollout', index)}:{HTTP_PORT}" for index in range(count)),
-        "ranks": f"{host(name, 'learner', 0)}:{LEARNER_PORT}" if nodes else None,
-    }
+    nodes = learner_nodes(settings, how) if submission.stage == MAIN else 0
+    count = servers(settings) if submission.stage in SAMPLING else 0
+    urls = [f"http://{host(name, 'rollout', index)}:{HTTP_PORT}" for index in range(count)]
+    ranks = f"{host(name, 'learner', 0)}:{LEARNER_PORT}" if nodes else None
     roles = [_driver(how, submission.stage)]
     roles += [_learner(how, name, nodes, settings.threads)] if nodes else []
     roles += [_rollout(settings, how, workspace, count)] if count else []
@@ -106,7 +106,7 @@ def plan_run(settings: Settings, submission: Submission) -> RunPlan:
         name,
         submission,
         how,
-        for_the_driver(settings, how, addresses["urls"], addresses["ranks"]),  # type: ignore[arg-type]
+        for_the_driver(settings, how, urls, ranks),
         workspace,
         tuple(roles),
         labels(submission.run, submission.owner),

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any
 
+from components.config.servers import ServerEngine
 from components.launch.kubernetes.manifests.failures import all_or_nothing, jobset_policy, one_by_one
 from components.launch.kubernetes.manifests.pods import template
 from components.launch.kubernetes.manifests.probes import DRAIN, server_probes
@@ -62,8 +63,8 @@ def digest(manifest: dict[str, Any]) -> str:
 
 
 def _replicated(plan: RunPlan, role: RolePlan) -> dict[str, Any]:
-    single = role.name == "rollout"
-    container = server_probes(plan.settings.rollout.engine.start_timeout) if single else {}  # type: ignore[union-attr]
+    single, engine = role.name == "rollout", plan.settings.rollout.engine
+    container = server_probes(engine.start_timeout) if single and isinstance(engine, ServerEngine) else {}
     grace = SERVER_GRACE + DRAIN if single else plan.how.grace
     return {
         "name": role.name,

