@@ -1,7 +1,8 @@
 """Runs one stage in the present folder: ``python -m components <stage> --config params.yaml [--set a.b=value]``.
 
-Exit codes: 0 done; 2 the input or the machine is not as it must be; 3 the answer is no; 130 interrupted; 1 a bug, with
-its traceback.
+Exit codes: 0 done; 2 the input or the machine is not as it must be; 3 the answer is no; 75 something that it depended
+on has gone, such as all inference servers; 130 interrupted; 143 asked to stop (SIGTERM); 1 a bug, with its traceback.
+After 75, 130 and 143 the same command goes on from the newest checkpoint.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from components.config import Settings, load
-from components.errors import EvenkeelError, InputError
+from components.errors import EXIT_STOPPED, EvenkeelError, InputError
 from components.health import check_rules
 from components.launch import LAUNCHERS, Job
 from components.layout import Layout
+from components.processes.stopping import STOPPING, Asked
 from components.stages import STAGES, run_stage
 from components.status import StageStatus, clear_status, write_status
 
 EXIT_BUG = 1
 EXIT_INTERRUPTED = 130
 LAUNCHED = ("train",)
-"""Stages that run where ``launch.kind`` says. The others are short and stay in this process."""
+"""Stages that run where ``launch.kind`` says, on this machine. The others are short and stay in this process."""
 MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 """Errors that say something about the machine and nothing about the code."""
 
@@ -35,13 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     layout = Layout()
     try:
-        clear_status(layout, options.stage)
-        settings = load(options.config, options.overrides)
-        check_rules(settings.health.rules)
-        prepare_environment(settings)
-        execute(options.stage, settings, layout)
-        status = StageStatus(0)
-    except (Exception, KeyboardInterrupt) as error:
+        with STOPPING.on_signal():
+            clear_status(layout, options.stage)
+            settings = load(options.config, options.overrides)
+            check_rules(settings.health.rules)
+            prepare_environment(settings)
+            execute(options.stage, settings, layout)
+            status = StageStatus(0)
+    except (Exception, KeyboardInterrupt, Asked) as error:
         status = explain(error)
         if options.debug or status.exit_code == EXIT_BUG:
             traceback.print_exc()
@@ -75,10 +78,16 @@ def prepare_environment(settings: Settings) -> None:
 
 def execute(stage: str, settings: Settings, layout: Layout) -> None:
     """Run the stage here, or hand it to the launcher and wait for its end."""
-    if stage not in LAUNCHED:
+    if stage not in launched(settings):
         run_stage(stage, settings, layout)
         return
     LAUNCHERS[settings.launch.kind]().run(Job(stage, settings, layout.root))
+
+
+def launched(settings: Settings) -> tuple[str, ...]:
+    """The stages that run where ``launch.kind`` says; the others stay in this process."""
+    how = settings.launch
+    return how.kubernetes.stages if how.kind == "kubernetes" and how.kubernetes is not None else LAUNCHED
 
 
 def explain(error: BaseException) -> StageStatus:
@@ -87,6 +96,8 @@ def explain(error: BaseException) -> StageStatus:
         return StageStatus(error.exit_code, str(error))
     if isinstance(error, KeyboardInterrupt):
         return StageStatus(EXIT_INTERRUPTED, "interrupted; the same command continues from the last checkpoint")
+    if isinstance(error, Asked):
+        return StageStatus(EXIT_STOPPED, "asked to stop; the same command continues from the last checkpoint")
     if _out_of_memory(error):
         how = "use smaller batches (rollout.engine.batch_rows, learner.micro_batch_tokens), or a larger machine"
         problem = InputError("the machine ran out of memory", how=how)

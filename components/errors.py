@@ -8,6 +8,11 @@ EXIT_BAD_INPUT = 2
 """The input or the environment is wrong; a retry without a change fails again."""
 EXIT_NO_CANDIDATE = 3
 """Everything worked and the answer is no: triage refused, the monitor stopped, or the gate failed."""
+EXIT_LOST = 75
+"""Something that this process depended on has gone, such as a rank or all servers (EX_TEMPFAIL of sysexits.h): the same
+command goes on from the newest checkpoint, and may well succeed."""
+EXIT_STOPPED = 143
+"""It was asked to stop (SIGTERM), as a shell says it; the same command goes on."""
 
 
 class EvenkeelError(Exception):
@@ -41,6 +46,19 @@ def _printable(text: str) -> str:
 
 class InputError(EvenkeelError):
     """A file, a setting or the machine is not as it must be (exit code 2)."""
+
+
+class PeerLost(InputError):
+    """What this process worked with has gone or fallen silent, and nothing is wrong with its own input (exit code
+    75)."""
+
+    exit_code = EXIT_LOST
+
+
+class Stopped(EvenkeelError):
+    """Somebody has asked this process to stop (exit code 143)."""
+
+    exit_code = EXIT_STOPPED
 
 
 class NoCandidate(EvenkeelError):

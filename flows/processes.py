@@ -60,19 +60,20 @@ def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path,
 def stop(process: subprocess.Popen[bytes], mark: str) -> None:
     """End what ``process`` is the beginning of: politely, then for good; returns when it is gone.
 
-    Inference servers and ranks have sessions of their own, and a guardian each; verifiers have no mark. A second signal
-    that comes meanwhile, as from somebody impatient, ends the politeness and not the ending.
+    Inference servers and ranks have sessions of their own, and a guardian each; verifiers have no mark. They are not
+    asked: a training needs them for its last checkpoint, and they end with it. A second signal that comes meanwhile, as
+    from somebody impatient, ends the politeness and not the ending.
     """
     family = _Family(process, mark)
     try:
         deadline = time.monotonic() + GRACE
-        family.signal(signal.SIGTERM)
+        family.ask()
         while time.monotonic() < deadline and family.lives():
             time.sleep(POLL)
     finally:
         deadline = time.monotonic() + GRACE
         while time.monotonic() < deadline and family.lives():  # one that waits for a dead disk cannot even be killed
-            family.signal(signal.SIGKILL)
+            family.kill()
             time.sleep(POLL)
 
 
@@ -92,14 +93,21 @@ class _Family:
         self._known = {one for one in marked(COMMAND_VARIABLE) if mark_of(one, COMMAND_VARIABLE) == self._mark}
         return any(map(lives, self._known))
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send it to all."""
+    def ask(self) -> None:
+        """Ask what is in the command's own session to end."""
+        self._signal_session(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End all of it."""
+        self._signal_session(signal.SIGKILL)
+        for one in self._known:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
+
+    def _signal_session(self, number: signal.Signals) -> None:
         if self._process.poll() is None:  # not reaped yet, so nobody else has its number
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
-        for one in self._known:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                one.send_signal(number)
 
 
 def marked(variable: str) -> Iterator[psutil.Process]:

@@ -65,6 +65,9 @@ class Learner(ABC):
     def save_policy(self, directory: Path) -> None:
         """Write the policy alone as a checkpoint folder for others to load."""
 
+    def when_asked_to_stop(self, tell: Callable[[], None]) -> None:  # noqa: B027 - nobody asks this process's own
+        """Have ``tell`` called, perhaps by another thread, once somebody has asked a process of the learner to end."""
+
     def close(self) -> None:  # noqa: B027 - most learners have nothing to let go of
         """Let go of processes and connections; nothing is learned after it."""
 

@@ -6,12 +6,17 @@ that knows EVENKEEL_LEARNER_KEY, and passes what it says on to all ranks, which 
 connection, made once the run has started them, tells of files that were written meanwhile. What fails on one rank ends
 all of them: the run has its checkpoints. The key is never sent, and nothing is encrypted: only the run should reach
 that port.
+
+A rank that is asked to end (SIGTERM) goes on: the run needs all of them for its last checkpoint. The next reply tells
+the run, and the ranks end when it hangs up.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import traceback
 from contextlib import suppress
 from datetime import timedelta
@@ -47,6 +52,8 @@ def main() -> int:
     backend = "gloo" if device.type == "cpu" else "nccl"
     distributed.init_process_group(backend, init_method=place.meeting, rank=rank, world_size=size)
     control = distributed.new_group(backend="gloo", timeout=IDLE)
+    asked = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: asked.set())
     say = partial(print, f"rank {rank} of {size}, {device}, {backend}:", flush=True)
     try:
         entrance = Entrance(place.address, place.key) if rank == 0 else None
@@ -55,7 +62,7 @@ def main() -> int:
     say("waits for the run")
     run = None if entrance is None else entrance.accept()
     try:
-        serve(Session(rank, size, device, entrance), run, control)
+        serve(Session(rank, size, device, entrance), run, control, asked)
     except Exception as error:
         traceback.print_exc()
         if run is not None:
@@ -72,10 +79,11 @@ def refused(error: InputError) -> int:
     return REFUSED
 
 
-def serve(session: Session, run: Connection | None, control: distributed.ProcessGroup) -> None:
+def serve(session: Session, run: Connection | None, control: distributed.ProcessGroup, asked: threading.Event) -> None:
     """Carry out every command on all ranks; rank 0 answers. Returns when the run has hung up."""
     while True:
         message = decode(on_every_rank(received(run), control))
+        session.stopping = any_rank(asked.is_set(), control)
         if message.header["command"] == CLOSE:
             return
         for reply in session.carry_out(message):
@@ -100,6 +108,13 @@ def on_every_rank(data: bytes, control: distributed.ProcessGroup) -> bytes:
     buffer = torch.frombuffer(bytearray(data or bytes(int(length))), dtype=torch.uint8)
     distributed.broadcast(buffer, src=0, group=control)
     return buffer.numpy().tobytes()
+
+
+def any_rank(flag: bool, control: distributed.ProcessGroup) -> bool:
+    """Whether it is so on some rank."""
+    flags = torch.tensor([int(flag)])
+    distributed.all_reduce(flags, distributed.ReduceOp.MAX, group=control)
+    return bool(flags.item())
 
 
 def exit_code(error: Exception) -> int:

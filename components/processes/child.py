@@ -29,6 +29,8 @@ GUARDIAN = Path(__file__).with_name("guardian.py")
 class Child:
     """A command under a guardian, its output appended to ``log``. It is started at once.
 
+    It is asked to end before what it has started itself: it may need that to end well.
+
     Args:
         name: what people call it, as in ``rollout-0``.
         env: set over this process's own environment.

@@ -15,6 +15,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 
 import psutil
@@ -22,6 +23,8 @@ import psutil
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 POLL = 0.1
 """Seconds between two looks at the command and at the run."""
+LEFT = 1.0
+"""Seconds that what the command has left has in any case."""
 
 
 def guard(command: Sequence[str], grace: float) -> int:
@@ -43,7 +46,7 @@ def guard(command: Sequence[str], grace: float) -> int:
         return 127
     while child.poll() is None and not asked and os.getppid() == run and not _hung_up():
         pass
-    end_all(grace)
+    end_all(child, grace)
     code = child.wait()
     return 128 - code if code < 0 else code
 
@@ -54,10 +57,17 @@ def _hung_up() -> bool:
     return bool(readable) and not os.read(0, 1)
 
 
-def end_all(grace: float) -> None:
-    """End all descendants: politely, then for good. Those that are orphaned meanwhile come here too."""
+def end_all(command: subprocess.Popen[bytes], grace: float) -> None:
+    """End the command, which knows best in which order to end what it has started, and then all descendants that are
+    left: politely, within ``grace``, and for good. Those that are orphaned meanwhile come here too."""
+    until = time.monotonic() + grace
+    if command.poll() is None:
+        _signal(psutil.Process(), signal.SIGCONT)  # one that is stopped could not die of a polite signal
+        command.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            command.wait(grace)
     asked = _signal(psutil.Process(), signal.SIGTERM)
-    psutil.wait_procs(asked, timeout=grace)
+    psutil.wait_procs(asked, timeout=max(LEFT, until - time.monotonic()))
     kill_below(psutil.Process())
 
 
@@ -72,7 +82,7 @@ def _signal(above: psutil.Process, number: signal.Signals) -> list[psutil.Proces
     for process in living:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)
-            process.send_signal(signal.SIGCONT)  # one that is stopped could not die of a polite signal
+            process.send_signal(signal.SIGCONT)
     return living
 
 

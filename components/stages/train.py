@@ -28,7 +28,7 @@ from components.types import StepRecord, Verdict
 
 
 def run(settings: Settings, layout: Layout) -> None:
-    """Train, or continue where a killed run stopped; write `out/train` and its metrics."""
+    """Train, or continue where a run was stopped or killed; write `out/train` and its metrics."""
     overrides = {"audit": check_audit(settings, layout), "triage": check_triage(settings, layout)}
     clusters = ranked_clusters(read_prompts(layout.split("train")), layout)
     with (
@@ -45,8 +45,9 @@ def run(settings: Settings, layout: Layout) -> None:
             bar.advance(state.progress, health_line(shown, live.verdicts, live.ledger))
             exporter.observe(record, [Verdict(**verdict) for verdict in record.notes["verdicts"]], responses)
 
-        train(parts, on_step)
-        write_outputs(state, settings, layout, overrides)  # while the learner is there to be asked for the policy
+        with parts.stopping.unheard():  # but where the loop says so
+            train(parts, on_step)
+            write_outputs(state, settings, layout, overrides)  # while the learner is there to be asked for the policy
 
 
 def check_triage(settings: Settings, layout: Layout) -> str:

@@ -18,6 +18,7 @@ from components.layout import Layout
 from components.learner import Learner, build_learner
 from components.learner.critic import Critic
 from components.policy import Policy, load_policy
+from components.processes.stopping import STOPPING, Stopping
 from components.resume import ResumeState, identity
 from components.rewards import Scorer
 from components.rollout import Collector, Engine, build_engine
@@ -54,6 +55,7 @@ class Parts:
     reference: Reference
     second: SecondOpinion
     canaries: Canaries
+    stopping: Stopping = STOPPING
 
 
 def as_it_is(part: T) -> T:
@@ -82,6 +84,7 @@ def assembled(
         dev = subset(read_prompts(layout.split("dev")), settings.train.eval_prompts, derive(settings.seed, "dev"))
     with ExitStack() as stack:
         learner = stack.enter_context(closing(build_learner(policy, settings, layout.logs)))
+        learner.when_asked_to_stop(STOPPING.request)
         engine = stack.enter_context(closing(build_engine(policy, settings.rollout, layout.logs)))
         state = RunState(
             critic=_critic(policy, settings),

@@ -64,7 +64,7 @@ class CheckpointWriter:
             again = (
                 "from the beginning" if latest is None else f"from the checkpoint of step {latest[0]}, which is whole"
             )
-            raise InputError(
+            raise type(error)(
                 f"the checkpoint of step {step} was not written: {error.what}",
                 where=error.where,
                 how="; ".join(filter(None, (error.how, f"started again, the run goes on {again}"))),

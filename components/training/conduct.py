@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from components.errors import InputError
+from components.errors import InputError, Stopped
 from components.health import Plan
+from components.processes.stopping import Asked
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.run import DEV_SIGNALS, RunState
@@ -29,6 +31,34 @@ def checkpoint(parts: Parts) -> None:
     """Save the run, with what has been sampled for the steps ahead."""
     parts.rollouts.settle()
     parts.state.checkpoint()
+
+
+@contextmanager
+def stoppable(parts: Parts) -> Iterator[None]:
+    """Around what a step samples, which takes the longest: where the run stops when it is asked to.
+
+    It is asked before the step, or in the middle of its rollout, which is then thrown away. The checkpoint is that of
+    the step's beginning: only the schedule has moved since. So a stop takes as long as one update and one checkpoint
+    at the most. Where rollouts are sampled beside the loop (`rollout.asynchrony`) it is asked before the step alone,
+    waits for those that are under way, and the checkpoint holds them.
+
+    Raises:
+        Stopped: it was asked to, and the checkpoint is whole.
+    """
+    state, beside = parts.state, bool(parts.rollouts.ahead)
+    before = None if beside else state.schedule.state_dict()
+    try:
+        with parts.stopping.heard(throughout=not beside):
+            yield
+    except Asked:
+        if before is not None:
+            parts.rollouts.discard()
+            state.schedule.load_state_dict(before)
+        parts.rollouts.settle()
+        state.checkpoint(to_leave=True)
+        state.writer.wait()
+        what = f"asked to stop; the checkpoint of step {state.step} is whole"
+        raise Stopped(what, how="the same command goes on from there") from None
 
 
 def watch(state: RunState, record: StepRecord) -> tuple[list[Verdict], StepRecord]:

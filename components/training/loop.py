@@ -12,7 +12,7 @@ from components.learner import build_batch
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.background import finished
-from components.training.conduct import checkpoint, configure, respond, standing, watch
+from components.training.conduct import checkpoint, configure, respond, standing, stoppable, watch
 from components.training.credit import Credit
 from components.training.staleness import mismatch, named, staleness
 from components.training.weights import hand_over
@@ -26,7 +26,7 @@ def train(parts: Parts, on_step: OnStep) -> None:
     but for those of rollouts that were sampled ahead: they describe the policy that sampled them.
 
     The state is checkpointed every ``train.checkpoint_every`` steps and at the end, so that a killed run repeats at
-    most that many steps, to the same bytes.
+    most that many steps, to the same bytes, and when it is asked to stop, so that it repeats none.
     """
     state, how = parts.state, parts.state.responder.started.train
     configure(parts)
@@ -35,8 +35,9 @@ def train(parts: Parts, on_step: OnStep) -> None:
     while state.progress < how.steps and not state.stopped_by:
         settings, seed = state.responder.settings, state.seed()
         due = state.progress % how.eval_every == 0
-        asked = (parts.rollouts.dev() if due else finished([])), parts.rollouts.canaries()
-        rollout = parts.rollouts.take()
+        with stoppable(parts):
+            asked = (parts.rollouts.dev() if due else finished([])), parts.rollouts.canaries()
+            rollout = parts.rollouts.take()
         likely = parts.canaries.likelihood(state.learner, state.progress, state.jumps.latest)
         gap = mismatch(state.learner, asked[0].result(), parts.reference.pad_id) if parts.rollouts.ahead else {}
         update = _update(parts, rollout, settings, seed, with_kl=due) | gap

@@ -115,12 +115,13 @@ class Rollouts:
 
     def go_back(self, to: Saved) -> None:
         """Go back to a checkpoint. What was sampled ahead is thrown away: it is what the run is to leave."""
-        self._discard()
+        self.discard()
         self._state.roll_back(to)
         self._state.version += 1
         self._weights, self._loaded = None, self._state.version
 
-    def _discard(self) -> None:
+    def discard(self) -> None:
+        """Throw away what was sampled ahead; returns when nothing is under way."""
         for rollout in self._queue:
             rollout.cancel()
         wait_for(self._queue)

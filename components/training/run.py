@@ -95,8 +95,11 @@ class RunState:
             append_line(self.ledger, entry.to_dict())
             self.entries += 1
 
-    def checkpoint(self) -> None:
+    def checkpoint(self, *, to_leave: bool = False) -> None:
         """Save every stateful part as it is now; the folder appears whole or not at all, a little later.
+
+        One that is made ``to_leave`` is for the run's next start alone. No roll-back goes to it, and nothing that is
+        saved tells of it: the run is to become what it would have become without a stop.
 
         Raises:
             InputError: this one, or the one before, could not be written.
@@ -104,6 +107,12 @@ class RunState:
         if any(one.step == self.step for one in self.saved):
             return
         self.writer.wait()  # what a checkpoint knows of the others is true: they are complete
+        if not to_leave:
+            self._remember()
+        self.writer.write(self.step, self._begin, keep={self.step, *(one.step for one in self.saved)})
+
+    def _remember(self) -> None:
+        """Count the checkpoint that is about to be made among those of the run, and choose which of them stay."""
         new = Saved(self.step, self.progress, self.monitor.at_ease, *self.dev)
         settings = self.responder.started
         acting = settings.health.enabled and settings.health.responses.enabled
@@ -112,7 +121,6 @@ class RunState:
         kept = worth_keeping([*self.saved, new], settings.train.checkpoints, judged=settings.health.enabled)
         self.back = {one.step for one in back}
         self.saved = [one for one in (*self.saved, new) if one in kept or one.step in self.back]
-        self.writer.write(self.step, self._begin, keep={one.step for one in self.saved})
 
     @property
     def candidates(self) -> list[Saved]:

@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from components.errors import InputError
+from components.errors import EXIT_BAD_INPUT, EXIT_LOST, InputError
 from components.files import read_jsonl
 from components.learner import Learner, build_learner
 from components.learner.remote.link import client
@@ -53,6 +53,7 @@ def test_a_rank_that_is_lost_is_named_and_all_others_end(broken, how_, number):
     with pytest.raises(InputError) as caught:
         steps(broken, [1])
     assert time.monotonic() - begun < 30
+    assert caught.value.exit_code == EXIT_LOST
     assert f"learner-{number}" in str(caught.value)
     assert how_ in str(caught.value)
     assert not running(everyone)
@@ -78,6 +79,7 @@ def test_a_checkpoint_that_rank_0_does_not_finish_is_explained(broken, victim, s
         [p for p in everyone if environment(p)["RANK"] == str(victim)][-1].kill()
     with pytest.raises(InputError, match="the checkpoint of step 1 was not written") as caught:
         writer.wait()
+    assert caught.value.exit_code == EXIT_LOST
     text = str(caught.value)
     assert said in text
     assert text.count("started again") == 1
@@ -123,8 +125,9 @@ def test_an_error_of_a_rank_says_what_and_where(tmp_path):
     learner = build_learner(policy(), how(**FSDP2), tmp_path / "logs")
     (tmp_path / "other").mkdir()
     save_file({"weight/other": torch.zeros(1)}, tmp_path / "other" / "learner.safetensors")
-    with pytest.raises(InputError, match="belongs to another model"):
+    with pytest.raises(InputError, match="belongs to another model") as caught:
         learner.load(tmp_path / "other")
+    assert caught.value.exit_code == EXIT_BAD_INPUT
 
 
 # The loop

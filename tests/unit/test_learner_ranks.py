@@ -25,7 +25,7 @@ from torch import Tensor
 
 from components.config import substance
 from components.config.training import LearnerSettings, RankSettings
-from components.errors import InputError
+from components.errors import InputError, PeerLost
 from components.learner import worker
 from components.learner.ranks import Peers, Ranks, idle_pass, share_of, split_rows
 from components.learner.remote.entrance import Entrance
@@ -321,9 +321,25 @@ def test_a_rank_0_that_reads_nothing_is_given_up_in_time(hung):
 def test_a_rank_0_that_stops_in_the_middle_of_a_reply_is_given_up_in_time(hung):
     link, rank_0 = hung
     os.write(rank_0.fileno(), (100).to_bytes(4, "big") + b"half of it")
-    with pytest.raises(InputError, match=r"did not carry out 'step' within 0.3 s"):
+    with pytest.raises(PeerLost, match=r"did not carry out 'step' within 0.3 s"):
         link.call(STEP, {})
-    with pytest.raises(InputError, match="have ended"):
+    with pytest.raises(PeerLost, match="have ended"):
+        link.call(STEP, {})
+
+
+@pytest.mark.parametrize(("where", "kind"), [("learner.ranks", InputError), (None, PeerLost)])
+def test_a_rank_elsewhere_that_says_no_is_bad_input_and_one_that_breaks_is_lost(hung, where, kind):
+    link, rank_0 = hung
+    rank_0.send_bytes(encode({"error": {"what": "another policy", "where": where, "how": None}}))
+    with pytest.raises(InputError, match="another policy") as caught:
+        link.call(STEP, {})
+    assert type(caught.value) is kind
+
+
+def test_ranks_elsewhere_that_hang_up_are_lost(hung):
+    link, rank_0 = hung
+    rank_0.close()
+    with pytest.raises(PeerLost, match="the learner hung up during 'step'"):
         link.call(STEP, {})
 
 
@@ -338,7 +354,7 @@ def test_ranks_elsewhere_need_a_key_and_somebody_who_listens(monkeypatch):
     with pytest.raises(InputError, match=f"{KEY} is not set"):
         Link(nobody, None)
     monkeypatch.setenv(KEY, "secret")
-    with pytest.raises(InputError, match=r"did not carry out 'start' within 0.3 s"):
+    with pytest.raises(PeerLost, match=r"did not carry out 'start' within 0.3 s"):
         Link(nobody, None)
 
 

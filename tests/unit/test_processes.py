@@ -92,6 +92,20 @@ def test_one_that_is_stopped_by_a_signal_can_be_ended(tmp_path):
     assert not child.alive
 
 
+def test_a_command_ends_before_what_it_has_started(tmp_path):
+    """A run needs its ranks to write its last checkpoint."""
+    below = "trap 'echo too early; exit' TERM; echo ready; while :; do sleep 0.05; done"
+    command = f"""setsid bash -c "{below}" & needed=$!
+        trap 'sleep 0.5; kill -0 $needed && echo in order; kill -9 $needed; exit 143' TERM
+        echo ready; while :; do sleep 0.05; done"""
+    child = shell(tmp_path, command, grace=5)
+    wait_for(lambda: child.tail().count("ready") == 2)
+    child.stop()
+    assert "in order" in child.tail()
+    assert "too early" not in child.tail()
+    assert child.exit_code == 143
+
+
 def test_what_a_command_leaves_behind_is_ended_with_it(tmp_path):
     child = shell(tmp_path, "setsid sleep 60 & echo $!; exit 0", grace=0.5)
     wait_for(lambda: not child.alive)

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from components.config.rollout import RolloutSettings
-from components.errors import InputError
+from components.errors import EXIT_LOST, InputError
 from components.files import read_jsonl, write_text
 from components.policy import Policy
 from components.rollout import Sampling, build_engine
@@ -308,6 +308,7 @@ class TestWeights:
                 server.fail("/update_weights", raising(Status(500, "no memory")))
             with pytest.raises(InputError, match="no inference server is left") as caught:
                 tested.load_weights(moved(own))
+        assert caught.value.exit_code == EXIT_LOST
         assert "rollout-0: " in str(caught.value) and "rollout-1: " in str(caught.value)
         assert "no memory" in str(caught.value)
 
@@ -448,6 +449,7 @@ class TestFaults:
             with pytest.raises(InputError, match=r"no inference server is left|no server could complete") as caught:
                 tested.generate(prompts(own, 1), SAMPLED)
         assert "rollout-0" in str(caught.value)
+        assert caught.value.exit_code == EXIT_LOST
 
     def test_a_closed_engine_samples_nothing(self, tmp_path):
         own = policy()

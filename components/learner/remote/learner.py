@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,15 +15,19 @@ from components.config import Settings
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
 from components.directories import write_directory
+from components.errors import InputError
 from components.files import sha256_tree
 from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.remote.link import Link
 from components.learner.remote.processes import LocalRanks
-from components.learner.remote.protocol import CONFIGURE, LOAD, LOGPROBS, SAVE, START, STEP, WEIGHTS, program
+from components.learner.remote.protocol import CONFIGURE, LOAD, LOGPROBS, PING, SAVE, START, STEP, WEIGHTS, program
 from components.learner.remote.wire import Message, pack
 from components.objectives import Coefficients
 from components.policy import Policy
+
+PING_EVERY = 5.0
+"""Seconds between two looks at ranks elsewhere, which may be asked to end while the run samples."""
 
 
 class RemoteLearner(Learner):
@@ -35,7 +40,9 @@ class RemoteLearner(Learner):
     """
 
     def __init__(self, policy: Policy, settings: Settings, logs: Path) -> None:
-        self._policy = policy
+        self._policy, self._one_at_a_time, self._closed = policy, threading.Lock(), threading.Event()
+        self._stopping, self._tell = False, _nobody
+        self._failed: InputError | None = None  # between two commands of the loop
         self._coefficients = Coefficients.initial(settings.objective)
         folder = (logs.parent / ".state" / "learner-policy").absolute()
         write_directory(folder, policy.save)
@@ -57,6 +64,8 @@ class RemoteLearner(Learner):
         except BaseException:
             self.close()
             raise
+        if ranks.address:
+            threading.Thread(target=self._look_after, name="learner-ping", daemon=True).start()
 
     @property
     def coefficients(self) -> Coefficients:
@@ -74,10 +83,8 @@ class RemoteLearner(Learner):
         return signals
 
     def weights(self) -> dict[str, Tensor]:
-        reply = self._call(WEIGHTS)
-        weights = reply.tensors
-        while reply.header["more"]:
-            reply = self._link.reply(WEIGHTS)
+        weights: dict[str, Tensor] = {}
+        for reply in self._replies(WEIGHTS):
             weights |= reply.tensors
         return weights
 
@@ -96,13 +103,44 @@ class RemoteLearner(Learner):
         self._policy.load_weights(self.weights())
         self._policy.save(directory)
 
+    def when_asked_to_stop(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+        if self._stopping:
+            tell()
+
     def close(self) -> None:
+        self._closed.set()
         self._link.close()
 
     def _call(self, command: str, tensors: Mapping[str, Tensor] | None = None, **header: Any) -> Message:
-        reply = self._link.call(command, header, tensors)
-        self._coefficients = Coefficients(*reply.header["coefficients"])
+        """A command with one reply."""
+        (reply,) = self._replies(command, tensors, **header)
         return reply
+
+    def _replies(self, command: str, tensors: Mapping[str, Tensor] | None = None, **header: Any) -> list[Message]:
+        with self._one_at_a_time:
+            if self._failed is not None:
+                raise self._failed
+            replies = [self._link.call(command, header, tensors)]
+            while replies[-1].header.get("more"):
+                replies.append(self._link.reply(command))
+        self._coefficients = Coefficients(*replies[-1].header["coefficients"])
+        if replies[-1].header["stopping"] and not self._stopping:
+            self._stopping = True
+            self._tell()
+        return replies
+
+    def _look_after(self) -> None:
+        """Ask the ranks now and then whether they have been asked to end. What fails is raised by the next command."""
+        try:
+            while not self._closed.wait(PING_EVERY) and not self._stopping:
+                self._call(PING)
+        except InputError as error:
+            self._failed = error
+
+
+def _nobody() -> None:
+    """Nobody wants to know."""
 
 
 def _sections(settings: LearnerSettings, objective: ObjectiveSettings) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 from torch import Tensor
 
 from components.config.training import RankSettings
-from components.errors import InputError
+from components.errors import InputError, PeerLost
 from components.learner.remote.processes import LocalRanks
-from components.learner.remote.protocol import KEY, SAVE, START, address_of
+from components.learner.remote.protocol import BROKE, KEY, REFUSED, SAVE, START, address_of
 from components.learner.remote.wire import Message, decode, encode
 from components.processes.environments import LEARNER_KEY_HOW, learner_key
 
@@ -30,11 +30,12 @@ RESUME = "started again, the run goes on from its newest checkpoint"
 
 
 class Ending(NamedTuple):
-    """What became of the ranks, as `InputError` says it."""
+    """What became of the ranks, as an error of that kind says it."""
 
     what: str
     where: str
     how: str
+    kind: type[InputError] = PeerLost
 
 
 class Link:
@@ -44,7 +45,8 @@ class Link:
         local: The ranks, where this run has started them; they end with the link.
 
     Raises:
-        InputError: the ranks cannot be reached in time, or not with this key.
+        PeerLost: the ranks cannot be reached in time; from every method, they have gone or fallen silent.
+        InputError: they have another key; from every method, a rank says what is wrong with its input.
     """
 
     def __init__(self, settings: RankSettings, local: LocalRanks | None) -> None:
@@ -122,7 +124,7 @@ class Link:
                 if time.monotonic() > until:
                     how = "raise learner.ranks.reply_timeout if the disk is that slow; otherwise read rank 0's log"
                     within = f"within {self._settings.reply_timeout:g} s"
-                    raise InputError(f"rank 0 did not say that it has been written {within}", where=folder, how=how)
+                    raise PeerLost(f"rank 0 did not say that it has been written {within}", where=folder, how=how)
         raise self._lost(SAVE)
 
     def close(self) -> None:
@@ -144,7 +146,7 @@ class Link:
     @property
     def _open(self) -> Connection:
         if self._connection is None:
-            raise InputError("the learner's ranks have ended", where="learner.ranks", how="start the stage again")
+            raise PeerLost("the learner's ranks have ended", where="learner.ranks", how="start the stage again")
         return self._connection
 
     def _connect(self, until: float) -> Connection:
@@ -168,7 +170,8 @@ class Link:
         if error["where"] is None and self._local is not None:
             return self._lost(command)
         self.close()
-        return InputError(str(error["what"]), where=error["where"] or self._settings.address, how=error["how"])
+        kind = PeerLost if error["where"] is None else InputError  # an error of its own: its log has the traceback
+        return kind(str(error["what"]), where=error["where"] or self._settings.address, how=error["how"])
 
     def _lost(self, command: str) -> InputError:
         """A rank has gone. Whoever misses it first, in whatever thread, sees which; the others are told the same."""
@@ -177,7 +180,7 @@ class Link:
             self.close()
         # Whoever writes a checkpoint says which one the run goes on from.
         how = self._end.how if command == SAVE else f"{self._end.how}; {RESUME}"
-        return InputError(self._end.what, where=self._end.where, how=how)
+        return self._end.kind(self._end.what, where=self._end.where, how=how)
 
     def _ending(self, command: str) -> Ending:
         """Which rank was lost, and how."""
@@ -188,9 +191,10 @@ class Link:
             return Ending(f"the learner hung up during {command!r}", address, "read the logs of the ranks")
         culprit = self._local.first_to_end() or self._local.children[0]
         what = f"a rank of the learner was lost during {command!r}: {culprit.ending()}"
-        return Ending(what, str(culprit.log), "mend what its log says")
+        refused = culprit.exit_code in (REFUSED, BROKE)  # it said no, or has a bug: it will again
+        return Ending(what, str(culprit.log), "mend what its log says", InputError if refused else PeerLost)
 
-    def _silent(self, command: str) -> InputError:
+    def _silent(self, command: str) -> PeerLost:
         """Nobody answers in time."""
         setting = "start_timeout" if command == START else "reply_timeout"
         who, where, tails = "its ranks", self._settings.address, ""
@@ -202,7 +206,7 @@ class Link:
         self.close()
         within = f"within {getattr(self._settings, setting):g} s"
         what = f"the learner did not carry out {command!r} {within}: {who} did not answer{tails}"
-        return InputError(
+        return PeerLost(
             what, where=where, how=f"raise learner.ranks.{setting} if that is too little; otherwise read their logs"
         )
 

@@ -41,7 +41,8 @@ class LocalRanks:
             for rank in range(count):
                 env = {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank), **({KEY: self.key} if rank == 0 else {})}
                 command = [sys.executable, "-m", "components.learner.worker"]
-                self.children.append(Child(f"learner-{rank}", command, log=logs / f"learner-{rank}.log", env=env))
+                log = logs / f"learner-{rank}.log"
+                self.children.append(Child(f"learner-{rank}", command, log=log, env=env, grace=SETTLE))
         except BaseException:
             self.end()
             raise

@@ -12,7 +12,7 @@ from components.processes.environments import LEARNER_KEY
 
 RENDEZVOUS, LISTEN, KEY = "EVENKEEL_RENDEZVOUS", "EVENKEEL_LEARNER_LISTEN", LEARNER_KEY
 """Environment variables of a rank; `components.learner.worker` explains them."""
-START, CONFIGURE, LOGPROBS, STEP, WEIGHTS, SAVE, LOAD, CLOSE = (
+START, CONFIGURE, LOGPROBS, STEP, WEIGHTS, SAVE, LOAD, PING, CLOSE = (
     "start",
     "configure",
     "logprobs",
@@ -20,6 +20,7 @@ START, CONFIGURE, LOGPROBS, STEP, WEIGHTS, SAVE, LOAD, CLOSE = (
     "weights",
     "save",
     "load",
+    "ping",
     "close",
 )
 BROKE, REFUSED, LOST_PEER = 1, 2, 3

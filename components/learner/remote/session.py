@@ -22,6 +22,7 @@ from components.learner.remote.protocol import (
     CONFIGURE,
     LOAD,
     LOGPROBS,
+    PING,
     SAVE,
     START,
     STEP,
@@ -40,7 +41,8 @@ PIECE = 1 << 28
 
 
 class Session:
-    """The learner of one rank, made and used as the run says. Every reply tells the learner's coefficients.
+    """The learner of one rank, made and used as the run says. Every reply tells the learner's coefficients, and whether
+    a rank has been asked to end (``stopping``).
 
     Args:
         entrance: Where the run makes its second connection, which tells of files that were written meanwhile; rank 0
@@ -49,6 +51,7 @@ class Session:
 
     def __init__(self, rank: int, size: int, device: torch.device, entrance: Entrance | None = None) -> None:
         self._ranks, self._entrance = Peers(rank, size, device), entrance
+        self.stopping = False
         self._learner: TorchLearner | None = None
         self._dtype = torch.float32
         self._commands = {
@@ -59,6 +62,7 @@ class Session:
             WEIGHTS: self._weights,
             SAVE: self._save,
             LOAD: self._load,
+            PING: self._ping,
         }
 
     @property
@@ -76,7 +80,8 @@ class Session:
         yield from command(message)
 
     def _reply(self, tensors: dict[str, Tensor] | None = None, **header: Any) -> bytes:
-        return encode({**header, "coefficients": list(self.learner.coefficients)}, tensors)
+        told = {"coefficients": list(self.learner.coefficients), "stopping": self.stopping}
+        return encode({**header, **told}, tensors)
 
     def _start(self, message: Message) -> Iterator[bytes]:
         header = message.header
@@ -149,4 +154,7 @@ class Session:
 
     def _load(self, message: Message) -> Iterator[bytes]:
         self.learner.load(Path(message.header["directory"]))
+        yield self._reply()
+
+    def _ping(self, message: Message) -> Iterator[bytes]:
         yield self._reply()

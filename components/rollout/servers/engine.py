@@ -90,7 +90,8 @@ class ServerEngine(Engine):
         log-probability.
 
         Raises:
-            InputError: no sound server is left, or none can do what is asked.
+            PeerLost: no sound server is left.
+            InputError: none can do what is asked.
         """
         if self._torn:
             raise InputError(self._torn, where="rollout.engine", how="start the run again from its newest checkpoint")
@@ -120,7 +121,8 @@ class ServerEngine(Engine):
         """As `Engine.load_weights`: returns when every server that is in use has the weights and has proved it.
 
         Raises:
-            InputError: no server could be brought to them, or one samples from something else.
+            PeerLost: no server could be brought to them.
+            InputError: one samples from something else.
         """
         check_names(dict(self._policy.model.named_parameters()), weights)
         try:

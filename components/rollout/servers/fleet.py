@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from components.config.servers import ServerEngine
-from components.errors import InputError
+from components.errors import InputError, PeerLost
 from components.rollout.servers.client import Request, ServerFault, Written
-from components.rollout.servers.local import Origin
+from components.rollout.servers.local import Given, Origin
 from components.rollout.servers.server import Prepare, Server, Stale, together
 
 T = TypeVar("T")
@@ -64,7 +64,8 @@ class Fleet:
             server.client = await server.origin.open()
             await self._fit(server)
         except ServerFault as fault:
-            raise InputError(
+            kind = PeerLost if isinstance(server.origin, Given) else InputError  # what others run may come later
+            raise kind(
                 f"{server.name} did not start: {fault}",
                 where="rollout.engine",
                 how="mend what it says; a server of vLLM needs the environment of constraints-vllm.txt",
@@ -140,7 +141,7 @@ class Fleet:
             self._note(server.name, "failed", str(problem))
             avoid.add(server)
             await self._suspect(server, problem)
-        raise InputError(
+        raise PeerLost(
             f"no server could complete a prompt in {len(tried)} attempts:\n  " + "\n  ".join(tried),
             where="rollout.engine",
             how="look into the servers' logs; raise rollout.engine.request_timeout where they are only slow",
@@ -181,7 +182,7 @@ class Fleet:
         """Return when a server is sound.
 
         Raises:
-            InputError: none is, within the time for recovery, or none can be any more.
+            PeerLost: none is, within the time for recovery, or none can be any more.
         """
         give_up = asyncio.get_running_loop().time() + self._settings.recovery_timeout
         while not self.serving:
@@ -192,7 +193,7 @@ class Fleet:
         left = give_up - asyncio.get_running_loop().time()
         if all(server.dead for server in self.servers) or left <= 0:
             said = "\n  ".join(f"{server.name}: {server.said}" for server in self.servers)
-            raise InputError(
+            raise PeerLost(
                 f"no inference server is left; what each said last:\n  {said}",
                 where="rollout.engine",
                 how="mend the servers and start the run again: it goes on from its newest checkpoint",

@@ -1,0 +1,76 @@
+"""One thing that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from components.launch.kubernetes.observed import Object, Observed, containers, name_of, role_of
+
+SHOWN = 3
+"""Names of pods that are listed; of the others only how many they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``what`` is wrong, in one sentence without a full stop; ``where``, as names of objects; ``how`` to mend it."""
+
+    what: str
+    where: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"{self.what}\n  where: {self.where}\n  mend:  {self.how}"
+
+
+def merged(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that say the same, as one with all their places."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for one in findings:
+        places.setdefault((one.what, one.how), []).append(one.where)
+    return [Finding(what, _named(list(dict.fromkeys(where))), how) for (what, how), where in places.items()]
+
+
+def _named(names: list[str]) -> str:
+    rest = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def each(observed: Observed) -> Iterator[tuple[str, Object]]:
+    """The present attempt's pods, with the setting of their role."""
+    for pod in observed.present(observed.pods):
+        yield setting(pod), pod
+
+
+def setting(one: Object) -> str:
+    """The section of the settings that a job or pod comes from."""
+    role = role_of(one)
+    return f"launch.kubernetes.{role}" if role else "launch.kubernetes"
+
+
+def word(one: Object) -> str:
+    """What a job or pod is for."""
+    return role_of(one) or name_of(one)
+
+
+def waiting(pod: Object) -> Iterator[tuple[Object, str, str]]:
+    """Containers that do not run yet, with the reason and the message."""
+    for container in containers(pod):
+        found = (container.get("state") or {}).get("waiting")
+        if found:
+            yield container, str(found.get("reason") or ""), sentence(found.get("message"))
+
+
+def sentence(text: object, most: int = 600) -> str:
+    """A server's message on one line, not endlessly long, without a full stop."""
+    one = " ".join(str(text or "").split()).rstrip(". ")
+    return one if len(one) <= most else f"{one[: most - 1]}…"
+
+
+def namespace(one: Object) -> str:
+    return str(one.get("metadata", {}).get("namespace", ""))
+
+
+def pod_command(pod: Object, verb: str = "describe pod") -> str:
+    """A command that shows more."""
+    return f"kubectl -n {namespace(pod)} {verb} {name_of(pod)}"

@@ -1,0 +1,82 @@
+"""The first process of a container, and its one child.
+
+The first process (PID 1) is sent the signals and inherits every orphan. The work is done by a child, so that a crash of
+it, whatever it is, is seen from outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+
+import psutil
+
+from components.processes.guardian import PR_SET_CHILD_SUBREAPER, kill_below
+
+Forward = Callable[[psutil.Process, signal.Signals], None]
+"""Passes a signal on to the child, or to those below it whom it concerns."""
+FORWARDED = (signal.SIGTERM, signal.SIGINT)
+
+
+def to_the_child(child: psutil.Process, number: signal.Signals) -> None:
+    """What most children want."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        child.send_signal(number)
+
+
+class FirstProcess:
+    """Runs one command.
+
+    Args:
+        forward: Called with the child and the signal, once for every signal that comes while the child lives.
+    """
+
+    def __init__(self, forward: Forward = to_the_child) -> None:
+        self._forward, self._child = forward, None
+        self.asked: set[signal.Signals] = set()
+        """The signals that have come so far."""
+
+    _child: subprocess.Popen[bytes] | None
+
+    def run(self, command: Sequence[str]) -> int:
+        """The exit code of the command once it has ended, 128 plus a signal's number where one ended it. What it leaves
+        behind is ended."""
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # PID 1 is one anyway
+        with self._signals():
+            self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+            for number in self.asked.copy():  # that came before there was a child
+                self._pass_on(number)
+            code = self._bury_until_it_ends(self._child)
+        kill_below(psutil.Process())
+        return 128 - code if code < 0 else code
+
+    @staticmethod
+    def _bury_until_it_ends(child: subprocess.Popen[bytes]) -> int:
+        while True:
+            pid, status = os.wait()
+            if pid == child.pid:
+                child.returncode = os.waitstatus_to_exitcode(status)
+                return child.returncode
+
+    def _pass_on(self, number: signal.Signals) -> None:
+        if self._child is not None and self._child.returncode is None:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                self._forward(psutil.Process(self._child.pid), number)
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        def come(number: int, _: FrameType | None) -> None:
+            self.asked.add(signal.Signals(number))
+            self._pass_on(signal.Signals(number))
+
+        before = {number: signal.signal(number, come) for number in FORWARDED}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -1,0 +1,68 @@
+"""The container ``driver``: ``python -m components.pods.driver STAGE --config FILE``, in the run's workspace.
+
+Runs one stage as `python -m components` does, in a child. Exit codes are those of the stage (`components.errors`); 75
+waits a while, so that whatever it has lost is on record first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from components.errors import EXIT_STOPPED, EvenkeelError
+from components.layout import Layout
+from components.pods import place
+from components.pods.child import FirstProcess
+from components.pods.ending import leave
+from components.processes.stopping import STOPPING, Asked
+from components.stages import STAGES
+from components.status import StageStatus, clear_status, read_status
+
+SIGNALLED = 128
+"""Exit codes above it are 128 plus the number of a signal."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the stage; returns the exit code of the container."""
+    options = _parser().parse_args(arguments)
+    try:
+        with STOPPING.on_signal():
+            place.check(os.environ)
+        status = run(options.stage, options.config)
+    except EvenkeelError as error:
+        status = StageStatus(error.exit_code, str(error))
+    except Asked:
+        status = StageStatus(EXIT_STOPPED, "asked to stop before the stage began")
+    if status.exit_code:
+        print(f"driver: {status.message}", file=sys.stderr, flush=True)
+    return leave(status)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m components.pods.driver", description="Run one stage in a pod.")
+    parser.add_argument("stage", choices=STAGES)
+    parser.add_argument("--config", type=Path, required=True, help="YAML file of the settings")
+    return parser
+
+
+def run(stage: str, config: Path) -> StageStatus:
+    """Run the stage in a child; how it ended."""
+    layout = Layout()
+    clear_status(layout, stage)
+    code = FirstProcess().run([sys.executable, "-m", "components", stage, "--config", str(config)])
+    return ended(stage, code, read_status(layout, stage))
+
+
+def ended(stage: str, code: int, said: StageStatus | None) -> StageStatus:
+    """How a stage ended: by its own word, where that fits its exit code."""
+    if said is not None and said.exit_code == code:
+        return said
+    how = f"was ended by signal {code - SIGNALLED}" if code > SIGNALLED else f"ended with exit code {code}"
+    return StageStatus(code, f"stage {stage} {how} and did not say why; its log may (signal 9: out of memory?)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

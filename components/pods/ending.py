@@ -1,0 +1,57 @@
+"""How a container ends.
+
+The exit code decides what becomes of the run: 2 and 3 end it, 143 starts it again without counting, all else counts. So
+the one that is to blame must be seen first. Who has only lost another lingers before it says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from components.errors import EXIT_LOST
+from components.processes.stopping import STOPPING, Asked
+from components.status import StageStatus
+
+LINGER, LOG = "EVENKEEL_LINGER", "EVENKEEL_TERMINATION_LOG"
+SECONDS = 30.0
+"""Within which whatever ended first is on record."""
+DEFAULT_LOG = Path("/dev/termination-log")
+ROOM = 4096
+"""Bytes of a termination message that Kubernetes keeps."""
+CUT = "... "
+
+
+def leave(status: StageStatus) -> int:
+    """Write the last words down, linger where it is proper, and return the exit code. A request to stop ends the
+    lingering."""
+    write_last_words(status, Path(os.environ.get(LOG) or DEFAULT_LOG))
+    if status.exit_code == EXIT_LOST:
+        with contextlib.suppress(Asked), STOPPING.on_signal():
+            time.sleep(float(os.environ.get(LINGER) or SECONDS))
+    return status.exit_code
+
+
+def write_last_words(status: StageStatus, path: Path) -> None:
+    """What `kubectl describe` shows. It is a help and no more: where it cannot be written the log has it all."""
+    try:
+        path.write_bytes(last_words(status))
+    except OSError as error:
+        print(f"no termination message: {error.strerror}: {path}", file=sys.stderr)
+
+
+def last_words(status: StageStatus) -> bytes:
+    """JSON of at most `ROOM` bytes; of a long message the end stays, which says what to do."""
+    message = status.message
+    while len(data := _dump(status.exit_code, message)) > ROOM:
+        over = len(data) - ROOM
+        message = CUT + message.removeprefix(CUT)[max(1, over // 12) :]  # bytes of a character, at the most
+    return data
+
+
+def _dump(code: int, message: str) -> bytes:
+    return json.dumps({"exit_code": code, "message": message}).encode()

@@ -1,0 +1,77 @@
+"""The container ``learner``: ``python -m components.pods.learner --nodes N --processes M --rendezvous HOST:PORT``.
+
+Starts the M ranks of this node (its number is JOB_COMPLETION_INDEX) with torchrun, see `components.pods.ranks`. When it
+is asked to stop, the ranks are told, which go on until the run has its checkpoint and hangs up.
+
+Exit codes: 0 the run has hung up; 2 the ranks were refused; 75 another node or the run has gone; 143 asked to stop; 1
+anything else, whose reason is in the log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import psutil
+
+from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED, EvenkeelError
+from components.pods import place
+from components.pods.child import FirstProcess, to_the_child
+from components.pods.ending import leave
+from components.status import StageStatus
+
+TERMINATED = 128 + signal.SIGTERM
+SAID = {
+    0: "",
+    EXIT_BAD_INPUT: "a rank was refused; the log says why",
+    EXIT_LOST: "another node, or the run, has gone; its own log says why",
+    EXIT_STOPPED: "asked to stop, and the run has hung up",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve one run; returns the exit code of the container."""
+    options = _parser().parse_args(arguments)
+    try:
+        place.check(os.environ)
+        node = place.number(os.environ, place.NODE, otherwise=0 if options.nodes == 1 else None)
+        status = run(options.nodes, options.processes, options.rendezvous, node)
+    except EvenkeelError as error:
+        status = StageStatus(error.exit_code, str(error))
+    if status.exit_code:
+        print(f"learner: {status.message}", file=sys.stderr, flush=True)
+    return leave(status)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m components.pods.learner", description="Run a node's ranks.")
+    parser.add_argument("--nodes", type=int, required=True, help="nodes of the learner")
+    parser.add_argument("--processes", type=int, required=True, help="ranks of each node")
+    parser.add_argument("--rendezvous", required=True, metavar="HOST:PORT", help="of node 0")
+    return parser
+
+
+def run(nodes: int, processes: int, rendezvous: str, node: int) -> StageStatus:
+    """Run the ranks below torchrun; how they ended."""
+    first = FirstProcess(tell_the_ranks)
+    torchrun = [sys.executable, "-m", "components.pods.ranks"]
+    code = first.run([*torchrun, *map(str, (nodes, processes, rendezvous, node))])
+    if code == TERMINATED or (signal.SIGTERM in first.asked and code in (0, EXIT_LOST)):
+        code = EXIT_STOPPED
+    return StageStatus(
+        code, SAID.get(code, f"node {node} failed with exit code {code}; the log says which rank and why")
+    )
+
+
+def tell_the_ranks(torchrun: psutil.Process, number: signal.Signals) -> None:
+    """The ranks themselves know what to do; torchrun would end them. Where there are none yet there is nothing to
+    lose."""
+    for process in torchrun.children() or [torchrun]:
+        to_the_child(process, number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""What a container of a run does besides its work: it checks where it is, passes signals on, and ends with a word."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from components.errors import InputError
+from components.files import code_digest
+from components.learner.remote.protocol import BROKE, LOST_PEER, REFUSED
+from components.pods import place
+from components.pods.driver import ended
+from components.pods.ending import ROOM, last_words, leave
+from components.pods.ranks import blame
+from components.status import StageStatus
+from tests.code_graph import ROOT
+
+# Code and packages
+
+
+def test_the_submitters_code_and_an_image_of_its_packages_are_accepted():
+    place.check({"EVENKEEL_CODE": code_digest(), "EVENKEEL_CONSTRAINTS": "a", "EVENKEEL_IMAGE_CONSTRAINTS": "a"})
+    place.check({"EVENKEEL_CONSTRAINTS": "a"})  # an image that does not say
+    place.check({})
+
+
+@pytest.mark.parametrize(
+    ("environment", "what", "how"),
+    [
+        ({"EVENKEEL_CODE": "f" * 64}, "other code than that of the run: ffffffffffff in the run", "submit the run"),
+        (
+            {"EVENKEEL_CONSTRAINTS": "a" * 64, "EVENKEEL_IMAGE_CONSTRAINTS": "b" * 64},
+            "constraints.txt is aaaaaaaaaaaa in the run, and was bbbbbbbbbbbb",
+            "build the image anew",
+        ),
+    ],
+)
+def test_other_code_or_other_packages_are_refused(environment, what, how):
+    with pytest.raises(InputError, match=what) as caught:
+        place.check(environment)
+    assert how in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(("value", "what"), [(None, "is not set"), ("one", "'one', which is no number")])
+def test_a_node_without_a_number_says_so(value, what):
+    environment = {} if value is None else {"JOB_COMPLETION_INDEX": value}
+    with pytest.raises(InputError, match=what):
+        place.number(environment, place.NODE)
+    assert place.number({}, place.NODE, otherwise=0) == 0
+
+
+# The last words
+
+
+def test_the_last_words_are_json_with_exit_code_and_message():
+    assert json.loads(last_words(StageStatus(2, "no such file\n  mend:  make it"))) == {
+        "exit_code": 2,
+        "message": "no such file\n  mend:  make it",
+    }
+
+
+@pytest.mark.parametrize("character", ["x", "\n", "é", "\N{GRINNING FACE}"])
+def test_of_a_long_message_the_end_stays(character):
+    data = last_words(StageStatus(1, character * 9000 + "the end"))
+    message = json.loads(data)["message"]
+    assert len(data) <= ROOM
+    assert len(data) > ROOM / 2
+    assert message.startswith("... ") and message.endswith("the end")
+
+
+def test_only_who_has_lost_another_lingers(tmp_path, monkeypatch):
+    slept: list[float] = []
+    monkeypatch.setattr("components.pods.ending.time.sleep", slept.append)
+    monkeypatch.setenv("EVENKEEL_LINGER", "7")
+    monkeypatch.setenv("EVENKEEL_TERMINATION_LOG", str(tmp_path / "log"))
+    assert [leave(StageStatus(code, "why")) for code in (0, 1, 2, 3, 75, 143)] == [0, 1, 2, 3, 75, 143]
+    assert slept == [7.0]
+    assert json.loads((tmp_path / "log").read_text()) == {"exit_code": 143, "message": "why"}
+
+
+def test_last_words_that_cannot_be_written_change_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("EVENKEEL_TERMINATION_LOG", str(tmp_path / "missing" / "log"))
+    assert leave(StageStatus(3, "no")) == 3
+    assert "no termination message" in capsys.readouterr().err
+
+
+# The first process
+
+FIRST = "import sys; from components.pods.child import FirstProcess; sys.exit(FirstProcess().run(sys.argv[1:]))"
+
+
+def first(script: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", FIRST, "bash", "-c", script]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 75", 75), ("kill -9 $$", 137)])
+def test_its_exit_code_is_that_of_the_command(script, code):
+    assert first(script).wait(30) == code
+
+
+def test_signals_reach_the_command_which_decides():
+    process = first("trap 'sleep 0.3; echo checkpoint; exit 143' TERM; echo ready; while :; do sleep 0.05; done")
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=30)
+    assert (out, process.returncode) == ("checkpoint\n", 143)
+
+
+def test_orphans_are_buried_and_what_is_left_is_ended():
+    process = first("(true & exec sleep 0.01); (setsid sleep 60 & echo $!); echo ready; sleep 1; exit 5")
+    left = psutil.Process(int(process.stdout.readline()))
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    statuses = [one.status() for one in psutil.Process(process.pid).children(recursive=True)]
+    assert psutil.STATUS_ZOMBIE not in statuses
+    assert process.wait(30) == 5
+    assert not left.is_running()
+
+
+# The driver
+
+
+def driver(folder: Path, stage: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "components.pods.driver", stage, "--config", "settings.yaml"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "EVENKEEL_TERMINATION_LOG": str(folder / "log"), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_a_driver_ends_as_its_stage_and_says_why(tmp_path):
+    (tmp_path / "settings.yaml").write_text("name: Not A Name")
+    done = driver(tmp_path, "gate")
+    said = json.loads((tmp_path / "log").read_text())
+    assert done.returncode == said["exit_code"] == 2
+    assert "name" in said["message"]
+
+
+def test_a_driver_refuses_other_code_before_it_does_anything(tmp_path):
+    done = driver(tmp_path, "gate", EVENKEEL_CODE="0" * 64)
+    assert done.returncode == 2
+    assert "other code" in json.loads((tmp_path / "log").read_text())["message"]
+    assert not (tmp_path / ".state").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "message"),
+    [
+        (3, StageStatus(3, "refused"), "refused"),
+        (137, None, "was ended by signal 9"),
+        (137, StageStatus(0), "was ended by signal 9"),
+        (1, None, "ended with exit code 1"),
+    ],
+)
+def test_a_stage_that_did_not_say_how_it_ended_is_spoken_for(code, said, message):
+    status = ended("train", code, said)
+    assert status.exit_code == code
+    assert message in status.message
+
+
+# The learner
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [
+        ([REFUSED, LOST_PEER], 2),
+        ([LOST_PEER, LOST_PEER], 75),
+        ([-signal.SIGKILL, LOST_PEER], 1),
+        ([BROKE], 1),
+        ([-signal.SIGTERM, LOST_PEER], 143),
+    ],
+)
+def test_a_node_ends_with_the_exit_code_of_the_rank_that_is_to_blame(codes, code):
+    assert blame(codes) == code

@@ -1,0 +1,103 @@
+"""A request to stop is heard where nothing would be lost, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import Future
+from contextlib import suppress
+
+import pytest
+
+from components.processes.stopping import Asked, Stopping
+
+
+@pytest.fixture
+def stopping() -> Stopping:
+    return Stopping()
+
+
+def terminate() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_signal_is_heard_at_once_and_handled_as_before_afterwards(stopping):
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Asked), stopping.on_signal():
+        terminate()
+        pytest.fail("it was not heard")
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_it_ends_what_the_process_waits_for(stopping):
+    began = time.monotonic()
+    threading.Timer(0.1, terminate).start()
+    with pytest.raises(Asked), stopping.on_signal():
+        Future().result(timeout=20)
+    assert time.monotonic() - began < 10
+
+
+def test_where_it_would_do_harm_it_waits_for_the_next_place(stopping):
+    done = []
+    with pytest.raises(Asked), stopping.on_signal(), stopping.unheard():
+        with stopping.heard():
+            done.append("sampled")
+        terminate()
+        done.append("learned")
+        with stopping.heard():
+            done.append("sampled again")
+    assert done == ["sampled", "learned"]
+
+
+@pytest.mark.parametrize(("throughout", "done"), [(True, []), (False, ["sampled"])])
+def test_inside_of_a_place_it_is_heard_if_the_place_says_so(stopping, throughout, done):
+    found = []
+    with pytest.raises(Asked), stopping.on_signal(), stopping.unheard():
+        with stopping.heard(throughout=throughout):
+            terminate()
+            found.append("sampled")
+        with stopping.heard(throughout=throughout):
+            found.append("sampled again")
+    assert found == done
+
+
+def test_one_that_somebody_swallows_is_heard_at_the_end_of_the_place(stopping):
+    with pytest.raises(Asked), stopping.on_signal(), stopping.unheard(), stopping.heard(), suppress(BaseException):
+        terminate()
+
+
+def test_asked_again_it_is_left_to_finish(stopping):
+    with stopping.on_signal(), stopping.unheard():
+        with pytest.raises(Asked), stopping.heard():
+            terminate()
+        terminate()
+        assert stopping.asked
+
+
+def test_who_was_asked_once_can_be_asked_anew(stopping):
+    for _ in range(2):
+        with pytest.raises(Asked), stopping.on_signal():
+            terminate()
+    with stopping.on_signal(), stopping.heard():
+        assert not stopping.asked
+
+
+def test_another_thread_may_ask_and_the_main_thread_hears_it(stopping):
+    threading.Timer(0.1, stopping.request).start()
+    with pytest.raises(Asked), stopping.on_signal():
+        Future().result(timeout=20)
+
+
+def test_beside_the_main_thread_signals_keep_their_meaning(stopping):
+    before, found = signal.getsignal(signal.SIGTERM), []
+
+    def work() -> None:
+        with stopping.on_signal():
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [before]
