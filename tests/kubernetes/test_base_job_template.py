@@ -16,6 +16,7 @@ from prefect.utilities.schema_tools import ValidationError, is_valid_schema, val
 from prefect.utilities.templating import find_placeholders
 from prefect.workers.base import BaseJobConfiguration
 
+from flows.serving import flow_run_pod
 from tests.kubernetes.building import K8S, by_kind, objects, overlay
 from tests.kubernetes.policy import containers, pod_specs, violations
 from tests.kubernetes.reaching import matches
@@ -46,7 +47,7 @@ def configuration(**variables: Any) -> Configuration:
 
 
 def job(**variables: Any) -> dict[str, Any]:
-    """The job of a flow run: prefect-kubernetes puts environment, labels and command into the manifest."""
+    """The job of a flow run: prefect-kubernetes puts environment and labels into the manifest."""
     made = configuration(**variables)
     manifest = made.job_manifest
     labels = {**made.labels, "app.kubernetes.io/part-of": "prefect", "app.kubernetes.io/managed-by": "prefect"}
@@ -55,7 +56,6 @@ def job(**variables: Any) -> dict[str, Any]:
     template["metadata"]["labels"] |= labels
     container = template["spec"]["containers"][0]
     container["env"] = [{"name": name, "value": value} for name, value in made.env.items()]
-    container["args"] = str(made.command).split()
     return manifest
 
 
@@ -140,6 +140,12 @@ def test_only_the_flow_run_s_own_container_gets_a_token() -> None:
         if any(mount["mountPath"].startswith("/var/run/secrets") for mount in one["volumeMounts"])
     ]
     assert with_token == ["prefect-job"]
+
+
+def test_it_runs_the_module_that_skips_what_is_late_under_the_image_s_own_first_process() -> None:
+    container = pod()["containers"][0]
+    assert "command" not in container  # or it would replace tini
+    assert container["args"] == ["python", "-m", flow_run_pod.__name__]
 
 
 def test_the_job_ends_by_itself_and_goes() -> None:
