@@ -17,6 +17,7 @@ from tests.kubernetes.building import (
     ROOT,
     Manifest,
     built,
+    by_kind,
     identity,
     is_core,
     kustomize,
@@ -44,23 +45,33 @@ def test_kustomize_builds_what_our_files_add_up_to(folder: Path, command: list[s
     assert by_identity == {identity(manifest): manifest for manifest in objects(folder)}
 
 
-def with_components(place: Path, cluster: str) -> Path:
+def site(place: Path, **written: object) -> Path:
     """An overlay as a site would write it, beside ours, in a copy of the project's files."""
     shutil.copytree(K8S, place / "k8s", ignore=shutil.ignore_patterns("images"))
     shutil.copytree(ROOT / "configs" / "health", place / "configs" / "health")
-    site = place / "k8s" / "overlays" / "site"
-    site.mkdir()
-    written = {"resources": [f"../{cluster}"], "components": [f"../../components/{name}" for name in COMPONENTS]}
+    folder = place / "k8s" / "overlays" / "site"
+    folder.mkdir()
     head = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
-    (site / "kustomization.yaml").write_text(yaml.safe_dump({**head, **written}), encoding="utf-8")
-    return site
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump({**head, **written}), encoding="utf-8")
+    return folder
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_every_component_can_be_added(cluster: str, command: list[str], tmp_path: Path) -> None:
-    site = with_components(tmp_path, cluster)
-    by_identity = {identity(manifest): manifest for manifest in built(command, site)}
-    assert by_identity == {identity(manifest): manifest for manifest in objects(site)}
+    components = [f"../../components/{name}" for name in COMPONENTS]
+    folder = site(tmp_path, resources=[f"../{cluster}"], components=components)
+    by_identity = {identity(manifest): manifest for manifest in built(command, folder)}
+    assert by_identity == {identity(manifest): manifest for manifest in objects(folder)}
+
+
+def test_another_namespace_takes_everything_along(command: list[str], tmp_path: Path) -> None:
+    components = ["../../components/shared-volume", "../../components/operators"]
+    found = built(command, site(tmp_path, resources=["../cpu"], components=components, namespace="another"))
+    assert {manifest["metadata"].get("namespace", "another") for manifest in found} == {"another"}
+    assert set(by_kind(found, "Namespace")) == {"another"}
+    subjects = [subject for binding in by_kind(found, "RoleBinding").values() for subject in binding["subjects"]]
+    accounts = [subject for subject in subjects if subject["kind"] == "ServiceAccount"]
+    assert len(accounts) == 2 and {subject["namespace"] for subject in accounts} == {"another"}
 
 
 @cache
