@@ -203,3 +203,23 @@ def test_the_worker_has_the_platform_s_account_and_role_and_not_the_wider_ones_o
     assert values["serviceAccount"] == {"create": False, "name": "evenkeel-prefect-worker"}
     assert not values["role"]["create"] and not values["rolebinding"]["create"]
     assert values["worker"]["config"]["jobNamespace"] == "evenkeel"
+
+
+def test_every_secret_that_is_named_is_one_that_the_readme_says_how_to_make() -> None:
+    server = yaml.safe_load((PREFECT / "server.yaml").read_text(encoding="utf-8"))
+    named = {
+        server["server"]["basicAuth"]["existingSecret"],
+        server["externalDatabase"]["existingSecret"],
+        worker()["worker"]["selfHostedServerApiConfig"]["basicAuth"]["existingSecret"],
+        *(source["secretRef"]["name"] for one in containers(pod()) for source in one.get("envFrom", [])),
+    }
+    readme = (K8S / "README.md").read_text(encoding="utf-8")
+    assert named == {"prefect-auth", "prefect-database", "evenkeel-store"}
+    assert all(f"create secret generic {name} " in readme for name in named)
+
+
+def test_pods_of_the_worker_have_no_privileges_either() -> None:
+    values = worker()["worker"]
+    for one in (values["containerSecurityContext"], values["initContainer"]["containerSecurityContext"]):
+        assert one["readOnlyRootFilesystem"] and one["runAsNonRoot"]
+        assert not one["allowPrivilegeEscalation"] and one["capabilities"] == {"drop": ["ALL"]}
