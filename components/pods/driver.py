@@ -18,7 +18,6 @@ from components.pods import place
 from components.pods.child import FirstProcess
 from components.pods.ending import leave
 from components.processes.stopping import STOPPING, Asked
-from components.stages import STAGES
 from components.status import StageStatus, clear_status, read_status
 
 SIGNALLED = 128
@@ -43,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m components.pods.driver", description="Run one stage in a pod.")
-    parser.add_argument("stage", choices=STAGES)
+    parser.add_argument("stage", help="as of `python -m components`")
     parser.add_argument("--config", type=Path, required=True, help="YAML file of the settings")
     return parser
 
@@ -57,8 +56,9 @@ def run(stage: str, config: Path) -> StageStatus:
 
 
 def ended(stage: str, code: int, said: StageStatus | None) -> StageStatus:
-    """How a stage ended: by its own word, where that fits its exit code."""
-    if said is not None and said.exit_code == code:
+    """How a stage ended: by its own word, where that fits its exit code, or where it was through and only its process
+    was ended."""
+    if said is not None and (said.exit_code == code or (said.exit_code == 0 and code > SIGNALLED)):
         return said
     how = f"was ended by signal {code - SIGNALLED}" if code > SIGNALLED else f"ended with exit code {code}"
     return StageStatus(code, f"stage {stage} {how} and did not say why; its log may (signal 9: out of memory?)")
