@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import ValidationError
@@ -31,7 +31,7 @@ class Depot:
     uri: str
     endpoint_url: str | None = None
     region: str | None = None
-    transfer: TransferSettings = TransferSettings()
+    transfer: TransferSettings = field(default_factory=TransferSettings)
 
     @classmethod
     def of(cls, uri: str, environment: Mapping[str, str] = os.environ) -> Depot:

@@ -10,12 +10,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from components.errors import EXIT_LOST, EvenkeelError
+from components.errors import EvenkeelError
 from components.pods import parcels
 from components.pods.depot import Depot
-from components.pods.ending import leave
-from components.registry.base import Unavailable
-from components.status import StageStatus
+from components.pods.ending import leave, status_of
 
 INPUT = "input.json"
 
@@ -33,9 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"fetch: {len(parcel.files)} files in {options.folder}")
         return 0
     except EvenkeelError as error:
-        code = EXIT_LOST if isinstance(error, Unavailable) else error.exit_code
         print(f"fetch: {error}", file=sys.stderr, flush=True)
-        return leave(StageStatus(code, str(error)))
+        return leave(status_of(error))
 
 
 if __name__ == "__main__":

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from components.config import dump
 from components.files import manifest
@@ -85,5 +87,12 @@ def when(reached: Callable[[], bool], process: subprocess.Popen[bytes], seconds:
 
 def kill(process: subprocess.Popen[bytes]) -> None:
     """As the end of a container: nothing of it lives on."""
-    os.killpg(process.pid, signal.SIGKILL)
+    try:
+        below = psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        below = []
+    process.kill()
     process.wait()
+    for one in below:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()

@@ -60,10 +60,7 @@ def pods(root: Path, port: int) -> Iterator[Pods]:
         yield found
     finally:
         for process in (found.driver, *nodes):
-            try:
-                kill(process)
-            except ProcessLookupError:
-                process.wait()
+            kill(process)
 
 
 @pytest.fixture(scope="module")
