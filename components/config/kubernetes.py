@@ -133,7 +133,9 @@ class KubernetesSettings(Section):
     context: str | None = Field(None, description="Of the kubeconfig. None: the present one, or the pod's own account.")
     namespace: Name = "evenkeel"
     owner: Label | None = Field(
-        None, min_length=1, description="Whom the run belongs to, as a label. None: who submits it (EVENKEEL_RUN_OWNER)."
+        None,
+        min_length=1,
+        description="Whom the run belongs to, as a label. None: who submits it (EVENKEEL_RUN_OWNER).",
     )
     stages: tuple[ClusterStage, ...] = Field(
         ("train",),

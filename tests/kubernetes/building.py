@@ -10,6 +10,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ Manifest = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 K8S = ROOT / "k8s"
 CLUSTERS = ("cpu", "gpu")
+FOREIGN = {"kueue.x-k8s.io", "monitoring.coreos.com"}
+"""API groups of components that are not Kubernetes' own."""
 CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass"}
 READ = {
     "apiVersion", "kind", "namespace", "resources", "components", "configMapGenerator", "generatorOptions",
@@ -30,11 +33,16 @@ def overlay(cluster: str) -> Path:
     return K8S / "overlays" / cluster
 
 
+@cache
 def objects(folder: Path) -> list[Manifest]:
-    """What a kustomization adds up to."""
+    """What a kustomization adds up to. Kept for the next who asks, so it is not to be changed."""
     found = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
     assert set(found) <= READ, f"{folder}: {set(found) - READ} is not read here"
     return [_placed(manifest, found.get("namespace")) for manifest in _parts(folder, found)]
+
+
+def is_core(manifest: Manifest) -> bool:
+    return str(manifest["apiVersion"]).split("/")[0] not in FOREIGN
 
 
 def documents(path: Path) -> list[Manifest]:
