@@ -15,7 +15,7 @@ INSTALL = (
     "kubectl apply --server-side -f "
     "https://github.com/kubernetes-sigs/jobset/releases/download/v0.12.0/manifests.yaml (JobSet 0.12)"
 )
-PLATFORM = "kubectl apply -k k8s/overlays/cpu (or gpu)"
+PLATFORM = "kubectl apply --server-side -k k8s/overlays/cpu (or gpu)"
 LOGIN = (
     "log in again, as you did for kubectl (aws eks update-kubeconfig --name CLUSTER, gcloud container clusters "
     "get-credentials CLUSTER, az aks get-credentials ...), then: kubectl auth whoami"
@@ -67,7 +67,7 @@ def _not_served(call: Call, versions: Sequence[str], server: str) -> InputError:
         return Refused("Kueue is not installed, or serves another version of its API", where=server, how=how)
     if resource != JOBSETS:
         what = f"the API server does not serve {resource.plural} of {resource.group or 'core'}/{resource.version}"
-        return Refused(what, where=server, how="use a cluster of Kubernetes 1.33 to 1.37")
+        return Refused(what, where=server, how="use a cluster of Kubernetes 1.34 to 1.37")
     if not versions:
         return Refused(f"JobSet is not installed: nothing serves {GROUP}", where=server, how=f"install it: {INSTALL}")
     what = f"the cluster serves JobSet as {', '.join(versions)}, and Evenkeel speaks {VERSION}"
@@ -126,8 +126,8 @@ def _forbidden(failure: Failure, call: Call | None, account: str) -> tuple[str, 
     asked = f"{plain}.{group}" if group else plain
     command = f"kubectl auth can-i {verb} {asked}{f' --subresource={part}' if part else ''}"
     command += f" -n {call.namespace}" if call.resource.namespaced else ""
-    role = f"what grants it to the service accounts of the platform: {PLATFORM}"
-    return f"{name} may not {verb} {resource}{space}", f"{role}; check: {command} --as {name}"
+    grant = f"{PLATFORM} grants it to evenkeel-launcher, k8s/components/operators to people"
+    return f"{name} may not {verb} {resource}{space}", f"{grant}; check: {command} --as {name}"
 
 
 def _no_namespace(failure: Failure, call: Call | None, account: str) -> tuple[str, str] | None:
