@@ -21,23 +21,24 @@ class StageStatus:
     message: str = ""
 
 
-def _path(layout: Layout, stage: str) -> Path:
+def status_path(layout: Layout, stage: str) -> Path:
+    """The file that says it."""
     return layout.state / "status" / f"{stage}.json"
 
 
 def clear_status(layout: Layout, stage: str) -> None:
     """Forget how the stage ended before."""
-    path = _path(layout, stage)
+    path = status_path(layout, stage)
     with os_errors("remove", path):
         path.unlink(missing_ok=True)
 
 
 def write_status(layout: Layout, stage: str, status: StageStatus) -> None:
     """Record how the stage ended."""
-    write_json(_path(layout, stage), asdict(status))
+    write_json(status_path(layout, stage), asdict(status))
 
 
 def read_status(layout: Layout, stage: str) -> StageStatus | None:
     """How the stage ended since the last `clear_status`, if it could say so."""
-    path = _path(layout, stage)
+    path = status_path(layout, stage)
     return StageStatus(**read_json(path)) if path.exists() else None

@@ -4,5 +4,9 @@
 - `learner` — the container `learner`: the ranks of one node; `ranks` is the torchrun below it
 - `child` — the first process of a container: forwards signals, buries orphans
 - `place` — what the environment says, and whether code and packages are those of whoever submitted the run
+- `depot`, `parcels` — files of a run in a bucket, where its pods share no folder
+- `workspace` — what a stage needs and what it writes, as whoever submits it puts it there and takes it back
+- `fetch` — the container that brings a stage's files into its pod
+- `keeper`, `state` — the driver's checkpoints and output on their way into the bucket
 - `ending` — how a container ends: exit code, last words, and who waits for whom
 """

@@ -1,7 +1,8 @@
 """The container ``driver``: ``python -m components.pods.driver STAGE --config FILE``, in the run's workspace.
 
 Runs one stage as `python -m components` does, in a child. Exit codes are those of the stage (`components.errors`); 75
-waits a while, so that whatever it has lost is on record first.
+waits a while, so that whatever it has lost is on record first. ``--state s3://bucket/prefix/<run>`` says where its
+checkpoints and its output are kept (`components.pods.depot`) when it shares no folder with anybody.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from components.errors import EXIT_STOPPED, EvenkeelError
 from components.layout import Layout
 from components.pods import place
 from components.pods.child import FirstProcess
-from components.pods.ending import leave
+from components.pods.ending import leave, status_of
 from components.processes.stopping import STOPPING, Asked
-from components.stages import STAGES
 from components.status import StageStatus, clear_status, read_status
 
 SIGNALLED = 128
@@ -31,9 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with STOPPING.on_signal():
             place.check(os.environ)
-        status = run(options.stage, options.config)
+            status = run(options.stage, options.config, options.state)
     except EvenkeelError as error:
-        status = StageStatus(error.exit_code, str(error))
+        status = status_of(error)
     except Asked:
         status = StageStatus(EXIT_STOPPED, "asked to stop before the stage began")
     if status.exit_code:
@@ -43,22 +43,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m components.pods.driver", description="Run one stage in a pod.")
-    parser.add_argument("stage", choices=STAGES)
+    parser.add_argument("stage", help="as of `python -m components`")
     parser.add_argument("--config", type=Path, required=True, help="YAML file of the settings")
+    parser.add_argument("--state", metavar="S3-URI", help="the run's files, s3://bucket/prefix/run")
     return parser
 
 
-def run(stage: str, config: Path) -> StageStatus:
-    """Run the stage in a child; how it ended."""
+def run(stage: str, config: Path, uri: str | None) -> StageStatus:
+    """Run the stage, with its state kept where ``uri`` says; how it ended."""
     layout = Layout()
+    if uri is None:
+        with STOPPING.unheard():
+            return execute(stage, config, layout)
+    from components.pods.depot import Depot  # loads boto3
+    from components.pods.keeper import Keeper
+
+    keeper = Keeper(Depot.of(uri), layout, stage)
+    with STOPPING.unheard():  # the child hears it, and what it leaves is kept
+        with keeper:
+            status = execute(stage, config, layout)
+        return keeper.finish(status)
+
+
+def execute(stage: str, config: Path, layout: Layout) -> StageStatus:
+    """Run the stage in a child; how it ended."""
     clear_status(layout, stage)
     code = FirstProcess().run([sys.executable, "-m", "components", stage, "--config", str(config)])
     return ended(stage, code, read_status(layout, stage))
 
 
 def ended(stage: str, code: int, said: StageStatus | None) -> StageStatus:
-    """How a stage ended: by its own word, where that fits its exit code."""
-    if said is not None and said.exit_code == code:
+    """How a stage ended: by its own word, where that fits its exit code, or where it was through and only its process
+    was ended."""
+    if said is not None and (said.exit_code == code or (said.exit_code == 0 and code > SIGNALLED)):
         return said
     how = f"was ended by signal {code - SIGNALLED}" if code > SIGNALLED else f"ended with exit code {code}"
     return StageStatus(code, f"stage {stage} {how} and did not say why; its log may (signal 9: out of memory?)")

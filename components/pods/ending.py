@@ -13,8 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-from components.errors import EXIT_LOST
+from components.errors import EXIT_LOST, EvenkeelError
 from components.processes.stopping import STOPPING, Asked
+from components.registry.base import Unavailable
 from components.status import StageStatus
 
 LINGER, LOG = "EVENKEEL_LINGER", "EVENKEEL_TERMINATION_LOG"
@@ -24,6 +25,11 @@ DEFAULT_LOG = Path("/dev/termination-log")
 ROOM = 4096
 """Bytes of a termination message that Kubernetes keeps."""
 CUT = "... "
+
+
+def status_of(error: EvenkeelError) -> StageStatus:
+    """How a container ends with an error of its own. A store that does not answer may answer the next one."""
+    return StageStatus(EXIT_LOST if isinstance(error, Unavailable) else error.exit_code, str(error))
 
 
 def leave(status: StageStatus) -> int:

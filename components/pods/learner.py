@@ -20,7 +20,7 @@ import psutil
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED, EvenkeelError
 from components.pods import place
 from components.pods.child import FirstProcess, to_the_child
-from components.pods.ending import leave
+from components.pods.ending import leave, status_of
 from components.status import StageStatus
 
 TERMINATED = 128 + signal.SIGTERM
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         node = place.number(os.environ, place.NODE, otherwise=0 if options.nodes == 1 else None)
         status = run(options.nodes, options.processes, options.rendezvous, node)
     except EvenkeelError as error:
-        status = StageStatus(error.exit_code, str(error))
+        status = status_of(error)
     if status.exit_code:
         print(f"learner: {status.message}", file=sys.stderr, flush=True)
     return leave(status)

@@ -162,7 +162,7 @@ def test_a_driver_refuses_other_code_before_it_does_anything(tmp_path):
     [
         (3, StageStatus(3, "refused"), "refused"),
         (137, None, "was ended by signal 9"),
-        (137, StageStatus(0), "was ended by signal 9"),
+        (137, StageStatus(1, "a bug"), "was ended by signal 9"),
         (1, None, "ended with exit code 1"),
     ],
 )
@@ -170,6 +170,10 @@ def test_a_stage_that_did_not_say_how_it_ended_is_spoken_for(code, said, message
     status = ended("train", code, said)
     assert status.exit_code == code
     assert message in status.message
+
+
+def test_a_stage_that_was_through_when_a_signal_came_is_done():
+    assert ended("train", 143, StageStatus(0)) == StageStatus(0)
 
 
 # The learner

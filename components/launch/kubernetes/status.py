@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, EXIT_STOPPED
 from components.launch.base import JobStatus
-from components.launch.kubernetes.diagnosis import Finding, diagnose
+from components.launch.kubernetes.diagnosis import diagnose
 from components.launch.kubernetes.diagnosis.disruption import disrupted
 from components.launch.kubernetes.diagnosis.ending import MEANINGS, last_words
+from components.launch.kubernetes.diagnosis.finding import sentence
 from components.launch.kubernetes.observed import (
     Object,
     Observed,
     condition,
+    containers,
     endings,
     labels,
     name_of,
@@ -22,7 +25,7 @@ from components.launch.kubernetes.observed import (
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 FIRST_FAILED = re.compile(r"first failed job: ([^)\s]+)")
-EXIT_CODE = re.compile(r"failed with exit code (\d+)")
+NAMED = re.compile(r"Container (?P<container>\S+) for pod \S+/(?P<pod>\S+) failed with exit code (?P<code>\d+)")
 ANSWERS = (EXIT_BAD_INPUT, EXIT_NO_CANDIDATE)
 """Codes that say something of the run itself, and are passed on."""
 FAILED = 1
@@ -79,19 +82,26 @@ def _progress(observed: Observed) -> JobStatus:
 def _failure(observed: Observed, failed: Object) -> JobStatus:
     culprit = _first_failed(observed, failed)
     ended = _ended(observed, culprit)
-    code, said = ended or (None, "")
-    name = role_of(culprit) if culprit else None
-    what = f"{name or 'the run'} failed"
-    if code is not None:
-        meaning = f" ({MEANINGS[code]})" if code in MEANINGS else ""
-        what = f"{name} ended with exit code {code}{meaning}" + (f": {said}" if said else "")
-    elif culprit and (reason := condition(culprit, "Failed")):
-        what += f": {reason.get('message') or reason.get('reason')}"
+    what = f"{role_of(culprit) or name_of(culprit)} failed" if culprit else "the run failed"
+    if ended:
+        meaning = f" ({MEANINGS[ended.code]})" if ended.code in MEANINGS else ""
+        what = f"{ended.who} ended with exit code {ended.code}{meaning}" + (f": {ended.said}" if ended.said else "")
+    elif reason := (culprit and condition(culprit, "Failed")) or failed:
+        what += f": {sentence(reason.get('message') or reason.get('reason') or 'no reason is given')}"
     if failed.get("reason") == "ReachedMaxRestarts":
-        what += f"; it was started {observed.restarts + 1} times, as often as launch.kubernetes.max_restarts allows"
-    found = [one for one in diagnose(observed) if not (code is not None and one.what.startswith(f"{name} ended"))]
-    lines = [what, *map(str, found)]
-    return JobStatus("failed", _exit_code(observed, culprit, code, found), "\n".join(lines))
+        what += f"; {_restarts(observed)}"
+    said = f"{ended.who} ended " if ended else what
+    found = diagnose(observed)
+    own = [one.advice for one in found if one.what.startswith(said)]
+    rest = [str(one) for one in found if not one.what.startswith(said)]
+    return JobStatus("failed", _exit_code(observed, ended), "\n".join([what, *own[:1], *rest]))
+
+
+def _restarts(observed: Observed) -> str:
+    counted = int((observed.jobset or {}).get("status", {}).get("restartsCountTowardsMax") or 0)
+    if not counted:
+        return "launch.kubernetes.max_restarts allows no restart"
+    return f"it was restarted {counted} times, as often as launch.kubernetes.max_restarts allows"
 
 
 def _first_failed(observed: Observed, failed: Object) -> Object | None:
@@ -104,38 +114,51 @@ def _first_failed(observed: Observed, failed: Object) -> Object | None:
     )
 
 
-def _ended(observed: Observed, job: Object | None) -> tuple[int, str] | None:
-    """How a job's container ended: exit code and last words; of several the one that its job names."""
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A container that ended with an error, who that is in words, and its last words."""
+
+    who: str
+    code: int
+    said: str
+
+
+def _ended(observed: Observed, job: Object | None) -> Ended | None:
+    """How a job ended: by the container that it names, or else by whichever is to blame."""
     if job is None:
         return None
-    role = role_of(job)
     message = str((condition(job, "Failed") or {}).get("message"))
-    named = EXIT_CODE.search(message)
-    found: list[tuple[bool, int, str]] = []
+    role, named = role_of(job) or name_of(job), NAMED.search(message)
+    found = []
     for pod in observed.present(observed.pods):
-        if role_of(pod) != role or disrupted(pod):
-            continue
-        for container in (pod.get("status") or {}).get("containerStatuses") or ():
-            for one in endings(container)[:1]:
-                if code := int(one.get("exitCode") or 0):
-                    found.append((f"/{name_of(pod)} " in message, code, last_words(one)))
-    if named and not any(code == int(named[1]) for _, code, _ in found):
-        return int(named[1]), ""  # its pod is gone already
-    matching = [one for one in found if not named or one[1] == int(named[1])]
-    if not matching:
+        if role_of(pod) == role and not disrupted(pod):
+            found += [(name_of(pod), container, one) for container in containers(pod) for one in endings(container)[:1]]
+    failed = [(pod, container["name"], one) for pod, container, one in found if one.get("exitCode")]
+    if named:
+        failed = [one for one in failed if (one[0], one[1]) == (named["pod"], named["container"])]
+        if not failed:  # its pod is gone already
+            return Ended(_who(named["container"], role), int(named["code"]), "")
+    if not failed:
         return None
-    _, code, said = max(matching, key=lambda one: (one[0], one[1] not in (EXIT_LOST, EXIT_STOPPED)))
-    return code, said
+    # Whoever lost the others, or was asked to stop, is not to blame.
+    _, container, one = min(failed, key=lambda one: one[2]["exitCode"] in (EXIT_LOST, EXIT_STOPPED))
+    return Ended(_who(container, role), int(one["exitCode"]), last_words(one))
 
 
-def _exit_code(observed: Observed, culprit: Object | None, code: int | None, found: list[Finding]) -> int:
+def _who(container: str, role: str) -> str:
+    return role if container == role else f"{container} of {role}"
+
+
+def _exit_code(observed: Observed, ended: Ended | None) -> int:
     driver = next((job for job in observed.present(observed.jobs) if role_of(job) == "driver"), None)
     own = _ended(observed, driver)
-    for one in (code, own[0] if own else None):
-        if one in ANSWERS:
-            return int(one)
-    taken = any(disrupted(pod) for pod in observed.present(observed.pods))
-    return EXIT_LOST if code in (EXIT_LOST, EXIT_STOPPED) or (code is None and taken) else FAILED
+    for one in (ended, own):
+        if one is not None and one.code in ANSWERS:
+            return one.code
+    # A pod that is evicted for what it used itself has no such condition.
+    taken = any(condition(pod, "DisruptionTarget") for pod in observed.present(observed.pods))
+    lost = ended.code in (EXIT_LOST, EXIT_STOPPED) if ended else taken
+    return EXIT_LOST if lost else FAILED
 
 
 def _why_again(observed: Observed) -> str:

@@ -160,11 +160,10 @@ def _failures() -> Iterator[None]:
         raise _tls(str(error.reason)) from None
     except urllib3.exceptions.SSLError as error:
         raise _tls(str(error)) from None
-    except urllib3.exceptions.TimeoutError as error:
-        sent = not isinstance(error, NEVER_SENT)
-        raise Failure("no answer in time" if sent else "no connection in time", sent=sent) from None
     except NEVER_SENT as error:
         raise Failure(f"no connection ({_reason(error)})", sent=False) from None
+    except urllib3.exceptions.TimeoutError:
+        raise Failure("no answer in time") from None
     except urllib3.exceptions.LocationValueError:
         raise Failure("its address in the kubeconfig is none", sent=False, hopeless=True) from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -174,14 +173,22 @@ def _failures() -> Iterator[None]:
 def _reason(error: Exception) -> str:
     """What the operating system says of it."""
     text = str(error)
-    for part in ("Connection refused", "Name or service not known", "No route to host", "Network is unreachable"):
+    if not isinstance(error, urllib3.exceptions.NewConnectionError | urllib3.exceptions.ProxyError):
+        return "not in time"
+    if "resolve" in text:
+        return "its name is not known"
+    for part in ("Connection refused", "No route to host", "Network is unreachable"):
         if part in text:
             return part.lower()
-    return "its name is not known" if "resolve" in text else type(error).__name__
+    return type(error).__name__
 
 
 def _tls(text: str) -> Failure:
     found = re.search(r"certificate verify failed: ([^(]+)|alert ([a-z ]+)|Hostname|hostname|(EOF)", text)
-    why = next((part.strip() for part in found.groups() if part), "the name does not fit") if found else "no TLS there"
+    why = (
+        next((part.strip(" .") for part in found.groups() if part), "the name does not fit")
+        if found
+        else "no TLS there"
+    )
     # A server that is being started or stopped may end a connection in the middle of its beginning.
     return Failure(f"no secure connection ({why})", sent=False, hopeless=why != "EOF")

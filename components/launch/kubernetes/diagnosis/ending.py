@@ -43,8 +43,9 @@ def killed(observed: Observed) -> Iterator[Finding]:
 def exits(observed: Observed) -> Iterator[Finding]:
     """Every other end with an error. Where a role's pods ended so again and again, it says how often."""
     failed: dict[tuple[str, int, str], list[tuple[str, Object]]] = {}
+    silent = _unhealthy(observed)
     for section, pod in each(observed):
-        if disrupted(pod):
+        if disrupted(pod) or name_of(pod) in silent:
             continue
         for container in (pod.get("status") or {}).get("containerStatuses") or ():
             for one in endings(container)[:1]:
@@ -58,15 +59,15 @@ def exits(observed: Observed) -> Iterator[Finding]:
         what = f"{role} ended{often} with exit code {code}" + (f" ({meaning})" if meaning else "")
         how = f"{pod_command(pod, 'logs')} -c {role}"
         if code == KILLED:
-            how += (
-                f"; if it says nothing: its node lacked memory ({section}.memory), or launch.kubernetes.grace was over"
-            )
+            how += f"; if it says nothing, its node lacked memory ({section}.memory), or its grace was over"
         for _, one in pods:
             yield Finding(what + (f": {said}" if said else ""), f"pod {name_of(one)}", how)
 
 
 def last_words(ended: Object) -> str:
     """The end of what a container wrote, as its message (terminationMessagePolicy) has it."""
+    if ended.get("reason") in NEVER_RAN:
+        return ""  # the cluster's words, not its own
     lines = [line.strip() for line in str(ended.get("message") or "").splitlines() if line.strip()]
     return sentence(" | ".join(lines[-4:]))
 
@@ -84,7 +85,7 @@ def overdue(observed: Observed) -> Iterator[Finding]:
 
 def probes(observed: Observed) -> Iterator[Finding]:
     """A server that answers no more, or did not begin to in time. While one loads its model, silence is no fault."""
-    latest = {about(event): event for event in observed.events if event.get("reason") == "Unhealthy"}
+    latest = _unhealthy(observed)
     for section, pod in each(observed):
         if name_of(pod) not in latest or condition(pod, "Ready") is not None:
             continue
@@ -95,6 +96,11 @@ def probes(observed: Observed) -> Iterator[Finding]:
         elif (pod.get("status") or {}).get("phase") == "Failed":
             how = f"raise rollout.engine.start_timeout, or give it more ({section}.cpu, {section}.memory)"
             yield Finding(f"{word(pod)} did not answer in time: {message}", f"pod {name_of(pod)}", how)
+
+
+def _unhealthy(observed: Observed) -> dict[str, Object]:
+    """The latest report of each pod whose probe failed."""
+    return {about(event): event for event in observed.events if event.get("reason") == "Unhealthy"}
 
 
 def _limit(pod: Object, name: str) -> str:

@@ -20,18 +20,24 @@ class Finding:
     how: str
 
     def __str__(self) -> str:
-        return f"{self.what}\n  where: {self.where}\n  mend:  {self.how}"
+        return f"{self.what}\n{self.advice}"
+
+    @property
+    def advice(self) -> str:
+        """Where it is and what to do, for whoever has said in other words what it is."""
+        return f"  where: {self.where}\n  mend:  {self.how}"
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings that say the same, as one with all their places."""
-    places: dict[tuple[str, str], list[str]] = {}
+    """Findings that say the same, as one with all their places and the first one's mending."""
+    same: dict[str, list[Finding]] = {}
     for one in findings:
-        places.setdefault((one.what, one.how), []).append(one.where)
-    return [Finding(what, _named(list(dict.fromkeys(where))), how) for (what, how), where in places.items()]
+        same.setdefault(one.what, []).append(one)
+    return [Finding(what, _named(found), found[0].how) for what, found in same.items()]
 
 
-def _named(names: list[str]) -> str:
+def _named(findings: list[Finding]) -> str:
+    names = list(dict.fromkeys(one.where for one in findings))
     rest = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 

@@ -29,7 +29,8 @@ def images(observed: Observed) -> Iterator[Finding]:
             if reason not in REASONS:
                 continue
             # The back-off says that it waits, and the events say for what.
-            why = message if ":" in message.partition('"')[2] else _last_failure(observed, pod) or message
+            why = re.sub(r'^Back-off pulling image "[^"]*"(: ErrImagePull: )?', "", message)
+            why = why or _last_failure(observed, pod) or message
             setting = "launch.kubernetes.images." + (_image_of(pod, container))
             hints = [hint for pattern, hint in HINTS if re.search(pattern, why)]
             how = (hints or ["correct {setting}, and see that it was pushed"])[0].format(setting=setting)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from components.launch.kubernetes.diagnosis.finding import Finding, each, namespace, sentence, word
 from components.launch.kubernetes.observed import Observed, condition, name_of
 
+ASIDE = r"[., ]*(preemption:|no new claims to deallocate)"
+"""What follows says why nothing can be done about it by the scheduler itself."""
 HINTS: tuple[tuple[str, str], ...] = (
     (r"Insufficient nvidia\.com/gpu", "ask for fewer GPUs a pod ({section}.gpus), or add nodes that have them"),
     (r"Insufficient memory", "ask for less memory ({section}.memory), or add larger nodes"),
@@ -28,7 +30,7 @@ def unschedulable(observed: Observed) -> Iterator[Finding]:
         found = condition(pod, "PodScheduled", "False")
         if found is None or found.get("reason") == "SchedulingGated":
             continue
-        message = sentence(re.split(r"\.? ?preemption:", str(found.get("message") or "no reason is given"))[0])
+        message = sentence(re.split(ASIDE, str(found.get("message") or "no reason is given"))[0])
         hints = [hint for pattern, hint in HINTS if re.search(pattern, message)]
         how = "; ".join(hints[:3]) or "kubectl get nodes: is there any that is ready?"
         yield Finding(

@@ -1,0 +1,133 @@
+"""Files in a bucket under one manifest, which is written last: a parcel is there whole or not at all.
+
+Files are stored under their digest, so that what two parcels share is sent once, and what arrives is verified. Two
+writers cannot disturb each other: they write the same bytes under the same name, and each has manifests of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from components.errors import InputError
+from components.files import dump_json, os_errors, sha256_bytes, sha256_file
+from components.registry.s3.bodies import whole
+from components.registry.s3.bucket import BLOBS, Bucket, checksum
+from components.registry.s3.downloads import get_blob
+from components.registry.s3.probe import capabilities
+from components.registry.s3.slices import Digested, digest_file
+from components.registry.s3.trees import check_manifest
+from components.registry.s3.uploads import put_blob
+
+MANIFESTS = "manifests/"
+UNFINISHED = ".part"
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What a manifest says: path -> sha256, and whatever else its writer noted. ``name`` is its own in the bucket."""
+
+    name: str
+    files: Mapping[str, str]
+    note: Mapping[str, Any]
+
+    @property
+    def blobs(self) -> set[str]:
+        return set(self.files.values())
+
+
+@dataclass(slots=True)
+class Sender:
+    """Puts parcels; files that it has digested before and that have not changed are not read again."""
+
+    bucket: Bucket
+    _digested: dict[Path, tuple[tuple[int, ...], Digested]] = field(default_factory=dict)
+    _proved: set[str] = field(default_factory=set)
+
+    def put(self, name: str, files: Mapping[str, Path], note: Mapping[str, Any] | None = None) -> Parcel:
+        """Store files under the names that they are to have, and then their manifest. What the bucket has is not sent
+        again; that it still has it is looked up.
+
+        Raises:
+            InputError: a file is gone or has changed meanwhile, or its name is one that no folder should have.
+            Unavailable: the server does not answer.
+        """
+        digests: dict[str, str] = {}
+        for path, source in sorted(files.items()):
+            file = self._digest(source)
+            if file.sha256 not in digests.values():
+                prove = file.sha256 not in self._proved and not capabilities(self.bucket).checksums
+                put_blob(self.bucket, file, read_back=prove)
+                self._proved.add(file.sha256)
+            digests[path] = file.sha256
+        check_manifest(digests, where=self.bucket.where(MANIFESTS + name))
+        parcel = Parcel(name, digests, dict(note or {}))
+        data = dump_json({"files": digests, "note": parcel.note}).encode()
+        self.bucket.call(
+            "put_object", MANIFESTS + name, Body=data, ChecksumSHA256=checksum(bytes.fromhex(sha256_bytes(data)))
+        )
+        return parcel
+
+    def _digest(self, path: Path) -> Digested:
+        with os_errors("read", path):
+            found = os.stat(path)
+        stamp = (found.st_ino, found.st_size, found.st_mtime_ns)
+        known = self._digested.get(path)
+        if known is None or known[0] != stamp:
+            known = self._digested[path] = stamp, digest_file(path, self.bucket.transfer.part_size)
+        return known[1]
+
+
+def parcels(bucket: Bucket) -> list[str]:
+    """Names of all parcels, sorted."""
+    start = bucket.prefix + MANIFESTS
+    return sorted(one["Key"].removeprefix(start) for one in bucket.list("list_objects_v2", "Contents", Prefix=start))
+
+
+def read(bucket: Bucket, name: str) -> Parcel:
+    """A parcel's manifest.
+
+    Raises:
+        InputError: there is none, or it is not one of ours.
+    """
+    key = MANIFESTS + name
+    where = bucket.where(key)
+
+    def send(end: float) -> bytes | None:
+        return bytes(whole(bucket.client.get_object(Bucket=bucket.name, Key=bucket.prefix + key), end))
+
+    data = bucket.run("get_object", key, send, {"NoSuchKey": None})
+    if data is None:
+        raise InputError("no such files in the bucket", where=where, how="submit the run again, which puts them there")
+    try:
+        found = json.loads(data)
+        files, note = found["files"], dict(found["note"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError("not a manifest", where=where, how="find out who wrote it") from None
+    check_manifest(files, where=where)
+    return Parcel(name, files, note)
+
+
+def fetch(bucket: Bucket, parcel: Parcel, folder: Path, only: Iterable[str] | None = None) -> None:
+    """Write a parcel's files into a folder, each under its name when its digest is right. What is there already with
+    that digest stays; what else is there is left alone.
+
+    Raises:
+        InputError: a file is gone or damaged in the bucket, or cannot be written here.
+    """
+    for path in sorted(parcel.files if only is None else only):
+        sha256, target = parcel.files[path], folder / path
+        with os_errors("write", target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        if not (target.is_file() and sha256_file(target) == sha256):
+            get_blob(bucket, sha256, target, unfinished=target.with_name(f".{target.name}{UNFINISHED}"))
+
+
+def remove(bucket: Bucket, names: Iterable[str], blobs: Iterable[str]) -> None:
+    """Take manifests away, and then files that none needs any more. What is gone already is no error."""
+    for key in (*(MANIFESTS + name for name in names), *(BLOBS + sha256 for sha256 in sorted(blobs))):
+        bucket.call("delete_object", key)

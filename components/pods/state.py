@@ -1,0 +1,171 @@
+"""A stage's resume state in a bucket: whatever becomes of the pod, the next one goes on from its newest checkpoint.
+
+A parcel is put whenever a checkpoint is complete. It holds what the folder of `components.resume` held at that moment:
+every checkpoint that the run may still need, and the logs up to the newest. A pod that dies while it sends leaves the
+parcel before, and files without a manifest, which the next parcel may use.
+
+Every pod that begins is a writer of its own, with a number that no other has (a conditional write sees to that). Its
+parcels bear that number, and the next writer starts from those of the highest number that has any. So an old pod that
+is not quite dead cannot disturb its successor: whatever it still puts counts as older. It stops when it sees that it
+has been succeeded, which it looks for before it puts a parcel and before it removes one. Should it remove a file in the
+moment between, then one that its own parcels no longer name; a successor that needs it finds it missing with its next
+checkpoint, and sends it again.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+from components.directories import write_directory
+from components.errors import InputError, PeerLost
+from components.files import dump_json, os_errors, read_json
+from components.pods.parcels import Parcel, Sender, fetch, parcels, read, remove
+from components.registry.base import Conflict
+from components.registry.s3.bucket import Bucket
+from components.registry.s3.objects import Objects
+from components.registry.s3.probe import require
+from components.resume import NAME
+
+KEEP = 2
+"""Parcels that stay: the newest, and one to fall back to."""
+
+
+class Writer:
+    """One pod's right to put the state.
+
+    Raises:
+        InputError: the server does not keep conditional writes apart.
+    """
+
+    def __init__(self, bucket: Bucket, who: str) -> None:
+        require(bucket)
+        self._claims = Objects(bucket, "writers/")
+        while True:
+            self.number = self._newest() + 1
+            try:
+                self._claims.create(f"{self.number:06d}", dump_json({"who": who}).encode())
+                return
+            except Conflict:  # another one was quicker
+                continue
+
+    def _newest(self) -> int:
+        return max(map(int, self._claims.keys("")), default=0)
+
+    def check(self) -> None:
+        """Raise where another pod has begun since.
+
+        Raises:
+            PeerLost: one has.
+        """
+        if self._newest() > self.number:
+            how = "nothing: the run goes on there"
+            raise PeerLost("another pod has taken this run over", where=f"writer {self.number}", how=how)
+
+
+class State:
+    """Puts the folder of a stage's checkpoints into a bucket, and takes it from there."""
+
+    def __init__(self, bucket: Bucket, folder: Path, writer: Writer) -> None:
+        self._bucket, self._folder, self._writer = bucket, folder, writer
+        self._sender = Sender(bucket)
+        self._kept: list[Parcel] = []
+        self.step = -1
+        """Of the newest checkpoint that the bucket has."""
+
+    # Taking
+
+    def restore(self) -> int | None:
+        """Bring the newest complete state here, unless there is one; the step of its newest checkpoint.
+
+        One that is damaged is said, and passed over for the one before.
+        """
+        if self._folder.exists():
+            return None
+        for name in sorted(parcels(self._bucket), reverse=True):
+            try:
+                self._take(read(self._bucket, name))
+                return self.step
+            except InputError as error:
+                print(f"the state {name} is of no use: {error}", file=sys.stderr, flush=True)
+        return None
+
+    def _take(self, parcel: Parcel) -> None:
+        """Fetch a parcel; the folder appears when it is whole."""
+        write_directory(self._folder, lambda folder: fetch(self._bucket, parcel, folder))
+        self._kept, self.step = [parcel], int(parcel.note["step"])
+
+    # Putting
+
+    def put(self) -> bool:
+        """Put the newest checkpoint, and what goes with it, unless the bucket has it; then what is no longer needed
+        goes.
+
+        Raises:
+            PeerLost: another pod has taken the run over.
+            Unavailable: the server does not answer.
+            InputError: something cannot be read, or the server refuses.
+        """
+        step = self._newest()
+        if step is None or step == self.step:
+            return False
+        self._writer.check()
+        try:
+            with self._files(step) as files:
+                parcel = self._sender.put(name_of(self._writer.number, step), files, {"step": step})
+        except InputError:
+            if self._newest() == step:
+                raise
+            return self.put()  # a newer one has come, and what belongs to the older is being removed
+        self.step, self._kept = step, [*self._kept, parcel][-KEEP:]
+        self._tidy()
+        return True
+
+    def _tidy(self) -> None:
+        """Remove what no parcel needs that is kept. A parcel of a later writer is not touched, whatever happens."""
+        self._writer.check()
+        names, needed = {one.name for one in self._kept}, {blob for one in self._kept for blob in one.blobs}
+        old = [name for name in parcels(self._bucket) if name not in names and writer_of(name) <= self._writer.number]
+        blobs = {blob for name in old for blob in read(self._bucket, name).blobs}
+        remove(self._bucket, old, blobs - needed)
+
+    def _newest(self) -> int | None:
+        found = (NAME.fullmatch(path.name) for path in self._folder.glob("step-*"))
+        return max((int(match[1]) for match in found if match), default=None)
+
+    @contextmanager
+    def _files(self, step: int) -> Iterator[dict[str, Path]]:
+        """The files of the state as of a checkpoint, by their names in its folder."""
+        newest = self._folder / f"step-{step:06d}"
+        state = read_json(newest / "state.json")
+        steps = {step, *(int(one["step"]) for one in state["saved"])}
+        folders = [self._folder / f"step-{one:06d}" for one in sorted(steps)]
+        files = [self._folder / "identity.json", *(path for folder in folders for path in folder.rglob("*"))]
+        found = {path.relative_to(self._folder).as_posix(): path for path in files if not path.is_dir()}
+        lines = {"records.jsonl": step, "ledger.jsonl": int(state["entries"])}
+        with tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
+            for name, count in lines.items():
+                if count:
+                    found[name] = _first_lines(self._folder / name, count, Path(folder) / name)
+            yield found
+
+
+def _first_lines(log: Path, count: int, copy: Path) -> Path:
+    """A copy of the first lines of a log that grows."""
+    with os_errors("copy", log), log.open("rb") as source, copy.open("wb") as target:
+        target.writelines(islice(source, count))
+    return copy
+
+
+def name_of(writer: int, step: int) -> str:
+    """Of a parcel. The newest comes last: that of the last writer, whatever step others have come to."""
+    return f"{writer:06d}-{step:08d}.json"
+
+
+def writer_of(name: str) -> int:
+    """The number of the writer of a parcel."""
+    return int(name.partition("-")[0])
