@@ -89,12 +89,17 @@ def about(event: Object) -> str:
     return str((event.get("involvedObject") or {}).get("name") or "")
 
 
+def metadata(one: Object) -> Object:
+    return one.get("metadata") or {}
+
+
 def labels(one: Object) -> dict[str, str]:
-    return one.get("metadata", {}).get("labels") or {}
+    return metadata(one).get("labels") or {}
 
 
 def name_of(one: Object) -> str:
-    return str(one.get("metadata", {}).get("name", ""))
+    """The name of an object, or of a container."""
+    return str(metadata(one).get("name") or one.get("name") or "")
 
 
 def role_of(one: Object) -> Role | None:

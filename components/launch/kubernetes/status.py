@@ -19,9 +19,11 @@ from components.launch.kubernetes.observed import (
     containers,
     endings,
     labels,
+    metadata,
     name_of,
     role_of,
 )
+from components.words import plural
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 FIRST_FAILED = re.compile(r"first failed job: ([^)\s]+)")
@@ -46,7 +48,7 @@ def status_of(observed: Observed) -> JobStatus:
     failed = condition(jobset, "Failed")
     if failed is not None or ended == "Failed":
         return _failure(observed, failed or {})
-    if jobset["metadata"].get("deletionTimestamp"):
+    if metadata(jobset).get("deletionTimestamp"):
         return JobStatus("running", None, f"the JobSet {name_of(jobset)} is being deleted")
     if (jobset.get("spec") or {}).get("suspend"):
         return JobStatus("pending", None, _held(jobset))
@@ -55,7 +57,7 @@ def status_of(observed: Observed) -> JobStatus:
 
 def _held(jobset: Object) -> str:
     queue = labels(jobset).get(QUEUE)
-    space = jobset["metadata"].get("namespace", "")
+    space = metadata(jobset).get("namespace", "")
     if queue:
         return f"waits for quota in the queue {queue} (kubectl -n {space} get workloads)"
     return (
@@ -101,7 +103,7 @@ def _restarts(observed: Observed) -> str:
     counted = int((observed.jobset or {}).get("status", {}).get("restartsCountTowardsMax") or 0)
     if not counted:
         return "launch.kubernetes.max_restarts allows no restart"
-    return f"it was restarted {counted} times, as often as launch.kubernetes.max_restarts allows"
+    return f"it was restarted {plural(counted, 'time')}, as often as launch.kubernetes.max_restarts allows"
 
 
 def _first_failed(observed: Observed, failed: Object) -> Object | None:
@@ -133,7 +135,7 @@ def _ended(observed: Observed, job: Object | None) -> Ended | None:
     for pod in observed.present(observed.pods):
         if role_of(pod) == role and not disrupted(pod):
             found += [(name_of(pod), container, one) for container in containers(pod) for one in endings(container)[:1]]
-    failed = [(pod, container["name"], one) for pod, container, one in found if one.get("exitCode")]
+    failed = [(pod, name_of(container), one) for pod, container, one in found if one.get("exitCode")]
     if named:
         failed = [one for one in failed if (one[0], one[1]) == (named["pod"], named["container"])]
         if not failed:  # its pod is gone already

@@ -11,7 +11,10 @@ from components.launch.kubernetes.observed import Object, Observed, about, condi
 REFUSED = {"FailedCreate", "JobCreationFailed", "HeadlessServiceCreationFailed"}
 HINTS: tuple[tuple[str, str], ...] = (
     (r"violates PodSecurity", "these pods satisfy `restricted`: the namespace is stricter, or something changes them"),
-    (r"serviceaccounts? .*not found", "create it (kubectl apply -k k8s/overlays/cpu), or correct service_account"),
+    (
+        r"serviceaccounts? .*not found",
+        "correct launch.kubernetes.service_account, or create it: kubectl apply -k k8s/overlays/cpu",
+    ),
     (r"no PriorityClass", "kubectl get priorityclasses: correct {section}.priority_class"),
     (r"RuntimeClass", "kubectl get runtimeclasses: correct {section}.runtime_class"),
     (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from components.launch.kubernetes.observed import Object, Observed, containers, name_of, role_of
+from components.launch.kubernetes.observed import Object, Observed, containers, metadata, name_of, role_of
 
 SHOWN = 3
 """Names of pods that are listed; of the others only how many they are."""
@@ -74,7 +74,7 @@ def sentence(text: object, most: int = 600) -> str:
 
 
 def namespace(one: Object) -> str:
-    return str(one.get("metadata", {}).get("namespace", ""))
+    return str(metadata(one).get("namespace", ""))
 
 
 def pod_command(pod: Object, verb: str = "describe pod") -> str:

@@ -12,7 +12,6 @@ REASONS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeve
 DENIED = r"401|403|[Uu]nauthorized|denied|authentication required|no basic auth"
 HINTS: tuple[tuple[str, str], ...] = (
     (DENIED, "name a Secret that may pull it in launch.kubernetes.pull_secrets, or let the nodes pull from there"),
-    (r"not found|manifest unknown|no such", "correct the name and the digest in {setting}: was it pushed?"),
     (r"no match for platform|exec format", "build it for the nodes' architecture"),
     (
         r"no such host|timeout|refused|unreachable|EOF|TLS|x509",
@@ -20,6 +19,7 @@ HINTS: tuple[tuple[str, str], ...] = (
     ),
     (r"toomanyrequests|429", "the registry limits how often it is asked: wait, or use a mirror"),
     (r"no space left", "the node's disk is full: kubectl describe node"),
+    (r"not found|manifest unknown|no such", "correct the name and the digest in {setting}: was it pushed?"),
 )
 
 

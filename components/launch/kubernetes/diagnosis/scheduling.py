@@ -18,10 +18,10 @@ HINTS: tuple[tuple[str, str], ...] = (
     (r"untolerated taint", "name the taint in {section}.tolerations, if these pods may be put there"),
     (r"node affinity/selector", "correct {section}.node_selector: kubectl get nodes --show-labels"),
     (r"pod (anti-)?affinity", "correct {section}.topology, or make room where the other pods of the role are"),
-    (r"persistentvolumeclaim", "kubectl -n {space} describe pvc: see launch.kubernetes.shared.claim"),
+    (r"(?i)persistentvolumeclaim", "kubectl -n {space} describe pvc: see launch.kubernetes.shared.claim"),
     (r"volume node affinity", "the claim's volume is not to be had where there is room: use one of all zones"),
     (r"Too many pods", "add nodes: these take no more pods"),
-    (r"unschedulable", "kubectl get nodes: cordoned nodes take no pods (kubectl uncordon NODE)"),
+    (r"were unschedulable", "kubectl get nodes: cordoned nodes take no pods (kubectl uncordon NODE)"),
 )
 
 

@@ -79,6 +79,6 @@ def initialisation(observed: Observed) -> Iterator[Finding]:
             for one in ended:
                 if one.get("exitCode") and one.get("reason") not in ("OOMKilled", *NEVER_RAN):
                     said = sentence(one.get("message"))
-                    what = f"{container['name']} of {word(pod)} ended with exit code {one['exitCode']}"
-                    how = f"{pod_command(pod, 'logs')} -c {container['name']}; it reads launch.kubernetes.shared"
+                    what = f"{name_of(container)} of {word(pod)} ended with exit code {one['exitCode']}"
+                    how = f"{pod_command(pod, 'logs')} -c {name_of(container)}; it reads launch.kubernetes.shared"
                     yield Finding(what + (f": {said}" if said else ""), f"pod {name_of(pod)}", how)
