@@ -165,5 +165,7 @@ def _rollout(settings: Settings, how: KubernetesSettings, workspace: PurePosixPa
         served="evenkeel",
         gpu=how.rollout.gpus > 0,
     )
-    env = {**environment(engine, str(settings.threads)), "PYTHONPATH": str(workspace / PLUGIN)}
-    return RolePlan("rollout", count, how.images.rollout, how.rollout, tuple(command), {"http": HTTP_PORT}, env)
+    env = environment(engine, str(settings.threads), gpu=how.rollout.gpus > 0)
+    env |= {"PYTHONPATH": str(workspace / PLUGIN)}
+    whole = (PYTHON, "-m", "components.pods.server", *command)
+    return RolePlan("rollout", count, how.images.rollout, how.rollout, whole, {"http": HTTP_PORT}, env)
