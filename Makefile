@@ -96,7 +96,7 @@ test-cluster: $(INSTALLED)
 # Images for a cluster, of what is committed; see k8s/README.md. DOCKER is docker or podman, TORCH_INDEX an index of the build
 # of torch that the machines of the cluster need.
 DOCKER ?= docker
-TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+TORCH_INDEX ?=
 TAG ?= $(shell git rev-parse --short=12 HEAD)
 IMAGE = $(DOCKER) build --build-arg TORCH_INDEX=$(TORCH_INDEX) --build-arg CONSTRAINTS=$(firstword $(shell sha256sum $(1)))
 images:

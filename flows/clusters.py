@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from components.errors import InputError
@@ -26,8 +27,21 @@ class ClusterRun:
     since: str
     status: JobStatus
     restarts: int
-    pods: dict[str, str]
-    """Role -> running of wanted."""
+    pods: dict[str, tuple[int, int]]
+    """Role -> how many run, and how many are wanted."""
+
+    @property
+    def running(self) -> int:
+        return sum(running for running, _ in self.pods.values())
+
+    @property
+    def wanted(self) -> int:
+        return sum(wanted for _, wanted in self.pods.values())
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was submitted."""
+        return (datetime.now(UTC) - datetime.fromisoformat(self.since)).total_seconds()
 
     def to_dict(self) -> dict[str, Any]:
         said = {"state": self.status.state, "exit_code": self.status.exit_code, "message": self.status.message}
@@ -89,7 +103,7 @@ def _run(observed: Observed) -> ClusterRun | None:
     metadata = jobset["metadata"]
     named, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     wanted = {one["name"]: one["template"]["spec"].get("completions", 1) for one in jobset["spec"]["replicatedJobs"]}
-    pods = {role: f"{_running(observed, role)}/{count}" for role, count in wanted.items()}
+    pods = {role: (_running(observed, role), count) for role, count in wanted.items()}
     return ClusterRun(
         observed.name,
         named.get(RUN, ""),

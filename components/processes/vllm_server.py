@@ -55,9 +55,12 @@ def command_line(
     return [*command, "--enable-scale-out", *(["--enforce-eager"] if engine.eager else [])]
 
 
-def environment(engine: VllmEngine, threads: str) -> dict[str, str]:
+def environment(engine: VllmEngine, threads: str, *, gpu: bool) -> dict[str, str]:
     """Variables that it needs. Its interface for weights knows no passwords: only the run may reach the address."""
+    # vLLM compiles single functions even where it is told not to compile the model, which takes a C++ compiler.
+    uncompiled = {"TORCH_COMPILE_DISABLE": "1"} if engine.eager and not gpu else {}
     return {
+        **uncompiled,
         "VLLM_SERVER_DEV_MODE": "1",
         "VLLM_CPU_KVCACHE_SPACE": str(engine.cpu_cache_gib),
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",

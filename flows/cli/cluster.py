@@ -11,6 +11,7 @@ from rich.text import Text
 from components.files import dump_json
 from components.launch.kubernetes.names import Role
 from flows.cli.base import app, console
+from flows.console import clock
 
 if TYPE_CHECKING:
     from components.launch.kubernetes.api import Cluster
@@ -59,6 +60,8 @@ def status(
         print(dump_json({**one.to_dict(), "findings": [vars_of(finding) for finding in findings]}), end="")
         return
     console.print(_table([one]))
+    pods = ", ".join(f"{role} {running} of {wanted}" for role, (running, wanted) in one.pods.items())
+    console.print(f"pods that run: {pods}", highlight=False)
     if one.status.message:
         console.print(one.status.message, highlight=False, markup=False, soft_wrap=True)
     for finding in findings:
@@ -103,9 +106,11 @@ def vars_of(finding: object) -> dict[str, str]:
 
 
 def _table(runs: list[ClusterRun]) -> Table:
-    table = Table("run", "stage", "owner", "state", "restarts", "pods running", "since")
+    table = Table("run", "stage", "owner", "state", "restarts", "pods", "age")
+    for column in table.columns:
+        column.no_wrap = True
     for one in runs:
-        pods = ", ".join(f"{role} {count}" for role, count in one.pods.items())
         state = Text(one.status.state, STYLES[one.status.state])
-        table.add_row(one.run, one.stage, one.owner, state, str(one.restarts), pods, one.since)
+        pods = f"{one.running}/{one.wanted}"
+        table.add_row(one.run, one.stage, one.owner, state, str(one.restarts), pods, clock(one.age))
     return table

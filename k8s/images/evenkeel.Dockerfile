@@ -14,8 +14,9 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 FROM base AS packages
-# PyTorch's index of CPU builds, or https://pypi.org/simple for those with CUDA; pip prefers a build with a local version.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# PyTorch's index of the builds that the machines need, where it is not the package index in use; pip prefers a build with a
+# local version.
+ARG TORCH_INDEX
 ARG CONSTRAINTS
 WORKDIR /build
 COPY constraints.txt pyproject.toml ./
@@ -23,7 +24,7 @@ COPY constraints.txt pyproject.toml ./
 RUN echo "$CONSTRAINTS  constraints.txt" | sha256sum --check --strict
 RUN python -m venv /opt/venv \
     && python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" > wanted.txt \
-    && /opt/venv/bin/pip install --extra-index-url "$TORCH_INDEX" --constraint constraints.txt --requirement wanted.txt
+    && /opt/venv/bin/pip install ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} --constraint constraints.txt --requirement wanted.txt
 
 # The project out of the context's Git, and so without what is not committed, the remotes of who builds, and old branches.
 FROM base AS project

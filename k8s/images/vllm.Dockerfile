@@ -8,13 +8,14 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 FROM base AS packages
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# PyTorch's index of CPU builds, where the package index in use gives those with CUDA.
+ARG TORCH_INDEX
 ARG CONSTRAINTS
 WORKDIR /build
 COPY constraints-vllm.txt ./
 RUN echo "$CONSTRAINTS  constraints-vllm.txt" | sha256sum --check --strict
 RUN python -m venv /opt/venv \
-    && /opt/venv/bin/pip install --no-deps --extra-index-url "$TORCH_INDEX" --requirement constraints-vllm.txt \
+    && /opt/venv/bin/pip install --no-deps ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} --requirement constraints-vllm.txt \
     && /opt/venv/bin/python -c "import torch"
 
 FROM base AS cpu

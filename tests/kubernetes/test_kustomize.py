@@ -64,6 +64,13 @@ def test_every_component_can_be_added(cluster: str, command: list[str], tmp_path
     assert by_identity == {identity(manifest): manifest for manifest in objects(folder)}
 
 
+def test_the_overlay_that_the_readme_shows_builds(command: list[str], tmp_path: Path) -> None:
+    shown = (K8S / "README.md").read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0]
+    found = built(command, site(tmp_path, **yaml.safe_load(shown)))
+    assert by_kind(found, "ResourceQuota")["evenkeel"]["spec"]["hard"]["requests.nvidia.com/gpu"] == "64"
+    assert {"ClusterQueue", "PersistentVolumeClaim"} <= {manifest["kind"] for manifest in found}
+
+
 def test_another_namespace_takes_everything_along(command: list[str], tmp_path: Path) -> None:
     components = ["../../components/shared-volume", "../../components/operators"]
     found = built(command, site(tmp_path, resources=["../cpu"], components=components, namespace="another"))

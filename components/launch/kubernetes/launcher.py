@@ -7,12 +7,14 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from getpass import getuser
+from pathlib import Path
 from typing import Any
 
 from components.config import dump
+from components.config.kubernetes import S3State
 from components.errors import InputError
 from components.files import code_digest, sha256_file, write_text
 from components.launch.base import Job, JobStatus, Launcher
@@ -21,11 +23,13 @@ from components.launch.kubernetes.following import Follower
 from components.launch.kubernetes.manifests import jobset, secret
 from components.launch.kubernetes.names import OURS, SPEC, WORKSPACE
 from components.launch.kubernetes.observed import gather, name_of
-from components.launch.kubernetes.plan import RunPlan, Submission, plan_run
+from components.launch.kubernetes.plan import RunPlan, Submission, address, plan_run
 from components.launch.kubernetes.status import status_of
 from components.launch.kubernetes.watching import changes
 from components.launch.processes import driver_log
 from components.layout import Layout
+from components.pods.depot import Depot
+from components.pods.workspace import put_input, take_output
 from components.status import clear_status, read_status
 
 OWNER = "EVENKEEL_RUN_OWNER"
@@ -66,6 +70,8 @@ class KubernetesLauncher(Launcher):
             cluster.dry_run(manifest)
             clear_status(layout, job.stage)
             write_text(job.workspace / plan.config, dump(plan.settings))
+            if (there := depot(plan)) is not None:
+                put_input(job.workspace, there, job.stage, job.settings, Path(plan.config))
             uid = self._create(cluster, plan, manifest)
         self._jobs[plan.name] = Submitted(job, plan, cluster, uid)
         return plan.name
@@ -151,10 +157,27 @@ class KubernetesLauncher(Launcher):
                     said = status.message
                     print(f"{one.plan.name}: {status.state}: {said}", file=sys.stderr, flush=True)
                 if status.ended:
-                    return status
+                    return self._concluded(one, status)
                 if datetime.now(UTC) > one.plan.until:
                     self.cancel(job_id)
         raise AssertionError("a watch never ends")
+
+    def _concluded(self, one: Submitted, status: JobStatus) -> JobStatus:
+        """How it ended, once what it wrote is here."""
+        there = depot(one.plan)
+        if there is None or status.state == "cancelled":
+            return status
+        take_output(one.job.workspace, there, one.job.stage)
+        return self.status(one.plan.name)
+
+
+def depot(plan: RunPlan) -> Depot | None:
+    """Where the run's files lie, if in a bucket; the server may have another address here than in the cluster."""
+    shared = plan.how.shared
+    if not isinstance(shared, S3State):
+        return None
+    here = Depot.of(address(plan.submission, shared))
+    return replace(here, endpoint_url=here.endpoint_url or shared.endpoint_url, region=here.region or shared.region)
 
 
 def await_gone(cluster: Cluster, name: str, uid: str, seconds: float = GONE) -> None:

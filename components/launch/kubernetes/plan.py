@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 from components.config import Settings
-from components.config.kubernetes import SAMPLING, KubernetesSettings, PodSettings, VolumeState
+from components.config.kubernetes import SAMPLING, KubernetesSettings, PodSettings, S3State, VolumeState
 from components.config.servers import VllmEngine
 from components.errors import InputError
 from components.launch.kubernetes.names import (
@@ -99,7 +99,7 @@ def plan_run(settings: Settings, submission: Submission) -> RunPlan:
     count = servers(settings) if submission.stage in SAMPLING else 0
     urls = [f"http://{host(name, 'rollout', index)}:{HTTP_PORT}" for index in range(count)]
     ranks = f"{host(name, 'learner', 0)}:{LEARNER_PORT}" if nodes else None
-    roles = [_driver(how, submission.stage)]
+    roles = [_driver(how, submission)]
     roles += [_learner(how, name, nodes, settings.threads)] if nodes else []
     roles += [_rollout(settings, how, workspace, count)] if count else []
     return RunPlan(
@@ -128,9 +128,16 @@ def _workspace(how: KubernetesSettings, here: Path) -> PurePosixPath:
     return workspace
 
 
-def _driver(how: KubernetesSettings, stage: str) -> RolePlan:
-    config = PurePosixPath(".state/launch") / f"{stage}.yaml"
-    command = (PYTHON, "-m", "components.pods.driver", stage, "--config", str(config))
+def address(submission: Submission, shared: S3State) -> str:
+    """Where the files of a run's stage lie."""
+    return f"{shared.uri}/{submission.run}/{submission.stage}"
+
+
+def _driver(how: KubernetesSettings, submission: Submission) -> RolePlan:
+    config = PurePosixPath(".state/launch") / f"{submission.stage}.yaml"
+    command: tuple[str, ...] = (PYTHON, "-m", "components.pods.driver", submission.stage, "--config", str(config))
+    if isinstance(how.shared, S3State):
+        command += ("--state", address(submission, how.shared))
     return RolePlan("driver", 1, how.images.driver, how.driver, command, {"metrics": METRICS_PORT})
 
 
@@ -158,5 +165,7 @@ def _rollout(settings: Settings, how: KubernetesSettings, workspace: PurePosixPa
         served="evenkeel",
         gpu=how.rollout.gpus > 0,
     )
-    env = {**environment(engine, str(settings.threads)), "PYTHONPATH": str(workspace / PLUGIN)}
-    return RolePlan("rollout", count, how.images.rollout, how.rollout, tuple(command), {"http": HTTP_PORT}, env)
+    env = environment(engine, str(settings.threads), gpu=how.rollout.gpus > 0)
+    env |= {"PYTHONPATH": str(workspace / PLUGIN)}
+    whole = (PYTHON, "-m", "components.pods.server", *command)
+    return RolePlan("rollout", count, how.images.rollout, how.rollout, whole, {"http": HTTP_PORT}, env)

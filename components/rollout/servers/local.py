@@ -135,5 +135,8 @@ class Started(Origin):
     def _environment(self) -> dict[str, str]:
         paths = [str(PLUGIN), *filter(None, [os.environ.get("PYTHONPATH")])]
         threads = os.environ.get("OMP_NUM_THREADS", "1")
-        found = {"PYTHONPATH": os.pathsep.join(paths), **environment(self._settings, threads)}
+        found = {
+            "PYTHONPATH": os.pathsep.join(paths),
+            **environment(self._settings, threads, gpu=torch.cuda.is_available()),
+        }
         return found if self._device is None else {**found, "CUDA_VISIBLE_DEVICES": self._device}

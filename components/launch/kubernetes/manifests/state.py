@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from components.config.kubernetes import S3State, VolumeState
-from components.launch.kubernetes.plan import RolePlan, RunPlan
+from components.launch.kubernetes.plan import RolePlan, RunPlan, address
 
 VOLUME = "workspace"
 
@@ -27,21 +27,13 @@ def fetch_command(plan: RunPlan) -> list[str] | None:
     shared = plan.how.shared
     if not isinstance(shared, S3State):
         return None
-    return ["python", "-m", "components.pods.fetch", f"{uri(plan)}/input", str(plan.workspace)]
+    return ["python", "-m", "components.pods.fetch", address(plan.submission, shared), str(plan.workspace)]
 
 
 def environment(plan: RunPlan) -> dict[str, str]:
-    """Where the run's files are kept, and how that server is reached. Credentials come from Secrets."""
+    """How the server that keeps the run's files is reached. Credentials come from Secrets."""
     shared = plan.how.shared
     if not isinstance(shared, S3State):
         return {}
-    found = {"EVENKEEL_STATE": uri(plan)}
-    found |= {"AWS_ENDPOINT_URL_S3": shared.endpoint_url} if shared.endpoint_url else {}
+    found = {"AWS_ENDPOINT_URL_S3": shared.endpoint_url} if shared.endpoint_url else {}
     return found | ({"AWS_REGION": shared.region} if shared.region else {})
-
-
-def uri(plan: RunPlan) -> str:
-    """The prefix of this run."""
-    shared = plan.how.shared
-    assert isinstance(shared, S3State)
-    return f"{shared.uri}/{plan.submission.run}"
