@@ -23,6 +23,11 @@ class RankSettings(Section):
         description="host:port where rank 0 of ranks that something else has started (torchrun, a JobSet) waits for "
         "this run; null starts them on this machine.",
     )
+    shared_folder: bool = Field(
+        True,
+        description="The ranks see the run's folders under the same paths. false: what they load and save travels over "
+        "the connection.",
+    )
     start_timeout: float = Field(300.0, gt=0, description="Seconds until all ranks have loaded the policy.")
     reply_timeout: float = Field(
         1800.0, gt=0, description="Seconds that one pass, update or save may take; ranks that take longer are ended."
