@@ -37,6 +37,16 @@ def test_the_current_context_is_meant_unless_another_is_named(api: FakeApi, conf
     assert connect().version() == "v1.36.2"
 
 
+def test_of_several_files_the_first_that_says_something_counts(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("current-context: other\n", encoding="utf-8")
+    kubeconfig(second, api.url)
+    monkeypatch.setenv("KUBECONFIG", f"{first}:{second}:{tmp_path / 'not-there'}")
+    assert connect().requests.connection.account == "context 'other'"
+
+
 def test_no_kubeconfig_at_all_says_how_to_get_one() -> None:
     error = refused()
     assert "no cluster is configured" in error.what
@@ -143,6 +153,12 @@ def test_a_name_that_nobody_knows_is_told(config: Path) -> None:
     assert "its name is not known" in refused().what
 
 
+def test_a_server_that_does_not_answer_is_told_after_few_attempts(api: FakeApi, config: Path) -> None:
+    api.faults.add(Fault("dropped", times=100))
+    assert isinstance(refused(), Unreachable)
+    assert len(api.requests) == 3
+
+
 def test_a_server_that_is_slow_to_start_is_waited_for(api: FakeApi, config: Path) -> None:
     api.faults.add(Fault("dropped", path="/version", times=2))
     assert connect().version() == "v1.36.2"
@@ -196,6 +212,7 @@ def test_a_certificate_of_nobody_we_know_is_told_and_not_tried_again(secure: Fak
     error = refused()
     assert not isinstance(error, Unreachable)
     assert "no secure connection (self-signed certificate)" in error.what
+    assert "get the kubeconfig anew" in (error.how or "")
 
 
 def test_a_certificate_for_another_name_is_told(secure: FakeApi, config: Path, authority: Path) -> None:

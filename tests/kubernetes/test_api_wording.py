@@ -58,7 +58,7 @@ def test_a_missing_right_names_who_lacks_what_where_and_who_grants_it(api: FakeA
     with pytest.raises(Refused) as caught:
         cluster.create(secret())
     assert caught.value.what == f"{answers.USER} may not create secrets in namespace evenkeel"
-    assert "kubectl apply -k k8s/overlays/cpu" in (caught.value.how or "")
+    assert "kubectl apply --server-side -k k8s/overlays/cpu" in (caught.value.how or "")
     assert f"kubectl auth can-i create secrets -n evenkeel --as {answers.USER}" in (caught.value.how or "")
 
 

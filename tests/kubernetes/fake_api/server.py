@@ -135,6 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
     api: FakeApi
     protocol_version = "HTTP/1.1"
     server_version = "fake"
+    wbufsize = 2**16  # one packet for head and body, or every answer would take 40 ms
 
     def log_message(self, *_: object) -> None: ...
 

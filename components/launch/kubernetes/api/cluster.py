@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +26,8 @@ from components.launch.kubernetes.permissions import needs
 
 SLACK = 10.0
 """Seconds that a watch may be silent longer than it was asked to last: then its connection is lost."""
+FIRST = 3
+"""Attempts of the very first request."""
 NOT_YET = ("is waiting to start", "is not available", "not found")
 """In what a server says of a log that there is none of."""
 
@@ -45,9 +48,10 @@ class Cluster:
         """
         from components.launch.kubernetes.api.connection import Connection  # loads the client
 
-        cluster = cls(Requests(Connection(context), patience or Patience()), namespace)
-        cluster.version()
-        return cluster
+        patience, connection = patience or Patience(), Connection(context)
+        # Whoever has only begun is told soon; who works already waits longer for a server that is being restarted.
+        cls(Requests(connection, replace(patience, attempts=min(FIRST, patience.attempts))), namespace).version()
+        return cls(Requests(connection, patience), namespace)
 
     @needs()
     def version(self) -> str:

@@ -115,6 +115,7 @@ def _configuration(place: Place) -> Configuration:
     """The client's own idea of ``place``, without its retries: it does not know what is safe to repeat."""
     found = Configuration()
     found.retries = False
+    found.keep_alive = True  # what is between us and the server may forget a connection that is silent
     try:
         with _complaints() as said:
             if place.files:

@@ -58,7 +58,7 @@ def _choose(paths: list[Path], context: str | None) -> Place:
     files = os.pathsep.join(map(str, paths))
     read = [_read(path) for path in paths]
     contexts = _named(read, "contexts", "context")
-    current = next((str(one["current-context"]) for one in reversed(read) if one.get("current-context")), "")
+    current = next((str(one["current-context"]) for one in read if one.get("current-context")), "")
     wanted = context or current
     known = ", ".join(sorted(contexts)) or "none"
     if not wanted:
@@ -73,7 +73,7 @@ def _choose(paths: list[Path], context: str | None) -> Place:
 
 
 def _named(read: list[dict[str, Any]], kind: str, part: str) -> dict[str, dict[str, Any]]:
-    """Entries of one kind by name, from all files; the first one of a name counts, as kubectl has it."""
+    """Entries of one kind by name, from all files; the first one of a name counts, as for kubectl."""
     entries = [entry for one in reversed(read) for entry in one.get(kind) or () if isinstance(entry, dict)]
     return {str(entry.get("name")): entry.get(part) or {} for entry in entries}
 

@@ -20,6 +20,10 @@ LOGIN = (
     "log in again, as you did for kubectl (aws eks update-kubeconfig --name CLUSTER, gcloud container clusters "
     "get-credentials CLUSTER, az aks get-credentials ...), then: kubectl auth whoami"
 )
+AWAY = "does kubectl cluster-info answer? is this machine in the cluster's network (VPN)?"
+ANEW = (
+    "get the kubeconfig anew: its server and its certificate-authority do not belong together; try kubectl cluster-info"
+)
 FIELDS = "change the setting that the field comes from; evenkeel launch --dry-run shows the whole object"
 Word = Callable[[Failure, Call | None, str], tuple[str, str] | None]
 """What is wrong and how to mend it, if this is what a failure is about. The last argument is the account."""
@@ -33,9 +37,10 @@ def explain(failure: Failure, call: Call | None, server: str, account: str, vers
     """
     where = _where(call, server)
     if failure.status is None:
-        how = "does kubectl cluster-info answer? is this machine in the cluster's network (VPN)?"
-        kind = InputError if failure.hopeless else Unreachable
-        return kind(f"the API server cannot be used: {failure.text}", where=server, how=how)
+        what = f"the API server cannot be used: {failure.text}"
+        return (
+            InputError(what, where=server, how=ANEW) if failure.hopeless else Unreachable(what, where=server, how=AWAY)
+        )
     if call is not None and failure.no_such_path:
         return _not_served(call, versions, server)
     for word in WORDS:
@@ -114,12 +119,14 @@ def _webhook(failure: Failure, call: Call | None, account: str) -> tuple[str, st
 
 
 def _forbidden(failure: Failure, call: Call | None, account: str) -> tuple[str, str] | None:
-    if failure.status != 403 or call is None:
+    if failure.status != 403:
         return None
     who = re.search(r'[Uu]ser "([^"]+)"', failure.text)
     name = who[1] if who else account
     if name == "system:anonymous":
         return f"{account} has no credentials, so the cluster treats it as anybody (system:anonymous)", LOGIN
+    if call is None:
+        return f"{name} may not see which APIs there are: {failure.text}", "kubectl auth can-i get /apis --as " + name
     group, resource, verb = call.permission
     plain, _, part = resource.partition("/")
     space = f" in namespace {call.namespace}" if call.resource.namespaced else ""
