@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -142,15 +141,15 @@ def driver(folder: Path, stage: str, **environment: str) -> subprocess.Completed
 def test_a_driver_ends_as_its_stage_and_says_why(tmp_path):
     (tmp_path / "settings.yaml").write_text("name: Not A Name")
     done = driver(tmp_path, "gate")
-    said = json.loads((tmp_path / "log").read_text())
-    assert done.returncode == said["exit_code"] == 2
-    assert "name" in said["message"]
+    said = (tmp_path / "log").read_text()
+    assert done.returncode == 2
+    assert "name" in said
 
 
 def test_a_driver_refuses_other_code_before_it_does_anything(tmp_path):
     done = driver(tmp_path, "gate", EVENKEEL_CODE="0" * 64)
     assert done.returncode == 2
-    assert "other code" in json.loads((tmp_path / "log").read_text())["message"]
+    assert "other code" in (tmp_path / "log").read_text()
     assert not (tmp_path / ".state").exists()
 
 
