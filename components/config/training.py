@@ -25,8 +25,8 @@ class RankSettings(Section):
     )
     shared_folder: bool = Field(
         True,
-        description="Whether ranks elsewhere see the run's folder under the same path; without it the policy and the "
-        "checkpoints travel over the connection.",
+        description="The ranks see the run's folders under the same paths. false: what they load and save travels over "
+        "the connection.",
     )
     start_timeout: float = Field(300.0, gt=0, description="Seconds until all ranks have loaded the policy.")
     reply_timeout: float = Field(

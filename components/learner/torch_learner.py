@@ -30,6 +30,8 @@ from components.policy import Policy, TokenStats
 from components.seeds import derive
 
 ALONE = Ranks()
+FILES = WEIGHTS, COUNTERS = "learner.safetensors", "learner.json"
+"""What `TorchLearner.save` writes."""
 
 
 class Update(NamedTuple):
@@ -186,17 +188,17 @@ class TorchLearner(Learner):
         self._policy.save(directory)
 
     def save(self, directory: Path) -> None:
-        self._sharding.save(directory / "learner.safetensors")
+        self._sharding.save(directory / WEIGHTS)
         if self._ranks.rank == 0:
-            write_json(directory / "learner.json", self._counters())
+            write_json(directory / COUNTERS, self._counters())
 
     def snapshot(self, directory: Path) -> Callable[[], None]:
         counters = dump_json(self._counters())
-        write_weights = self._sharding.snapshot(directory / "learner.safetensors")
+        write_weights = self._sharding.snapshot(directory / WEIGHTS)
 
         def write() -> None:
             if self._ranks.rank == 0:
-                (directory / "learner.json").write_text(counters, "utf-8")
+                (directory / COUNTERS).write_text(counters, "utf-8")
             write_weights()
 
         return write
@@ -205,7 +207,7 @@ class TorchLearner(Learner):
         return {"updates": self._updates, **self._controller.state_dict()}
 
     def load(self, directory: Path) -> None:
-        self._sharding.load(directory / "learner.safetensors")
-        state = read_json(directory / "learner.json")
+        self._sharding.load(directory / WEIGHTS)
+        state = read_json(directory / COUNTERS)
         self._updates = int(state.pop("updates"))
         self._controller.load_state_dict(state)

@@ -26,7 +26,7 @@ from multiprocessing.connection import Connection
 import torch
 from torch import distributed
 
-from components.errors import EvenkeelError, InputError
+from components.errors import EvenkeelError, InputError, PeerLost
 from components.learner.remote.entrance import Entrance
 from components.learner.remote.place import place_of
 from components.learner.remote.protocol import BROKE, CLOSE, LOST_PEER, REFUSED
@@ -61,14 +61,17 @@ def main() -> int:
         return refused(error)
     say("waits for the run")
     run = None if entrance is None else entrance.accept()
+    session = Session(rank, size, device, entrance)
     try:
-        serve(Session(rank, size, device, entrance), run, control, asked)
+        serve(session, run, control, asked)
     except Exception as error:
         traceback.print_exc()
         if run is not None:
             with suppress(OSError):
                 run.send_bytes(encode({"error": described(error)}))
         return exit_code(error)
+    finally:
+        session.close()
     say("the run has hung up")
     return 0
 
@@ -120,7 +123,7 @@ def any_rank(flag: bool, control: distributed.ProcessGroup) -> bool:
 def exit_code(error: Exception) -> int:
     """What kind of end it is."""
     if isinstance(error, EvenkeelError):
-        return REFUSED
+        return LOST_PEER if isinstance(error, PeerLost) else REFUSED
     lost = isinstance(error, distributed.DistError) or "closed by peer" in str(error) or "reset by peer" in str(error)
     return LOST_PEER if lost else BROKE
 

@@ -27,8 +27,8 @@ KINDS = {"zero-2": {"kind": "deepspeed"}, "fsdp2": {"kind": "fsdp2"}}
 Process = subprocess.Popen[bytes]
 
 
-def sections(kind: str, port: int) -> dict[str, Any]:
-    ranks = {"processes": 2, "address": f"127.0.0.1:{port}", "start_timeout": 120, "reply_timeout": 60}
+def sections(kind: str, port: int, **ranks_: Any) -> dict[str, Any]:
+    ranks = {"processes": 2, "address": f"127.0.0.1:{port}", "start_timeout": 120, "reply_timeout": 60, **ranks_}
     return {
         "learner": {**KINDS[kind], "ranks": ranks},
         "train": {"steps": 60, "checkpoint_every": 20, "eval_every": 9},
@@ -49,12 +49,13 @@ class Pods:
 
 
 @contextmanager
-def pods(root: Path, port: int) -> Iterator[Pods]:
+def pods(root: Path, port: int, nodes_in: Path | None = None) -> Iterator[Pods]:
+    """A driver and two nodes, the latter in another folder where one is given."""
     meeting = f"127.0.0.1:{free_port()}"
     shared = {"EVENKEEL_LEARNER_KEY": "secret", "EVENKEEL_LINGER": "0.1", "GLOO_SOCKET_IFNAME": "lo"}
     node = ("components.pods.learner", "--nodes", "2", "--processes", "1", "--rendezvous", meeting)
     listen = {"EVENKEEL_LEARNER_LISTEN": f"127.0.0.1:{port}"}
-    nodes = [start(root, node, **shared, **listen, JOB_COMPLETION_INDEX=str(number)) for number in (0, 1)]
+    nodes = [start(nodes_in or root, node, **shared, **listen, JOB_COMPLETION_INDEX=str(number)) for number in (0, 1)]
     found = Pods(start(root, DRIVER, **shared), nodes)
     try:
         yield found
@@ -164,3 +165,19 @@ def test_a_learner_without_the_key_of_its_run_is_refused(tmp_path, monkeypatch):
     assert start(tmp_path, node).wait(120) == 2
     assert "EVENKEEL_LEARNER_KEY is not set" in (tmp_path / "output.txt").read_text()
     assert read_json(tmp_path / "last-words.json")["exit_code"] == 2
+
+
+@pytest.mark.slow
+def test_nodes_that_see_no_folder_of_the_run_make_the_same_run(tmp_path, undisturbed, tmp_path_factory):
+    expected, port = whole("fsdp2", undisturbed, tmp_path_factory), free_port()
+    root, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    prepared(root, **sections("fsdp2", port, shared_folder=False))
+    elsewhere.mkdir()
+    with pods(root, port, elsewhere) as found:
+        when(lambda: max(steps(root), default=0) >= 20, found.driver)
+        found.nodes[1].send_signal(signal.SIGTERM)
+        assert found.ended() == (143, [0, 143])
+    with pods(root, port, elsewhere) as found:
+        assert found.ended(240) == (0, [0, 0]), (root / "output.txt").read_text()[-3000:]
+    assert trained(root) == trained(expected)
+    assert not [path for path in elsewhere.rglob("*") if path.suffix in (".safetensors", ".part")]

@@ -8,10 +8,11 @@ import pickle
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Listener
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,14 +26,16 @@ from torch import Tensor
 
 from components.config import substance
 from components.config.training import LearnerSettings, RankSettings
+from components.directories import write_directory
 from components.errors import InputError, PeerLost
+from components.files import sha256_bytes
 from components.learner import worker
 from components.learner.ranks import Peers, Ranks, idle_pass, share_of, split_rows
 from components.learner.remote.entrance import Entrance
-from components.learner.remote.link import Link, client
+from components.learner.remote.link import Link, client, hang_up
 from components.learner.remote.place import place_of
 from components.learner.remote.protocol import KEY, LISTEN, RENDEZVOUS, STEP, address_of, must_agree
-from components.learner.remote.wire import decode, encode, pack, unpack
+from components.learner.remote.wire import decode, described, encode, pack, unpack
 from components.learner.signals import TokenTotals
 from components.objectives import Terms, TokenLoss
 from components.processes import free_port
@@ -327,13 +330,83 @@ def test_a_rank_0_that_stops_in_the_middle_of_a_reply_is_given_up_in_time(hung):
         link.call(STEP, {})
 
 
-@pytest.mark.parametrize(("where", "kind"), [("learner.ranks", InputError), (None, PeerLost)])
-def test_a_rank_elsewhere_that_says_no_is_bad_input_and_one_that_breaks_is_lost(hung, where, kind):
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (InputError("another policy", where="learner.ranks"), InputError),
+        (PeerLost("another policy"), PeerLost),
+        (RuntimeError("another policy"), PeerLost),
+    ],
+)
+def test_a_rank_elsewhere_that_says_no_is_bad_input_and_one_that_breaks_is_lost(hung, error, kind):
     link, rank_0 = hung
-    rank_0.send_bytes(encode({"error": {"what": "another policy", "where": where, "how": None}}))
+    rank_0.send_bytes(encode({"error": described(error)}))
     with pytest.raises(InputError, match="another policy") as caught:
         link.call(STEP, {})
     assert type(caught.value) is kind
+
+
+@pytest.fixture
+def apart(monkeypatch) -> Iterator[tuple[Link, Connection]]:
+    """A link to ranks that see no folder of the run, and the end at which rank 0 tells of what it has written."""
+    address = f"127.0.0.1:{free_port()}"
+    monkeypatch.setenv(KEY, "secret")
+    with Listener(address_of(address), authkey=b"secret") as listener, ThreadPoolExecutor(1) as beside:
+        accepted = beside.submit(listener.accept)
+        link = Link(RankSettings(address=address, start_timeout=5, reply_timeout=2, shared_folder=False), None)
+        with accepted.result():
+            accepted = beside.submit(listener.accept)
+            link.listen("word")
+            with accepted.result() as notices:
+                assert notices.recv_bytes() == b"word"
+                yield link, notices
+        link.close()
+
+
+def checkpointed(link: Link, target: Path, notices: Connection, messages: Sequence[dict[str, Any]]) -> None:
+    """A checkpoint for which these messages come before rank 0 says that it is through."""
+
+    def fill(folder: Path) -> None:
+        for header in messages:
+            tensors = {"data": torch.arange(4).byte()} if "file" in header else {}
+            notices.send_bytes(encode({"folder": str(folder), **header}, tensors))
+        notices.send_bytes(encode({"written": str(folder)}))
+        link.written(str(folder))
+
+    write_directory(target, fill)
+
+
+SENT = {"file": "learner.json", "at": 0}
+WHOLE = {"files": {"learner.json": sha256_bytes(bytes(range(4)))}}
+
+
+def test_a_checkpoint_that_came_over_the_connection_is_there(apart, tmp_path):
+    checkpointed(apart[0], tmp_path / "step", apart[1], [SENT, WHOLE])
+    assert (tmp_path / "step" / "learner.json").read_bytes() == bytes(range(4))
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [[], [SENT], [WHOLE], [SENT, {"files": {"learner.json": "0" * 64}}], [{**SENT, "at": 4}, WHOLE]],
+    ids=["nothing", "no end", "no file", "other bytes", "no beginning"],
+)
+def test_a_checkpoint_that_came_in_part_is_an_error_and_not_there(apart, tmp_path, messages):
+    with pytest.raises(PeerLost, match="damaged on their way"):
+        checkpointed(apart[0], tmp_path / "step", apart[1], messages)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_rank_0_that_hangs_up_in_the_middle_of_a_checkpoint_leaves_none(apart, tmp_path):
+    link, notices = apart
+
+    def fill(folder: Path) -> None:
+        notices.send_bytes(encode({"folder": str(folder), **SENT}, {"data": torch.arange(4).byte()}))
+        hang_up(notices)
+        link.written(str(folder))
+
+    with pytest.raises(PeerLost, match="the learner hung up during 'save'"):
+        write_directory(tmp_path / "step", fill)
+    assert not list(tmp_path.iterdir())
 
 
 def test_ranks_elsewhere_that_hang_up_are_lost(hung):

@@ -12,6 +12,7 @@ from typing import Self
 from components.errors import EvenkeelError
 from components.launch.kubernetes.api import Cluster
 from components.launch.kubernetes.observed import gather
+from components.progress import relayed
 
 PAUSE = 3.0
 """Seconds between two looks for a driver whose log can be read."""
@@ -19,13 +20,14 @@ SECONDS = len("2026-01-01T00:00:00")
 
 
 class Follower:
-    """A thread that copies the log of each driver pod in turn, from its beginning, while the block runs.
+    """A thread that copies the log of each driver pod in turn, from its beginning, while the block runs. What the log
+    says of progress is reported here.
 
     The log is for people; a part that cannot be had is missed and said so, and nothing depends on it.
     """
 
-    def __init__(self, cluster: Cluster, name: str, target: Path) -> None:
-        self._cluster, self._name, self._target = cluster, name, target
+    def __init__(self, cluster: Cluster, name: str, stage: str, target: Path) -> None:
+        self._cluster, self._name, self._stage, self._target = cluster, name, stage, target
         self._over = threading.Event()
         self._seen: dict[str, str] = {}  # the time of each pod's last line
         self._thread = threading.Thread(target=self._run, name="driver-log", daemon=True)
@@ -64,4 +66,5 @@ class Follower:
                 if time > seen:
                     log.write(text + "\n")
                     log.flush()
+                    relayed(text, self._stage)
                     self._seen[pod] = time

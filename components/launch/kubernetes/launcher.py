@@ -147,7 +147,7 @@ class KubernetesLauncher(Launcher):
         """Block until the job has ended; what the driver prints is written to ``logs/driver.log``, and what becomes of
         the pods is told on standard error."""
         one, said = self._jobs[job_id], ""
-        with Follower(one.cluster, one.plan.name, driver_log(Layout(one.job.workspace))):
+        with Follower(one.cluster, one.plan.name, one.job.stage, driver_log(Layout(one.job.workspace))):
             for _ in changes(one.cluster, one.plan.name, poll):
                 try:
                     status = self.status(job_id)

@@ -16,4 +16,5 @@ And between them:
 
 - `protocol` — commands, and what both sides must agree about
 - `wire` — messages: JSON and safetensors
+- `folders` — what is loaded and saved, where they have no folder in common
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,23 @@ from components.errors import InputError
 from components.files import sha256_tree
 from components.learner.base import Learner
 from components.learner.batch import Batch
+from components.learner.remote.folders import pieces
 from components.learner.remote.link import Link
 from components.learner.remote.processes import LocalRanks
-from components.learner.remote.protocol import CONFIGURE, LOAD, LOGPROBS, PING, SAVE, START, STEP, WEIGHTS, program
+from components.learner.remote.protocol import (
+    CONFIGURE,
+    LOAD,
+    LOGPROBS,
+    PING,
+    RECEIVE,
+    SAVE,
+    START,
+    STEP,
+    WEIGHTS,
+    program,
+)
 from components.learner.remote.wire import Message, pack
+from components.learner.torch_learner import FILES
 from components.objectives import Coefficients
 from components.policy import Policy
 
@@ -33,7 +46,8 @@ PING_EVERY = 5.0
 class RemoteLearner(Learner):
     """Forwards to ranks that run `components.learner.worker`, and ends them all when one of them fails.
 
-    What is saved, loaded and started from are folders: all ranks must see them under the same path.
+    What is saved, loaded and started from are folders. All ranks see them under the same path, or they travel over the
+    connection (`RankSettings.shared_folder`).
 
     Raises:
         InputError: the ranks do not start, are not what the settings say, die, or take longer than the settings allow.
@@ -47,13 +61,16 @@ class RemoteLearner(Learner):
         folder = (logs.parent / ".state" / "learner-policy").absolute()
         write_directory(folder, policy.save)
         ranks = settings.learner.ranks
+        self._shared = ranks.shared_folder
         self._link = Link(ranks, None if ranks.address else LocalRanks(ranks.processes, settings.threads, logs))
         try:
+            place = self._placed(folder, "policy")
             reply = self._call(
                 START,
                 program=program(),
                 processes=ranks.processes,
-                policy=str(folder),
+                policy=place,
+                shared=self._shared,
                 digest=sha256_tree(folder),
                 dtype=settings.policy.dtype,
                 threads=settings.threads,
@@ -93,11 +110,20 @@ class RemoteLearner(Learner):
 
     def snapshot(self, directory: Path) -> Callable[[], None]:
         folder = str(directory.absolute())
-        self._call(SAVE, directory=folder)
+        self._call(SAVE, directory=folder, shared=self._shared)
         return partial(self._link.written, folder)
 
     def load(self, directory: Path) -> None:
-        self._call(LOAD, directory=str(directory.absolute()))
+        place = self._placed(directory.absolute(), "state", FILES)
+        self._call(LOAD, directory=place, shared=self._shared)
+
+    def _placed(self, folder: Path, name: str, files: Sequence[str] | None = None) -> str:
+        """What the ranks know a folder by: its path, or the name under which they were sent what they need of it."""
+        if self._shared:
+            return str(folder)
+        for header, tensors in pieces(folder, files):
+            self._call(RECEIVE, tensors, name=name, **header)
+        return name
 
     def save_policy(self, directory: Path) -> None:
         self._policy.load_weights(self.weights())
@@ -124,7 +150,8 @@ class RemoteLearner(Learner):
             replies = [self._link.call(command, header, tensors)]
             while replies[-1].header.get("more"):
                 replies.append(self._link.reply(command))
-        self._coefficients = Coefficients(*replies[-1].header["coefficients"])
+        if (coefficients := replies[-1].header["coefficients"]) is not None:
+            self._coefficients = Coefficients(*coefficients)
         if replies[-1].header["stopping"] and not self._stopping:
             self._stopping = True
             self._tell()

@@ -12,15 +12,17 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from torch import Tensor
 
 from components.config.training import RankSettings
 from components.errors import InputError, PeerLost
+from components.learner.remote.folders import Arriving
 from components.learner.remote.processes import LocalRanks
 from components.learner.remote.protocol import BROKE, KEY, REFUSED, SAVE, START, address_of
-from components.learner.remote.wire import Message, decode, encode
+from components.learner.remote.wire import Message, decode, encode, raised
 from components.processes.environments import LEARNER_KEY_HOW, learner_key
 
 POLL = 0.1
@@ -102,17 +104,22 @@ class Link:
         return found.result()
 
     def written(self, folder: str) -> None:
-        """Wait until rank 0 has written what it copied for this folder. Another thread than the one that gives commands
-        may call it.
+        """Wait until rank 0 has written what it copied for this folder, or until what it has sent for it is written.
+        Another thread than the one that gives commands may call it.
 
         Raises:
-            InputError: it could not be written, or nobody says whether it was.
+            PeerLost: nobody says whether it was, or what has come is not what was sent.
+            InputError: it could not be written.
         """
-        until, notice = time.monotonic() + self._settings.reply_timeout, Message({}, {})
+        notice, arriving = Message({}, {}), Arriving(Path(folder))
         while notice.header.get("written") != folder:
-            notice = self._notice(folder, until)
+            notice = self._notice(folder, time.monotonic() + self._settings.reply_timeout)
             if error := notice.header.get("error"):
-                raise InputError(error["what"], where=error["where"] or folder, how=error["how"])
+                raise raised(error, folder)
+            if notice.header.get("folder") == folder:
+                arriving.take(notice)
+        if not (self._settings.shared_folder or arriving.whole):
+            raise arriving.torn("the last of them has not come")
 
     def _notice(self, folder: str, until: float) -> Message:
         """What rank 0 says next of what it has written."""
@@ -165,13 +172,12 @@ class Link:
                     raise self._silent(START) from None
                 time.sleep(POLL)
 
-    def _failed(self, command: str, error: Mapping[str, str | None]) -> InputError:
+    def _failed(self, command: str, error: Mapping[str, Any]) -> InputError:
         """What rank 0 said went wrong; where it only misses another rank, what became of that one."""
         if error["where"] is None and self._local is not None:
             return self._lost(command)
         self.close()
-        kind = PeerLost if error["where"] is None else InputError  # an error of its own: its log has the traceback
-        return kind(str(error["what"]), where=error["where"] or self._settings.address, how=error["how"])
+        return raised(error, self._settings.address)
 
     def _lost(self, command: str) -> InputError:
         """A rank has gone. Whoever misses it first, in whatever thread, sees which; the others are told the same."""

@@ -12,7 +12,7 @@ from components.processes.environments import LEARNER_KEY
 
 RENDEZVOUS, LISTEN, KEY = "EVENKEEL_RENDEZVOUS", "EVENKEEL_LEARNER_LISTEN", LEARNER_KEY
 """Environment variables of a rank; `components.learner.worker` explains them."""
-START, CONFIGURE, LOGPROBS, STEP, WEIGHTS, SAVE, LOAD, PING, CLOSE = (
+START, CONFIGURE, LOGPROBS, STEP, WEIGHTS, SAVE, LOAD, RECEIVE, PING, CLOSE = (
     "start",
     "configure",
     "logprobs",
@@ -20,6 +20,7 @@ START, CONFIGURE, LOGPROBS, STEP, WEIGHTS, SAVE, LOAD, PING, CLOSE = (
     "weights",
     "save",
     "load",
+    "receive",
     "ping",
     "close",
 )

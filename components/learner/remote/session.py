@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,13 @@ from components.errors import InputError
 from components.files import os_errors, sha256_tree
 from components.learner.ranks import Peers
 from components.learner.remote.entrance import Entrance
+from components.learner.remote.folders import Arrivals, pieces
 from components.learner.remote.protocol import (
     CONFIGURE,
     LOAD,
     LOGPROBS,
     PING,
+    RECEIVE,
     SAVE,
     START,
     STEP,
@@ -51,6 +54,7 @@ class Session:
 
     def __init__(self, rank: int, size: int, device: torch.device, entrance: Entrance | None = None) -> None:
         self._ranks, self._entrance = Peers(rank, size, device), entrance
+        self._arrivals = Arrivals(self._ranks)
         self.stopping = False
         self._learner: TorchLearner | None = None
         self._dtype = torch.float32
@@ -62,6 +66,7 @@ class Session:
             WEIGHTS: self._weights,
             SAVE: self._save,
             LOAD: self._load,
+            RECEIVE: self._receive,
             PING: self._ping,
         }
 
@@ -70,6 +75,10 @@ class Session:
         if self._learner is None:
             raise InputError("nothing has been started", where="learner.ranks", how=f"begin with {START!r}")
         return self._learner
+
+    def close(self) -> None:
+        """Remove what has arrived."""
+        self._arrivals.close()
 
     def carry_out(self, message: Message) -> Iterator[bytes]:
         """The replies to one command; every rank makes them, rank 0 sends them."""
@@ -80,14 +89,18 @@ class Session:
         yield from command(message)
 
     def _reply(self, tensors: dict[str, Tensor] | None = None, **header: Any) -> bytes:
-        told = {"coefficients": list(self.learner.coefficients), "stopping": self.stopping}
-        return encode({**header, **told}, tensors)
+        coefficients = None if self._learner is None else list(self._learner.coefficients)
+        return encode({**header, "coefficients": coefficients, "stopping": self.stopping}, tensors)
+
+    def _folder(self, header: Mapping[str, Any], key: str) -> Path:
+        """The folder that a command names: the run's own, or one that has arrived."""
+        return Path(header[key]) if header["shared"] else self._arrivals.folder(header[key])
 
     def _start(self, message: Message) -> Iterator[bytes]:
         header = message.header
         must_agree("another version", header["program"], program(), "start them from the same code and environment")
         must_agree("another number of ranks", header["processes"], self._ranks.size, "set learner.ranks.processes")
-        folder = Path(header["policy"])
+        folder = self._folder(header, "policy")
         how = "let the ranks see the run's folder under the same path"
         must_agree("another policy", header["digest"], sha256_tree(folder), how)
         settings = LearnerSettings.model_validate(header["learner"])
@@ -132,28 +145,37 @@ class Session:
 
     def _save(self, message: Message) -> Iterator[bytes]:
         """The reply says that everything has been copied: rank 0 writes it beside what comes next."""
-        folder = Path(message.header["directory"])
+        named, shared = message.header["directory"], message.header["shared"]
+        folder = Path(named) if shared or self._entrance is None else self._arrivals.own("saved")
         write = self.learner.snapshot(folder)
         if self._entrance is not None:
-            threading.Thread(
-                target=self._write, args=(write, folder, self._entrance), name="writing", daemon=True
-            ).start()
+            what = (write, folder, named, shared, self._entrance)
+            threading.Thread(target=self._write, args=what, name="writing", daemon=True).start()
         yield self._reply()
 
     @staticmethod
-    def _write(write: Callable[[], None], folder: Path, entrance: Entrance) -> None:
-        """Write, and tell the run how it went."""
-        said: dict[str, Any] = {"written": str(folder)}
-        try:
-            with os_errors("write", folder):
-                write()
-        except Exception as error:
-            said = {"error": described(error)}
+    def _write(write: Callable[[], None], folder: Path, named: str, shared: bool, entrance: Entrance) -> None:
+        """Write, send it to the run where it sees no folder of the ranks, and tell it how it went."""
         with suppress(OSError):  # a run that has gone is found out where commands are read
+            try:
+                with os_errors("write", folder):
+                    write()
+                for header, tensors in () if shared else pieces(folder):
+                    entrance.report(encode({"folder": named, **header}, tensors))
+                said: dict[str, Any] = {"written": named}
+            except Exception as error:
+                said = {"error": described(error)}
             entrance.report(encode(said))
+        if not shared:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _load(self, message: Message) -> Iterator[bytes]:
-        self.learner.load(Path(message.header["directory"]))
+        folder = self._folder(message.header, "directory")
+        self.learner.load(folder)
+        yield self._reply()
+
+    def _receive(self, message: Message) -> Iterator[bytes]:
+        self._arrivals.take(message)
         yield self._reply()
 
     def _ping(self, message: Message) -> Iterator[bytes]:

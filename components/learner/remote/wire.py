@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from components.errors import EvenkeelError, InputError
+from components.errors import EvenkeelError, InputError, PeerLost
 from components.learner.batch import Batch
 
 LENGTH = 8
@@ -53,11 +53,17 @@ def decode(data: bytes) -> Message:
     return Message(header, tensors)
 
 
-def described(error: Exception) -> dict[str, str | None]:
-    """An error as the run will raise it."""
+def described(error: Exception) -> dict[str, Any]:
+    """An error as `raised` makes it again."""
     if isinstance(error, EvenkeelError):
-        return {"what": error.what, "where": error.where, "how": error.how}
-    return {"what": f"{type(error).__name__}: {error}", "where": None, "how": None}
+        return {"what": error.what, "where": error.where, "how": error.how, "lost": isinstance(error, PeerLost)}
+    return {"what": f"{type(error).__name__}: {error}", "where": None, "how": None, "lost": True}
+
+
+def raised(error: Mapping[str, Any], where: str | None) -> InputError:
+    """The error of the other side; ``where`` it is, if that did not say. What is a bug there is a loss here."""
+    kind = PeerLost if error.get("lost") else InputError
+    return kind(str(error["what"]), where=error["where"] or where, how=error["how"])
 
 
 def _broken(why: str) -> InputError:

@@ -10,6 +10,7 @@ from components.launch.kubernetes.manifests.placing import placement
 from components.launch.kubernetes.manifests.secret import key_variable
 from components.launch.kubernetes.names import ATTEMPT, COMPONENT, METRICS_PORT
 from components.launch.kubernetes.plan import RolePlan, RunPlan
+from components.progress import PROGRESS_VARIABLE
 
 USER = 10001
 GPU = "nvidia.com/gpu"
@@ -93,7 +94,7 @@ def _environment(plan: RunPlan, role: RolePlan) -> list[dict[str, Any]]:
     if role.name != "rollout":
         own |= {"EVENKEEL_CODE": plan.submission.code, "EVENKEEL_CONSTRAINTS": plan.submission.constraints}
     if role.name == "driver":
-        own |= state.environment(plan)
+        own |= {PROGRESS_VARIABLE: "/tmp/progress.jsonl", **state.environment(plan)}  # lines in its log, and no bar
     attempt = {"fieldRef": {"fieldPath": f"metadata.labels['{ATTEMPT}']"}}
     variables: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in sorted(own.items())]
     variables.append({"name": "EVENKEEL_ATTEMPT", "valueFrom": attempt})
