@@ -7,7 +7,6 @@ the one that is to blame must be seen first. Who has only lost another lingers b
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import time
@@ -24,7 +23,7 @@ SECONDS = 30.0
 DEFAULT_LOG = Path("/dev/termination-log")
 ROOM = 4096
 """Bytes of a termination message that Kubernetes keeps."""
-CUT = "... "
+CUT = b"... "
 
 
 def status_of(error: EvenkeelError) -> StageStatus:
@@ -51,13 +50,8 @@ def write_last_words(status: StageStatus, path: Path) -> None:
 
 
 def last_words(status: StageStatus) -> bytes:
-    """JSON of at most `ROOM` bytes; of a long message the end stays, which says what to do."""
-    message = status.message
-    while len(data := _dump(status.exit_code, message)) > ROOM:
-        over = len(data) - ROOM
-        message = CUT + message.removeprefix(CUT)[max(1, over // 12) :]  # bytes of a character, at the most
-    return data
-
-
-def _dump(code: int, message: str) -> bytes:
-    return json.dumps({"exit_code": code, "message": message}).encode()
+    """The message, at most `ROOM` bytes of it: of a long one the end stays, which says what to do."""
+    data = status.message.encode()
+    if len(data) <= ROOM:
+        return data
+    return CUT + data[len(CUT) - ROOM :].decode(errors="ignore").encode()
