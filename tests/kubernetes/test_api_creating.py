@@ -113,6 +113,12 @@ def test_when_the_server_stays_away_it_is_said_that_nobody_knows(api: FakeApi, c
     assert "kubectl -n evenkeel get jobsets demo-1" in (caught.value.how or "")
 
 
+def test_one_that_was_not_there_at_the_last_look_may_still_come(api: FakeApi, cluster: Cluster) -> None:
+    api.faults.add(Fault("dropped", times=100, **CREATE))
+    with pytest.raises(Unreachable, match="whether JobSet demo-1 was created is not known"):
+        cluster.create(jobset())
+
+
 def test_when_it_is_known_that_nothing_was_created_nothing_else_is_said(api: FakeApi, cluster: Cluster) -> None:
     api.stop()
     with pytest.raises(Unreachable) as caught:

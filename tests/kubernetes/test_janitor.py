@@ -116,12 +116,12 @@ def test_only_what_is_to_go_is_deleted_and_told(api: FakeApi, cluster: Cluster) 
 def test_one_that_was_submitted_anew_meanwhile_stays(api: FakeApi, cluster: Cluster) -> None:
     api.put("jobsets", one("dead"))
 
-    def again() -> None:
+    def over(run: str) -> bool:
         api.store.remove(("jobsets", "evenkeel", "dead"))
         api.put("jobsets", one("dead", uid="another"))
+        return False
 
-    api.faults.add(Fault("dropped", method="DELETE", meanwhile=again))
-    swept(cluster)
+    list(sweep(cluster, over, NOW))
     assert ("jobsets", "evenkeel", "dead") in api.store.objects
 
 

@@ -23,9 +23,8 @@ def test_components_never_import(forbidden: str) -> None:
     assert importers(forbidden, COMPONENTS) == set()
 
 
-def test_only_the_launch_folder_imports_kubernetes() -> None:
-    users = importers("kubernetes", COMPONENTS | FLOWS)
-    assert {name for name in users if not name.startswith("components.launch")} == set()
+def test_only_one_module_imports_kubernetes() -> None:
+    assert importers("kubernetes", COMPONENTS | FLOWS) == {"components.launch.kubernetes.api.connection"}
 
 
 def test_launch_is_used_only_by_the_command_line_and_by_flows() -> None:
@@ -72,6 +71,11 @@ def test_boto3_is_loaded_only_for_a_store_on_s3(module: str) -> None:
 @pytest.mark.parametrize("module", ["flows.cli", "components.registry", "components.gate"])
 def test_the_library_that_signs_is_loaded_only_to_sign(module: str) -> None:
     assert loaded_by(f"import {module}") & {"model_signing", "sigstore"} == set()
+
+
+@pytest.mark.parametrize("module", ["flows.cli", "components.launch", "components.launch.kubernetes.launcher"])
+def test_the_client_of_clusters_is_loaded_only_to_talk_to_one(module: str) -> None:
+    assert loaded_by(f"import {module}") & {"kubernetes"} == set()
 
 
 def test_the_command_line_answers_without_loading_prefect_dvc_or_torch() -> None:

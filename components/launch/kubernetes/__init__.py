@@ -14,4 +14,5 @@ What becomes of it:
 - `observed`, `status`, `diagnosis` — what is there, what it comes to, and what to do about it
 - `watching` — when to look again; `following` — the driver's log as it grows
 - `janitor` — what dead runs left
+- `doctor` — what could keep a run from a cluster
 """
