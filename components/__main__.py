@@ -27,7 +27,7 @@ from components.status import StageStatus, clear_status, write_status
 EXIT_BUG = 1
 EXIT_INTERRUPTED = 130
 LAUNCHED = ("train",)
-"""Stages that run where ``launch.kind`` says. The others are short and stay in this process."""
+"""Stages that run where ``launch.kind`` says, on this machine. The others are short and stay in this process."""
 MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 """Errors that say something about the machine and nothing about the code."""
 
@@ -78,10 +78,16 @@ def prepare_environment(settings: Settings) -> None:
 
 def execute(stage: str, settings: Settings, layout: Layout) -> None:
     """Run the stage here, or hand it to the launcher and wait for its end."""
-    if stage not in LAUNCHED:
+    if stage not in launched(settings):
         run_stage(stage, settings, layout)
         return
     LAUNCHERS[settings.launch.kind]().run(Job(stage, settings, layout.root))
+
+
+def launched(settings: Settings) -> tuple[str, ...]:
+    """The stages that run where ``launch.kind`` says; the others stay in this process."""
+    how = settings.launch
+    return how.kubernetes.stages if how.kind == "kubernetes" and how.kubernetes is not None else LAUNCHED
 
 
 def explain(error: BaseException) -> StageStatus:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,27 @@ class _FileProgress:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(event) + "\n")
         print(f"{self._stage} {done}/{self._total}  {note}".rstrip(), flush=True)
+
+
+LINE = re.compile(r"(?P<stage>[a-z]+) (?P<done>\d+)/(?P<total>\d+)(?:  (?P<note>.*))?")
+"""What a stage inside a flow prints."""
+
+
+def relayed(line: str, stage: str) -> bool:
+    """Take a line of the log of a stage that runs elsewhere; whether it tells of progress, which is then reported here.
+
+    By hand it is printed, and inside a flow it is written to the flow's file as well.
+    """
+    found = LINE.fullmatch(line)
+    if found is None or found["stage"] != stage:
+        return False
+    target = os.environ.get(PROGRESS_VARIABLE)
+    if target:
+        event = {"stage": stage, "done": int(found["done"]), "total": int(found["total"]), "note": found["note"] or ""}
+        with Path(target).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event) + "\n")
+    print(line, flush=True)
+    return True
 
 
 class _BarProgress:

@@ -12,16 +12,15 @@ import tempfile
 import tomllib
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Literal
 from urllib.error import HTTPError
 
 import psutil
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
+from components.checks import Check, State
 from components.config import load
 from components.errors import EvenkeelError, InputError
 from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
@@ -31,18 +30,7 @@ from flows.serving.api import authorization
 from flows.serving.place import served
 from flows.watching.api import AUTH_VARIABLE
 
-State = Literal["ok", "warn", "fail"]
 GIB = 2**30
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding; ``mend`` says what to do unless it is ok."""
-
-    name: str
-    state: State
-    finding: str
-    mend: str = ""
 
 
 def examine(start: Path, config: Path | None = None) -> Iterator[Check]:
@@ -204,20 +192,11 @@ def registry(project: Path, config: Path) -> Check:
             there = "" if settings.path.exists() else ", which is not there yet"
             return Check("registry", "ok", f"folder {settings.address}{there}")
         from components.registry.s3.bucket import Bucket
-        from components.registry.s3.probe import HOW, probe  # loads boto3
+        from components.registry.s3.examined import HOW, examined  # loads boto3
 
-        found = probe(Bucket(settings))
+        return examined("registry", Bucket(settings), settings.address, HOW)
     except EvenkeelError as error:
         return Check("registry", "fail", f"{error.what} ({error.where})", error.how or "")
-    if found.missing:
-        return Check("registry", "fail", f"{settings.address}: {'; '.join(found.missing)}", HOW)
-    if not found.checksums:
-        finding = f"{settings.address}: the server does not look at checksums, so all that is sent is read again"
-        return Check("registry", "warn", finding, "use a server that does, or expect twice the traffic")
-    if found.left:
-        mend = "allow s3:DeleteObject on probe/*, or let a lifecycle rule remove what is there"
-        return Check("registry", "warn", f"{settings.address}: {found.left} could not be removed again", mend)
-    return Check("registry", "ok", f"{settings.address}: conditional writes and checksums are honoured")
 
 
 PROJECT_CHECKS: tuple[Callable[[Path], Check], ...] = (

@@ -13,6 +13,7 @@ from prefect.artifacts import create_table_artifact
 from prefect.client.orchestration import get_client
 from pydantic import Field
 
+from components.config.kubernetes import NAME
 from flows.cleaning.work import clean
 from flows.cleaning.workspaces import MOST_DAYS
 from flows.git import project_root
@@ -20,19 +21,21 @@ from flows.states import told
 
 KEY = "janitor"
 Days = Annotated[int, Field(ge=0, le=MOST_DAYS)]
+Namespace = Annotated[str, Field(pattern=rf"{NAME}|^$")]
 
 
 @flow(name="janitor")
 @told
-def janitor(keep_days: Days = 0) -> list[dict[str, str]]:
+def janitor(keep_days: Days = 0, namespace: Namespace = "") -> list[dict[str, str]]:
     """End processes, remove half-made folders, and settle flow runs, of runs that are dead; returns what was done.
 
     Args:
         keep_days: Remove workspaces of runs that ended longer ago and are recorded on their branch. 0: keep all.
+        namespace: Delete JobSets too that nobody waits for, in this namespace of the present cluster. Empty: none.
     """
     with get_client(sync_client=True) as server:
         api = str(server.api_url)
-    deeds = clean(project_root(Path.cwd()), keep_days, api)
+    deeds = clean(project_root(Path.cwd()), keep_days, api, namespace)
     for deed in deeds:
         get_run_logger().info("%s %s: %s, %s", deed.kind, deed.what, deed.done, deed.why)
     rows = [deed.to_dict() for deed in deeds]

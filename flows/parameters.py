@@ -35,7 +35,7 @@ def recipes() -> list[str]:
 
 Config = Annotated[str, Field(json_schema_extra={"enum": configurations()})]
 Recipe = Annotated[str, Field(json_schema_extra={"enum": [AS_CONFIGURED, *recipes()]})]
-Launcher = Annotated[str, Field(json_schema_extra={"enum": [AS_CONFIGURED, "inline", "processes"]})]
+Launcher = Annotated[str, Field(json_schema_extra={"enum": [AS_CONFIGURED, "inline", "processes", "kubernetes"]})]
 Limit = Annotated[float, Field(ge=0)]
 """Hours; 0 is no limit."""
 

@@ -18,6 +18,7 @@ from prefect.client.orchestration import get_client
 from prefect.runtime import deployment, flow_run
 
 from components.config import Settings
+from components.config.kubernetes import SAMPLING
 from components.config.promotion import load_policy
 from components.config.servers import VllmEngine
 from components.files import read_json
@@ -185,8 +186,9 @@ def check_surroundings(settings: Settings, folder: Path) -> None:
     Raises:
         InputError: the servers' environment is missing or does not work, or the ranks' key is missing.
     """
-    engine = settings.rollout.engine
-    if isinstance(engine, VllmEngine) and engine.processes:
+    engine, launch = settings.rollout.engine, settings.launch
+    elsewhere = launch.kubernetes.stages if launch.kind == "kubernetes" and launch.kubernetes else ()
+    if isinstance(engine, VllmEngine) and engine.processes and not set(elsewhere).issuperset(SAMPLING):
         check_vllm_python(vllm_python(engine.python, folder))
     if settings.learner.ranks.address is not None:
         learner_key()

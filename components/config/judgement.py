@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Fraction, Section
 from components.config.canaries import CanarySettings, RequiredCanary, check_names
+from components.config.kubernetes import KubernetesSettings
 
 
 class ActionSettings(Section):
@@ -81,7 +82,12 @@ class PrometheusSettings(Section):
     """Every step's signals for Prometheus."""
 
     textfile: Path | None = Field(None, description="Written after every step, for the node exporter's collector.")
-    port: int | None = Field(None, ge=1024, le=65535, description="Of an HTTP endpoint on the loopback interface.")
+    port: int | None = Field(None, ge=1024, le=65535, description="Of an HTTP endpoint.")
+    host: str = Field(
+        "127.0.0.1",
+        pattern=r"^[0-9a-zA-Z.:-]+$",
+        description="Interface that it listens on; in a pod of a cluster all of them, behind a network policy.",
+    )
 
 
 class HealthSettings(Section):
@@ -160,8 +166,9 @@ class GateSettings(Section):
 class LaunchSettings(Section):
     """Where the training stage runs."""
 
-    kind: Literal["inline", "processes"] = Field(
+    kind: Literal["inline", "processes", "kubernetes"] = Field(
         "inline",
         description="inline: in the process of the stage. processes: in one of its own on this machine, a log under "
-        "logs/, and ended with all that it started.",
+        "logs/, and ended with all that it started. kubernetes: in pods of a cluster, as one JobSet.",
     )
+    kubernetes: KubernetesSettings | None = Field(None, description="Used by kind kubernetes.")

@@ -18,6 +18,7 @@ LOGISTICS: dict[str, Any] = {
     "launch": True,
     "record": True,
     "budget": True,
+    "health": {"prometheus": True},
     "learner": {"ranks": True, "zero": True},
     "evaluation": {"reuse": True},
     "rollout": {"engine": dict.fromkeys(VllmEngine.model_fields.keys() - SAMPLED_WITH, True)},

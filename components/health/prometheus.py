@@ -101,18 +101,23 @@ class Exporter(Collector):
         run: the run's name.
         rules: those that watch.
         textfile: written whole after every step; node_exporter wants a name that ends in .prom.
-        port: served on the loopback interface; 0 takes a free one. Neither of the two: nothing is exported.
+        port: served on ``host``; 0 takes a free one. Neither file nor port: nothing is exported.
     """
 
     def __init__(
-        self, run: str, rules: Mapping[str, RuleSettings], textfile: Path | None = None, port: int | None = None
+        self,
+        run: str,
+        rules: Mapping[str, RuleSettings],
+        textfile: Path | None = None,
+        port: int | None = None,
+        host: str = LOOPBACK,
     ) -> None:
         acting = LEVELS[LEVELS.index("intervene") :]
         self._verdicts: Events = Counter({(name, rule.level): 0 for name, rule in rules.items()})
         self._responses: Events = Counter(
             {(name, level): 0 for name, rule in rules.items() if rule.level in acting for level in acting}
         )
-        self._textfile, self._wanted = textfile, port
+        self._textfile, self._wanted, self._host = textfile, port, host
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._figures = Figures(run, verdicts=dict(self._verdicts), responses=dict(self._responses))
@@ -133,11 +138,11 @@ class Exporter(Collector):
         self._write()
         if self._wanted is not None:
             try:
-                self._server, self._thread = start_http_server(self._wanted, addr=LOOPBACK, registry=self._registry)
+                self._server, self._thread = start_http_server(self._wanted, addr=self._host, registry=self._registry)
             except OSError as error:
                 raise InputError(
                     f"cannot serve metrics: {error.strerror or error}",
-                    where=f"{LOOPBACK}:{self._wanted}",
+                    where=f"{self._host}:{self._wanted}",
                     how="choose another health.prometheus.port, or null",
                 ) from error
             self.port = self._server.server_port

@@ -3,13 +3,27 @@
 - `base` — `Launcher`, `Job`, `JobStatus`: submit, look, read the log, cancel
 - `inline` — in this process
 - `processes` — in a process of its own on this machine
+- `kubernetes` — in pods of a cluster
 """
+
+from collections.abc import Callable
 
 from components.launch.base import Job, JobFailed, JobStatus, Launcher
 from components.launch.inline import InlineLauncher
 from components.launch.processes import ProcessLauncher
 
-LAUNCHERS: dict[str, type[Launcher]] = {"inline": InlineLauncher, "processes": ProcessLauncher}
+
+def _kubernetes() -> Launcher:
+    from components.launch.kubernetes.launcher import KubernetesLauncher  # loads the client, which takes a second
+
+    return KubernetesLauncher()
+
+
+LAUNCHERS: dict[str, Callable[[], Launcher]] = {
+    "inline": InlineLauncher,
+    "processes": ProcessLauncher,
+    "kubernetes": _kubernetes,
+}
 """Names as in ``launch.kind``."""
 
 __all__ = ["LAUNCHERS", "Job", "JobFailed", "JobStatus", "Launcher"]

@@ -2,6 +2,7 @@
 
 - `driver` — the container `driver`: one stage
 - `learner` — the container `learner`: the ranks of one node; `ranks` is the torchrun below it
+- `server` — the container `rollout`: a server that must not end
 - `child` — the first process of a container: forwards signals, buries orphans
 - `place` — what the environment says, and whether code and packages are those of whoever submitted the run
 - `depot`, `parcels` — files of a run in a bucket, where its pods share no folder

@@ -5,5 +5,6 @@
 - `folders` — half-made ones of writers that were killed, and weights for servers that are gone
 - `flow_runs` — those that the Prefect server takes to be under way
 - `workspaces` — old ones, whose record is on a branch; only if asked for
+- `jobsets` — those on a cluster; only where a namespace is named
 - `questions` — candidates that nobody was asked about, and questions that were answered elsewhere
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-Kind = Literal["process", "folder", "weights", "flow run", "workspace", "server", "candidate"]
+Kind = Literal["process", "folder", "weights", "flow run", "workspace", "server", "candidate", "jobset", "cluster"]
 
 
 @dataclass(frozen=True, slots=True)

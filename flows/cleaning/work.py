@@ -10,17 +10,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from flows.cleaning import flow_runs, folders, processes, questions, workspaces
+from flows.cleaning import flow_runs, folders, jobsets, processes, questions, workspaces
 from flows.cleaning.deed import Deed
 from flows.watching.runs import all_runs
 
 
-def clean(project: Path, keep_days: int, api: str | None) -> list[Deed]:
+def clean(project: Path, keep_days: int, api: str | None, namespace: str = "") -> list[Deed]:
     """Do it; returns what was done. This process is marked as nobody's owner.
 
     Args:
         keep_days: days for which workspaces of ended runs are kept; 0 keeps all.
         api: address of the Prefect server with the project's own database, where there is one.
+        namespace: of the cluster whose JobSets are looked at too; empty where there is none.
     """
     deeds = [*processes.end_leftovers(project)]
     deeds += flow_runs.settle(all_runs(project), api)
@@ -28,6 +29,8 @@ def clean(project: Path, keep_days: int, api: str | None) -> list[Deed]:
     deeds += folders.remove_weights(all_runs(project))
     if keep_days:
         deeds += workspaces.remove_old(project, all_runs(project), keep_days)
+    if namespace:
+        deeds += jobsets.remove_left(project, namespace)
     deeds += questions.settle(project, api)
     return deeds
 

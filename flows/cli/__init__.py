@@ -3,6 +3,8 @@
 - `runs` — ``run``, ``audit-verifier``
 - `reproducing` — ``reproduce``
 - `nightly` — ``nightly``
+- `launching` — ``launch``
+- `cluster` — ``cluster status``, ``cluster logs``, ``cluster cancel``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``
 - `registry` — ``history``, ``show``
@@ -19,8 +21,19 @@ A module's commands register themselves when it is imported.
 try:
     # `--help` shows the commands in this order.
     # isort: off
-    from flows.cli import runs, nightly, reproducing, watching, judging, deciding, registry, registry_files, keys
-    from flows.cli import serving, machine
+    from flows.cli import (
+        runs,
+        launching,
+        nightly,
+        reproducing,
+        watching,
+        judging,
+        deciding,
+        registry,
+        registry_files,
+        keys,
+    )
+    from flows.cli import serving, machine, cluster
     from flows.cli.base import app, main
 
     # isort: on
@@ -29,9 +42,11 @@ except KeyboardInterrupt:  # Ctrl-C in the half second that this takes, before `
 
 __all__ = [
     "app",
+    "cluster",
     "deciding",
     "judging",
     "keys",
+    "launching",
     "machine",
     "main",
     "nightly",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +11,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from components.checks import Check
+from components.config import Settings, load
 from components.errors import EXIT_BAD_INPUT
 from flows import doctor as examination
 from flows.cli.base import DEMO, app, console
+from flows.cli.launching import CLUSTER
 
 STATE_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -19,15 +24,26 @@ STATE_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 @app.command()
 def doctor(
     config: Annotated[
-        Path | None, typer.Option("--config", help="Configuration file whose registry is checked.")
+        Path | None, typer.Option("--config", help="Configuration file whose registry, and cluster, are checked.")
     ] = None,
+    kubernetes: Annotated[
+        bool, typer.Option("--kubernetes", help="Check the cluster too that the configuration names.")
+    ] = False,
 ) -> None:
     """Check this machine and this project, and say how to mend what is wrong."""
-    config = config or (DEMO if DEMO.is_file() else None)
+    default = CLUSTER if kubernetes else DEMO
+    config = config or (default if default.is_file() else None)
     table = Table("check", "state", "finding", "how to mend it")
     worst = 0
-    for check in examination.examine(Path.cwd(), config):
+    for check in chain(examination.examine(Path.cwd(), config), cluster(config) if kubernetes else ()):
         worst = EXIT_BAD_INPUT if check.state == "fail" else worst
         table.add_row(check.name, Text(check.state, STATE_STYLES[check.state]), Text(check.finding), Text(check.mend))
     console.print(table)
     raise typer.Exit(worst)
+
+
+def cluster(config: Path | None) -> Iterator[Check]:
+    """The checks of a cluster; without a configuration, of the one that kubectl would ask."""
+    from components.launch.kubernetes.doctor import examine
+
+    return examine(load(config) if config else Settings())

@@ -92,6 +92,10 @@ def janitor(
             help="Remove recorded workspaces that ended longer ago; 0 keeps all.",
         ),
     ] = 0,
+    namespace: Annotated[
+        str,
+        typer.Option("--namespace", help="Delete JobSets too that nobody waits for, in this namespace of the cluster."),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Remove what dead runs left: processes, half-made folders, weights, flow runs that nobody runs any more."""
@@ -100,7 +104,8 @@ def janitor(
 
     project = project_root(Path.cwd())
     place = served(project)
-    deeds = work.clean(project, keep_days, os.environ.get("PREFECT_API_URL") or (place.api_url if place else None))
+    api = os.environ.get("PREFECT_API_URL") or (place.api_url if place else None)
+    deeds = work.clean(project, keep_days, api, namespace)
     if as_json:
         print(dump_json([deed.to_dict() for deed in deeds]), end="")
     else:

@@ -137,15 +137,16 @@ def schedule(client: SyncPrefectClient, name: str, wanted: list[ScheduleEntry]) 
         client.delete_deployment_schedule(deployment.id, there[slug].id)
 
 
-def remove_others(client: SyncPrefectClient, kept: set[str]) -> Iterator[str]:
+def remove_others(client: SyncPrefectClient, kept: set[str], pool: str = POOL) -> Iterator[str]:
     """Remove deployments that an earlier file made, with their schedules and triggers; yields their names.
 
     Args:
         kept: full names, flow and deployment, of those that the file has now.
+        pool: the work pool they are in; others are left alone.
     """
     ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG]))
-    pool = WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL]))
-    for found in client.read_deployments(deployment_filter=ours, work_pool_filter=pool):
+    there = WorkPoolFilter(name=WorkPoolFilterName(any_=[pool]))
+    for found in client.read_deployments(deployment_filter=ours, work_pool_filter=there):
         name = f"{client.read_flow(found.flow_id).name}/{found.name}"
         if name not in kept:
             client.delete_resource_owned_automations(f"prefect.deployment.{found.id}")

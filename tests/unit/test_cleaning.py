@@ -23,10 +23,11 @@ import pytest
 
 from components.config import dump, load
 from components.directories import write_directory
+from components.errors import InputError
 from components.files import read_json, write_json, write_text
 from components.processes import free_port
 from components.processes.owner import claim
-from flows.cleaning import flow_runs, folders, processes, work
+from flows.cleaning import flow_runs, folders, jobsets, processes, work
 from flows.cleaning.deed import Deed
 from flows.cleaning.folders import remove_half_made, remove_weights
 from flows.cleaning.processes import end_leftovers
@@ -413,3 +414,64 @@ def test_names_of_writers_are_those_that_are_looked_for(tmp_path: Path) -> None:
     handle, name = tempfile.mkstemp(dir=tmp_path, prefix=".gate.json.")
     os.close(handle)
     assert folders.TEMPORARY.fullmatch(Path(name).name)
+
+
+# JobSets
+
+
+class Cluster:
+    """A cluster with a JobSet of each of these runs."""
+
+    def __init__(self, runs: list[str]) -> None:
+        self.deleted: list[str] = []
+        self.found = [
+            {
+                "metadata": {
+                    "name": run,
+                    "uid": run,
+                    "labels": {
+                        "app.kubernetes.io/name": "evenkeel",
+                        "app.kubernetes.io/managed-by": "evenkeel",
+                        "evenkeel/run": run,
+                    },
+                }
+            }
+            for run in runs
+        ]
+
+    def jobsets(self, selector: str) -> list[dict[str, Any]]:
+        return self.found
+
+    def delete_jobset(self, name: str, uid: str | None = None) -> None:
+        self.deleted.append(name)
+
+
+def test_jobsets_go_whose_run_is_known_to_be_over(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran(project, "living-1", **LIVING)
+    ran(project, "far-1", **LIVING, host="elsewhere")
+    ran(project, "dead-1", **DEAD)
+    ran(project, "done-1")
+    cluster = Cluster(["living-1", "far-1", "dead-1", "done-1", "somebodys-1"])
+    monkeypatch.setattr("components.launch.kubernetes.api.Cluster.connect", lambda namespace: cluster)
+    deeds = list(jobsets.remove_left(project, "evenkeel"))
+    assert cluster.deleted == [deed.what for deed in deeds] == ["dead-1", "done-1"]
+    assert {(deed.kind, deed.done) for deed in deeds} == {("jobset", "deleted")}
+
+
+def test_a_cluster_that_cannot_be_asked_is_told_and_stops_nothing_else(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(namespace: str) -> None:
+        raise InputError("no cluster is configured")
+
+    monkeypatch.setattr("components.launch.kubernetes.api.Cluster.connect", refuse)
+    monkeypatch.setattr(work.questions, "settle", lambda *_: [Deed("candidate", "x", "asked", "y")])
+    monkeypatch.setattr(work.processes, "end_leftovers", lambda _: [])
+    deeds = work.clean(project, 0, None, "evenkeel")
+    assert [(deed.kind, deed.why) for deed in deeds] == [("cluster", "no cluster is configured"), ("candidate", "y")]
+
+
+def test_without_a_namespace_no_cluster_is_asked(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobsets, "remove_left", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(work.processes, "end_leftovers", lambda _: [])
+    assert work.clean(project, 0, None) == []

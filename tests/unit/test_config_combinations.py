@@ -397,7 +397,46 @@ LOOP = [
     ),
 ]
 
-FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP]
+IMAGE = f"example.com/image@sha256:{'0' * 64}"
+
+
+def on_kubernetes(shared: Tree | None = None, images: Tree | None = None, **sections: Tree) -> Tree:
+    """``sections`` as part of a run on a cluster."""
+    shared = {"kind": "volume", "claim": "data"} if shared is None else shared
+    how = {"images": {"driver": IMAGE, **(images or {})}, "shared": shared, "learner": {"processes": 3}}
+    return {**sections, "launch": {"kind": "kubernetes", "kubernetes": how}}
+
+
+CLUSTER = [
+    pytest.param(
+        {"launch": {"kind": "kubernetes"}},
+        ["launch.kind kubernetes", "launch.kubernetes"],
+        {"launch": {"kind": "inline"}},
+        id="a cluster that nothing is known of",
+    ),
+    pytest.param(
+        on_kubernetes(rollout={"engine": {"kind": "vllm", "processes": 1}}),
+        ["rollout.engine.processes", "launch.kubernetes.images.rollout"],
+        on_kubernetes(images={"rollout": IMAGE}),
+        id="servers without an image",
+    ),
+    pytest.param(
+        on_kubernetes(learner={"kind": "fsdp2", "ranks": {"processes": 4}}),
+        ["learner.ranks.processes (4)", "launch.kubernetes.learner.processes (3)"],
+        {"launch": {"kubernetes": {"learner": {"processes": 2}}}},
+        id="ranks that do not fill their pods",
+    ),
+    pytest.param(
+        on_kubernetes(
+            {"kind": "s3", "uri": "s3://bucket/runs"},
+            rollout={"engine": {"kind": "sglang", "urls": ["http://sglang:30000"]}},
+        ),
+        ["rollout.engine.kind sglang", "launch.kubernetes.shared.kind volume"],
+        {"rollout": {"engine": {"kind": "vllm", "urls": ["http://vllm:8000"], "transfer": "broadcast"}}},
+        id="weights as files without a volume",
+    ),
+]
+FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP, *CLUSTER]
 forbidden = pytest.mark.parametrize(("tree", "words", "way_out"), FORBIDDEN)
 
 

@@ -24,7 +24,7 @@ def test_the_form_offers_every_configuration_recipe_and_launcher() -> None:
     assert "configs/demo.yaml" in fields["config"]["enum"]
     assert set(fields["config"]["enum"]) == set(configurations())
     assert fields["recipe"]["enum"] == [AS_CONFIGURED, *recipes()]
-    assert fields["launcher"]["enum"] == [AS_CONFIGURED, "inline", "processes"]
+    assert fields["launcher"]["enum"] == [AS_CONFIGURED, "inline", "processes", "kubernetes"]
     assert fields["max_hours"]["minimum"] == 0
 
 

@@ -14,8 +14,9 @@ import pytest
 
 from components.config.rollout import RolloutSettings
 from components.config.servers import SglangEngine, VllmEngine
+from components.processes.vllm_server import command_line
 from components.rollout.servers.client import ServerFault
-from components.rollout.servers.local import Started, command_line
+from components.rollout.servers.local import Started
 
 SCRIPT = """#!{python}
 import http.server, json, os, sys
@@ -104,7 +105,9 @@ def test_a_process_may_be_replaced_as_often_as_the_settings_say(tmp_path):
 
 def test_a_server_takes_nothing_from_the_models_defaults_and_listens_to_this_machine_only():
     settings = VllmEngine(kind="vllm", processes=1, kv_cache_dtype="fp8_e5m2", max_num_seqs=8)
-    command = command_line(Path("python"), settings, Path("model"), "bfloat16", 8000, "name")
+    command = command_line(
+        Path("python"), settings, Path("model"), "bfloat16", host="127.0.0.1", port=8000, served="name", gpu=False
+    )
     options = dict(pairwise(command))
     expected = {
         "--generation-config": "vllm",

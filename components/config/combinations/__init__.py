@@ -6,6 +6,7 @@
 - `loop` — schedule, sizes, models
 - `tools` — what goes with a tool, and with a critic
 - `asynchrony` — rollouts that are older than the policy
+- `cluster` — what pods on Kubernetes need of the rest
 
 Each rule yields errors that name the settings, why they do not go together (with the paper), and the way out. There are
 no warnings: nobody reads them before a run.
@@ -33,6 +34,7 @@ from components.config.combinations.advantage import (
     scales_that_cancel,
 )
 from components.config.combinations.asynchrony import asynchrony
+from components.config.combinations.cluster import learner_pods, rollout_pods, section, state
 from components.config.combinations.judges import second_code
 from components.config.combinations.loop import ads, models, sizes
 from components.config.combinations.ratio import (
@@ -65,6 +67,10 @@ RULES: tuple[Callable[[Settings], Iterator[str]], ...] = (
     critic_schedule,
     second_code,
     asynchrony,
+    section,
+    rollout_pods,
+    learner_pods,
+    state,
 )
 
 

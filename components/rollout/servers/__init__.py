@@ -12,8 +12,8 @@
 - `plugin` — what a vLLM server imports, in its own environment
 
 A vLLM server given by URL must have been started with ``VLLM_SERVER_DEV_MODE=1``, ``plugin`` on its PYTHONPATH, and the
-options that `local.command_line` names. Its interface for weights knows no passwords: it belongs on a network that only
-the run can reach.
+options that `components.processes.vllm_server` names. Its interface for weights knows no passwords: it belongs on a
+network that only the run can reach.
 """
 
 from components.rollout.servers.engine import ServerEngine

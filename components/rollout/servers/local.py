@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import secrets
 import time
@@ -15,6 +14,7 @@ import torch
 
 from components.config.servers import ServerEngine, VllmEngine
 from components.processes import Child, free_port, vllm_python
+from components.processes.vllm_server import command_line, environment
 from components.rollout.servers.client import ServerClient, ServerFault
 from components.rollout.servers.vllm import VllmClient
 
@@ -105,7 +105,16 @@ class Started(Origin):
         """The server on this port, or None where another process has taken it."""
         served = f"evenkeel-{secrets.token_hex(4)}"  # so that no other server on the port is taken for it
         begin = self._log.stat().st_size if self._log.exists() else 0
-        command = command_line(self._python, self._settings, self._model, self._dtype, port, served)
+        command = command_line(
+            self._python,
+            self._settings,
+            self._model,
+            self._dtype,
+            host="127.0.0.1",
+            port=port,
+            served=served,
+            gpu=torch.cuda.is_available(),
+        )
         self.child = Child(self.name, command, log=self._log, env=self._environment())
         client = VllmClient(self.name, f"http://127.0.0.1:{port}", served)
         give_up = time.monotonic() + self._settings.start_timeout
@@ -125,43 +134,9 @@ class Started(Origin):
 
     def _environment(self) -> dict[str, str]:
         paths = [str(PLUGIN), *filter(None, [os.environ.get("PYTHONPATH")])]
+        threads = os.environ.get("OMP_NUM_THREADS", "1")
         found = {
             "PYTHONPATH": os.pathsep.join(paths),
-            "VLLM_SERVER_DEV_MODE": "1",  # weights come in over its interface for RL; hence the loopback address
-            "VLLM_CPU_KVCACHE_SPACE": str(self._settings.cpu_cache_gib),
-            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
-            "VLLM_NO_USAGE_STATS": "1",
-            "DO_NOT_TRACK": "1",
-            "HF_HUB_OFFLINE": "1",
-            "TOKENIZERS_PARALLELISM": "false",
+            **environment(self._settings, threads, gpu=torch.cuda.is_available()),
         }
         return found if self._device is None else {**found, "CUDA_VISIBLE_DEVICES": self._device}
-
-
-def command_line(python: Path, settings: VllmEngine, model: Path, dtype: str, port: int, served: str) -> list[str]:
-    """What starts a server that fits: `python -m`, because the console script of CPU builds does not start."""
-    command = [str(python), "-m", "vllm.entrypoints.openai.api_server"]
-    options = {
-        "--model": str(model),
-        "--served-model-name": served,
-        "--host": "127.0.0.1",
-        "--port": str(port),
-        "--dtype": dtype,
-        "--kv-cache-dtype": settings.kv_cache_dtype,
-        "--logprobs-mode": "processed_logprobs",  # of the distribution that is sampled from
-        "--generation-config": "vllm",  # nothing of the model's own defaults
-        "--worker-extension-cls": "evenkeel_vllm.Extension",
-        "--weight-transfer-config": json.dumps({"backend": f"evenkeel_{settings.transfer}"}),
-        "--seed": "0",
-        "--tensor-parallel-size": str(settings.tensor_parallel),
-        "--gpu-memory-utilization": f"{settings.gpu_memory:g}",
-        "--max-model-len": None if settings.max_model_len is None else str(settings.max_model_len),
-        "--max-num-seqs": None if settings.max_num_seqs is None else str(settings.max_num_seqs),
-    }
-    for name, value in options.items():
-        command += [] if value is None else [name, value]
-    if not torch.cuda.is_available():
-        # On CPUs vLLM cannot rewind a seeded generator, which it does after half of a prompt: its engine would die.
-        command.append("--no-enable-chunked-prefill")
-    return [*command, "--enable-scale-out", *(["--enforce-eager"] if settings.eager else [])]

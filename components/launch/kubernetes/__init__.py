@@ -1,0 +1,17 @@
+"""A run on Kubernetes: one JobSet with a driver, learner ranks and rollout servers.
+
+What is asked for, without a cluster:
+
+- `plan` — what a run needs, from its settings; `rewriting` — what its driver is told of the other pods
+- `names` — labels, names, ports
+- `manifests` — the plan as objects of Kubernetes
+- `cost` — as a table; `showing` — as text
+
+What becomes of it:
+
+- `launcher` — `KubernetesLauncher`: submit, look, read the log, cancel, wait
+- `api` — every call to the API server; `permissions` — what they need
+- `observed`, `status`, `diagnosis` — what is there, what it comes to, and what to do about it
+- `watching` — when to look again; `following` — the driver's log as it grows
+- `janitor` — what dead runs left
+"""

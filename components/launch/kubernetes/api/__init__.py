@@ -1,0 +1,19 @@
+"""Every request to the API server of a cluster. Objects go in and come out as plain dictionaries.
+
+- `cluster` — `Cluster`: what a launcher needs, one method a request
+- `creating` — creation that is never done twice, whatever became of the answer
+- `examination` — what `evenkeel doctor --kubernetes` looks at besides
+- `requests` — which failures are worth another attempt, and how long a request may take in all
+- `connection` — one HTTP exchange, with the kubeconfig or the pod's own account; nothing else imports `kubernetes`
+- `kubeconfig` — which file and which context that is
+- `resources` — the kinds of objects, their addresses, and the verbs
+- `errors` — a request that failed, and what is raised for it
+- `wording` — the same for a person: what is wrong, and the command that mends it
+"""
+
+from components.launch.kubernetes.api.cluster import Cluster
+from components.launch.kubernetes.api.errors import Exists, Refused, Unreachable
+from components.launch.kubernetes.api.examination import Examination
+from components.launch.kubernetes.api.requests import Patience
+
+__all__ = ["Cluster", "Examination", "Exists", "Patience", "Refused", "Unreachable"]

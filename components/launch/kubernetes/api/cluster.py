@@ -1,0 +1,186 @@
+"""What a launcher asks of a cluster, one method a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from components.launch.kubernetes.api.creating import STRICT, create
+from components.launch.kubernetes.api.errors import Failure
+from components.launch.kubernetes.api.requests import Patience, Requests
+from components.launch.kubernetes.api.resources import (
+    CREATED,
+    EVENTS,
+    JOBS,
+    JOBSETS,
+    PODS,
+    SECRETS,
+    Call,
+    Resource,
+    Verb,
+)
+from components.launch.kubernetes.names import GROUP
+from components.launch.kubernetes.permissions import needs
+
+SLACK = 10.0
+"""Seconds that a watch may be silent longer than it was asked to last: then its connection is lost."""
+FIRST = 3
+"""Attempts of the very first request."""
+NOT_YET = ("is waiting to start", "is not available", "not found")
+"""In what a server says of a log that there is none of."""
+
+
+class Cluster:
+    """The objects of one namespace. What fails is an `InputError` that says what to do."""
+
+    def __init__(self, requests: Requests, namespace: str) -> None:
+        self.requests, self.namespace = requests, namespace
+
+    @classmethod
+    def connect(cls, namespace: str, context: str | None = None, patience: Patience | None = None) -> Cluster:
+        """The cluster of ``context``; of the present one, or inside a pod that of its own account, where it is None.
+
+        Raises:
+            InputError: there are no credentials, or they are not accepted; there is no such context.
+            Unreachable: the server does not answer.
+        """
+        from components.launch.kubernetes.api.connection import Connection  # loads the client
+
+        patience, connection = patience or Patience(), Connection(context)
+        # Whoever has only begun is told soon; who works already waits longer for a server that is being restarted.
+        cls(Requests(connection, replace(patience, attempts=min(FIRST, patience.attempts))), namespace).version()
+        return cls(Requests(connection, patience), namespace)
+
+    @needs()
+    def version(self) -> str:
+        """Of the API server, such as v1.36.2. Everyone may ask who is logged in."""
+        try:
+            return str(self.requests.repeated("GET", "/version").get("gitVersion", ""))
+        except Failure as failure:
+            raise self.requests.explained(None, failure) from None
+
+    @needs((GROUP, "jobsets", "create"), ("", "secrets", "create"))
+    def dry_run(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """What the server would make of a JobSet or a Secret. It checks everything, and refuses unknown fields."""
+        return self.requests.send(self._creation(manifest), [("dryRun", "All"), STRICT], manifest)
+
+    @needs((GROUP, "jobsets", "create"), (GROUP, "jobsets", "get"), ("", "secrets", "create"))
+    def create(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Create a JobSet or a Secret, once; see `creating`.
+
+        Raises:
+            Exists: another object has this name.
+        """
+        call = self._creation(manifest)
+        look = None if call.resource == SECRETS else lambda: self.jobset(call.name)
+        return create(self.requests, call, manifest, look)
+
+    @needs((GROUP, "jobsets", "get"))
+    def jobset(self, name: str) -> dict[str, Any] | None:
+        """The JobSet of this name; None where there is none."""
+        return self.requests.found(self._call("get", JOBSETS, name))
+
+    @needs((GROUP, "jobsets", "list"))
+    def jobsets(self, selector: str) -> list[dict[str, Any]]:
+        """JobSets with these labels."""
+        return self._listed(JOBSETS, selector)
+
+    @needs((GROUP, "jobsets", "get"), (GROUP, "jobsets", "delete"))
+    def delete_jobset(self, name: str, uid: str | None = None) -> None:
+        """Delete a JobSet; it goes after all that it owns. One that is gone is no error, and one of the same name that
+        is not the one of this ``uid`` (None: the one that is there now) stays.
+        """
+        there = None if uid else self.jobset(name)
+        known = uid or (there["metadata"]["uid"] if there else None)
+        if known is None:
+            return
+        call = self._call("delete", JOBSETS, name)
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Foreground",
+            "preconditions": {"uid": known},  # so that it can be asked again, whatever became of an answer
+        }
+        try:
+            self.requests.repeated(call.method, call.path, (), body)
+        except Failure as failure:
+            if failure.contended or (failure.status == 404 and not failure.no_such_path):
+                return
+            raise self.requests.explained(call, failure) from None
+
+    @needs(("batch", "jobs", "list"))
+    def jobs(self, selector: str) -> list[dict[str, Any]]:
+        """Jobs with these labels."""
+        return self._listed(JOBS, selector)
+
+    @needs(("", "pods", "list"))
+    def pods(self, selector: str) -> list[dict[str, Any]]:
+        """Pods with these labels."""
+        return self._listed(PODS, selector)
+
+    @needs(("", "events", "list"))
+    def events(self, fields: str = "type!=Normal") -> list[dict[str, Any]]:
+        """Events of the namespace with these fields; they have no labels. By default what is not as it should be."""
+        return self.requests.listed(self._call("list", EVENTS), [("fieldSelector", fields)])
+
+    @needs(("", "pods/log", "get"))
+    def log(
+        self,
+        pod: str,
+        container: str,
+        *,
+        since: datetime | None = None,
+        previous: bool = False,
+        timestamps: bool = False,
+        tail: int | None = None,
+        follow: bool = False,
+    ) -> Iterator[str]:
+        """Lines that a container has written; none where it has not begun, or its pod is gone.
+
+        Args:
+            since: leave out what is older. Servers know whole seconds only.
+            previous: of the container's run before a restart.
+            timestamps: begin every line with its time and a space.
+            tail: the last lines only.
+            follow: go on until the container ends.
+
+        Raises:
+            Unreachable: the log broke off, after the lines that were returned.
+        """
+        asked = {"container": container, "previous": previous, "timestamps": timestamps, "follow": follow}
+        query = [(name, value if isinstance(value, str) else "true") for name, value in asked.items() if value]
+        query += [("sinceTime", f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}")] if since else []
+        query += [("tailLines", str(tail))] if tail is not None else []
+        call = Call("get", PODS, self.namespace, pod, "log")
+        try:
+            yield from self.requests.lines(call, query, 3600.0 if follow else self.requests.patience.timeout)
+        except Failure as failure:
+            if failure.status in (400, 404) and any(part in failure.text for part in NOT_YET):
+                return
+            raise self.requests.explained(call, failure) from None
+
+    @needs((GROUP, "jobsets", "watch"))
+    def watch(self, name: str, seconds: float) -> Iterator[dict[str, Any]]:
+        """What happens to the JobSet of this name, its present state first, for so long or until the server ends it.
+
+        Raises:
+            InputError: it could not be opened, broke off, or told of an error. Nothing is tried again here.
+        """
+        call = self._call("watch", JOBSETS)
+        limit = max(1, round(seconds))
+        query = [("watch", "true"), ("fieldSelector", f"metadata.name={name}"), ("timeoutSeconds", str(limit))]
+        try:
+            yield from self.requests.events(call, query, limit + SLACK)
+        except Failure as failure:
+            raise self.requests.explained(call, failure) from None
+
+    def _creation(self, manifest: dict[str, Any]) -> Call:
+        return self._call("create", CREATED[manifest["kind"]], manifest["metadata"]["name"])
+
+    def _call(self, verb: Verb, resource: Resource, name: str = "") -> Call:
+        return Call(verb, resource, self.namespace, name)
+
+    def _listed(self, resource: Resource, selector: str) -> list[dict[str, Any]]:
+        return self.requests.listed(self._call("list", resource), [("labelSelector", selector)])

@@ -1,0 +1,195 @@
+"""One HTTP exchange with an API server, over the official client: it knows how to log in, and pools connections.
+
+Its typed interface is left out: it checks objects against its own idea of them, and JobSets are none of its types.
+Nothing else in this project imports `kubernetes`, and this file is loaded only when there is a cluster to talk to.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import urllib3
+from kubernetes import config
+from kubernetes.client import ApiClient, Configuration
+from kubernetes.client.exceptions import ApiException
+
+from components.errors import InputError
+from components.launch.kubernetes.api.errors import Failure, refusal
+from components.launch.kubernetes.api.kubeconfig import NONE, Place, find
+
+CONNECT = 5.0
+"""Seconds until a connection stands, or is taken to be refused."""
+PIECE = 2**16
+"""Bytes that are read at once, at most."""
+NEVER_SENT = (
+    urllib3.exceptions.NewConnectionError,
+    urllib3.exceptions.ConnectTimeoutError,
+    urllib3.exceptions.ProxyError,
+)
+
+
+class Connection:
+    """To the cluster of a context. ``server`` is its address, ``account`` who we are there, in words."""
+
+    def __init__(self, context: str | None) -> None:
+        self._context = context
+        self.renew()
+
+    def renew(self) -> None:
+        """Read the credentials anew.
+
+        Raises:
+            InputError: there are none.
+        """
+        place = find(self._context)
+        self._client = ApiClient(_configuration(place))
+        self._client.user_agent = "evenkeel"
+        self.server, self.account = str(self._client.configuration.host), place.account
+
+    def exchange(
+        self, method: str, path: str, query: Sequence[tuple[str, str]], body: dict[str, Any] | None, timeout: float
+    ) -> bytes:
+        """The whole answer to one request.
+
+        Raises:
+            Failure: there is none within ``timeout`` seconds, or it is no success.
+        """
+        end = time.monotonic() + timeout
+        with _failures():
+            response = self._send(method, path, query, body, timeout)
+            pieces = []
+            while piece := response.read1(PIECE):
+                pieces.append(piece)
+                if time.monotonic() > end:
+                    response.close()
+                    raise Failure(f"no whole answer within {timeout:g} s")
+            response.release_conn()
+            return _success(response, b"".join(pieces))
+
+    def lines(self, path: str, query: Sequence[tuple[str, str]], idle: float) -> Iterator[str]:
+        """The lines of an answer as they come; ``idle`` seconds without a byte and the connection counts as lost.
+
+        Raises:
+            Failure: it is no success, or broke off.
+        """
+        with _failures():
+            response = self._send("GET", path, query, None, idle)
+            try:
+                if response.status != 200:
+                    _success(response, response.read(PIECE))
+                rest = b""
+                while piece := response.read1(PIECE):
+                    *whole, rest = (rest + piece).split(b"\n")
+                    yield from (line.decode("utf-8", "replace") for line in whole)
+                if rest:
+                    yield rest.decode("utf-8", "replace")
+            finally:
+                response.close()  # whoever stops listening ends the connection
+
+    def _send(
+        self, method: str, path: str, query: Sequence[tuple[str, str]], body: dict[str, Any] | None, timeout: float
+    ) -> urllib3.HTTPResponse:
+        headers = {"Accept": "application/json, */*"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        request = self._client.param_serialize(
+            method, path, query_params=list(query), header_params=headers, body=body, auth_settings=["BearerToken"]
+        )
+        answer = self._client.call_api(*request, _request_timeout=(min(CONNECT, timeout), timeout))
+        found: urllib3.HTTPResponse = answer.response
+        return found
+
+
+def _success(response: urllib3.HTTPResponse, body: bytes) -> bytes:
+    if 200 <= response.status < 300:
+        return body
+    raise refusal(response.status, body, response.headers)
+
+
+def _configuration(place: Place) -> Configuration:
+    """The client's own idea of ``place``, without its retries: it does not know what is safe to repeat."""
+    found = Configuration()
+    found.retries = False
+    found.keep_alive = True  # what is between us and the server may forget a connection that is silent
+    try:
+        with _complaints() as said:
+            if place.files:
+                config.load_kube_config(place.files, context=place.context, client_configuration=found)
+            else:
+                config.load_incluster_config(client_configuration=found)
+    except config.ConfigException as error:
+        # Its text can end with the whole entry, and that holds a token.
+        what = re.split(r" in [^ ]*/", str(error))[0][:200]
+        raise InputError(
+            f"the credentials of {place.account} cannot be used: {what}", where=place.files or None, how=NONE
+        ) from None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        what = f"the credentials of {place.account} cannot be used ({type(error).__name__})"
+        raise InputError(what, where=place.files or None, how="kubectl config view --minify shows them") from None
+    if place.command and not (found.api_key or found.cert_file):
+        why = f": {said[-1]}" if said else ""
+        how = f"run it by hand and do what it says: {place.command}"
+        raise InputError(f"what logs in to {place.account} gave no credentials{why}", where=place.files, how=how)
+    return found
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """First lines of what is logged meanwhile: the client says there, and only there, why a log-in failed."""
+    said: list[str] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = lambda record: said.append(record.getMessage().strip().partition("\n")[0][:300])  # type: ignore[method-assign]
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield said
+    finally:
+        root.removeHandler(handler)
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Failures of the network as ours."""
+    try:
+        yield
+    except ApiException as error:  # how the client passes on what TLS says
+        raise _tls(str(error.reason)) from None
+    except urllib3.exceptions.SSLError as error:
+        raise _tls(str(error)) from None
+    except NEVER_SENT as error:
+        raise Failure(f"no connection ({_reason(error)})", sent=False) from None
+    except urllib3.exceptions.TimeoutError:
+        raise Failure("no answer in time") from None
+    except urllib3.exceptions.LocationValueError:
+        raise Failure("its address in the kubeconfig is none", sent=False, hopeless=True) from None
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise Failure(f"the connection broke off ({type(error).__name__})") from None
+
+
+def _reason(error: Exception) -> str:
+    """What the operating system says of it."""
+    text = str(error)
+    if not isinstance(error, urllib3.exceptions.NewConnectionError | urllib3.exceptions.ProxyError):
+        return "not in time"
+    if "resolve" in text:
+        return "its name is not known"
+    for part in ("Connection refused", "No route to host", "Network is unreachable"):
+        if part in text:
+            return part.lower()
+    return type(error).__name__
+
+
+def _tls(text: str) -> Failure:
+    found = re.search(r"certificate verify failed: ([^(]+)|alert ([a-z ]+)|Hostname|hostname|(EOF)", text)
+    why = (
+        next((part.strip(" .") for part in found.groups() if part), "the name does not fit")
+        if found
+        else "no TLS there"
+    )
+    # A server that is being started or stopped may end a connection in the middle of its beginning.
+    return Failure(f"no secure connection ({why})", sent=False, hopeless=why != "EOF")

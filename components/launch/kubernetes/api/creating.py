@@ -1,0 +1,79 @@
+"""Creation that is done once, whatever became of the answers.
+
+A request that was not answered may have been carried out. So nothing is sent again before it was looked whether the
+object is there, and is ours: the digest of what was asked for (annotation `evenkeel/spec`) tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from components.errors import InputError
+from components.launch.kubernetes.api.errors import Failure
+from components.launch.kubernetes.api.requests import Attempts, Requests
+from components.launch.kubernetes.api.resources import Call
+from components.launch.kubernetes.names import SPEC
+
+STRICT = ("fieldValidation", "Strict")
+Look = Callable[[], dict[str, Any] | None]
+
+
+def create(requests: Requests, call: Call, manifest: dict[str, Any], look: Look | None) -> dict[str, Any]:
+    """The object as the server has it.
+
+    Args:
+        look: the object of this name, if there is one. None: we may not read objects of this kind; then one that is
+            there after an attempt without an answer is taken to be the one of that attempt, and ``manifest`` returned.
+
+    Raises:
+        Exists: another object has the name.
+        InputError: see `wording`; where it is not known whether the object was created, the message says so.
+    """
+    attempts, unsure = Attempts(requests.patience), False
+    while True:
+        try:
+            return requests.once(call.method, call.path, [STRICT], manifest)
+        except Failure as failure:
+            unsure = unsure or failure.may_have_happened
+            if unsure and (found := _ours(requests, call, manifest, look, failure)):
+                return found
+            try:
+                if not (failure.passing or failure.contended):
+                    raise
+                attempts.wait(failure)
+            except Failure:
+                raise _told(requests.explained(call, failure), call, unsure and not failure.exists) from None
+
+
+def _ours(
+    requests: Requests, call: Call, manifest: dict[str, Any], look: Look | None, failure: Failure
+) -> dict[str, Any] | None:
+    """What an earlier attempt, or this one, created although nobody said so."""
+    if look is None:
+        return manifest if failure.exists else None
+    try:
+        found = look()
+    except InputError:
+        raise _told(requests.explained(call, failure), call, unsure=True) from None
+    return found if found is not None and same(found, manifest) else None
+
+
+def same(found: dict[str, Any], manifest: dict[str, Any]) -> bool:
+    """Whether an object is what a manifest asks for, and is going to stay."""
+    metadata = found["metadata"]
+    wanted = manifest["metadata"].get("annotations", {}).get(SPEC)
+    return (
+        bool(wanted)
+        and (metadata.get("annotations") or {}).get(SPEC) == wanted
+        and not metadata.get("deletionTimestamp")
+    )
+
+
+def _told(error: InputError, call: Call, unsure: bool) -> InputError:
+    """The error, with a word of warning where the object may be there."""
+    if unsure:
+        look = f"kubectl -n {call.namespace} get {call.resource.plural} {call.name}"
+        error.what += f"; whether {call.what} was created is not known"
+        error.how = f"see whether it is there: {look}; and then: {error.how or 'try again'}"
+    return error

@@ -1,0 +1,113 @@
+"""A request that failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from components.errors import InputError
+
+LATER = frozenset({429, 500, 502, 503, 504})
+"""Statuses that say nothing about the request itself."""
+UNSAID = frozenset({500, 502, 503, 504})
+"""Statuses that a server, or what stands before it, may give although the request was carried out."""
+
+
+class Unreachable(InputError):
+    """The server did not answer, or not usefully, for as long as we were ready to wait. It may do so later."""
+
+
+class Refused(InputError):
+    """The server said no, for a reason that remains."""
+
+    status = 0
+
+
+class Exists(Refused):
+    """There is an object of this name already, and it is another one than was to be created."""
+
+    status = 409
+
+
+class Failure(Exception):
+    """One attempt that failed, before anybody is told.
+
+    Args:
+        text: what happened, in words or in the server's.
+        status: the HTTP status; None where there was no whole answer.
+        sent: whether the server may have received the request.
+        hopeless: the same attempt cannot succeed later, although there was no answer.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        status: int | None = None,
+        sent: bool = True,
+        hopeless: bool = False,
+        reason: str = "",
+        details: Mapping[str, Any] | None = None,
+        after: float | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.text, self.status, self.sent, self.hopeless = text, status, sent, hopeless
+        self.reason, self.details, self.after = reason, details or {}, after
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may succeed later."""
+        return not self.hopeless if self.status is None else self.status in LATER
+
+    @property
+    def contended(self) -> bool:
+        """A creation that lost a race, such as that of two writers at one quota; nothing was created."""
+        return self.status == 409 and self.reason == "Conflict"
+
+    @property
+    def may_have_happened(self) -> bool:
+        """Whether the server may have done what it was asked to, although it did not say so."""
+        return self.sent if self.status is None else self.status in UNSAID
+
+    @property
+    def exists(self) -> bool:
+        return self.status == 409 and self.reason == "AlreadyExists"
+
+    @property
+    def no_such_path(self) -> bool:
+        """The server does not know the kind of object, whatever its name."""
+        return self.status == 404 and not self.reason
+
+
+def refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
+    """An answer that is not a success."""
+    found: dict[str, Any] = {}
+    try:
+        parsed = json.loads(body)
+        found = parsed if isinstance(parsed, dict) and parsed.get("kind") == "Status" else {}
+    except ValueError:
+        pass  # proxies and unknown paths answer with text
+    details = found.get("details") or {}
+    text = str(found.get("message") or body[:300].decode("utf-8", "replace").strip() or f"status {status}")
+    after = _seconds(headers.get("Retry-After")) or _seconds(details.get("retryAfterSeconds"))
+    return Failure(text, status=status, reason=str(found.get("reason") or ""), details=details, after=after)
+
+
+def of_status(status: Mapping[str, Any]) -> Failure:
+    """A Status that came as an event of a watch."""
+    code = status.get("code")
+    return Failure(
+        str(status.get("message") or status.get("reason") or "an error without a message"),
+        status=code if isinstance(code, int) else 500,
+        reason=str(status.get("reason") or ""),
+        details=status.get("details") or {},
+    )
+
+
+def _seconds(text: object) -> float | None:
+    """Seconds that a server asks to wait. The other form, a date, is used by none of them."""
+    try:
+        return max(0.0, float(str(text)))
+    except ValueError:
+        return None

@@ -1,0 +1,51 @@
+"""Why a run does not run: the usual deaths of pods, found in what was observed, each with what to do.
+
+- `finding` — `Finding`, and how those of many pods become one
+- `admission` — quota, policies, and a JobSet that nothing acts on: pods that were never made
+- `scheduling` — no node for a pod
+- `images` — an image that cannot be pulled
+- `starting` — Secrets, volumes, init containers, commands: a container that cannot begin
+- `ending` — out of memory, exit codes, deadlines, probes
+- `disruption` — evicted, preempted, drained, a node that is lost
+
+All are pure functions of an `Observed`.
+"""
+
+from collections.abc import Callable, Iterator
+
+from components.launch.kubernetes.diagnosis.admission import denied, ignored, quota
+from components.launch.kubernetes.diagnosis.disruption import drained, evicted, lost, preempted
+from components.launch.kubernetes.diagnosis.ending import exits, killed, overdue, probes
+from components.launch.kubernetes.diagnosis.finding import Finding, merged
+from components.launch.kubernetes.diagnosis.images import images
+from components.launch.kubernetes.diagnosis.scheduling import unschedulable
+from components.launch.kubernetes.diagnosis.starting import configuration, initialisation, volumes
+from components.launch.kubernetes.observed import Observed
+
+CAUSES: dict[str, Callable[[Observed], Iterator[Finding]]] = {
+    "ignored": ignored,
+    "quota": quota,
+    "admission": denied,
+    "unschedulable": unschedulable,
+    "image": images,
+    "configuration": configuration,
+    "volume": volumes,
+    "init": initialisation,
+    "out of memory": killed,
+    "evicted": evicted,
+    "preempted": preempted,
+    "drained": drained,
+    "node lost": lost,
+    "deadline": overdue,
+    "probe": probes,
+    "exit": exits,
+}
+"""The first ones explain the later ones, rather than the other way round."""
+
+
+def diagnose(observed: Observed) -> list[Finding]:
+    """What is wrong, each thing once however many pods have it."""
+    return merged(finding for cause in CAUSES.values() for finding in cause(observed))
+
+
+__all__ = ["CAUSES", "Finding", "diagnose"]

@@ -1,0 +1,82 @@
+"""One thing that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from components.launch.kubernetes.observed import Object, Observed, containers, metadata, name_of, role_of
+
+SHOWN = 3
+"""Names of pods that are listed; of the others only how many they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``what`` is wrong, in one sentence without a full stop; ``where``, as names of objects; ``how`` to mend it."""
+
+    what: str
+    where: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"{self.what}\n{self.advice}"
+
+    @property
+    def advice(self) -> str:
+        """Where it is and what to do, for whoever has said in other words what it is."""
+        return f"  where: {self.where}\n  mend:  {self.how}"
+
+
+def merged(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that say the same, as one with all their places and the first one's mending."""
+    same: dict[str, list[Finding]] = {}
+    for one in findings:
+        same.setdefault(one.what, []).append(one)
+    return [Finding(what, _named(found), found[0].how) for what, found in same.items()]
+
+
+def _named(findings: list[Finding]) -> str:
+    names = list(dict.fromkeys(one.where for one in findings))
+    rest = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def each(observed: Observed) -> Iterator[tuple[str, Object]]:
+    """The present attempt's pods, with the setting of their role."""
+    for pod in observed.present(observed.pods):
+        yield setting(pod), pod
+
+
+def setting(one: Object) -> str:
+    """The section of the settings that a job or pod comes from."""
+    role = role_of(one)
+    return f"launch.kubernetes.{role}" if role else "launch.kubernetes"
+
+
+def word(one: Object) -> str:
+    """What a job or pod is for."""
+    return role_of(one) or name_of(one)
+
+
+def waiting(pod: Object) -> Iterator[tuple[Object, str, str]]:
+    """Containers that do not run yet, with the reason and the message."""
+    for container in containers(pod):
+        found = (container.get("state") or {}).get("waiting")
+        if found:
+            yield container, str(found.get("reason") or ""), sentence(found.get("message"))
+
+
+def sentence(text: object, most: int = 600) -> str:
+    """A server's message on one line, not endlessly long, without a full stop."""
+    one = " ".join(str(text or "").split()).rstrip(". ")
+    return one if len(one) <= most else f"{one[: most - 1]}…"
+
+
+def namespace(one: Object) -> str:
+    return str(metadata(one).get("namespace", ""))
+
+
+def pod_command(pod: Object, verb: str = "describe pod") -> str:
+    """A command that shows more."""
+    return f"kubectl -n {namespace(pod)} {verb} {name_of(pod)}"

@@ -1,0 +1,70 @@
+"""The driver's log as it grows, kept beside the other logs of the run."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from components.errors import EvenkeelError
+from components.launch.kubernetes.api import Cluster
+from components.launch.kubernetes.observed import gather
+from components.progress import relayed
+
+PAUSE = 3.0
+"""Seconds between two looks for a driver whose log can be read."""
+SECONDS = len("2026-01-01T00:00:00")
+
+
+class Follower:
+    """A thread that copies the log of each driver pod in turn, from its beginning, while the block runs. What the log
+    says of progress is reported here.
+
+    The log is for people; a part that cannot be had is missed and said so, and nothing depends on it.
+    """
+
+    def __init__(self, cluster: Cluster, name: str, stage: str, target: Path) -> None:
+        self._cluster, self._name, self._stage, self._target = cluster, name, stage, target
+        self._over = threading.Event()
+        self._seen: dict[str, str] = {}  # the time of each pod's last line
+        self._thread = threading.Thread(target=self._run, name="driver-log", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        self._target.write_bytes(b"")
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if kind is None:
+            self._thread.join(PAUSE * 2)
+
+    def _run(self) -> None:
+        last = False
+        while not last:
+            last = self._over.wait(PAUSE)  # one more look after the end: the last lines matter most
+            try:
+                for pod in gather(self._cluster, self._name).pods_of("driver"):
+                    self._copy(pod["metadata"]["name"], follow=not last)
+            except EvenkeelError as error:
+                print(f"the driver's log cannot be read now: {error.what}", file=sys.stderr, flush=True)
+
+    def _copy(self, pod: str, *, follow: bool) -> None:
+        """Append what a pod has written since the last look. The server is asked by the second, so lines of the last
+        second come again and are passed over by their time."""
+        seen = self._seen.get(pod, "")
+        since = datetime.fromisoformat(seen[:SECONDS]).replace(tzinfo=UTC) if seen else None
+        with self._target.open("a", encoding="utf-8") as log:
+            for line in self._cluster.log(pod, "driver", since=since, timestamps=True, follow=follow):
+                time, _, text = line.rstrip("\n").partition(" ")
+                if time > seen:
+                    log.write(text + "\n")
+                    log.flush()
+                    relayed(text, self._stage)
+                    self._seen[pod] = time

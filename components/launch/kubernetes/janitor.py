@@ -1,0 +1,90 @@
+"""JobSets that nobody waits for any more. Only those that Evenkeel made are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from components.launch.kubernetes.names import DEADLINE, OURS, RUN, selector
+from components.launch.kubernetes.observed import Object, condition, labels, name_of
+
+LATE = timedelta(minutes=10)
+"""How long JobSet's own controller may take to remove what has ended, before we do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A JobSet that is to go, and why."""
+
+    name: str
+    uid: str
+    why: str
+
+
+class Sweeps(Protocol):
+    """What `sweep` needs of a `components.launch.kubernetes.api.Cluster`."""
+
+    def jobsets(self, selector: str) -> list[Object]: ...
+    def delete_jobset(self, name: str, uid: str | None = None) -> None: ...
+
+
+def sweep(cluster: Sweeps, alive: Callable[[str], bool | None], now: datetime | None = None) -> Iterator[Removal]:
+    """Delete them, and say which.
+
+    Args:
+        alive: whether the flow run that waits for a run is under way; None where that is not known. It is asked after
+            the JobSets were listed, so that one that has only just begun is not taken for one that is over.
+
+    Raises:
+        InputError: the cluster cannot be asked, or refuses.
+    """
+    for removal in decide(cluster.jobsets(selector()), alive, now or datetime.now(UTC)):
+        cluster.delete_jobset(removal.name, removal.uid)  # of another uid: somebody submitted it anew
+        yield removal
+
+
+def decide(jobsets: Iterable[Object], alive: Callable[[str], bool | None], now: datetime) -> list[Removal]:
+    """Which are to go. What is not known to be over stays, and what is being deleted already is left alone."""
+    found = []
+    for jobset in jobsets:
+        ours = OURS.items() <= labels(jobset).items()
+        if not ours or jobset["metadata"].get("deletionTimestamp"):
+            continue
+        why = _ended(jobset, now) if _over(jobset) else _forgotten(jobset, alive, now)
+        if why:
+            found.append(Removal(name_of(jobset), jobset["metadata"]["uid"], why))
+    return found
+
+
+def _over(jobset: Object) -> Object | None:
+    return condition(jobset, "Completed") or condition(jobset, "Failed")
+
+
+def _ended(jobset: Object, now: datetime) -> str:
+    """An ended one stays for its ttl; without one for ever."""
+    seconds = (jobset.get("spec") or {}).get("ttlSecondsAfterFinished")
+    ended = _time((_over(jobset) or {}).get("lastTransitionTime"))
+    if seconds is None or ended is None or now < ended + timedelta(seconds=int(seconds)) + LATE:
+        return ""
+    return f"it ended at {ended:%Y-%m-%d %H:%M}, and was to stay {seconds} s"
+
+
+def _forgotten(jobset: Object, alive: Callable[[str], bool | None], now: datetime) -> str:
+    deadline = _time((jobset["metadata"].get("annotations") or {}).get(DEADLINE))
+    if deadline is not None and now > deadline:
+        return f"its deadline was {deadline:%Y-%m-%d %H:%M}"
+    run = labels(jobset).get(RUN)
+    if run is not None and alive(run) is False:
+        return f"the flow run that waited for {run} is over"
+    return ""
+
+
+def _time(text: object) -> datetime | None:
+    """A time of Kubernetes; None where there is none, or no time."""
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,60 @@
+"""What an end means: bad input fails the run, a disruption starts it again for nothing, the rest a few times.
+
+A job only knows its own pods, so it fails at once and says why; the JobSet reads that and decides for all. See
+`components.errors` for the codes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE
+
+EXIT_STOPPED = 143
+"""Asked to stop, and stopped with a whole checkpoint."""
+DISRUPTION = {"type": "DisruptionTarget", "status": "True"}
+"""Condition of a pod that is evicted, preempted, or was on a node that went away."""
+
+
+def all_or_nothing() -> dict[str, Any]:
+    """For jobs whose pods are nothing without one another: any failure is the job's. The first rule that fits counts,
+    so a pod that is evicted is a disruption whatever code it ends with."""
+    return {
+        "rules": [
+            {"action": "FailJob", "onPodConditions": [DISRUPTION]},
+            _on_codes(EXIT_BAD_INPUT, EXIT_NO_CANDIDATE),
+            _on_codes(EXIT_STOPPED),
+        ]
+    }
+
+
+def one_by_one() -> dict[str, Any]:
+    """For servers: one that is disrupted is replaced and not counted; the run goes on with the others meanwhile."""
+    return {"rules": [{"action": "Ignore", "onPodConditions": [DISRUPTION]}]}
+
+
+def jobset_policy(max_restarts: int) -> dict[str, Any]:
+    """Rules of the JobSet, by what the Job controller writes on a job that failed; what fits none is a restart that
+    counts."""
+    disrupted = r"has condition DisruptionTarget matching|failed with exit code 143 matching"
+    return {
+        "maxRestarts": max_restarts,
+        "restartStrategy": "BlockingRecreate",  # no pod of an attempt before the last one of the attempt before is gone
+        "rules": [
+            {
+                "name": "disrupted",
+                "action": "RestartJobSetAndIgnoreMaxRestarts",
+                "onJobFailureReasons": ["PodFailurePolicy"],
+                "onJobFailureMessagePatterns": [disrupted],
+            },
+            {
+                "name": "hopeless",
+                "action": "FailJobSet",
+                "onJobFailureReasons": ["PodFailurePolicy", "DeadlineExceeded"],
+            },
+        ],
+    }
+
+
+def _on_codes(*codes: int) -> dict[str, Any]:
+    return {"action": "FailJob", "onExitCodes": {"operator": "In", "values": sorted(codes)}}

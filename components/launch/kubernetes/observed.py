@@ -1,0 +1,126 @@
+"""What a cluster shows of one run, at one time: plain dictionaries as the API server gives them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Protocol, get_args
+
+from components.launch.kubernetes.names import ATTEMPT, Role
+
+Object = dict[str, Any]
+ROLES: tuple[Role, ...] = get_args(Role)
+JOBSET_NAME, JOBSET_UID = "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/jobset-uid"
+REPLICATED = "jobset.sigs.k8s.io/replicatedjob-name"
+"""Labels that JobSet writes on jobs and pods."""
+SECONDS = len("2026-01-01T00:00:00")
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A JobSet (None: there is none of this name), its jobs and pods, and what is reported of any of them but what is
+    normal. Jobs and pods of attempts before the present one are among them while they are being deleted.
+    """
+
+    jobset: Object | None
+    jobs: tuple[Object, ...] = ()
+    pods: tuple[Object, ...] = ()
+    events: tuple[Object, ...] = ()
+    name: str = ""
+
+    @property
+    def restarts(self) -> int:
+        return int((self.jobset or {}).get("status", {}).get("restarts") or 0)
+
+    def present(self, objects: tuple[Object, ...]) -> list[Object]:
+        """Those of the present attempt."""
+        now = str(self.restarts)
+        return [one for one in objects if labels(one).get(ATTEMPT, now) == now]
+
+    def pods_of(self, role: Role) -> list[Object]:
+        """The present attempt's pods of a role."""
+        return [pod for pod in self.present(self.pods) if role_of(pod) == role]
+
+
+class Looks(Protocol):
+    """What `gather` needs of a `components.launch.kubernetes.api.Cluster`."""
+
+    def jobset(self, name: str) -> Object | None: ...
+    def jobs(self, selector: str) -> list[Object]: ...
+    def pods(self, selector: str) -> list[Object]: ...
+    def events(self) -> list[Object]: ...
+
+
+def gather(cluster: Looks, name: str) -> Observed:
+    """Look at a run. The JobSet is read first: what is decided from it is never older than the rest.
+
+    Raises:
+        InputError: the cluster cannot be asked.
+    """
+    jobset = cluster.jobset(name)
+    selector = f"{JOBSET_NAME}={name}"
+    uid = jobset["metadata"]["uid"] if jobset else None
+    jobs = _of(uid, cluster.jobs(selector))
+    pods = _of(uid, cluster.pods(selector))
+    return Observed(jobset, jobs, pods, _about(name, jobset, cluster.events()), name)
+
+
+def _of(uid: str | None, objects: list[Object]) -> tuple[Object, ...]:
+    """Without those of an earlier JobSet of this name that are still going away."""
+    return tuple(one for one in objects if uid is None or labels(one).get(JOBSET_UID, uid) == uid)
+
+
+def _about(name: str, jobset: Object | None, events: list[Object]) -> tuple[Object, ...]:
+    """Events of the JobSet, and of its jobs and pods by the way they are called, since it is there."""
+    pattern = re.compile(rf"{re.escape(name)}(-({'|'.join(ROLES)})-\d+.*)?")
+    since = jobset["metadata"].get("creationTimestamp", "") if jobset else ""
+    found = [one for one in events if pattern.fullmatch(about(one))]
+    return tuple(sorted((one for one in found if when(one)[:SECONDS] >= since[:SECONDS]), key=when))
+
+
+def when(event: Object) -> str:
+    """When it was last reported, in RFC 3339: as text it sorts up to the second."""
+    latest = (event.get("series") or {}).get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    return str(latest or event.get("metadata", {}).get("creationTimestamp") or "")
+
+
+def about(event: Object) -> str:
+    """The name of the object that it is about."""
+    return str((event.get("involvedObject") or {}).get("name") or "")
+
+
+def metadata(one: Object) -> Object:
+    return one.get("metadata") or {}
+
+
+def labels(one: Object) -> dict[str, str]:
+    return metadata(one).get("labels") or {}
+
+
+def name_of(one: Object) -> str:
+    """The name of an object, or of a container."""
+    return str(metadata(one).get("name") or one.get("name") or "")
+
+
+def role_of(one: Object) -> Role | None:
+    """The role of a job or pod."""
+    found = labels(one).get(REPLICATED)
+    return next((role for role in ROLES if role == found), None)
+
+
+def condition(one: Object, kind: str, status: str = "True") -> Object | None:
+    """The condition of this type, where it has this status."""
+    conditions = (one.get("status") or {}).get("conditions") or ()
+    return next((found for found in conditions if found.get("type") == kind and found.get("status") == status), None)
+
+
+def containers(pod: Object) -> list[Object]:
+    """Statuses of its containers, those of its beginning first."""
+    status = pod.get("status") or {}
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+
+
+def endings(container: Object) -> list[Object]:
+    """How a container's runs ended, the present or last one first."""
+    states = (container.get("state") or {}, container.get("lastState") or {})
+    return [state["terminated"] for state in states if state.get("terminated")]

@@ -1,0 +1,68 @@
+"""Who may do what in a cluster: exactly what the requests of `api` need, by role.
+
+`k8s/` grants this and nothing else. Tests compare the table with the requests that are really made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from components.launch.kubernetes.names import GROUP
+
+Permission = tuple[str, str, str]
+"""API group (`""` is the core), resource with its subresource, verb."""
+F = TypeVar("F", bound=Callable[..., object])
+
+KUEUE = "kueue.x-k8s.io"
+ROLES: dict[str, frozenset[Permission]] = {
+    # In the namespace of the runs: whoever submits them, looks at them and cleans up after them.
+    "launcher": frozenset(
+        {
+            (GROUP, "jobsets", "create"),
+            (GROUP, "jobsets", "get"),
+            (GROUP, "jobsets", "list"),
+            (GROUP, "jobsets", "watch"),
+            (GROUP, "jobsets", "delete"),
+            ("batch", "jobs", "list"),
+            ("", "pods", "list"),
+            ("", "pods/log", "get"),
+            ("", "events", "list"),
+            ("", "secrets", "create"),
+        }
+    ),
+    # In that namespace too: `evenkeel doctor --kubernetes`. The namespace itself counts as one of its own objects.
+    "doctor": frozenset(
+        {
+            ("", "namespaces", "get"),
+            ("", "resourcequotas", "list"),
+            ("", "persistentvolumeclaims", "get"),
+            ("", "serviceaccounts", "get"),
+            (KUEUE, "localqueues", "get"),
+        }
+    ),
+    # Of the whole cluster, which needs a ClusterRole; without it the doctor says what it could not look at.
+    "doctor-cluster": frozenset(
+        {
+            ("", "nodes", "list"),
+            ("storage.k8s.io", "storageclasses", "get"),
+            ("scheduling.k8s.io", "priorityclasses", "get"),
+        }
+    ),
+}
+EVERYONE: frozenset[Permission] = frozenset({("authorization.k8s.io", "selfsubjectaccessreviews", "create")})
+"""What a cluster allows everyone who is logged in (system:basic-user), so nothing has to grant it. So it does /version
+and the list of API versions, which are no resources (system:discovery)."""
+
+NEEDS: dict[str, frozenset[Permission]] = {}
+"""Method -> what its requests need."""
+
+
+def needs(*permissions: Permission) -> Callable[[F], F]:
+    """Says what a method's requests need."""
+
+    def declare(method: F) -> F:
+        NEEDS[method.__qualname__] = frozenset(permissions)
+        return method
+
+    return declare

@@ -1,0 +1,182 @@
+"""How a run is, from what was observed of it, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, EXIT_STOPPED
+from components.launch.base import JobStatus
+from components.launch.kubernetes.diagnosis import diagnose
+from components.launch.kubernetes.diagnosis.disruption import disrupted
+from components.launch.kubernetes.diagnosis.ending import MEANINGS, last_words
+from components.launch.kubernetes.diagnosis.finding import sentence
+from components.launch.kubernetes.observed import (
+    Object,
+    Observed,
+    condition,
+    containers,
+    endings,
+    labels,
+    metadata,
+    name_of,
+    role_of,
+)
+from components.words import plural
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+FIRST_FAILED = re.compile(r"first failed job: ([^)\s]+)")
+NAMED = re.compile(r"Container (?P<container>\S+) for pod \S+/(?P<pod>\S+) failed with exit code (?P<code>\d+)")
+ANSWERS = (EXIT_BAD_INPUT, EXIT_NO_CANDIDATE)
+"""Codes that say something of the run itself, and are passed on."""
+FAILED = 1
+"""Of a run that failed for a reason that a person has to find."""
+
+
+def status_of(observed: Observed) -> JobStatus:
+    """The state of a run. ``exit_code`` is 0, 2 and 3 as the driver says; else 75 where the cluster took something
+    away, so that the same submission may succeed, and 1 where it would hardly.
+    """
+    jobset = observed.jobset
+    if jobset is None:
+        what = f"the JobSet {observed.name} is gone: somebody deleted it, or it ended and its ttl is over"
+        return JobStatus("failed", EXIT_LOST, what)
+    ended = (jobset.get("status") or {}).get("terminalState")
+    if condition(jobset, "Completed") or ended == "Completed":
+        return JobStatus("succeeded", 0)
+    failed = condition(jobset, "Failed")
+    if failed is not None or ended == "Failed":
+        return _failure(observed, failed or {})
+    if metadata(jobset).get("deletionTimestamp"):
+        return JobStatus("running", None, f"the JobSet {name_of(jobset)} is being deleted")
+    if (jobset.get("spec") or {}).get("suspend"):
+        return JobStatus("pending", None, _held(jobset))
+    return _progress(observed)
+
+
+def _held(jobset: Object) -> str:
+    queue = labels(jobset).get(QUEUE)
+    space = metadata(jobset).get("namespace", "")
+    if queue:
+        return f"waits for quota in the queue {queue} (kubectl -n {space} get workloads)"
+    return (
+        "is suspended by somebody; "
+        f'kubectl -n {space} patch jobset {name_of(jobset)} --type merge -p \'{{"spec":{{"suspend":false}}}}\''
+    )
+
+
+def _progress(observed: Observed) -> JobStatus:
+    drivers = observed.pods_of("driver")
+    works = any(_phase(pod) not in ("", "Pending") for pod in drivers)
+    pods = observed.present(observed.pods)
+    run = sum(_phase(pod) == "Running" for pod in pods)
+    wanted = sum(_replicas(one) for one in (observed.jobset or {}).get("spec", {}).get("replicatedJobs") or ())
+    parts = [f"{run} of {wanted} pods run"]
+    if observed.restarts:
+        parts.append(f"attempt {observed.restarts + 1}{_why_again(observed)}")
+    message = ", ".join(parts)
+    if found := diagnose(observed):
+        message += "\n" + "\n".join(map(str, found))
+    return JobStatus("running" if works else "pending", None, message)
+
+
+def _failure(observed: Observed, failed: Object) -> JobStatus:
+    culprit = _first_failed(observed, failed)
+    ended = _ended(observed, culprit)
+    what = f"{role_of(culprit) or name_of(culprit)} failed" if culprit else "the run failed"
+    if ended:
+        meaning = f" ({MEANINGS[ended.code]})" if ended.code in MEANINGS else ""
+        what = f"{ended.who} ended with exit code {ended.code}{meaning}" + (f": {ended.said}" if ended.said else "")
+    elif reason := (culprit and condition(culprit, "Failed")) or failed:
+        what += f": {sentence(reason.get('message') or reason.get('reason') or 'no reason is given')}"
+    if failed.get("reason") == "ReachedMaxRestarts":
+        what += f"; {_restarts(observed)}"
+    said = f"{ended.who} ended " if ended else what
+    found = diagnose(observed)
+    own = [one.advice for one in found if one.what.startswith(said)]
+    rest = [str(one) for one in found if not one.what.startswith(said)]
+    return JobStatus("failed", _exit_code(observed, ended), "\n".join([what, *own[:1], *rest]))
+
+
+def _restarts(observed: Observed) -> str:
+    counted = int((observed.jobset or {}).get("status", {}).get("restartsCountTowardsMax") or 0)
+    if not counted:
+        return "launch.kubernetes.max_restarts allows no restart"
+    return f"it was restarted {plural(counted, 'time')}, as often as launch.kubernetes.max_restarts allows"
+
+
+def _first_failed(observed: Observed, failed: Object) -> Object | None:
+    """The job that decided the matter, as the JobSet names it; else whichever failed."""
+    named = FIRST_FAILED.search(str(failed.get("message")))
+    jobs = observed.present(observed.jobs)
+    return next(
+        (job for job in jobs if named and name_of(job) == named[1]),
+        next((job for job in jobs if condition(job, "Failed")), None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A container that ended with an error, who that is in words, and its last words."""
+
+    who: str
+    code: int
+    said: str
+
+
+def _ended(observed: Observed, job: Object | None) -> Ended | None:
+    """How a job ended: by the container that it names, or else by whichever is to blame."""
+    if job is None:
+        return None
+    message = str((condition(job, "Failed") or {}).get("message"))
+    role, named = role_of(job) or name_of(job), NAMED.search(message)
+    found = []
+    for pod in observed.present(observed.pods):
+        if role_of(pod) == role and not disrupted(pod):
+            found += [(name_of(pod), container, one) for container in containers(pod) for one in endings(container)[:1]]
+    failed = [(pod, name_of(container), one) for pod, container, one in found if one.get("exitCode")]
+    if named:
+        failed = [one for one in failed if (one[0], one[1]) == (named["pod"], named["container"])]
+        if not failed:  # its pod is gone already
+            return Ended(_who(named["container"], role), int(named["code"]), "")
+    if not failed:
+        return None
+    # Whoever lost the others, or was asked to stop, is not to blame.
+    _, container, one = min(failed, key=lambda one: one[2]["exitCode"] in (EXIT_LOST, EXIT_STOPPED))
+    return Ended(_who(container, role), int(one["exitCode"]), last_words(one))
+
+
+def _who(container: str, role: str) -> str:
+    return role if container == role else f"{container} of {role}"
+
+
+def _exit_code(observed: Observed, ended: Ended | None) -> int:
+    driver = next((job for job in observed.present(observed.jobs) if role_of(job) == "driver"), None)
+    own = _ended(observed, driver)
+    for one in (ended, own):
+        if one is not None and one.code in ANSWERS:
+            return one.code
+    # A pod that is evicted for what it used itself has no such condition.
+    taken = any(condition(pod, "DisruptionTarget") for pod in observed.present(observed.pods))
+    lost = ended.code in (EXIT_LOST, EXIT_STOPPED) if ended else taken
+    return EXIT_LOST if lost else FAILED
+
+
+def _why_again(observed: Observed) -> str:
+    """What the JobSet says of its latest restart."""
+    said = [e for e in observed.events if str(e.get("reason")).startswith("RestartJobSet")]
+    named = FIRST_FAILED.search(str(said[-1].get("message"))) if said else None
+    if named is None:
+        return ""
+    free = "IgnoreMaxRestarts" in str(said[-1].get("reason"))
+    return f", because {named[1]} " + ("was disrupted" if free else "failed")
+
+
+def _phase(pod: Object) -> str:
+    return str((pod.get("status") or {}).get("phase") or "")
+
+
+def _replicas(replicated: dict[str, Any]) -> int:
+    spec = (replicated.get("template") or {}).get("spec") or {}
+    return int(replicated.get("replicas") or 1) * int(spec.get("parallelism") or 1)

@@ -1,0 +1,63 @@
+"""When it is worth looking at a run again.
+
+A watch is only a hint here: whatever it tells, or fails to tell, is found out by looking (`observed.gather`). It begins
+with the JobSet's present state every time, so there is no version that could be too old to go on from, and what
+happened between a look and the watch is seen.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from components.errors import InputError
+
+MOST = 10.0
+"""Seconds after which it is worth looking in any case: pods change without their JobSet changing."""
+FIRST_PAUSE, LEAST = 0.5, 0.2
+"""Seconds between a watch that failed and the next one, to begin with; and between two looks."""
+
+
+class Watches(Protocol):
+    """What `changes` needs of a `components.launch.kubernetes.api.Cluster`."""
+
+    def watch(self, name: str, seconds: float) -> Iterator[dict[str, Any]]: ...
+
+
+def changes(
+    cluster: Watches, name: str, most: float = MOST, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[None]:
+    """Yields at once, then whenever the JobSet has changed, and ``most`` seconds after that at the latest.
+
+    It never ends by itself: not when the JobSet is gone, when the server restarts, or when watching is not allowed.
+    """
+    yield
+    seen: str | None = None
+    """The version that was there at the latest look, as far as is known."""
+    pause = FIRST_PAUSE
+    while True:
+        began = time.monotonic()
+        try:
+            for event in cluster.watch(name, most):
+                version = _version(event)
+                if version != seen and event.get("type") != "BOOKMARK":
+                    seen, pause = version, FIRST_PAUSE
+                    sleep(LEAST)  # a change seldom comes alone
+                    yield
+            ended = time.monotonic() - began
+        except InputError:  # it is for `gather` to say what is wrong
+            ended = 0.0
+        if ended < most / 2:  # it broke off, or the server is in a hurry
+            sleep(random.uniform(0.5, 1.0) * pause)
+            pause = min(most, 2 * pause)
+        else:
+            pause = FIRST_PAUSE
+        yield
+
+
+def _version(event: dict[str, Any]) -> str:
+    """What tells two states of an object apart: its present state, sent again, is no change."""
+    metadata = (event.get("object") or {}).get("metadata") or {}
+    return f"{metadata.get('uid')} {metadata.get('resourceVersion')} {event.get('type') == 'DELETED'}"

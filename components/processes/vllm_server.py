@@ -1,0 +1,72 @@
+"""How a vLLM server that fits a run is started, on this machine or in a pod."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePath
+
+from components.config.servers import VllmEngine
+
+PLUGIN = Path("components/rollout/servers/plugin")
+"""What a server imports, below the folder that holds `components`."""
+
+
+def command_line(
+    python: PurePath | str,
+    engine: VllmEngine,
+    model: PurePath,
+    dtype: str,
+    *,
+    host: str,
+    port: int,
+    served: str,
+    gpu: bool,
+) -> list[str]:
+    """What starts a server that fits: `python -m`, because the console script of CPU builds does not start.
+
+    Args:
+        model: The checkpoint that it begins with.
+        served: The name it says it serves.
+        gpu: Whether it will have one.
+    """
+    command = [str(python), "-m", "vllm.entrypoints.openai.api_server"]
+    options = {
+        "--model": str(model),
+        "--served-model-name": served,
+        "--host": host,
+        "--port": str(port),
+        "--dtype": dtype,
+        "--kv-cache-dtype": engine.kv_cache_dtype,
+        "--logprobs-mode": "processed_logprobs",  # of the distribution that is sampled from
+        "--generation-config": "vllm",  # nothing of the model's own defaults
+        "--worker-extension-cls": "evenkeel_vllm.Extension",
+        "--weight-transfer-config": json.dumps({"backend": f"evenkeel_{engine.transfer}"}),
+        "--seed": "0",
+        "--tensor-parallel-size": str(engine.tensor_parallel),
+        "--gpu-memory-utilization": f"{engine.gpu_memory:g}",
+        "--max-model-len": None if engine.max_model_len is None else str(engine.max_model_len),
+        "--max-num-seqs": None if engine.max_num_seqs is None else str(engine.max_num_seqs),
+    }
+    for name, value in options.items():
+        command += [] if value is None else [name, value]
+    if not gpu:
+        # On CPUs vLLM cannot rewind a seeded generator, which it does after half of a prompt: its engine would die.
+        command.append("--no-enable-chunked-prefill")
+    return [*command, "--enable-scale-out", *(["--enforce-eager"] if engine.eager else [])]
+
+
+def environment(engine: VllmEngine, threads: str, *, gpu: bool) -> dict[str, str]:
+    """Variables that it needs. Its interface for weights knows no passwords: only the run may reach the address."""
+    # vLLM compiles single functions even where it is told not to compile the model, which takes a C++ compiler.
+    uncompiled = {"TORCH_COMPILE_DISABLE": "1"} if engine.eager and not gpu else {}
+    return {
+        **uncompiled,
+        "VLLM_SERVER_DEV_MODE": "1",
+        "VLLM_CPU_KVCACHE_SPACE": str(engine.cpu_cache_gib),
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "OMP_NUM_THREADS": threads,
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        "HF_HUB_OFFLINE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }

@@ -1,0 +1,28 @@
+"""JobSets of runs that are over, on the cluster of the present context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from components.errors import InputError
+from flows.cleaning.deed import Deed
+from flows.watching.runs import RunView
+
+
+def remove_left(project: Path, namespace: str) -> Iterator[Deed]:
+    """Delete those of a namespace that nobody waits for. What is not known of a run counts as nothing against it."""
+    from components.launch.kubernetes.api import Cluster  # loads the client, which takes a second
+    from components.launch.kubernetes.janitor import sweep
+
+    try:
+        for removal in sweep(Cluster.connect(namespace), lambda run: alive(project, run)):
+            yield Deed("jobset", removal.name, "deleted", removal.why)
+    except InputError as error:
+        yield Deed("cluster", namespace, "left alone", error.what)
+
+
+def alive(project: Path, run_id: str) -> bool | None:
+    """Whether a flow runs it; None where this project knows nothing of it."""
+    execution = RunView(project, run_id).execution
+    return None if execution is None else execution.alive

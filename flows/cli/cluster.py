@@ -1,0 +1,116 @@
+"""Commands that look at runs on a cluster, and end them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from components.files import dump_json
+from components.launch.kubernetes.names import Role
+from flows.cli.base import app, console
+from flows.console import clock
+
+if TYPE_CHECKING:
+    from components.launch.kubernetes.api import Cluster
+    from flows.clusters import ClusterRun
+
+cluster = typer.Typer(help="Runs on a Kubernetes cluster: what they do, their logs, their end.", no_args_is_help=True)
+app.add_typer(cluster, name="cluster")
+
+Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or the name of its JobSet.")]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the runs.")]
+Context = Annotated[str | None, typer.Option("--context", help="Context of the kubeconfig; else the present one.")]
+Stage = Annotated[str, typer.Option("--stage", help="The stage, where it is not training.")]
+EVENKEEL = "evenkeel"
+STYLES = {"pending": "yellow", "running": "cyan", "succeeded": "green", "failed": "red", "cancelled": "red"}
+
+
+def connected(namespace: str, context: str | None) -> Cluster:
+    from components.launch.kubernetes.api import Cluster  # loads the client, which takes a second
+
+    return Cluster.connect(namespace, context)
+
+
+@cluster.command()
+def status(
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run's id, or its JobSet's name.")] = None,
+    stage: Stage = "train",
+    namespace: Namespace = EVENKEEL,
+    context: Context = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """What the runs on the cluster are doing, or all about one: its pods, and what is the matter with them."""
+    from flows import clusters
+
+    place = connected(namespace, context)
+    if run is None:
+        found = clusters.all_runs(place)
+        if as_json:
+            print(dump_json([one.to_dict() for one in found]), end="")
+        else:
+            console.print(_table(found) if found else f"no runs in namespace {namespace}")
+        return
+    one, findings = clusters.shown(clusters.find(place, run, stage))
+    if one is None:
+        raise typer.Exit(2)
+    if as_json:
+        print(dump_json({**one.to_dict(), "findings": [vars_of(finding) for finding in findings]}), end="")
+        return
+    console.print(_table([one]))
+    pods = ", ".join(f"{role} {running} of {wanted}" for role, (running, wanted) in one.pods.items())
+    console.print(f"pods that run: {pods}", highlight=False)
+    if one.status.message:
+        console.print(one.status.message, highlight=False, markup=False, soft_wrap=True)
+    for finding in findings:
+        said = f"- {finding.what}\n  where: {finding.where}\n  mend:  {finding.how}"
+        console.print(said, highlight=False, markup=False, soft_wrap=True)
+
+
+@cluster.command()
+def logs(
+    run: Run,
+    role: Annotated[str, typer.Argument(help="driver, learner or rollout.")] = "driver",
+    index: Annotated[int, typer.Argument(min=0, help="Of several pods the one with this number.")] = 0,
+    stage: Stage = "train",
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the pod ends.")] = False,
+    namespace: Namespace = EVENKEEL,
+    context: Context = None,
+) -> None:
+    """What a pod of a run has printed."""
+    from flows import clusters
+
+    if role not in get_args(Role):
+        raise typer.BadParameter(f"{role!r} is not one of {', '.join(get_args(Role))}")
+    place = connected(namespace, context)
+    for line in clusters.log(place, clusters.find(place, run, stage), role, index, follow=follow):  # type: ignore[arg-type]
+        print(line, flush=True)
+
+
+@cluster.command()
+def cancel(run: Run, stage: Stage = "train", namespace: Namespace = EVENKEEL, context: Context = None) -> None:
+    """End a run on the cluster. Its driver writes a checkpoint first: started again, it goes on from there."""
+    from flows import clusters
+
+    place = connected(namespace, context)
+    found = clusters.find(place, run, stage)
+    assert found.jobset is not None
+    place.delete_jobset(found.name, found.jobset["metadata"]["uid"])
+    console.print(f"{found.name} is being ended; `evenkeel cluster status` shows when it is gone", highlight=False)
+
+
+def vars_of(finding: object) -> dict[str, str]:
+    return {name: str(getattr(finding, name)) for name in ("what", "where", "how")}
+
+
+def _table(runs: list[ClusterRun]) -> Table:
+    table = Table("run", "stage", "owner", "state", "restarts", "pods", "age")
+    for column in table.columns:
+        column.no_wrap = True
+    for one in runs:
+        state = Text(one.status.state, STYLES[one.status.state])
+        pods = f"{one.running}/{one.wanted}"
+        table.add_row(one.run, one.stage, one.owner, state, str(one.restarts), pods, clock(one.age))
+    return table

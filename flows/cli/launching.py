@@ -1,0 +1,51 @@
+"""Commands for runs on a cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+from getpass import getuser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.base import Config, Debug, Overrides, app
+from flows.git import project_root
+from flows.workspace import locate
+
+CLUSTER = Path("configs/kubernetes.yaml")
+
+
+@app.command()
+def launch(
+    config: Config = CLUSTER,
+    overrides: Overrides = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the manifests, and on standard error what they cost; then stop.")
+    ] = False,
+    server: Annotated[
+        bool, typer.Option("--server", help="With --dry-run: let the cluster check the manifests as well.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Run the line with its training on a Kubernetes cluster, as one JobSet. Needs k8s/README.md to be done once."""
+    if not dry_run:
+        from flows.cli.runs import run
+
+        run(config=config, recipe="", overrides=[*(overrides or ()), "launch.kind=kubernetes"], debug=debug)
+        return
+    from flows import launching
+
+    workspace = locate(project_root(Path.cwd()), config, overrides or ())
+    plan = launching.planned(workspace, os.environ.get("EVENKEEL_RUN_OWNER") or getuser(), _note)
+    manifests, table = launching.shown(plan)
+    print(manifests, end="", flush=True)
+    _note(table)
+    if server:
+        launching.check_on_server(plan)
+        _note(f"the cluster would take it (server-side dry run, namespace {plan.how.namespace})")
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,235 @@
+"""Submitting, waiting and cancelling, against an API server that fails when it is told to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.config import Settings, load
+from components.errors import InputError
+from components.launch import LAUNCHERS, Job
+from components.launch.kubernetes import launcher as module
+from components.launch.kubernetes.api import Cluster
+from components.launch.kubernetes.launcher import KubernetesLauncher
+from components.layout import Layout
+from components.status import StageStatus, read_status, write_status
+from tests.kubernetes.conftest import QUICK
+from tests.kubernetes.fake_api import FakeApi, Fault, answers
+from tests.kubernetes.profiles import CPU, ROOT
+
+KEY = ("jobsets", "evenkeel", "demo-1")
+ENDED = "jobset failed due to one or more job failures (first failed job: demo-1-driver-0)"
+SECRET = ("secrets", "evenkeel", "demo-1-learner-key")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    state = f"launch.kubernetes.shared={{kind: volume, claim: shared, path: {tmp_path}}}"
+    return load(ROOT / CPU, [state, "launch.kubernetes.owner=ada"])
+
+
+@pytest.fixture
+def job(settings: Settings, tmp_path: Path) -> Job:
+    workspace = tmp_path / "runs" / "demo-1"
+    workspace.mkdir(parents=True)
+    return Job("train", settings, workspace)
+
+
+def connect(namespace: str, context: str | None) -> Cluster:
+    return Cluster.connect(namespace, context, QUICK)
+
+
+@pytest.fixture
+def launcher(config: Path) -> KubernetesLauncher:
+    return KubernetesLauncher(connect)
+
+
+def ended(api: FakeApi, kind: str = "Completed", **status: Any) -> None:
+    """As the JobSet controller leaves it."""
+    found = api.store.get(KEY)
+    assert found is not None
+    condition = {"type": kind, "status": "True", "reason": "FailedJobs", "message": ENDED}
+    api.put("jobsets", {**found, "status": {"conditions": [condition], "terminalState": kind, **status}})
+
+
+def test_the_name_in_the_settings_is_this_launcher() -> None:
+    assert isinstance(LAUNCHERS["kubernetes"](), KubernetesLauncher)
+
+
+def test_a_run_is_one_jobset_and_a_secret_that_goes_with_it(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    assert launcher.submit(job) == "demo-1"
+    made, key = api.store.objects[KEY], api.store.objects[SECRET]
+    (owner,) = key["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == ("JobSet", made["metadata"]["uid"])
+    assert made["metadata"]["labels"]["evenkeel/owner"] == "ada"
+    told = load(job.workspace / ".state" / "launch" / "train.yaml")
+    assert told.launch.kind == "inline" and told.learner.ranks.address == "demo-1-learner-0-0.demo-1:29400"
+
+
+def test_every_run_has_a_key_of_its_own(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
+    launcher.submit(job)
+    first = api.store.objects[SECRET]["data"]["key"]
+    api.store.remove(KEY)
+    api.store.remove(SECRET)
+    launcher.submit(job)
+    assert api.store.objects[SECRET]["data"]["key"] != first
+
+
+def test_what_the_server_refuses_leaves_nothing_behind(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
+    refused = answers.status(422, "Invalid", "JobSet is invalid: spec.replicatedJobs: too many")
+    api.faults.add(Fault("status", "POST", "dryRun", body=refused))
+    with pytest.raises(InputError, match="too many"):
+        launcher.submit(job)
+    assert api.store.objects == {}
+    assert not (job.workspace / ".state" / "launch" / "train.yaml").exists()
+
+
+def test_a_jobset_without_its_secret_is_taken_back(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
+    api.faults.add(Fault("status", "POST", "secrets", 9, body=answers.forbidden("create", "secrets", "", "evenkeel")))
+    with pytest.raises(InputError, match="secrets"):
+        launcher.submit(job)
+    assert api.store.objects == {}
+
+
+def test_a_run_that_is_at_work_is_taken_over_with_its_key(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, config: Path
+) -> None:
+    launcher.submit(job)
+    before = api.store.objects[KEY]["metadata"]["uid"], api.store.objects[SECRET]["data"]
+    assert KubernetesLauncher(connect).submit(job) == "demo-1"
+    assert (api.store.objects[KEY]["metadata"]["uid"], api.store.objects[SECRET]["data"]) == before
+    assert api.count("delete", "jobsets") == 0
+
+
+def test_a_submission_that_died_before_the_secret_is_completed(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    launcher.submit(job)
+    api.store.remove(SECRET)
+    KubernetesLauncher(connect).submit(job)
+    assert SECRET in api.store.objects
+
+
+def test_a_run_that_has_ended_makes_room(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
+    launcher.submit(job)
+    uid = api.store.objects[KEY]["metadata"]["uid"]
+    ended(api, "Failed")
+    api.store.remove(SECRET)  # as the garbage collector does
+    launcher.submit(job)
+    assert api.store.objects[KEY]["metadata"]["uid"] != uid
+
+
+def test_another_run_of_this_name_that_is_at_work_is_left_alone(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, settings: Settings
+) -> None:
+    launcher.submit(job)
+    uid = api.store.objects[KEY]["metadata"]["uid"]
+    how = settings.launch.kubernetes
+    assert how is not None
+    other = settings.model_copy(
+        update={"launch": settings.launch.model_copy(update={"kubernetes": how.model_copy(update={"deadline": 99})})}
+    )
+    with pytest.raises(InputError, match="on the cluster already") as refusal:
+        launcher.submit(Job("train", other, job.workspace))
+    assert "evenkeel cluster cancel demo-1" in str(refusal.value)
+    assert api.store.objects[KEY]["metadata"]["uid"] == uid
+
+
+def test_an_object_that_is_none_of_ours_is_left_alone(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
+    api.put("jobsets", {"metadata": {"name": "demo-1"}, "spec": {}})
+    with pytest.raises(InputError, match="another object"):
+        launcher.submit(job)
+    assert KEY in api.store.objects and SECRET not in api.store.objects
+
+
+def test_cancelling_removes_the_run_and_says_so(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
+    name = launcher.submit(job)
+    launcher.cancel(name)
+    assert KEY not in api.store.objects
+    assert launcher.status(name).state == "cancelled"
+
+
+def test_a_job_that_has_ended_stays_as_it_is_when_cancelled(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    name = launcher.submit(job)
+    ended(api)
+    launcher.cancel(name)
+    assert launcher.status(name).state == "succeeded" and KEY in api.store.objects
+
+
+def test_an_interrupted_wait_cancels(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "changes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        launcher.run(job)
+    assert KEY not in api.store.objects
+
+
+def test_a_stage_that_failed_says_why_in_its_own_words(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
+    name = launcher.submit(job)
+    assert read_status(Layout(job.workspace), "train") is None
+    pod = {"name": "demo-1-driver-0-0-abcde", "labels": _pod_labels(api)}
+    state = {"terminated": {"exitCode": 2, "message": "cut off"}}
+    statuses = [{"name": "driver", "state": state, "restartCount": 0}]
+    api.put("pods", {"metadata": pod, "status": {"phase": "Failed", "containerStatuses": statuses}})
+    said = "Container driver for pod evenkeel/demo-1-driver-0-0-abcde failed with exit code 2 matching FailJob rule"
+    failed = [{"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": said}]
+    api.put(
+        "jobs",
+        {"metadata": {"name": "demo-1-driver-0", "labels": _pod_labels(api)}, "status": {"conditions": failed}},
+    )
+    write_status(Layout(job.workspace), "train", StageStatus(2, "no triage\n  mend:  run it first"))
+    ended(api, "Failed")
+    assert launcher.status(name).message == "no triage\n  mend:  run it first"
+    assert launcher.status(name).exit_code == 2
+
+
+def _pod_labels(api: FakeApi) -> dict[str, str]:
+    return {
+        "jobset.sigs.k8s.io/jobset-name": "demo-1",
+        "jobset.sigs.k8s.io/jobset-uid": api.store.objects[KEY]["metadata"]["uid"],
+        "jobset.sigs.k8s.io/replicatedjob-name": "driver",
+        "jobset.sigs.k8s.io/restart-attempt": "0",
+    }
+
+
+def test_a_server_that_is_away_for_a_while_ends_no_run(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    """The pods do not need it, and whoever waits must not cancel them."""
+    name = launcher.submit(job)
+    found: list[str] = []
+    waiting = threading.Thread(target=lambda: found.append(launcher.wait(name, 0.2).state), daemon=True)
+    waiting.start()
+    time.sleep(0.5)
+    api.stop()
+    time.sleep(2)
+    api.start()
+    ended(api)
+    waiting.join(60)
+    assert found == ["succeeded"]
+
+
+def test_nothing_is_waited_for_after_the_last_deadline(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+    from datetime import timedelta
+
+    name = launcher.submit(job)
+    one = launcher._jobs[name]
+    late = replace(one.plan, until=one.plan.until - timedelta(days=30))
+    monkeypatch.setitem(launcher._jobs, name, replace(one, plan=late))
+    assert launcher.wait(name, 0.2).state == "cancelled"
+    assert KEY not in api.store.objects

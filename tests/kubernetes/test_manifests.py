@@ -1,0 +1,135 @@
+"""A run's objects: kept as they are meant to be, and held against what a server takes."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+
+from components.launch.kubernetes.manifests import jobset
+from components.launch.kubernetes.showing import as_yaml, manifests
+from tests.kubernetes.profiles import PROFILES, golden, plan
+from tests.kubernetes.validation import problems
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_profile_is_what_it_was(name: str) -> None:
+    """Where a change is meant: ``python -m tests.kubernetes.profiles``, and look at the difference."""
+    assert as_yaml(manifests(plan(name))) == golden(name).read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_strict_server_would_take_it(name: str) -> None:
+    for manifest in yaml.safe_load_all(golden(name).read_text("utf-8")):
+        assert problems(manifest) == []
+
+
+def spoilt(path: str, value: Any) -> dict[str, Any]:
+    manifest = copy.deepcopy(jobset(plan("gpu")))
+    *parents, last = path.split(".")
+    place: Any = manifest
+    for key in parents:
+        place = place[int(key)] if key.isdigit() else place[key]
+    place[last] = value
+    return manifest
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec.replicatedjobs", []),
+        ("spec.failurePolicy.maxRestart", 3),
+        ("spec.failurePolicy.rules.0.action", "Restart"),
+        ("spec.network.subdomain", 5),
+        ("spec.replicatedJobs.0.template.podFailurePolicy", {"rules": []}),
+        ("spec.replicatedJobs.1.template.spec.backofflimit", 0),
+        ("spec.replicatedJobs.1.template.spec.template.spec.automountServiceAccountTokens", False),
+        ("spec.replicatedJobs.2.template.spec.template.spec.containers.0.readinessProbes", {}),
+        ("spec.replicatedJobs.2.template.spec.template.spec.containers.0.resources.limit", {}),
+    ],
+)
+def test_the_schema_notices_a_field_that_is_misspelt_or_in_the_wrong_place(path: str, value: Any) -> None:
+    assert problems(spoilt(path, value)) != []
+
+
+def job(name: str, role: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in jobset(plan(name))["spec"]["replicatedJobs"] if one["name"] == role)
+    return found["template"]["spec"]
+
+
+def container(name: str, role: str) -> dict[str, Any]:
+    found: dict[str, Any] = job(name, role)["template"]["spec"]["containers"][0]
+    return found
+
+
+def test_the_run_succeeds_when_its_driver_does() -> None:
+    assert jobset(plan("cpu"))["spec"]["successPolicy"] == {"operator": "All", "targetReplicatedJobs": ["driver"]}
+
+
+@pytest.mark.parametrize("role", ["driver", "learner"])
+def test_a_pod_that_is_evicted_is_a_disruption_whatever_code_it_ends_with(role: str) -> None:
+    first = job("cpu", role)["podFailurePolicy"]["rules"][0]
+    assert first["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+
+
+def test_servers_are_replaced_one_by_one_and_evicted_ones_are_not_counted() -> None:
+    servers = job("gpu", "rollout")
+    assert servers["podFailurePolicy"]["rules"][0]["action"] == "Ignore"
+    assert servers["backoffLimit"] == 6 and servers["completions"] == servers["parallelism"] == 8
+
+
+def test_servers_have_time_to_end_what_they_are_at() -> None:
+    pod = job("cpu", "rollout")["template"]["spec"]
+    drain = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert pod["terminationGracePeriodSeconds"] > drain
+
+
+def test_learner_pods_meet_where_dns_finds_the_first_of_them() -> None:
+    command = container("gpu", "learner")["command"]
+    assert command[command.index("--rendezvous") + 1] == "arithmetic-1-learner-0-0.arithmetic-1:29500"
+    assert command[command.index("--nodes") + 1] == "2" and command[command.index("--processes") + 1] == "8"
+
+
+def test_the_driver_is_told_where_the_others_are() -> None:
+    settings = plan("gpu").settings
+    assert settings.launch.kind == "inline"
+    assert settings.learner.ranks.address == "arithmetic-1-learner-0-0.arithmetic-1:29400"
+    urls = settings.rollout.engine.urls  # type: ignore[union-attr]
+    assert len(urls) == 8 and urls[7] == "http://arithmetic-1-rollout-0-7.arithmetic-1:8000"
+
+
+def test_a_learner_and_an_engine_inside_the_driver_need_no_pods_and_no_secret() -> None:
+    alone = plan("driver-alone")
+    assert [role.name for role in alone.roles] == ["driver"]
+    assert [one["kind"] for one in manifests(alone)] == ["JobSet"]
+
+
+def test_with_s3_every_pod_fetches_its_files_first_and_only_driver_and_fetcher_hold_credentials() -> None:
+    for role in ("driver", "learner", "rollout"):
+        spec = job("s3", role)["template"]["spec"]
+        assert [one["name"] for one in spec["initContainers"]] == ["fetch"]
+        assert spec["initContainers"][0]["envFrom"] == [{"secretRef": {"name": "evenkeel-s3"}}]
+        assert ("envFrom" in spec["containers"][0]) == (role == "driver")
+
+
+def test_a_queue_places_by_kueues_topology_and_without_one_pods_ask_for_it_themselves() -> None:
+    queued, free = (job(name, "learner")["template"] for name in ("queued", "gpu"))
+    assert queued["metadata"]["annotations"] == {
+        "kueue.x-k8s.io/podset-required-topology": "topology.kubernetes.io/zone"
+    }
+    assert "affinity" not in queued["spec"] and "annotations" not in free["metadata"]
+    assert "podAffinity" in free["spec"]["affinity"]
+    assert jobset(plan("queued"))["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "training"
+
+
+def test_two_submissions_at_different_times_ask_for_the_same() -> None:
+    from dataclasses import replace
+    from datetime import timedelta
+
+    early = plan("cpu")
+    late = replace(early, until=early.until + timedelta(days=1))
+    annotations = [jobset(one)["metadata"]["annotations"] for one in (early, late)]
+    assert annotations[0]["evenkeel/spec"] == annotations[1]["evenkeel/spec"]
+    assert annotations[0]["evenkeel/deadline"] != annotations[1]["evenkeel/deadline"]

@@ -1,0 +1,105 @@
+"""Settings of a run on Kubernetes."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.config import Settings, load
+from components.config.quantities import cores, size
+from components.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+CPU = ROOT / "configs/kubernetes.yaml"
+HOW = "launch.kubernetes"
+
+
+def refused(*overrides: str, config: Path = CPU) -> str:
+    with pytest.raises(InputError) as refusal:
+        load(config, list(overrides))
+    return str(refusal.value)
+
+
+@pytest.mark.parametrize(("text", "amount"), [("2", 2), ("500m", Decimal("0.5")), ("0.25", Decimal("0.25"))])
+def test_cores_are_read_as_kubernetes_writes_them(text: str, amount: Decimal) -> None:
+    assert cores(text) == amount
+
+
+@pytest.mark.parametrize(("text", "amount"), [("1", 1), ("512Mi", 2**29), ("1.5Gi", 3 * 2**29), ("2G", 2 * 10**9)])
+def test_memory_is_read_as_kubernetes_writes_it(text: str, amount: int) -> None:
+    assert size(text) == amount
+
+
+@pytest.mark.parametrize("amount", ["0", "-1", "1e3", "two", "1.5.2", "0m", "2 "])
+def test_an_amount_that_is_none_is_refused(amount: str) -> None:
+    assert "launch.kubernetes.driver.cpu" in refused(f"{HOW}.driver.cpu='{amount}'")
+
+
+def test_only_the_kind_changes_between_this_machine_and_a_cluster() -> None:
+    here, there = load(CPU, ["launch.kind=processes"]), load(CPU)
+    different = {name for name in Settings.model_fields if getattr(here, name) != getattr(there, name)}
+    assert different == {"launch"}
+
+
+def test_kind_kubernetes_needs_to_know_the_cluster() -> None:
+    assert "launch.kind kubernetes needs launch.kubernetes" in refused(
+        "launch.kind=kubernetes", config=ROOT / "configs/demo.yaml"
+    )
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "registry.example.com/evenkeel/driver",
+        "registry.example.com/evenkeel/driver:1.2",
+        "registry.example.com/evenkeel/driver:latest",
+        "registry.example.com/evenkeel/driver@sha256:abc",
+        f"registry.example.com/evenkeel/driver:latest@sha256:{'a' * 64}",
+    ],
+)
+def test_an_image_is_named_by_its_digest(image: str) -> None:
+    assert "images.driver" in refused(f"{HOW}.images.driver={image}")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["rollout.engine.processes=0", "rollout.engine.urls=[]"], "needs either urls"),
+        ([f"{HOW}.images.rollout=null"], "images.rollout must name their image"),
+        (["rollout.engine.python=/usr/bin/python3"], "rollout.engine.python are for servers on this machine"),
+        (["rollout.engine.devices=['0']"], "rollout.engine.devices"),
+        ([f"{HOW}.rollout.gpus=2"], "must be rollout.engine.tensor_parallel (1)"),
+        (["learner.ranks.processes=3", f"{HOW}.learner.processes=2"], "must be a multiple of"),
+        ([f"{HOW}.learner.gpus=4"], "processes (1) must be gpus (4)"),
+        ([f"{HOW}.driver.shm=8Gi"], "must be less than memory"),
+        ([f"{HOW}.shared={{kind: s3, uri: 's3://bucket/runs'}}"], "transfer broadcast"),
+        ([f"{HOW}.shared={{kind: s3, uri: 'bucket/runs'}}"], "shared.s3.uri"),
+        (
+            [f"{HOW}.shared={{kind: s3, uri: 's3://b-b/r', endpoint_url: 'http://u:secret@host:9000'}}"],
+            "holds a name or a password",
+        ),
+        ([f"{HOW}.shared={{kind: volume, claim: data, path: relative}}"], "must be the absolute path"),
+        ([f"{HOW}.shared={{kind: volume, claim: data, path: /dev/shm/x}}"], "a folder of the pods' own"),
+        ([f"{HOW}.namespace=Big_Name"], "namespace"),
+        ([f"{HOW}.owner='a b'"], "owner"),
+        ([f"{HOW}.grace=5"], "grace"),
+    ],
+)
+def test_what_could_not_run_is_refused_before_it_is_submitted(overrides: list[str], said: str) -> None:
+    assert said in refused(*overrides)
+
+
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    assert "secret" not in refused(
+        f"{HOW}.shared={{kind: s3, uri: 's3://b-b/r', endpoint_url: 'http://u:secret@host:9000'}}"
+    )
+
+
+def test_where_a_run_works_is_no_part_of_what_it_is() -> None:
+    from components.config.logistics import substance
+
+    there: dict[str, Any] = substance(load(CPU))
+    assert there == substance(load(CPU, ["launch.kind=processes", f"{HOW}=null"]))
