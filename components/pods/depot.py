@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import ValidationError
 
@@ -22,6 +22,7 @@ from components.registry.s3.bucket import Bucket
 
 SCHEME = "s3://"
 Part = Literal["input", "state", "output"]
+PARTS: tuple[Part, ...] = get_args(Part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,17 @@ class Depot:
             how = "write s3://bucket/prefix/run, and the server as http(s)://host:port in AWS_ENDPOINT_URL"
             raise InputError(f"not an address of files: {_reason(error)}", where=self.uri, how=how) from None
         return Bucket(settings)
+
+
+def forget(depot: Depot) -> int:
+    """Remove all that a run has there, once its output was taken, or nobody wants it any more; how many objects."""
+    count = 0
+    for part in PARTS:
+        bucket = depot.bucket(part)
+        for entry in bucket.list("list_objects_v2", "Contents", Prefix=bucket.prefix):
+            bucket.call("delete_object", entry["Key"].removeprefix(bucket.prefix))
+            count += 1
+    return count
 
 
 def _reason(error: ValueError) -> str:

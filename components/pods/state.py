@@ -14,12 +14,15 @@ checkpoint, and sends it again.
 
 from __future__ import annotations
 
+import math
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from components.directories import write_directory
 from components.errors import InputError, PeerLost
@@ -33,6 +36,13 @@ from components.resume import NAME
 
 KEEP = 2
 """Parcels that stay: the newest, and one to fall back to."""
+
+
+class Checkpoint(NamedTuple):
+    """One that is complete, and which folder it is: that of a step may be written again."""
+
+    step: int
+    folder: tuple[int, int]
 
 
 class Writer:
@@ -74,8 +84,7 @@ class State:
         self._bucket, self._folder, self._writer = bucket, folder, writer
         self._sender = Sender(bucket)
         self._kept: list[Parcel] = []
-        self.step = -1
-        """Of the newest checkpoint that the bucket has."""
+        self._stored: Checkpoint | None = None
 
     # Taking
 
@@ -88,16 +97,13 @@ class State:
             return None
         for name in sorted(parcels(self._bucket), reverse=True):
             try:
-                self._take(read(self._bucket, name))
-                return self.step
+                parcel = read(self._bucket, name)
+                write_directory(self._folder, partial(fetch, self._bucket, parcel))
+                self._kept, self._stored = [parcel], self._newest()
+                return None if self._stored is None else self._stored.step
             except InputError as error:
                 print(f"the state {name} is of no use: {error}", file=sys.stderr, flush=True)
         return None
-
-    def _take(self, parcel: Parcel) -> None:
-        """Fetch a parcel; the folder appears when it is whole."""
-        write_directory(self._folder, lambda folder: fetch(self._bucket, parcel, folder))
-        self._kept, self.step = [parcel], int(parcel.note["step"])
 
     # Putting
 
@@ -110,18 +116,20 @@ class State:
             Unavailable: the server does not answer.
             InputError: something cannot be read, or the server refuses.
         """
-        step = self._newest()
-        if step is None or step == self.step:
+        newest = self._newest()
+        if newest is None or newest == self._stored:
             return False
         self._writer.check()
         try:
-            with self._files(step) as files:
-                parcel = self._sender.put(name_of(self._writer.number, step), files, {"step": step})
+            with self._files(newest.step) as files:
+                name = name_of(self._writer.number, newest.step)
+                parcel = self._sender.put(name, files, {"step": newest.step})
         except InputError:
-            if self._newest() == step:
+            if self._newest() == newest:
                 raise
             return self.put()  # a newer one has come, and what belongs to the older is being removed
-        self.step, self._kept = step, [*self._kept, parcel][-KEEP:]
+        self._stored = newest
+        self._kept = [*(one for one in self._kept if one.name != name), parcel][-KEEP:]
         self._tidy()
         return True
 
@@ -130,12 +138,24 @@ class State:
         self._writer.check()
         names, needed = {one.name for one in self._kept}, {blob for one in self._kept for blob in one.blobs}
         old = [name for name in parcels(self._bucket) if name not in names and writer_of(name) <= self._writer.number]
-        blobs = {blob for name in old for blob in read(self._bucket, name).blobs}
-        remove(self._bucket, old, blobs - needed)
+        remove(self._bucket, old, {blob for name in old for blob in self._blobs_of(name)} - needed)
 
-    def _newest(self) -> int | None:
+    def _blobs_of(self, name: str) -> set[str]:
+        """Of a parcel that is to go. What one names that cannot be read stays in the bucket."""
+        try:
+            return read(self._bucket, name).blobs
+        except InputError:
+            return set()
+
+    def _newest(self) -> Checkpoint | None:
         found = (NAME.fullmatch(path.name) for path in self._folder.glob("step-*"))
-        return max((int(match[1]) for match in found if match), default=None)
+        step = max((int(match[1]) for match in found if match), default=None)
+        if step is None:
+            return None
+        with suppress(FileNotFoundError):
+            stat = (self._folder / f"step-{step:06d}").stat()
+            return Checkpoint(step, (stat.st_ino, stat.st_mtime_ns))
+        return self._newest()  # it has just been removed: there is a newer one
 
     @contextmanager
     def _files(self, step: int) -> Iterator[dict[str, Path]]:
@@ -166,6 +186,7 @@ def name_of(writer: int, step: int) -> str:
     return f"{writer:06d}-{step:08d}.json"
 
 
-def writer_of(name: str) -> int:
-    """The number of the writer of a parcel."""
-    return int(name.partition("-")[0])
+def writer_of(name: str) -> float:
+    """The number of the writer of a parcel; none is as late as that of something else."""
+    number = name.partition("-")[0]
+    return int(number) if number.isascii() and number.isdigit() else math.inf

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import torch
-from factories import settings
+from factories import policy, settings
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -31,11 +31,13 @@ from components.errors import InputError, PeerLost
 from components.files import sha256_bytes
 from components.learner import worker
 from components.learner.ranks import Peers, Ranks, idle_pass, share_of, split_rows
+from components.learner.remote import learner as learner_module
 from components.learner.remote.entrance import Entrance
+from components.learner.remote.learner import RemoteLearner
 from components.learner.remote.link import Link, client, hang_up
 from components.learner.remote.place import place_of
 from components.learner.remote.protocol import KEY, LISTEN, RENDEZVOUS, STEP, address_of, must_agree
-from components.learner.remote.wire import decode, described, encode, pack, unpack
+from components.learner.remote.wire import Message, decode, described, encode, pack, unpack
 from components.learner.signals import TokenTotals
 from components.objectives import Terms, TokenLoss
 from components.processes import free_port
@@ -414,6 +416,56 @@ def test_ranks_elsewhere_that_hang_up_are_lost(hung):
     rank_0.close()
     with pytest.raises(PeerLost, match="the learner hung up during 'step'"):
         link.call(STEP, {})
+
+
+class Obedient:
+    """Stands in for `Link`: rank 0 carries everything out, until it is lost."""
+
+    def __init__(self, *_: object) -> None:
+        self.stopping, self.lost, self.commands = False, False, list[str]()
+
+    def listen(self, word: str) -> None: ...
+
+    def close(self) -> None: ...
+
+    def call(self, command: str, *_: object) -> Message:
+        if self.lost:
+            raise PeerLost("the learner hung up")
+        self.commands.append(command)
+        return Message({"coefficients": [0.5, 0.0], "stopping": self.stopping, "notices": "word"}, {})
+
+
+@pytest.fixture
+def remote(tmp_path, monkeypatch) -> Iterator[tuple[RemoteLearner, Obedient]]:
+    monkeypatch.setattr(learner_module, "Link", Obedient)
+    monkeypatch.setattr(learner_module, "PING_EVERY", 0.01)
+    chosen = settings(learner={"kind": "fsdp2", "ranks": {"address": "learner:29400"}})
+    learner = RemoteLearner(policy(), chosen, tmp_path / "logs")
+    yield learner, learner._link
+    learner.close()
+
+
+def test_ranks_elsewhere_that_are_asked_to_end_are_heard_while_the_run_samples(remote):
+    learner, link = remote
+    told = threading.Event()
+    learner.when_asked_to_stop(told.set)
+    assert not told.wait(0.1)
+    link.stopping = True
+    assert told.wait(20)
+    assert set(link.commands[1:]) == {"ping"}
+    late = threading.Event()
+    learner.when_asked_to_stop(late.set)
+    assert late.is_set()
+
+
+def test_ranks_elsewhere_that_are_lost_while_the_run_samples_are_named_by_the_next_command(remote):
+    learner, link = remote
+    link.lost = True
+    while learner._failed is None:
+        threading.Event().wait(0.01)
+    link.lost = False
+    with pytest.raises(PeerLost, match="the learner hung up"):
+        learner.configure(settings().learner, settings().objective)
 
 
 def test_somebody_who_listens_and_never_asks_for_the_key_is_not_waited_for():

@@ -18,7 +18,7 @@ from components.files import append_line, manifest, read_jsonl, write_json, writ
 from components.layout import Layout
 from components.pods import fetch as fetch_module
 from components.pods import parcels
-from components.pods.depot import Depot
+from components.pods.depot import Depot, forget
 from components.pods.keeper import Keeper
 from components.pods.state import State, Writer
 from components.pods.workspace import put_input, take_output
@@ -239,7 +239,33 @@ def test_a_checkpoint_that_goes_while_it_is_read_gives_way_to_the_newer_one(depo
 
     monkeypatch.setattr(parcels, "digest_file", overtaken)
     assert first.put()
-    assert first.step == 2
+    assert state(depot, tmp_path / "two").restore() == 2
+
+
+def test_a_checkpoint_of_a_run_that_began_anew_is_another_one(depot, tmp_path):
+    folder = tmp_path / "one"
+    first = state(depot, folder)
+    checkpoint(folder, 1, saved=[1])
+    assert first.put()
+    shutil.rmtree(folder)
+    (tmp_path / "inode").touch()  # the folder's number is taken
+    checkpoint(folder, 1, saved=[1])
+    write_text(folder / "step-000001" / "learner.safetensors", "other weights")
+    assert first.put()
+    state(depot, tmp_path / "two").restore()
+    assert (tmp_path / "two" / "step-000001" / "learner.safetensors").read_text() == "other weights"
+
+
+def test_a_run_that_is_forgotten_leaves_nothing_and_no_other_run_is_touched(depot, tmp_path, names):
+    other = Depot(f"{depot.uri}-2", depot.endpoint_url, transfer=PATIENCE)
+    for one in (depot, other):
+        folder = tmp_path / one.uri[-3:]
+        first = state(one, folder)
+        checkpoint(folder, 1, saved=[1])
+        first.put()
+    assert forget(depot) > 4
+    assert names("state") == []
+    assert state(other, tmp_path / "two").restore() == 1
 
 
 # Addresses

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from concurrent.futures import Future
 from contextlib import suppress
 
@@ -32,11 +31,9 @@ def test_a_signal_is_heard_at_once_and_handled_as_before_afterwards(stopping):
 
 
 def test_it_ends_what_the_process_waits_for(stopping):
-    began = time.monotonic()
     threading.Timer(0.1, terminate).start()
     with pytest.raises(Asked), stopping.on_signal():
         Future().result(timeout=20)
-    assert time.monotonic() - began < 10
 
 
 def test_where_it_would_do_harm_it_waits_for_the_next_place(stopping):
