@@ -109,7 +109,8 @@ def test_a_node_that_is_drained_stops_the_run_which_loses_nothing(
     assert trained(tmp_path) == trained(expected)
 
 
-@pytest.mark.parametrize(("kind", "number"), slow_but(CASES, ("fsdp2", 1)))
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "number"), CASES)
 def test_a_node_that_dies_ends_the_run_which_goes_on_from_its_newest_checkpoint(
     kind, number, tmp_path, undisturbed, tmp_path_factory
 ):
