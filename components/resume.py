@@ -27,6 +27,8 @@ from components.files import (
 
 NAME = re.compile(r"step-([0-9]{6,})")
 """Of a checkpoint's folder. What somebody has set aside beside them, such as ``step-000010.bak``, is none."""
+LOG = "log.jsonl"
+"""Of `run_steps`: one row a step."""
 KEEP = 2
 """Checkpoints that `ResumeState.save` keeps: the newest, and one to fall back to."""
 
@@ -95,7 +97,7 @@ def run_steps(
     A killed stage repeats at most ``checkpoint_every`` steps, to the same bytes; log lines after its newest checkpoint
     are cut off.
     """
-    log_path, start = resume.directory / "log.jsonl", 0
+    log_path, start = resume.directory / LOG, 0
     if latest := resume.latest():
         start, folder = latest
         trainer.load(folder)

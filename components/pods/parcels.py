@@ -25,6 +25,8 @@ from components.registry.s3.uploads import put_blob
 
 MANIFESTS = "manifests/"
 UNFINISHED = ".part"
+LARGEST = 64 * 2**20
+"""Bytes of a manifest that anybody reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,11 @@ def read(bucket: Bucket, name: str) -> Parcel:
     where = bucket.where(key)
 
     def send(end: float) -> bytes | None:
-        return bytes(whole(bucket.client.get_object(Bucket=bucket.name, Key=bucket.prefix + key), end))
+        answer = bucket.client.get_object(Bucket=bucket.name, Key=bucket.prefix + key)
+        if answer["ContentLength"] > LARGEST:
+            answer["Body"].close()
+            raise InputError("too large to be a manifest", where=where, how="find out who wrote it")
+        return bytes(whole(answer, end))
 
     data = bucket.run("get_object", key, send, {"NoSuchKey": None})
     if data is None:

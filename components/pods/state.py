@@ -14,6 +14,7 @@ checkpoint, and sends it again.
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -29,8 +30,11 @@ from components.registry.base import Conflict
 from components.registry.s3.bucket import Bucket
 from components.registry.s3.objects import Objects
 from components.registry.s3.probe import require
-from components.resume import NAME
+from components.resume import LOG, NAME
 
+STATE = "state.json"
+"""In the checkpoints of a training run; those of other stages (`components.resume.run_steps`) need no older ones."""
+PARCEL = re.compile(r"[0-9]{6,}-[0-9]{8,}\.json")
 KEEP = 2
 """Parcels that stay: the newest, and one to fall back to."""
 
@@ -54,7 +58,7 @@ class Writer:
                 continue
 
     def _newest(self) -> int:
-        return max(map(int, self._claims.keys("")), default=0)
+        return max((int(key) for key in self._claims.keys("") if key.isdecimal()), default=0)
 
     def check(self) -> None:
         """Raise where another pod has begun since.
@@ -80,19 +84,34 @@ class State:
     # Taking
 
     def restore(self) -> int | None:
-        """Bring the newest complete state here, unless there is one; the step of its newest checkpoint.
+        """Bring the newest complete state here, unless there is one; the step of its newest checkpoint. None where the
+        bucket has no state at all.
 
         One that is damaged is said, and passed over for the one before.
+
+        Raises:
+            InputError: none of those that are there can be brought here. The run does not begin anew for that: what is
+                wrong may be the bucket's rights, or this disk, and its own checkpoints would replace those there.
         """
         if self._folder.exists():
             return None
-        for name in sorted(parcels(self._bucket), reverse=True):
+        names, reason = self._names(), ""
+        for name in reversed(names):
             try:
                 self._take(read(self._bucket, name))
                 return self.step
             except InputError as error:
-                print(f"the state {name} is of no use: {error}", file=sys.stderr, flush=True)
-        return None
+                reason = str(error)
+                print(f"the state {name} is of no use: {reason}", file=sys.stderr, flush=True)
+        if not names:
+            return None
+        where = self._bucket.where()
+        how = f"mend that and submit the run again, or remove {where} to have it begin anew"
+        raise InputError(f"none of the {len(names)} states of this run can be used: {reason}", where=where, how=how)
+
+    def _names(self) -> list[str]:
+        """Of all states in the bucket, the newest last. What else somebody has put beside them is none."""
+        return [name for name in parcels(self._bucket) if PARCEL.fullmatch(name)]
 
     def _take(self, parcel: Parcel) -> None:
         """Fetch a parcel; the folder appears when it is whole."""
@@ -116,6 +135,8 @@ class State:
         self._writer.check()
         try:
             with self._files(step) as files:
+                if self._newest() != step:  # folders may have been going while their files were listed
+                    return self.put()
                 parcel = self._sender.put(name_of(self._writer.number, step), files, {"step": step})
         except InputError:
             if self._newest() == step:
@@ -129,9 +150,17 @@ class State:
         """Remove what no parcel needs that is kept. A parcel of a later writer is not touched, whatever happens."""
         self._writer.check()
         names, needed = {one.name for one in self._kept}, {blob for one in self._kept for blob in one.blobs}
-        old = [name for name in parcels(self._bucket) if name not in names and writer_of(name) <= self._writer.number]
-        blobs = {blob for name in old for blob in read(self._bucket, name).blobs}
+        old = [name for name in self._names() if name not in names and writer_of(name) <= self._writer.number]
+        blobs = {blob for name in old for blob in self._blobs(name)}
         remove(self._bucket, old, blobs - needed)
+
+    def _blobs(self, name: str) -> set[str]:
+        """Those that a parcel names; of a manifest that is damaged nobody knows them any more."""
+        try:
+            return read(self._bucket, name).blobs
+        except InputError as error:
+            print(f"the state {name} goes, and its files stay: {error}", file=sys.stderr, flush=True)
+            return set()
 
     def _newest(self) -> int | None:
         found = (NAME.fullmatch(path.name) for path in self._folder.glob("step-*"))
@@ -141,17 +170,22 @@ class State:
     def _files(self, step: int) -> Iterator[dict[str, Path]]:
         """The files of the state as of a checkpoint, by their names in its folder."""
         newest = self._folder / f"step-{step:06d}"
-        state = read_json(newest / "state.json")
-        steps = {step, *(int(one["step"]) for one in state["saved"])}
+        steps, lines = _of_training(newest, step) if (newest / STATE).exists() else ({step}, {LOG: step})
         folders = [self._folder / f"step-{one:06d}" for one in sorted(steps)]
         files = [self._folder / "identity.json", *(path for folder in folders for path in folder.rglob("*"))]
         found = {path.relative_to(self._folder).as_posix(): path for path in files if not path.is_dir()}
-        lines = {"records.jsonl": step, "ledger.jsonl": int(state["entries"])}
         with tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
             for name, count in lines.items():
                 if count:
                     found[name] = _first_lines(self._folder / name, count, Path(folder) / name)
             yield found
+
+
+def _of_training(newest: Path, step: int) -> tuple[set[int], dict[str, int]]:
+    """Steps of the checkpoints that a training run may still need, and the lines of its logs that belong to them."""
+    state = read_json(newest / STATE)
+    steps = {step, *(int(one["step"]) for one in state["saved"])}
+    return steps, {"records.jsonl": step, "ledger.jsonl": int(state["entries"])}
 
 
 def _first_lines(log: Path, count: int, copy: Path) -> Path:
