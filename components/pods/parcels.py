@@ -137,3 +137,13 @@ def remove(bucket: Bucket, names: Iterable[str], blobs: Iterable[str]) -> None:
     """Take manifests away, and then files that none needs any more. What is gone already is no error."""
     for key in (*(MANIFESTS + name for name in names), *(BLOBS + sha256 for sha256 in sorted(blobs))):
         bucket.call("delete_object", key)
+
+
+def clear(bucket: Bucket) -> None:
+    """Take all parcels away, whole or not, and whatever else lies there; manifests first."""
+    found = [
+        one["Key"].removeprefix(bucket.prefix)
+        for one in bucket.list("list_objects_v2", "Contents", Prefix=bucket.prefix)
+    ]
+    for key in sorted(found, key=lambda key: not key.startswith(MANIFESTS)):
+        bucket.call("delete_object", key)

@@ -446,6 +446,15 @@ def test_output_comes_back_whole_in_the_place_of_what_was_there(depot, submitted
     assert not (submitted / ".state" / "incoming" / "train").exists()
 
 
+def test_the_answer_to_a_submission_before_is_not_taken_for_that_of_the_next(depot, submitted, tmp_path, names):
+    pod = tmp_path / "pod"
+    shutil.copytree(submitted, pod)
+    answered(pod, depot, "of the run before")
+    submit(submitted, depot)
+    assert take_output(submitted, depot, "train") is None
+    assert names("output") == []
+
+
 def test_a_refusal_comes_back_without_output(depot, submitted, tmp_path):
     pod = tmp_path / "pod"
     shutil.copytree(submitted, pod)
