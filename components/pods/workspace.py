@@ -27,8 +27,8 @@ PLAIN = ("constraints.txt", "dvc.yaml")
 
 def put_input(workspace: Path, depot: Depot, stage: str, settings: Settings, config: Path) -> None:
     """Put what the pods need of a workspace: its code, ``config`` (the file that the driver is given), the outputs of
-    other stages that this one reads, and the files that the settings name. An answer that is there goes: it is that of a
-    submission before, and must not be taken for this one's.
+    other stages that this one reads, and the files that the settings name. An answer that is there goes: it is that of
+    a submission before, and must not be taken for this one's.
 
     Raises:
         InputError: one of them is missing, or lies outside of the workspace.
