@@ -100,7 +100,10 @@ def everything_said(place: Place, workspace: Path) -> str:
     """What anybody sees of a run who may not read secrets."""
     found: list[Any] = [jobset_of(place, workspace.name), *place.core.list_namespaced_event(place.namespace).items]
     for pod in pods_of(place, workspace.name):
-        found += [pod, place.core.read_namespaced_pod_log(pod.metadata.name, place.namespace)]
+        begun = [*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())]
+        for one in (one for one in begun if one.state.waiting is None):
+            found.append(place.core.read_namespaced_pod_log(pod.metadata.name, place.namespace, container=one.name))
+        found.append(pod)
     return "\n".join(map(str, found))
 
 
