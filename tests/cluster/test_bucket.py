@@ -25,7 +25,7 @@ from tests.s3_faults import Fault, FaultyProxy
 from tests.s3_server import BUCKET, KEYS, S3Server
 
 __all__ = ["leftovers"]
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.usefixtures("leftovers")]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200), pytest.mark.usefixtures("leftovers")]
 SECRET = "store"
 FOR_EVER = 10**6
 CREDENTIALS = [KEYS[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")]
@@ -124,7 +124,7 @@ def test_an_evicted_driver_leaves_its_checkpoint_in_the_bucket_and_its_successor
 ) -> None:
     workspace = copy(prepared, "bucket-evicted")
     run = Waiting(workspace, alone)
-    await_("a first checkpoint", lambda: len(store.states(run.name)) > 1, 200)
+    await_("a first checkpoint", lambda: bool(store.states(run.name)), 300)
     evict(place, run.name)
     assert run.end() == JobStatus("succeeded", 0)
     assert restarts(place, run.name) == (1, 0)
@@ -200,7 +200,7 @@ def test_ranks_without_a_folder_in_common_survive_the_eviction_of_a_pod(
 ) -> None:
     workspace = copy(prepared, f"bucket-nodes-{role}")
     run = Waiting(workspace, chosen(place, code_image, store, TWO_NODES))
-    await_("a first checkpoint", lambda: len(store.states(run.name)) > 1, 300)
+    await_("a first checkpoint", lambda: bool(store.states(run.name)), 500)
     evict(place, run.name, role)
     assert run.end(600) == JobStatus("succeeded", 0)
     assert restarts(place, run.name) == (1, 0)
