@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from components.directories import write_directory
+from components.errors import Stopped
 from components.files import (
     append_line,
     code_digest,
@@ -24,9 +25,12 @@ from components.files import (
     sha256_path,
     write_json,
 )
+from components.processes.stopping import STOPPING
 
 NAME = re.compile(r"step-([0-9]{6,})")
 """Of a checkpoint's folder. What somebody has set aside beside them, such as ``step-000010.bak``, is none."""
+LOG = "log.jsonl"
+"""Of `run_steps`: one row a step."""
 KEEP = 2
 """Checkpoints that `ResumeState.save` keeps: the newest, and one to fall back to."""
 
@@ -93,20 +97,28 @@ def run_steps(
     """All steps, or those after the newest checkpoint; returns the log, one row a step.
 
     A killed stage repeats at most ``checkpoint_every`` steps, to the same bytes; log lines after its newest checkpoint
-    are cut off.
+    are cut off. One that is asked to stop saves the step that it is at, and repeats none.
+
+    Raises:
+        Stopped: it was asked to.
     """
-    log_path, start = resume.directory / "log.jsonl", 0
+    log_path, start = resume.directory / LOG, 0
     if latest := resume.latest():
         start, folder = latest
         trainer.load(folder)
     log = keep_rows(log_path, start)
-    for step in range(start, steps):
-        row = {"step": step, **trainer.step(step)}
-        log.append(row)
-        append_line(log_path, row)
-        on_row(row)
-        if (step + 1) % checkpoint_every == 0 or step + 1 == steps:
-            resume.save(step + 1, trainer.save)
+    with STOPPING.unheard():
+        for step in range(start, steps):
+            row = {"step": step, **trainer.step(step)}
+            log.append(row)
+            append_line(log_path, row)
+            on_row(row)
+            asked = STOPPING.asked
+            if (step + 1) % checkpoint_every == 0 or step + 1 == steps or asked:
+                resume.save(step + 1, trainer.save)
+            if asked:
+                what = f"asked to stop; the checkpoint of step {step + 1} is whole"
+                raise Stopped(what, how="the same command goes on from there")
     return log
 
 

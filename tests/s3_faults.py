@@ -34,14 +34,14 @@ class Fault:
 
 
 class FaultyProxy:
-    """It listens on 127.0.0.1 from `running` on."""
+    """It listens on an address of this machine from `running` on."""
 
-    def __init__(self, upstream: int) -> None:
+    def __init__(self, upstream: int, host: str = "127.0.0.1") -> None:
         self.upstream, self.faults, self.seen = upstream, list[Fault](), list[str]()
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": self}))
+        self._server = ThreadingHTTPServer((host, 0), type("Handler", (_Handler,), {"proxy": self}))
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.url = f"http://{host}:{self._server.server_port}"
 
     @contextmanager
     def running(self) -> Iterator[FaultyProxy]:

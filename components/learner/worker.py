@@ -8,7 +8,7 @@ all of them: the run has its checkpoints. The key is never sent, and nothing is 
 that port.
 
 A rank that is asked to end (SIGTERM) goes on: the run needs all of them for its last checkpoint. The next reply tells
-the run, and the ranks end when it hangs up.
+the run, and the ranks end when it hangs up. Before a run has spoken there is nothing to lose, and it ends at once.
 """
 
 from __future__ import annotations
@@ -52,8 +52,6 @@ def main() -> int:
     backend = "gloo" if device.type == "cpu" else "nccl"
     distributed.init_process_group(backend, init_method=place.meeting, rank=rank, world_size=size)
     control = distributed.new_group(backend="gloo", timeout=IDLE)
-    asked = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: asked.set())
     say = partial(print, f"rank {rank} of {size}, {device}, {backend}:", flush=True)
     try:
         entrance = Entrance(place.address, place.key) if rank == 0 else None
@@ -63,7 +61,7 @@ def main() -> int:
     run = None if entrance is None else entrance.accept()
     session = Session(rank, size, device, entrance)
     try:
-        serve(session, run, control, asked)
+        serve(session, run, control)
     except Exception as error:
         traceback.print_exc()
         if run is not None:
@@ -82,16 +80,18 @@ def refused(error: InputError) -> int:
     return REFUSED
 
 
-def serve(session: Session, run: Connection | None, control: distributed.ProcessGroup, asked: threading.Event) -> None:
+def serve(session: Session, run: Connection | None, control: distributed.ProcessGroup) -> None:
     """Carry out every command on all ranks; rank 0 answers. Returns when the run has hung up."""
+    asked, message = threading.Event(), decode(on_every_rank(received(run), control))
+    signal.signal(signal.SIGTERM, lambda *_: asked.set())
     while True:
-        message = decode(on_every_rank(received(run), control))
         session.stopping = any_rank(asked.is_set(), control)
         if message.header["command"] == CLOSE:
             return
         for reply in session.carry_out(message):
             if run is not None:
                 run.send_bytes(reply)
+        message = decode(on_every_rank(received(run), control))
 
 
 def received(run: Connection | None) -> bytes:

@@ -17,6 +17,7 @@ from types import FrameType
 import psutil
 
 from components.processes.guardian import PR_SET_CHILD_SUBREAPER, kill_below
+from components.processes.stopping import STOPPING
 
 Forward = Callable[[psutil.Process, signal.Signals], None]
 """Passes a signal on to the child, or to those below it whom it concerns."""
@@ -48,6 +49,8 @@ class FirstProcess:
         behind is ended."""
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # PID 1 is one anyway
         with self._signals():
+            if STOPPING.asked:
+                self.asked.add(signal.SIGTERM)
             self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
             for number in self.asked.copy():  # that came before there was a child
                 self._pass_on(number)

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from types import TracebackType
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, EvenkeelError, PeerLost
@@ -69,7 +70,9 @@ class Keeper:
                 self._superseded = lost
                 os.kill(os.getpid(), signal.SIGTERM)  # as if asked to: the stage ends
                 return
-            except EvenkeelError as error:
+            except Exception as error:
+                if not isinstance(error, (EvenkeelError, OSError)):
+                    traceback.print_exc()  # a bug, and no reason to give up later checkpoints
                 print(f"driver: the newest checkpoint is not safe yet: {error}", file=sys.stderr, flush=True)
                 pause = PAUSE
 
@@ -91,7 +94,7 @@ class Keeper:
             return status
         except PeerLost as lost:
             return StageStatus(lost.exit_code, str(lost))
-        except EvenkeelError as error:
+        except (EvenkeelError, OSError) as error:
             what = "what the stage wrote" if over else "the newest checkpoint"
             said = f"{status.message}\n" if status.message else ""
             code = status.exit_code or EXIT_LOST

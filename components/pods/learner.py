@@ -21,6 +21,7 @@ from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED, EvenkeelE
 from components.pods import place
 from components.pods.child import FirstProcess, to_the_child
 from components.pods.ending import leave, status_of
+from components.processes.stopping import STOPPING, Asked
 from components.status import StageStatus
 
 TERMINATED = 128 + signal.SIGTERM
@@ -36,11 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve one run; returns the exit code of the container."""
     options = _parser().parse_args(arguments)
     try:
-        place.check(os.environ)
-        node = place.number(os.environ, place.NODE, otherwise=0 if options.nodes == 1 else None)
-        status = run(options.nodes, options.processes, options.rendezvous, node)
+        with STOPPING.on_signal():
+            place.check(os.environ)
+            node = place.number(os.environ, place.NODE, otherwise=0 if options.nodes == 1 else None)
+            with STOPPING.unheard():  # the ranks hear it
+                status = run(options.nodes, options.processes, options.rendezvous, node)
     except EvenkeelError as error:
         status = status_of(error)
+    except Asked:
+        status = StageStatus(EXIT_STOPPED, "asked to stop before the ranks began")
     if status.exit_code:
         print(f"learner: {status.message}", file=sys.stderr, flush=True)
     return leave(status)

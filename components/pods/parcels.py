@@ -25,6 +25,8 @@ from components.registry.s3.uploads import put_blob
 
 MANIFESTS = "manifests/"
 UNFINISHED = ".part"
+LARGEST = 64 * 2**20
+"""Bytes of a manifest that anybody reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,11 @@ def read(bucket: Bucket, name: str) -> Parcel:
     where = bucket.where(key)
 
     def send(end: float) -> bytes | None:
-        return bytes(whole(bucket.client.get_object(Bucket=bucket.name, Key=bucket.prefix + key), end))
+        answer = bucket.client.get_object(Bucket=bucket.name, Key=bucket.prefix + key)
+        if answer["ContentLength"] > LARGEST:
+            answer["Body"].close()
+            raise InputError("too large to be a manifest", where=where, how="find out who wrote it")
+        return bytes(whole(answer, end))
 
     data = bucket.run("get_object", key, send, {"NoSuchKey": None})
     if data is None:
@@ -130,4 +136,14 @@ def fetch(bucket: Bucket, parcel: Parcel, folder: Path, only: Iterable[str] | No
 def remove(bucket: Bucket, names: Iterable[str], blobs: Iterable[str]) -> None:
     """Take manifests away, and then files that none needs any more. What is gone already is no error."""
     for key in (*(MANIFESTS + name for name in names), *(BLOBS + sha256 for sha256 in sorted(blobs))):
+        bucket.call("delete_object", key)
+
+
+def clear(bucket: Bucket) -> None:
+    """Take all parcels away, whole or not, and whatever else lies there; manifests first."""
+    found = [
+        one["Key"].removeprefix(bucket.prefix)
+        for one in bucket.list("list_objects_v2", "Contents", Prefix=bucket.prefix)
+    ]
+    for key in sorted(found, key=lambda key: not key.startswith(MANIFESTS)):
         bucket.call("delete_object", key)

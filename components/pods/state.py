@@ -15,6 +15,7 @@ checkpoint, and sends it again.
 from __future__ import annotations
 
 import math
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -32,8 +33,11 @@ from components.registry.base import Conflict
 from components.registry.s3.bucket import Bucket
 from components.registry.s3.objects import Objects
 from components.registry.s3.probe import require
-from components.resume import NAME
+from components.resume import LOG, NAME
 
+STATE = "state.json"
+"""In the checkpoints of a training run; those of other stages (`components.resume.run_steps`) need no older ones."""
+PARCEL = re.compile(r"[0-9]{6,}-[0-9]{8,}\.json")
 KEEP = 2
 """Parcels that stay: the newest, and one to fall back to."""
 
@@ -64,7 +68,7 @@ class Writer:
                 continue
 
     def _newest(self) -> int:
-        return max(map(int, self._claims.keys("")), default=0)
+        return max((int(key) for key in self._claims.keys("") if key.isdecimal()), default=0)
 
     def check(self) -> None:
         """Raise where another pod has begun since.
@@ -89,21 +93,36 @@ class State:
     # Taking
 
     def restore(self) -> int | None:
-        """Bring the newest complete state here, unless there is one; the step of its newest checkpoint.
+        """Bring the newest complete state here, unless there is one; the step of its newest checkpoint. None where the
+        bucket has no state at all.
 
         One that is damaged is said, and passed over for the one before.
+
+        Raises:
+            InputError: none of those that are there can be brought here. The run does not begin anew for that: what is
+                wrong may be the bucket's rights, or this disk, and its own checkpoints would replace those there.
         """
         if self._folder.exists():
             return None
-        for name in sorted(parcels(self._bucket), reverse=True):
+        names, reason = self._names(), ""
+        for name in reversed(names):
             try:
                 parcel = read(self._bucket, name)
                 write_directory(self._folder, partial(fetch, self._bucket, parcel))
                 self._kept, self._stored = [parcel], self._newest()
                 return None if self._stored is None else self._stored.step
             except InputError as error:
-                print(f"the state {name} is of no use: {error}", file=sys.stderr, flush=True)
-        return None
+                reason = str(error)
+                print(f"the state {name} is of no use: {reason}", file=sys.stderr, flush=True)
+        if not names:
+            return None
+        where = self._bucket.where()
+        how = f"mend that and submit the run again, or remove {where} to have it begin anew"
+        raise InputError(f"none of the {len(names)} states of this run can be used: {reason}", where=where, how=how)
+
+    def _names(self) -> list[str]:
+        """Of all states in the bucket, the newest last. What else somebody has put beside them is none."""
+        return [name for name in parcels(self._bucket) if PARCEL.fullmatch(name)]
 
     # Putting
 
@@ -122,6 +141,8 @@ class State:
         self._writer.check()
         try:
             with self._files(newest.step) as files:
+                if self._newest() != newest:  # folders may have been going while their files were listed
+                    return self.put()
                 name = name_of(self._writer.number, newest.step)
                 parcel = self._sender.put(name, files, {"step": newest.step})
         except InputError:
@@ -137,14 +158,16 @@ class State:
         """Remove what no parcel needs that is kept. A parcel of a later writer is not touched, whatever happens."""
         self._writer.check()
         names, needed = {one.name for one in self._kept}, {blob for one in self._kept for blob in one.blobs}
-        old = [name for name in parcels(self._bucket) if name not in names and writer_of(name) <= self._writer.number]
-        remove(self._bucket, old, {blob for name in old for blob in self._blobs_of(name)} - needed)
+        old = [name for name in self._names() if name not in names and writer_of(name) <= self._writer.number]
+        blobs = {blob for name in old for blob in self._blobs(name)}
+        remove(self._bucket, old, blobs - needed)
 
-    def _blobs_of(self, name: str) -> set[str]:
-        """Of a parcel that is to go. What one names that cannot be read stays in the bucket."""
+    def _blobs(self, name: str) -> set[str]:
+        """Those that a parcel names; of a manifest that is damaged nobody knows them any more."""
         try:
             return read(self._bucket, name).blobs
-        except InputError:
+        except InputError as error:
+            print(f"the state {name} goes, and its files stay: {error}", file=sys.stderr, flush=True)
             return set()
 
     def _newest(self) -> Checkpoint | None:
@@ -161,17 +184,22 @@ class State:
     def _files(self, step: int) -> Iterator[dict[str, Path]]:
         """The files of the state as of a checkpoint, by their names in its folder."""
         newest = self._folder / f"step-{step:06d}"
-        state = read_json(newest / "state.json")
-        steps = {step, *(int(one["step"]) for one in state["saved"])}
+        steps, lines = _of_training(newest, step) if (newest / STATE).exists() else ({step}, {LOG: step})
         folders = [self._folder / f"step-{one:06d}" for one in sorted(steps)]
         files = [self._folder / "identity.json", *(path for folder in folders for path in folder.rglob("*"))]
         found = {path.relative_to(self._folder).as_posix(): path for path in files if not path.is_dir()}
-        lines = {"records.jsonl": step, "ledger.jsonl": int(state["entries"])}
         with tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
             for name, count in lines.items():
                 if count:
                     found[name] = _first_lines(self._folder / name, count, Path(folder) / name)
             yield found
+
+
+def _of_training(newest: Path, step: int) -> tuple[set[int], dict[str, int]]:
+    """Steps of the checkpoints that a training run may still need, and the lines of its logs that belong to them."""
+    state = read_json(newest / STATE)
+    steps = {step, *(int(one["step"]) for one in state["saved"])}
+    return steps, {"records.jsonl": step, "ledger.jsonl": int(state["entries"])}
 
 
 def _first_lines(log: Path, count: int, copy: Path) -> Path:

@@ -17,7 +17,7 @@ from components.files import os_errors, read_text, write_bytes
 from components.layout import Layout
 from components.pods.depot import Depot
 from components.pods.fetch import INPUT
-from components.pods.parcels import Sender, fetch, parcels, read
+from components.pods.parcels import Sender, clear, fetch, parcels, read
 from components.status import StageStatus, read_status, status_path
 
 CODE = ("components", "configs")
@@ -27,7 +27,8 @@ PLAIN = ("constraints.txt", "dvc.yaml")
 
 def put_input(workspace: Path, depot: Depot, stage: str, settings: Settings, config: Path) -> None:
     """Put what the pods need of a workspace: its code, ``config`` (the file that the driver is given), the outputs of
-    other stages that this one reads, and the files that the settings name.
+    other stages that this one reads, and the files that the settings name. An answer that is there goes: it is that of
+    a submission before, and must not be taken for this one's.
 
     Raises:
         InputError: one of them is missing, or lies outside of the workspace.
@@ -38,6 +39,7 @@ def put_input(workspace: Path, depot: Depot, stage: str, settings: Settings, con
     for name in (*plain, config, *inputs(workspace, stage), *_named(workspace, stage, settings)):
         for path in _below(_inside(workspace, name)):
             files[path.relative_to(workspace).as_posix()] = path
+    clear(depot.bucket("output"))
     Sender(depot.bucket("input")).put(INPUT, files, {"stage": stage})
 
 

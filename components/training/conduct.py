@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from components.errors import InputError, Stopped
+from components.errors import InputError, PeerLost, Stopped
 from components.health import Plan
 from components.processes.stopping import Asked
 from components.rollout import Rollout
@@ -40,7 +40,8 @@ def stoppable(parts: Parts) -> Iterator[None]:
     It is asked before the step, or in the middle of its rollout, which is then thrown away. The checkpoint is that of
     the step's beginning: only the schedule has moved since. So a stop takes as long as one update and one checkpoint
     at the most. Where rollouts are sampled beside the loop (`rollout.asynchrony`) it is asked before the step alone,
-    waits for those that are under way, and the checkpoint holds them.
+    waits for those that are under way, and the checkpoint holds them. Where they are lost, because the servers were
+    asked to end as well, the run has the checkpoint before (`peers_asked_as_well`).
 
     Raises:
         Stopped: it was asked to, and the checkpoint is whole.
@@ -59,6 +60,24 @@ def stoppable(parts: Parts) -> Iterator[None]:
         state.writer.wait()
         what = f"asked to stop; the checkpoint of step {state.step} is whole"
         raise Stopped(what, how="the same command goes on from there") from None
+
+
+@contextmanager
+def peers_asked_as_well(parts: Parts) -> Iterator[None]:
+    """Around all steps: servers and ranks that are lost while the run is stopping have been asked to, like itself.
+
+    Raises:
+        Stopped: so it was; the run goes on from the checkpoint before.
+    """
+    try:
+        yield
+    except PeerLost as lost:
+        if not parts.stopping.asked:
+            raise
+        latest = parts.state.resume.latest()
+        whole = f"; the checkpoint of step {latest[0]} is whole" if latest else ""
+        what = f"asked to stop, and the step that was under way is lost{whole}: {lost.what}"
+        raise Stopped(what, how="the same command goes on from there") from lost
 
 
 def watch(state: RunState, record: StepRecord) -> tuple[list[Verdict], StepRecord]:

@@ -12,7 +12,7 @@ from components.learner import build_batch
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.background import finished
-from components.training.conduct import checkpoint, configure, respond, standing, stoppable, watch
+from components.training.conduct import checkpoint, configure, peers_asked_as_well, respond, standing, stoppable, watch
 from components.training.credit import Credit
 from components.training.staleness import mismatch, named, staleness
 from components.training.weights import hand_over
@@ -28,6 +28,11 @@ def train(parts: Parts, on_step: OnStep) -> None:
     The state is checkpointed every ``train.checkpoint_every`` steps and at the end, so that a killed run repeats at
     most that many steps, to the same bytes, and when it is asked to stop, so that it repeats none.
     """
+    with peers_asked_as_well(parts):
+        _train(parts, on_step)
+
+
+def _train(parts: Parts, on_step: OnStep) -> None:
     state, how = parts.state, parts.state.responder.started.train
     configure(parts)
     if not state.step:

@@ -12,7 +12,9 @@ from typing import TypeVar
 from torch import Tensor
 
 from components.canaries.items import Measured
+from components.errors import PeerLost
 from components.health import Saved
+from components.processes.stopping import STOPPING, Stopping
 from components.rollout import Collector, Rollout
 from components.training.background import finished, worker
 from components.training.canaries import Canaries
@@ -34,9 +36,15 @@ class Rollouts:
     """
 
     def __init__(
-        self, state: RunState, collector: Collector, held_out: HeldOut, canaries: Canaries, second: SecondOpinion
+        self,
+        state: RunState,
+        collector: Collector,
+        held_out: HeldOut,
+        canaries: Canaries,
+        second: SecondOpinion,
+        stopping: Stopping = STOPPING,
     ) -> None:
-        self._state, self._collector = state, collector
+        self._state, self._collector, self._stopping = state, collector, stopping
         self._held_out, self._canaries, self._second = held_out, canaries, second
         self._how = state.responder.started.rollout.asynchrony
         self.ahead = 0 if self._how is None else self._how.max_staleness
@@ -101,13 +109,24 @@ class Rollouts:
         """What is asked for from now on is sampled from these weights; what is under way stays what it is.
 
         With ``in_flight`` they are given to the engine at once. A thread gets a copy: the learner's own will change.
+        A run that is asked to stop samples no more: nobody needs them, and servers may have been asked to end, too.
         """
         self._state.version += 1
         if self._how is None or self._how.in_flight:
-            self._state.engine.load_weights(weights)
+            if not self._stopping.asked:
+                self._give(weights)
             self._loaded = self._state.version
         else:
             self._weights = {name: weight.detach().clone() for name, weight in weights.items()}
+
+    def _give(self, weights: dict[str, Tensor]) -> None:
+        """Give weights to the engine. That it could not be done is no matter where the run was asked to stop
+        meanwhile."""
+        try:
+            self._state.engine.load_weights(weights)
+        except PeerLost:
+            if not self._stopping.asked:
+                raise
 
     def settle(self) -> None:
         """Wait for what is under way, and let the state hold it: a checkpoint may be made now."""

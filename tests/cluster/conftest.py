@@ -5,11 +5,15 @@ They make a namespace of their own and remove it. Those that start pods need to 
 - ``EVENKEEL_TEST_IMAGE``: an image, by digest, whose `python` has the packages of constraints.txt
 - ``EVENKEEL_TEST_NODES``: labels of the nodes that can run it, such as ``kubernetes.io/os=linux``
 - ``EVENKEEL_TEST_FOLDER``: a folder that this machine and those nodes have in common, for the shared volume
+- ``EVENKEEL_TEST_HOST``: an address of this machine that pods reach, for the bucket
+- ``EVENKEEL_TEST_CODE_IMAGE``: for the bucket, an image that has the project's `components` as well, where Python finds
+  them, like those of k8s/images
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -67,12 +71,20 @@ def place() -> Iterator[Place]:
 @pytest.fixture(scope="session")
 def image() -> str:
     """An image that runs the project's code."""
-    import re
+    return image_of("EVENKEEL_TEST_IMAGE", "the packages of constraints.txt")
 
-    named = os.environ.get("EVENKEEL_TEST_IMAGE", "")
+
+@pytest.fixture(scope="session")
+def code_image() -> str:
+    """An image that has the project's code, too."""
+    return image_of("EVENKEEL_TEST_CODE_IMAGE", "the project's code and the packages of constraints.txt")
+
+
+def image_of(variable: str, content: str) -> str:
+    named = os.environ.get(variable, "")
     if not named:
-        pytest.skip("EVENKEEL_TEST_IMAGE names no image with the packages of constraints.txt")
-    assert re.fullmatch(IMAGE, named), f"EVENKEEL_TEST_IMAGE must name its digest: {named}"
+        pytest.skip(f"{variable} names no image with {content}")
+    assert re.fullmatch(IMAGE, named), f"{variable} must name its digest: {named}"
     return named
 
 

@@ -158,6 +158,23 @@ def test_nodes_that_wait_for_others_end_at_once_when_they_are_asked_to(tmp_path)
     assert alone.wait(10) == 143
 
 
+@pytest.mark.parametrize("both", [True, False])
+def test_nodes_that_wait_for_their_run_end_at_once_when_they_are_asked_to(tmp_path, both):
+    prepared(tmp_path)
+    own = {"EVENKEEL_LEARNER_KEY": "secret", "EVENKEEL_LEARNER_LISTEN": f"127.0.0.1:{free_port()}"}
+    node = ("components.pods.learner", "--nodes", "2", "--processes", "1", "--rendezvous", f"127.0.0.1:{free_port()}")
+    own |= {"EVENKEEL_LINGER": "0.1", "GLOO_SOCKET_IFNAME": "lo"}
+    nodes = [start(tmp_path, node, **own, JOB_COMPLETION_INDEX=str(number)) for number in (0, 1)]
+    try:
+        when(lambda: (tmp_path / "output.txt").read_text().count("waits for the run") == 2, nodes[0])
+        for one in nodes if both else nodes[1:]:
+            one.send_signal(signal.SIGTERM)
+        assert [one.wait(30) for one in (nodes if both else nodes[1:])] == [143] * (2 if both else 1)
+    finally:
+        for one in nodes:
+            kill(one)
+
+
 @pytest.mark.slow
 def test_a_learner_without_the_key_of_its_run_is_refused(tmp_path, monkeypatch):
     prepared(tmp_path)

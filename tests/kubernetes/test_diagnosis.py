@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from components.launch.kubernetes.diagnosis import CAUSES, diagnose
+from components.pods.ending import last_words as written
+from components.status import StageStatus
 from tests.kubernetes.scenes import NAMES, content, observed, of_role, scene
 
 FOUND: dict[str, dict[str, tuple[str, str]]] = {
@@ -244,6 +246,16 @@ def test_an_end_that_is_no_fault_is_not_told(code: int) -> None:
     for pod in there["pods"]:
         pod["status"]["containerStatuses"][0]["state"] = {"terminated": {"exitCode": code, "reason": "Error"}}
     assert diagnose(observed(there)) == []
+
+
+def test_what_a_container_of_ours_says_of_its_end_is_told_in_plain_words() -> None:
+    there = content("crashes")
+    for pod in there["pods"]:
+        words = written(StageStatus(2, "no rights\n  where: s3://b\n  mend:  ask for them")).decode()
+        state = {"terminated": {"exitCode": 2, "message": words}}
+        pod["status"]["containerStatuses"][0]["state"] = state
+    found = diagnose(observed(there))
+    assert found and all(one.what.endswith(": no rights | where: s3://b | mend: ask for them") for one in found)
 
 
 def test_a_long_message_is_cut_and_an_endless_log_is_its_end() -> None:

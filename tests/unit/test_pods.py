@@ -113,6 +113,19 @@ def test_signals_reach_the_command_which_decides():
     assert (out, process.returncode) == ("checkpoint\n", 143)
 
 
+def test_a_signal_that_came_before_the_command_is_not_forgotten():
+    script = (
+        "import os, signal, sys\n"
+        "from components.pods.child import FirstProcess\n"
+        "from components.processes.stopping import STOPPING\n"
+        "with STOPPING.on_signal(), STOPPING.unheard():\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    sys.exit(FirstProcess().run(['sleep', '60']))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    assert subprocess.run([sys.executable, "-c", script], env=environment, timeout=30).returncode == 143
+
+
 def test_orphans_are_buried_and_what_is_left_is_ended():
     process = first("(true & exec sleep 0.01); (setsid sleep 60 & echo $!); echo ready; sleep 1; exit 5")
     left = psutil.Process(int(process.stdout.readline()))

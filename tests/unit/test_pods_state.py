@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
@@ -17,12 +18,14 @@ from components.errors import InputError, PeerLost
 from components.files import append_line, manifest, read_jsonl, write_json, write_text
 from components.layout import Layout
 from components.pods import fetch as fetch_module
+from components.pods import keeper as keeper_module
 from components.pods import parcels
 from components.pods.depot import Depot, forget
 from components.pods.keeper import Keeper
 from components.pods.state import State, Writer
 from components.pods.workspace import put_input, take_output
 from components.registry.base import Unavailable
+from components.resume import ResumeState, run_steps
 from components.status import StageStatus, write_status
 from tests.code_graph import ROOT
 from tests.s3_faults import Fault, FaultyProxy
@@ -152,6 +155,74 @@ def test_a_damaged_state_is_said_and_the_one_before_is_taken(depot, tmp_path, ca
     assert "000001-00000002.json is of no use" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "two").glob("step-*")] == ["step-000001"]
     assert not list(tmp_path.glob(".two*"))
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "state/manifests/"), ("HEAD", "state/blobs/")])
+def test_a_state_that_nobody_may_read_is_no_reason_to_begin_anew(s3_server, run, tmp_path, method, path, names):
+    with FaultyProxy(s3_server.port).running() as proxy:
+        depot = Depot(f"s3://{BUCKET}/runs/{run}", proxy.url, transfer=PATIENCE)
+        first = state(depot, tmp_path / "one")
+        checkpoint(tmp_path / "one", 1, saved=[1])
+        first.put()
+        before = names("state")
+        second = state(depot, tmp_path / "two")
+        proxy.faults.append(Fault("telling", method, path, times=99))
+        with pytest.raises(InputError, match="none of the 1 states of this run can be used") as caught:
+            second.restore()
+        assert "(status 403)" in str(caught.value) and "to have it begin anew" in str(caught.value)
+        assert set(before) < set(names("state"))
+
+
+def test_what_somebody_else_put_beside_the_states_is_passed_over(depot, tmp_path, s3_server, run):
+    for key in ("manifests/", "manifests/readme.txt", "writers/", "writers/readme.txt"):
+        s3_server.client.put_object(Bucket=BUCKET, Key=f"runs/{run}/state/{key}", Body=b"")
+    first = state(depot, tmp_path / "one")
+    for step in (1, 2, 3):
+        checkpoint(tmp_path / "one", step, saved=[step])
+        assert first.put()
+    second = state(depot, tmp_path / "two")
+    assert (second.restore(), second._writer.number) == (3, 2)
+
+
+def test_a_damaged_manifest_does_not_keep_others_from_being_put(depot, tmp_path, s3_server, run, capsys, names):
+    folder = tmp_path / "one"
+    first = state(depot, folder)
+    checkpoint(folder, 1, saved=[1])
+    first.put()
+    s3_server.client.put_object(Bucket=BUCKET, Key=f"runs/{run}/state/manifests/000001-00000001.json", Body=b"{")
+    for step in (2, 3):
+        checkpoint(folder, step, saved=[step])
+        assert first.put()
+    assert "000001-00000001.json goes" in capsys.readouterr().err
+    assert "manifests/000001-00000001.json" not in names("state")
+
+
+def test_a_manifest_that_would_fill_the_memory_is_none(depot, s3_server, run, monkeypatch):
+    monkeypatch.setattr(parcels, "LARGEST", 100)
+    s3_server.client.put_object(Bucket=BUCKET, Key=f"runs/{run}/input/manifests/input.json", Body=b" " * 101)
+    with pytest.raises(InputError, match="too large to be a manifest"):
+        parcels.read(depot.bucket("input"), fetch_module.INPUT)
+
+
+def test_a_stage_of_plain_steps_has_its_newest_checkpoint_and_its_log(depot, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+
+    class Counting:
+        def step(self, step: int) -> dict[str, float]:
+            return {"loss": float(step)}
+
+        def save(self, directory: Path) -> None:
+            write_text(directory / "weights", directory.name)
+
+        def load(self, directory: Path) -> None: ...
+
+    run_steps(Counting(), ResumeState(one, {"settings": "a"}), 7, 2, lambda _: None)
+    append_line(one / "log.jsonl", {"step": 7})  # of a step that it has begun
+    assert state(depot, one).put()
+    assert state(depot, two).restore() == 7
+    assert [path.name for path in two.glob("step-*")] == ["step-000007"]
+    resumed = run_steps(Counting(), ResumeState(two, {"settings": "a"}), 8, 2, lambda _: None)
+    assert [row["step"] for row in resumed] == list(range(8))
 
 
 def test_a_folder_that_has_a_state_keeps_it(depot, tmp_path):
@@ -401,6 +472,15 @@ def test_output_comes_back_whole_in_the_place_of_what_was_there(depot, submitted
     assert not (submitted / ".state" / "incoming" / "train").exists()
 
 
+def test_the_answer_to_a_submission_before_is_not_taken_for_that_of_the_next(depot, submitted, tmp_path, names):
+    pod = tmp_path / "pod"
+    shutil.copytree(submitted, pod)
+    answered(pod, depot, "of the run before")
+    submit(submitted, depot)
+    assert take_output(submitted, depot, "train") is None
+    assert names("output") == []
+
+
 def test_a_refusal_comes_back_without_output(depot, submitted, tmp_path):
     pod = tmp_path / "pod"
     shutil.copytree(submitted, pod)
@@ -426,6 +506,28 @@ def test_a_stage_that_is_to_go_on_leaves_its_newest_checkpoint(depot, tmp_path):
     checkpoint(layout.state / "train", 3, saved=[3])
     assert keeper.finish(StageStatus(143, "asked to stop")) == StageStatus(143, "asked to stop")
     assert state(depot, tmp_path / "two").restore() == 3
+
+
+def test_a_keeper_that_stumbles_goes_on_with_the_next_checkpoint(depot, tmp_path, monkeypatch, capsys):
+    layout = Layout(tmp_path / "one")
+    monkeypatch.setattr(keeper_module, "EVERY", 0.01)
+    monkeypatch.setattr(keeper_module, "PAUSE", 0.01)
+    keeper, put, stumbled = Keeper(depot, layout, "train"), State.put, list[int]()
+
+    def once(self: State) -> bool:
+        if not stumbled:
+            stumbled.append(1)
+            raise OSError(28, "No space left on device")
+        return put(self)
+
+    monkeypatch.setattr(State, "put", once)
+    checkpoint(layout.state / "train", 3, saved=[3])
+    with keeper:
+        until = time.monotonic() + 60
+        while not parcels.parcels(depot.bucket("state")) and time.monotonic() < until:
+            time.sleep(0.01)
+    assert state(depot, tmp_path / "two").restore() == 3
+    assert "not safe yet: [Errno 28]" in capsys.readouterr().err
 
 
 def test_what_cannot_be_stored_is_said(s3_server, run, tmp_path):

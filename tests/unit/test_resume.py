@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from components.errors import Stopped
 from components.files import write_text
+from components.processes.stopping import STOPPING
 from components.resume import KEEP, ResumeState, code_digest, identity, run_steps
 
 IDENTITY = {"settings": "a", "inputs": {"data": "b"}, "code": "c"}
@@ -133,6 +135,22 @@ def test_steps_go_on_from_the_newest_checkpoint_with_the_log_of_an_undisturbed_r
     assert again.done == list(range(repeated_from, 7))
     logs = [(tmp_path / name / "log.jsonl").read_bytes() for name in ("whole", "killed")]
     assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize("asked_at", [0, 2, 6])
+def test_asked_to_stop_it_saves_the_step_that_it_is_at_and_repeats_none(tmp_path, asked_at):
+    class Asked(Counter):
+        def step(self, step):
+            if step == asked_at:
+                STOPPING.request()
+            return super().step(step)
+
+    expected = steps(tmp_path / "whole", Counter())
+    with pytest.raises(Stopped, match=f"the checkpoint of step {asked_at + 1} is whole"), STOPPING.on_signal():
+        steps(tmp_path / "stopped", Asked())
+    again = Counter()
+    assert steps(tmp_path / "stopped", again) == expected
+    assert again.done == list(range(asked_at + 1, 7))
 
 
 def test_finished_steps_are_not_repeated_and_every_new_row_is_announced(tmp_path):

@@ -13,8 +13,9 @@ from factories import Judge, parity, settings, workspace
 from training_runs import outputs, train
 
 from components.config import Settings
-from components.errors import Stopped
+from components.errors import PeerLost, Stopped
 from components.layout import Layout
+from components.learner.torch_learner import TorchLearner
 from components.processes.stopping import STOPPING
 from components.resume import ResumeState
 from components.rollout import Collector
@@ -119,6 +120,52 @@ def test_a_step_that_is_being_sampled_is_not_finished(tmp_path, monkeypatch):
     with STOPPING.on_signal(), asked(monkeypatch, "before a generation", 2) as calls, pytest.raises(Stopped):
         train(tmp_path, LINES["plain"]())
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("when", ["before the hand-over", "in the middle of it"])
+def test_servers_that_are_asked_to_end_as_well_cost_no_step(when, tmp_path, monkeypatch, undisturbed):
+    workspace(tmp_path)
+    step, load, updates = TorchLearner.step, TorchEngine.load_weights, list[int]()
+
+    def update(self: TorchLearner, *args: Any) -> Any:
+        found = step(self, *args)
+        updates.append(1)
+        if len(updates) == 3 and when == "before the hand-over":
+            os.kill(os.getpid(), signal.SIGTERM)
+        return found
+
+    def hand_over(self: TorchEngine, weights: Any) -> None:
+        if len(updates) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise PeerLost("no inference server is left")
+        load(self, weights)
+
+    with monkeypatch.context() as patch, STOPPING.on_signal(), pytest.raises(Stopped, match="step 3 is whole"):
+        patch.setattr(TorchLearner, "step", update)
+        patch.setattr(TorchEngine, "load_weights", hand_over)
+        train(tmp_path, LINES["plain"]())
+    assert outputs(train(tmp_path, LINES["plain"]())) == undisturbed("plain")
+
+
+def test_what_is_sampled_ahead_and_lost_while_it_stops_is_sampled_again(tmp_path, monkeypatch, undisturbed):
+    workspace(tmp_path)
+    original, calls = Collector.step, list[int]()
+
+    def lost(self: Collector, *args: Any, **more: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 4:
+            STOPPING.request()
+            raise PeerLost("no inference server is left")
+        return original(self, *args, **more)
+
+    with (
+        monkeypatch.context() as patch,
+        STOPPING.on_signal(),
+        pytest.raises(Stopped, match=r"is lost.*no inference server"),
+    ):
+        patch.setattr(Collector, "step", lost)
+        train(tmp_path, LINES["ahead"]())
+    assert outputs(train(tmp_path, LINES["ahead"]())) == undisturbed("ahead")
 
 
 def test_a_run_that_is_writing_its_outputs_finishes(tmp_path, monkeypatch, undisturbed):

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from components.config.servers import ServerEngine
 from components.errors import InputError, PeerLost
+from components.processes.stopping import STOPPING
 from components.rollout.servers.client import Request, ServerFault, Written
 from components.rollout.servers.local import Given, Origin
 from components.rollout.servers.server import Prepare, Server, Stale, together
@@ -16,6 +17,9 @@ from components.rollout.servers.server import Prepare, Server, Stale, together
 T = TypeVar("T")
 PAUSE = 1.0
 """Seconds before a server that could not be made sound is tried again."""
+LAST = 20.0
+"""Seconds that a run which is asked to stop still waits for a sound server: they may have been asked to end, too, and
+the time until it is killed is needed for its checkpoint."""
 
 
 class Fleet:
@@ -49,6 +53,7 @@ class Fleet:
         self._changed = asyncio.Event()
         self._held = False
         self._watching: asyncio.Task[None] | None = None
+        self._until: float | None = None
 
     @property
     def serving(self) -> list[Server]:
@@ -190,7 +195,11 @@ class Fleet:
 
     async def _wait(self, give_up: float) -> None:
         """Wait for a change."""
-        left = give_up - asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time()
+        left = give_up - now
+        if STOPPING.asked:
+            self._until = self._until or now + LAST
+            left = left if self.serving else min(left, self._until - now)
         if all(server.dead for server in self.servers) or left <= 0:
             said = "\n  ".join(f"{server.name}: {server.said}" for server in self.servers)
             raise PeerLost(

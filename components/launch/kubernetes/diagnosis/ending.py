@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, EXIT_STOPPED
 from components.launch.kubernetes.diagnosis.disruption import disrupted
@@ -65,10 +67,13 @@ def exits(observed: Observed) -> Iterator[Finding]:
 
 
 def last_words(ended: Object) -> str:
-    """The end of what a container wrote, as its message (terminationMessagePolicy) has it."""
+    """What one of our containers has said of its end (`components.pods.ending`), or the end of its log."""
     if ended.get("reason") in NEVER_RAN:
         return ""  # the cluster's words, not its own
-    lines = [line.strip() for line in str(ended.get("message") or "").splitlines() if line.strip()]
+    text = str(ended.get("message") or "")
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        text = str(json.loads(text)["message"])
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return sentence(" | ".join(lines[-4:]))
 
 

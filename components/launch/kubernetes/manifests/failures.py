@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE
+from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EXIT_STOPPED
 
-EXIT_STOPPED = 143
-"""Asked to stop, and stopped with a whole checkpoint."""
 DISRUPTION = {"type": "DisruptionTarget", "status": "True"}
 """Condition of a pod that is evicted, preempted, or was on a node that went away."""
 
@@ -36,7 +34,7 @@ def one_by_one() -> dict[str, Any]:
 def jobset_policy(max_restarts: int) -> dict[str, Any]:
     """Rules of the JobSet, by what the Job controller writes on a job that failed; what fits none is a restart that
     counts."""
-    disrupted = r"has condition DisruptionTarget matching|failed with exit code 143 matching"
+    disrupted = rf"has condition DisruptionTarget matching|failed with exit code {EXIT_STOPPED} matching"
     return {
         "maxRestarts": max_restarts,
         "restartStrategy": "BlockingRecreate",  # no pod of an attempt before the last one of the attempt before is gone
