@@ -148,6 +148,37 @@ def test_an_object_that_is_none_of_ours_is_left_alone(api: FakeApi, launcher: Ku
     assert KEY in api.store.objects and SECRET not in api.store.objects
 
 
+def test_a_run_that_is_being_cancelled_is_waited_for_and_not_taken_over(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    """Whoever took it over would only see it go."""
+    launcher.submit(job)
+    dying = api.store.objects[KEY]
+    dying["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    api.store.remove(SECRET)
+    threading.Timer(1.0, lambda: api.store.objects.pop(KEY, None)).start()
+    again = KubernetesLauncher(connect)
+    assert again._jobs[again.submit(job)].uid != dying["metadata"]["uid"]
+    assert "deletionTimestamp" not in api.store.objects[KEY]["metadata"]
+
+
+@pytest.mark.parametrize("kind", ["Completed", None])
+def test_another_run_whose_stage_is_called_like_this_run_is_left_alone(
+    api: FakeApi, launcher: KubernetesLauncher, settings: Settings, tmp_path: Path, kind: str | None
+) -> None:
+    """Run `demo-1` is stage train of that run, and might be stage 1 of another."""
+    workspace = tmp_path / "runs" / "demo-1"
+    workspace.mkdir(parents=True)
+    launcher.submit(Job("train", settings, workspace))
+    found = api.store.objects[KEY]
+    found["metadata"]["labels"]["evenkeel/run"] = "demo"
+    if kind:
+        ended(api, kind)
+    with pytest.raises(InputError, match="another object"):
+        launcher.submit(Job("train", settings, workspace))
+    assert KEY in api.store.objects
+
+
 def test_cancelling_removes_the_run_and_says_so(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
     name = launcher.submit(job)
     launcher.cancel(name)

@@ -21,7 +21,7 @@ from components.launch.base import Job, JobStatus, Launcher
 from components.launch.kubernetes.api import Cluster, Exists, Unreachable
 from components.launch.kubernetes.following import Follower
 from components.launch.kubernetes.manifests import jobset, secret
-from components.launch.kubernetes.names import OURS, SPEC, WORKSPACE
+from components.launch.kubernetes.names import OURS, RUN, SPEC, STAGE, WORKSPACE
 from components.launch.kubernetes.observed import gather, name_of
 from components.launch.kubernetes.plan import RunPlan, Submission, address, plan_run
 from components.launch.kubernetes.status import status_of
@@ -35,7 +35,7 @@ from components.status import clear_status, read_status
 OWNER = "EVENKEEL_RUN_OWNER"
 """Names whom a run belongs to, where the settings do not."""
 GONE = 600.0
-"""Seconds that pods of an ended run may take to go away."""
+"""Seconds that pods of an ended run may take to go away, besides their grace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +83,13 @@ class KubernetesLauncher(Launcher):
             return None
         metadata = there["metadata"]
         where = f"JobSet {plan.name} in namespace {plan.how.namespace}"
-        if not OURS.items() <= metadata.get("labels", {}).items():
-            raise InputError("another object has the name of this run", where=where, how="rename the run (name)")
-        if status_of(gather(cluster, plan.name)).ended:
-            cluster.delete_jobset(plan.name, metadata["uid"])
-            await_gone(cluster, plan.name, metadata["uid"])
-            return None
         wanted, found = manifest["metadata"]["annotations"], metadata.get("annotations", {})
+        if not of_the_run(plan, metadata):
+            raise InputError("another object has the name of this run", where=where, how="rename the run (name)")
+        if metadata.get("deletionTimestamp") or status_of(gather(cluster, plan.name)).ended:
+            cluster.delete_jobset(plan.name, metadata["uid"])
+            await_gone(cluster, plan.name, metadata["uid"], GONE + plan.how.grace)
+            return None
         if found.get(SPEC) != wanted[SPEC] or found.get(WORKSPACE) != wanted[WORKSPACE]:
             raise InputError(
                 f"run {plan.submission.run} is on the cluster already, from {found.get(WORKSPACE)} and with other "
@@ -180,14 +180,24 @@ def depot(plan: RunPlan) -> Depot | None:
     return replace(here, endpoint_url=here.endpoint_url or shared.endpoint_url, region=here.region or shared.region)
 
 
+def of_the_run(plan: RunPlan, metadata: dict[str, Any]) -> bool:
+    """Whether a JobSet of this name is one of this stage of this run: stage sft of run a is called as run a-sft is."""
+    marks, notes = metadata.get("labels", {}), metadata.get("annotations", {})
+    same = notes.get(STAGE) == plan.submission.stage and marks.get(RUN) == plan.labels[RUN]
+    return same and OURS.items() <= marks.items()
+
+
 def await_gone(cluster: Cluster, name: str, uid: str, seconds: float = GONE) -> None:
     """Wait until a JobSet that is being deleted is gone, with all that it owns.
 
     Raises:
         InputError: it is not, after so long.
     """
-    until = time.monotonic() + seconds
+    until, told = time.monotonic() + seconds, False
     while (there := cluster.jobset(name)) is not None and there["metadata"]["uid"] == uid:
+        if not told:
+            print(f"{name}: waits until the JobSet of this name is gone", file=sys.stderr, flush=True)
+            told = True
         if time.monotonic() > until:
             how = f"a node may not answer: kubectl -n {cluster.namespace} describe jobset {name}"
             raise InputError(f"the JobSet of the run before is not gone after {seconds:g} s", where=name, how=how)
