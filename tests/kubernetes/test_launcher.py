@@ -19,11 +19,11 @@ from components.layout import Layout
 from components.status import StageStatus, read_status, write_status
 from tests.kubernetes.conftest import QUICK
 from tests.kubernetes.fake_api import FakeApi, Fault, answers
+from tests.kubernetes.fake_api.store import Key
 from tests.kubernetes.profiles import CPU, ROOT
 
 KEY = ("jobsets", "evenkeel", "demo-1")
 ENDED = "jobset failed due to one or more job failures (first failed job: demo-1-driver-0)"
-SECRET = ("secrets", "evenkeel", "demo-1-learner-key")
 
 
 @pytest.fixture
@@ -48,6 +48,11 @@ def launcher(config: Path) -> KubernetesLauncher:
     return KubernetesLauncher(connect)
 
 
+def key_of(api: FakeApi) -> Key:
+    """The Secret that the JobSet's pods wait for."""
+    return "secrets", "evenkeel", api.store.objects[KEY]["metadata"]["annotations"]["evenkeel/learner-key"]
+
+
 def ended(api: FakeApi, kind: str = "Completed", **status: Any) -> None:
     """As the JobSet controller leaves it."""
     found = api.store.get(KEY)
@@ -64,7 +69,7 @@ def test_a_run_is_one_jobset_and_a_secret_that_goes_with_it(
     api: FakeApi, launcher: KubernetesLauncher, job: Job
 ) -> None:
     assert launcher.submit(job) == "demo-1"
-    made, key = api.store.objects[KEY], api.store.objects[SECRET]
+    made, key = api.store.objects[KEY], api.store.objects[key_of(api)]
     (owner,) = key["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["uid"]) == ("JobSet", made["metadata"]["uid"])
     assert made["metadata"]["labels"]["evenkeel/owner"] == "ada"
@@ -74,11 +79,33 @@ def test_a_run_is_one_jobset_and_a_secret_that_goes_with_it(
 
 def test_every_run_has_a_key_of_its_own(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
     launcher.submit(job)
-    first = api.store.objects[SECRET]["data"]["key"]
+    first = api.store.objects[key_of(api)]["data"]["key"]
+    api.store.remove(key_of(api))
     api.store.remove(KEY)
-    api.store.remove(SECRET)
     launcher.submit(job)
-    assert api.store.objects[SECRET]["data"]["key"] != first
+    assert api.store.objects[key_of(api)]["data"]["key"] != first
+
+
+def test_a_key_that_the_run_before_has_left_is_not_taken_for_this_ones(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    """It belongs to a JobSet that is gone, so the garbage collector takes it away as soon as it comes to it."""
+    launcher.submit(job)
+    ended(api, "Failed")
+    launcher.submit(job)
+    (owner,) = api.store.objects[key_of(api)]["metadata"]["ownerReferences"]
+    assert owner["uid"] == api.store.objects[KEY]["metadata"]["uid"]
+
+
+def test_settings_that_only_the_drivers_file_has_make_another_run_too(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, settings: Settings
+) -> None:
+    launcher.submit(job)
+    before = (job.workspace / ".state" / "launch" / "train.yaml").read_bytes()
+    other = settings.model_copy(update={"seed": settings.seed + 1})
+    with pytest.raises(InputError, match="on the cluster already"):
+        launcher.submit(Job("train", other, job.workspace))
+    assert (job.workspace / ".state" / "launch" / "train.yaml").read_bytes() == before
 
 
 def test_what_the_server_refuses_leaves_nothing_behind(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
@@ -101,9 +128,9 @@ def test_a_run_that_is_at_work_is_taken_over_with_its_key(
     api: FakeApi, launcher: KubernetesLauncher, job: Job, config: Path
 ) -> None:
     launcher.submit(job)
-    before = api.store.objects[KEY]["metadata"]["uid"], api.store.objects[SECRET]["data"]
+    before = api.store.objects[KEY]["metadata"]["uid"], api.store.objects[key_of(api)]["data"]
     assert KubernetesLauncher(connect).submit(job) == "demo-1"
-    assert (api.store.objects[KEY]["metadata"]["uid"], api.store.objects[SECRET]["data"]) == before
+    assert (api.store.objects[KEY]["metadata"]["uid"], api.store.objects[key_of(api)]["data"]) == before
     assert api.count("delete", "jobsets") == 0
 
 
@@ -111,16 +138,16 @@ def test_a_submission_that_died_before_the_secret_is_completed(
     api: FakeApi, launcher: KubernetesLauncher, job: Job
 ) -> None:
     launcher.submit(job)
-    api.store.remove(SECRET)
+    api.store.remove(key_of(api))
     KubernetesLauncher(connect).submit(job)
-    assert SECRET in api.store.objects
+    assert key_of(api) in api.store.objects
 
 
 def test_a_run_that_has_ended_makes_room(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
     launcher.submit(job)
     uid = api.store.objects[KEY]["metadata"]["uid"]
     ended(api, "Failed")
-    api.store.remove(SECRET)  # as the garbage collector does
+    api.store.remove(key_of(api))  # as the garbage collector does
     launcher.submit(job)
     assert api.store.objects[KEY]["metadata"]["uid"] != uid
 
@@ -145,7 +172,7 @@ def test_an_object_that_is_none_of_ours_is_left_alone(api: FakeApi, launcher: Ku
     api.put("jobsets", {"metadata": {"name": "demo-1"}, "spec": {}})
     with pytest.raises(InputError, match="another object"):
         launcher.submit(job)
-    assert KEY in api.store.objects and SECRET not in api.store.objects
+    assert KEY in api.store.objects and not [key for key in api.store.objects if key[0] == "secrets"]
 
 
 def test_a_run_that_is_being_cancelled_is_waited_for_and_not_taken_over(
@@ -155,7 +182,7 @@ def test_a_run_that_is_being_cancelled_is_waited_for_and_not_taken_over(
     launcher.submit(job)
     dying = api.store.objects[KEY]
     dying["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    api.store.remove(SECRET)
+    api.store.remove(key_of(api))
     threading.Timer(1.0, lambda: api.store.objects.pop(KEY, None)).start()
     again = KubernetesLauncher(connect)
     assert again._jobs[again.submit(job)].uid != dying["metadata"]["uid"]

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from components.config import load
 from components.launch.kubernetes.manifests import jobset
+from components.launch.kubernetes.plan import plan_run
 from components.launch.kubernetes.showing import as_yaml, manifests
-from tests.kubernetes.profiles import PROFILES, golden, plan
+from tests.kubernetes.profiles import CPU, PROFILES, ROOT, golden, plan
 from tests.kubernetes.validation import problems
 
 
@@ -129,7 +131,14 @@ def test_two_submissions_at_different_times_ask_for_the_same() -> None:
     from datetime import timedelta
 
     early = plan("cpu")
-    late = replace(early, until=early.until + timedelta(days=1))
+    late = plan_run(load(ROOT / CPU), replace(early.submission, now=early.submission.now + timedelta(days=1)))
     annotations = [jobset(one)["metadata"]["annotations"] for one in (early, late)]
     assert annotations[0]["evenkeel/spec"] == annotations[1]["evenkeel/spec"]
     assert annotations[0]["evenkeel/deadline"] != annotations[1]["evenkeel/deadline"]
+    assert annotations[0]["evenkeel/learner-key"] != annotations[1]["evenkeel/learner-key"]
+
+
+@pytest.mark.parametrize("change", ["train.steps=7", "launch.kubernetes.max_restarts=9"])
+def test_other_settings_are_another_submission_also_where_only_the_drivers_file_has_them(change: str) -> None:
+    asked = [jobset(plan("cpu", *changes))["metadata"]["annotations"]["evenkeel/spec"] for changes in ((), (change,))]
+    assert asked[0] != asked[1]

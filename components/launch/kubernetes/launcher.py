@@ -21,7 +21,7 @@ from components.launch.base import Job, JobStatus, Launcher
 from components.launch.kubernetes.api import Cluster, Exists, Unreachable
 from components.launch.kubernetes.following import Follower
 from components.launch.kubernetes.manifests import jobset, secret
-from components.launch.kubernetes.names import OURS, RUN, SPEC, STAGE, WORKSPACE
+from components.launch.kubernetes.names import LEARNER_KEY, OURS, RUN, SPEC, STAGE, WORKSPACE
 from components.launch.kubernetes.observed import gather, name_of
 from components.launch.kubernetes.plan import RunPlan, Submission, address, plan_run
 from components.launch.kubernetes.status import status_of
@@ -111,11 +111,12 @@ class KubernetesLauncher(Launcher):
         return str(made["metadata"]["uid"])
 
     def _share_key(self, cluster: Cluster, plan: RunPlan, owner: dict[str, Any]) -> None:
-        """The pods wait for it. One that is there was made by a submission that came this far, and is kept."""
+        """The pods wait for it. One that is there was made by whoever submitted this JobSet, and is kept."""
         if not plan.has_learner:
             return
+        named = replace(plan, secret=owner["metadata"]["annotations"][LEARNER_KEY])
         try:
-            cluster.create(secret(plan, secrets.token_hex(32), owner))
+            cluster.create(secret(named, secrets.token_hex(32), owner))
         except Exists:
             return
 
@@ -183,8 +184,8 @@ def depot(plan: RunPlan) -> Depot | None:
 def of_the_run(plan: RunPlan, metadata: dict[str, Any]) -> bool:
     """Whether a JobSet of this name is one of this stage of this run: stage sft of run a is called as run a-sft is."""
     marks, notes = metadata.get("labels", {}), metadata.get("annotations", {})
-    same = notes.get(STAGE) == plan.submission.stage and marks.get(RUN) == plan.labels[RUN]
-    return same and OURS.items() <= marks.items()
+    wanted = {**OURS, RUN: plan.labels[RUN]}
+    return bool(wanted.items() <= marks.items() and notes.get(STAGE) == plan.submission.stage)
 
 
 def await_gone(cluster: Cluster, name: str, uid: str, seconds: float = GONE) -> None:
