@@ -13,8 +13,9 @@ from components.config import Settings, load
 from components.errors import InputError
 from components.launch import LAUNCHERS, Job
 from components.launch.kubernetes import launcher as module
-from components.launch.kubernetes.api import Cluster
+from components.launch.kubernetes.api import Cluster, Unreachable
 from components.launch.kubernetes.launcher import KubernetesLauncher
+from components.launch.kubernetes.waiting import Refusals
 from components.layout import Layout
 from components.status import StageStatus, read_status, write_status
 from tests.kubernetes.conftest import QUICK
@@ -279,15 +280,87 @@ def test_a_server_that_is_away_for_a_while_ends_no_run(
     assert found == ["succeeded"]
 
 
-def test_nothing_is_waited_for_after_the_last_deadline(
+def test_a_cluster_that_refuses_for_a_moment_ends_no_run(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, capfd: Any
+) -> None:
+    """As a server does that is being started and knows no roles yet, or where somebody has to log in anew."""
+    name = launcher.submit(job)
+    refused = answers.forbidden("get", "jobsets", "jobset.x-k8s.io", "evenkeel")
+    api.faults.add(Fault("status", "GET", r"jobsets/demo-1", 2, body=refused, meanwhile=lambda: ended(api)))
+    assert launcher.wait(name, 0.2).state == "succeeded"
+    assert "still waiting" in capfd.readouterr().err
+
+
+def test_a_cluster_that_goes_on_refusing_is_not_waited_for_for_ever() -> None:
+    error = InputError("may not look")
+    with pytest.raises(InputError, match="may not look"):
+        for refusals in [Refusals(forgiven=0.0)] * 2:
+            refusals.bear(error)
+            time.sleep(0.01)
+    patient = Refusals(forgiven=0.0)
+    for silence in [Unreachable("away")] * 2:
+        patient.bear(silence)
+        time.sleep(0.01)
+
+
+def test_nothing_is_waited_for_after_the_last_deadline(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
+    name = launcher.submit(job)
+    api.store.objects[KEY]["metadata"]["annotations"]["evenkeel/deadline"] = "2026-01-01T00:00:00Z"
+    status = launcher.wait(name, 0.2)
+    assert status.state == "cancelled" and "launch.kubernetes.deadline" in status.message
+    assert KEY not in api.store.objects
+
+
+# Where the JobSet is gone, or is another one
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "code"), [(0, "succeeded", 0), (3, "failed", 3), (75, "failed", 75), (None, "failed", 75)]
+)
+def test_a_jobset_that_went_before_anybody_looked_ended_as_its_driver_said(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, said: int | None, state: str, code: int
+) -> None:
+    """Its ttl was over while the server, or whoever waits, was away."""
+    name = launcher.submit(job)
+    if said is not None:
+        write_status(Layout(job.workspace), "train", StageStatus(said, "in its own words"))
+    api.store.remove(KEY)
+    status = launcher.wait(name, 0.2)
+    assert (status.state, status.exit_code) == (state, code)
+    assert (status.message == "in its own words") is (said == 3)
+
+
+def test_a_jobset_of_this_name_that_somebody_made_since_says_nothing_of_ours(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    name = launcher.submit(job)
+    found = api.store.remove(KEY)
+    del found["metadata"]["uid"]
+    api.put("jobsets", found)
+    ended(api)
+    assert launcher.status(name).state == "failed" and "is gone" in launcher.status(name).message
+    launcher.cancel(name)
+    assert KEY in api.store.objects
+
+
+def test_how_it_ended_is_not_asked_again_once_its_files_were_brought(
     api: FakeApi, launcher: KubernetesLauncher, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dataclasses import replace
-    from datetime import timedelta
-
+    """Which may take long enough for the JobSet to go."""
     name = launcher.submit(job)
-    one = launcher._jobs[name]
-    late = replace(one.plan, until=one.plan.until - timedelta(days=30))
-    monkeypatch.setitem(launcher._jobs, name, replace(one, plan=late))
-    assert launcher.wait(name, 0.2).state == "cancelled"
-    assert KEY not in api.store.objects
+    ended(api)
+    monkeypatch.setattr(module, "depot", lambda plan: "a bucket")
+    monkeypatch.setattr(module, "take_output", lambda *_: api.store.objects.pop(KEY))
+    assert launcher.wait(name, 0.2).state == "succeeded"
+
+
+def test_a_run_that_could_not_be_cancelled_is_said_to_go_on(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    name = launcher.submit(job)
+    refused = answers.forbidden("delete", "jobsets", "jobset.x-k8s.io", "evenkeel")
+    api.faults.add(Fault("status", "DELETE", "jobsets", 1, body=refused))
+    with pytest.raises(InputError, match="JobSet demo-1 goes on") as error:
+        launcher.cancel(name)
+    assert "evenkeel cluster cancel demo-1" in str(error.value)
+    assert launcher.status(name).state == "pending"

@@ -30,6 +30,8 @@ from components.processes.vllm_server import PLUGIN, command_line, environment
 WORK = "/work"
 """The workspace in pods that share no volume."""
 PYTHON = "python"
+BEGINNING = timedelta(minutes=10)
+"""That a cluster may take until it begins to count: its own word for a run that takes too long comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,9 @@ def plan_run(settings: Settings, submission: Submission) -> RunPlan:
         workspace,
         tuple(roles),
         labels(submission.run, submission.owner),
-        submission.now.astimezone(UTC) + timedelta(seconds=how.deadline * (how.max_restarts + 1)),
+        submission.now.astimezone(UTC)
+        + timedelta(seconds=(how.deadline + how.grace) * (how.max_restarts + 1))
+        + BEGINNING,
         secret_name(name, submission.now),
     )
 
