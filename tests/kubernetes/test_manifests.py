@@ -82,6 +82,25 @@ def test_servers_are_replaced_one_by_one_and_evicted_ones_are_not_counted() -> N
     assert servers["backoffLimit"] == 6 and servers["completions"] == servers["parallelism"] == 8
 
 
+def test_a_server_that_refuses_its_arguments_is_not_replaced() -> None:
+    _, refused = job("gpu", "rollout")["podFailurePolicy"]["rules"]
+    assert refused == {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [2]}}
+
+
+def test_a_time_that_is_over_is_decided_before_the_stops_that_follow_from_it() -> None:
+    """The controller takes the first rule that fits any job, whichever failed first."""
+    overdue, *rest = jobset(plan("cpu"))["spec"]["failurePolicy"]["rules"]
+    assert overdue["action"] == "FailJobSet" and overdue["onJobFailureReasons"] == ["DeadlineExceeded"]
+    assert [rule["name"] for rule in rest] == ["disrupted", "hopeless"]
+
+
+@pytest.mark.parametrize("role", ["driver", "learner"])
+def test_who_has_lost_another_lingers_until_all_of_its_pods_must_have_ended(role: str) -> None:
+    pod = job("cpu", role)["template"]["spec"]
+    linger = next(one["value"] for one in pod["containers"][0]["env"] if one["name"] == "EVENKEEL_LINGER")
+    assert float(linger) > job("cpu", "learner")["template"]["spec"]["terminationGracePeriodSeconds"]
+
+
 def test_servers_have_time_to_end_what_they_are_at() -> None:
     pod = job("cpu", "rollout")["template"]["spec"]
     drain = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
