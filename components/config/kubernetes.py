@@ -149,6 +149,13 @@ class KubernetesSettings(Section):
         (), description="Secrets of the namespace whose entries are environment variables of the driver, such as S3's."
     )
     service_account: Name = Field("evenkeel-run", description="Of all pods; they get no token of it.")
+    user: int | None = Field(
+        None,
+        ge=1,
+        le=2**31 - 1,
+        description="Number of the user that pods run as; never root. None: with shared.kind volume whoever owns the "
+        "run's folder, so that both sides may write what the other wrote; else 10001.",
+    )
     shared: VolumeState | S3State = Field(discriminator="kind")
     driver: PodSettings = PodSettings()
     learner: LearnerPods = LearnerPods()

@@ -29,13 +29,14 @@ SECRET = ("secrets", "evenkeel", "demo-1-learner-key")
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     state = f"launch.kubernetes.shared={{kind: volume, claim: shared, path: {tmp_path}}}"
-    return load(ROOT / CPU, [state, "launch.kubernetes.owner=ada"])
+    return load(ROOT / CPU, [state, "launch.kubernetes.owner=ada", "launch.kubernetes.user=1000"])
 
 
 @pytest.fixture
 def job(settings: Settings, tmp_path: Path) -> Job:
     workspace = tmp_path / "runs" / "demo-1"
     workspace.mkdir(parents=True)
+    workspace.chmod(0o777)
     return Job("train", settings, workspace)
 
 

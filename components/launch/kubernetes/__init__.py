@@ -3,7 +3,7 @@
 What is asked for, without a cluster:
 
 - `plan` — what a run needs, from its settings; `rewriting` — what its driver is told of the other pods
-- `names` — labels, names, ports
+- `names` — labels, names, ports; `ownership` — whom the pods are
 - `manifests` — the plan as objects of Kubernetes
 - `cost` — as a table; `showing` — as text
 

@@ -23,7 +23,8 @@ from components.launch.kubernetes.following import Follower
 from components.launch.kubernetes.manifests import jobset, secret
 from components.launch.kubernetes.names import OURS, SPEC, WORKSPACE
 from components.launch.kubernetes.observed import gather, name_of
-from components.launch.kubernetes.plan import RunPlan, Submission, address, plan_run
+from components.launch.kubernetes.ownership import user_of
+from components.launch.kubernetes.plan import USER, RunPlan, Submission, address, plan_run
 from components.launch.kubernetes.status import status_of
 from components.launch.kubernetes.watching import changes
 from components.launch.processes import driver_log
@@ -197,6 +198,7 @@ def await_gone(cluster: Cluster, name: str, uid: str, seconds: float = GONE) -> 
 def submission(job: Job) -> Submission:
     """Who submits a job from here, and what code and packages it must find."""
     how, root = job.settings.launch.kubernetes, job.workspace.absolute()
+    user = user_of(how, root) if how else USER
     constraints = root / "constraints.txt"
     return Submission(
         stage=job.stage,
@@ -206,4 +208,5 @@ def submission(job: Job) -> Submission:
         code=code_digest(),
         constraints=sha256_file(constraints) if constraints.exists() else "",
         now=datetime.now(UTC),
+        user=user,
     )

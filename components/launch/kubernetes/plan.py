@@ -29,6 +29,8 @@ from components.processes.vllm_server import PLUGIN, command_line, environment
 WORK = "/work"
 """The workspace in pods that share no volume."""
 PYTHON = "python"
+USER = 10001
+"""Whom pods run as, where nobody else's files are shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ class RolePlan:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Who submits what: the workspace as it is called here, the run's id, and digests of its code and its packages."""
+    """Who submits what: the workspace as it is called here, the run's id, digests of its code and its packages, and the
+    number of the user whose files the pods work on."""
 
     stage: str
     workspace: Path
@@ -55,6 +58,7 @@ class Submission:
     code: str
     constraints: str
     now: datetime
+    user: int = USER
 
 
 @dataclass(frozen=True, slots=True)
