@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ from components.launch.kubernetes import launcher as module
 from components.launch.kubernetes.api import Cluster
 from components.launch.kubernetes.launcher import KubernetesLauncher
 from components.layout import Layout
+from components.progress import PROGRESS_VARIABLE
 from components.status import StageStatus, read_status, write_status
 from tests.kubernetes.conftest import QUICK
 from tests.kubernetes.fake_api import FakeApi, Fault, answers
@@ -234,3 +236,16 @@ def test_nothing_is_waited_for_after_the_last_deadline(
     monkeypatch.setitem(launcher._jobs, name, replace(one, plan=late))
     assert launcher.wait(name, 0.2).state == "cancelled"
     assert KEY not in api.store.objects
+
+
+def test_why_a_run_waits_is_told_where_it_was_submitted(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PROGRESS_VARIABLE, str(tmp_path / "progress"))
+    name = launcher.submit(job)
+    threading.Timer(0.5, ended, (api,)).start()
+    assert launcher.wait(name, poll=0.2).state == "succeeded"
+    first = json.loads((tmp_path / "progress").read_text().splitlines()[0])
+    assert first["stage"] == "train" and first["remark"].startswith(
+        "demo-1: pending: 0 of 4 pods run\nnothing has begun"
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from components.launch.processes import driver_log
 from components.layout import Layout
 from components.pods.depot import Depot
 from components.pods.workspace import put_input, take_output
+from components.progress import remarked
 from components.status import clear_status, read_status
 
 OWNER = "EVENKEEL_RUN_OWNER"
@@ -146,7 +146,7 @@ class KubernetesLauncher(Launcher):
 
     def wait(self, job_id: str, poll: float = 10.0) -> JobStatus:
         """Block until the job has ended; what the driver prints is written to ``logs/driver.log``, and what becomes of
-        the pods is told on standard error."""
+        the pods is told (`components.progress`)."""
         one, said = self._jobs[job_id], ""
         with Follower(one.cluster, one.plan.name, one.job.stage, driver_log(Layout(one.job.workspace))):
             for _ in changes(one.cluster, one.plan.name, poll):
@@ -156,7 +156,7 @@ class KubernetesLauncher(Launcher):
                     status = JobStatus("running", None, f"the cluster does not answer; still waiting: {error.what}")
                 if status.message and status.message != said and not status.ended:
                     said = status.message
-                    print(f"{one.plan.name}: {status.state}: {said}", file=sys.stderr, flush=True)
+                    remarked(one.job.stage, f"{one.plan.name}: {status.state}: {said}")
                 if status.ended:
                     return self._concluded(one, status)
                 if datetime.now(UTC) > one.plan.until:
