@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, EXIT_STOPPED
@@ -68,8 +69,17 @@ def last_words(ended: Object) -> str:
     """The end of what a container wrote, as its message (terminationMessagePolicy) has it."""
     if ended.get("reason") in NEVER_RAN:
         return ""  # the cluster's words, not its own
-    lines = [line.strip() for line in str(ended.get("message") or "").splitlines() if line.strip()]
+    lines = [line.strip() for line in _own_words(str(ended.get("message") or "")).splitlines() if line.strip()]
     return sentence(" | ".join(lines[-4:]))
+
+
+def _own_words(message: str) -> str:
+    """What our own containers say, they say as JSON (`components.pods.ending`); all others as the end of their log."""
+    try:
+        said = json.loads(message)
+    except ValueError:
+        return message
+    return str(said["message"]) if isinstance(said, dict) and "message" in said else message
 
 
 def overdue(observed: Observed) -> Iterator[Finding]:
