@@ -9,6 +9,7 @@ What is asked for, without a cluster:
 
 What becomes of it:
 
+- `rehearsal` — what would be refused later is refused at the start
 - `launcher` — `KubernetesLauncher`: submit, look, read the log, cancel, wait
 - `api` — every call to the API server; `permissions` — what they need
 - `observed`, `status`, `diagnosis` — what is there, what it comes to, and what to do about it
