@@ -68,7 +68,8 @@ def find(cluster: Cluster, run: str, stage: str = "train") -> Observed:
     raise InputError(
         f"there is no run {run!r} on the cluster",
         where=f"namespace {cluster.namespace}",
-        how="`evenkeel cluster status` lists those that there are; ended ones go after launch.kubernetes.ttl seconds",
+        how=f"`evenkeel cluster status -n {cluster.namespace}` lists what there is, and of which stage (--stage); "
+        "ended ones go after launch.kubernetes.ttl seconds",
     )
 
 

@@ -98,7 +98,8 @@ def cancel(run: Run, stage: Stage = "train", namespace: Namespace = EVENKEEL, co
     found = clusters.find(place, run, stage)
     assert found.jobset is not None
     place.delete_jobset(found.name, found.jobset["metadata"]["uid"])
-    console.print(f"{found.name} is being ended; `evenkeel cluster status` shows when it is gone", highlight=False)
+    shows = f"`evenkeel cluster status -n {namespace}` shows when it is gone"
+    console.print(f"{found.name} is being ended; {shows}", highlight=False, soft_wrap=True)
 
 
 def vars_of(finding: object) -> dict[str, str]:

@@ -96,7 +96,7 @@ class KubernetesLauncher(Launcher):
                 f"run {plan.submission.run} is on the cluster already, from {found.get(WORKSPACE)} and with other "
                 "settings or code",
                 where=where,
-                how=f"wait for its end, or `evenkeel cluster cancel {plan.name}`",
+                how=f"wait for its end, or `evenkeel cluster cancel {plan.name} -n {plan.how.namespace}`",
             )
         self._share_key(cluster, plan, there)
         return str(metadata["uid"])
