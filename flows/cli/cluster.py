@@ -64,7 +64,7 @@ def status(
     console.print(f"pods that run: {pods}", highlight=False)
     if one.status.message:
         console.print(one.status.message, highlight=False, markup=False, soft_wrap=True)
-    for finding in findings:
+    for finding in (finding for finding in findings if finding.advice not in one.status.message):
         said = f"- {finding.what}\n  where: {finding.where}\n  mend:  {finding.how}"
         console.print(said, highlight=False, markup=False, soft_wrap=True)
 
