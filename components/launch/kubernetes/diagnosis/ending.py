@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import suppress
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, EXIT_STOPPED
 from components.launch.kubernetes.diagnosis.disruption import disrupted
@@ -70,10 +68,7 @@ def last_words(ended: Object) -> str:
     """What one of our containers has said of its end (`components.pods.ending`), or the end of its log."""
     if ended.get("reason") in NEVER_RAN:
         return ""  # the cluster's words, not its own
-    text = str(ended.get("message") or "")
-    with suppress(ValueError, TypeError, KeyError, RecursionError):
-        text = str(json.loads(text)["message"])
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in str(ended.get("message") or "").splitlines() if line.strip()]
     return sentence(" | ".join(lines[-4:]))
 
 

@@ -10,15 +10,12 @@ from components.launch.kubernetes.manifests.failures import linger
 from components.launch.kubernetes.manifests.placing import placement
 from components.launch.kubernetes.manifests.secret import key_variable
 from components.launch.kubernetes.names import ATTEMPT, COMPONENT, METRICS_PORT
-from components.launch.kubernetes.plan import RolePlan, RunPlan
+from components.launch.kubernetes.plan import USER, RolePlan, RunPlan
 from components.progress import PROGRESS_VARIABLE
 
-USER = 10001
 GPU = "nvidia.com/gpu"
 RESTRICTED: dict[str, Any] = {
     "runAsNonRoot": True,
-    "runAsUser": USER,
-    "runAsGroup": USER,
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
@@ -26,6 +23,7 @@ RESTRICTED: dict[str, Any] = {
 }
 EVERYWHERE = {
     "HOME": "/tmp",
+    "USER": "evenkeel",  # the image need not know the user's number
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "DO_NOT_TRACK": "1",
@@ -46,9 +44,8 @@ def template(plan: RunPlan, role: RolePlan, grace: int, **container: Any) -> dic
         "terminationGracePeriodSeconds": grace,
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
+            **_identity(plan),
+            "fsGroup": USER,  # always the same one, or people would take a volume from each other
             "fsGroupChangePolicy": "OnRootMismatch",  # or every start would walk the whole volume
             "seccompProfile": {"type": "RuntimeDefault"},
         },
@@ -68,6 +65,10 @@ def template(plan: RunPlan, role: RolePlan, grace: int, **container: Any) -> dic
     return {"metadata": metadata, "spec": {**spec, **placed}}
 
 
+def _identity(plan: RunPlan) -> dict[str, int]:
+    return {"runAsUser": plan.submission.user, "runAsGroup": USER}
+
+
 def _container(plan: RunPlan, role: RolePlan) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": role.name,
@@ -77,7 +78,7 @@ def _container(plan: RunPlan, role: RolePlan) -> dict[str, Any]:
         "env": _environment(plan, role),
         "ports": [{"name": name, "containerPort": port} for name, port in role.ports.items()],
         "resources": _resources(role.pods),
-        "securityContext": RESTRICTED,
+        "securityContext": {**_identity(plan), **RESTRICTED},
         "volumeMounts": [
             state.mount(plan),
             {"name": TMP, "mountPath": "/tmp"},
@@ -114,7 +115,7 @@ def _fetch(plan: RunPlan, command: list[str]) -> dict[str, Any]:
         "command": command,
         "env": [{"name": name, "value": value} for name, value in sorted(own.items())],
         "resources": {"requests": dict(FETCH_RESOURCES), "limits": dict(FETCH_RESOURCES)},
-        "securityContext": RESTRICTED,
+        "securityContext": {**_identity(plan), **RESTRICTED},
         "volumeMounts": [state.mount(plan), {"name": TMP, "mountPath": "/tmp"}],
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
