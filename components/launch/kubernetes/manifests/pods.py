@@ -31,7 +31,6 @@ EVERYWHERE = {
     "PYTHONDONTWRITEBYTECODE": "1",  # the code lies on a volume that many pods read
 }
 TMP, SHM = "tmp", "shm"
-FETCH_RESOURCES = {"cpu": "500m", "memory": "512Mi"}
 
 
 def template(plan: RunPlan, role: RolePlan, grace: int, **container: Any) -> dict[str, Any]:
@@ -53,7 +52,7 @@ def template(plan: RunPlan, role: RolePlan, grace: int, **container: Any) -> dic
         "volumes": _volumes(plan, role),
     }
     if fetch := state.fetch_command(plan):
-        spec["initContainers"] = [_fetch(plan, fetch)]
+        spec["initContainers"] = [_fetch(plan, role, fetch)]
     if plan.how.pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in plan.how.pull_secrets]
     metadata: dict[str, Any] = {"labels": {**plan.labels, COMPONENT: role.name}}
@@ -106,15 +105,16 @@ def _environment(plan: RunPlan, role: RolePlan) -> list[dict[str, Any]]:
     return variables
 
 
-def _fetch(plan: RunPlan, command: list[str]) -> dict[str, Any]:
-    """Brings the run's files into the folder; with the driver's image, which knows how."""
+def _fetch(plan: RunPlan, role: RolePlan, command: list[str]) -> dict[str, Any]:
+    """Brings the run's files into the folder; with the driver's image, which knows how. It may take what its pod has
+    (but for GPUs) without the pod asking for more: they run one after the other."""
     own = {**EVERYWHERE, **state.environment(plan)}
     found: dict[str, Any] = {
         "name": "fetch",
         "image": plan.how.images.driver,
         "command": command,
         "env": [{"name": name, "value": value} for name, value in sorted(own.items())],
-        "resources": {"requests": dict(FETCH_RESOURCES), "limits": dict(FETCH_RESOURCES)},
+        "resources": _resources(role.pods.model_copy(update={"gpus": 0})),
         "securityContext": {**_identity(plan), **RESTRICTED},
         "volumeMounts": [state.mount(plan), {"name": TMP, "mountPath": "/tmp"}],
         "terminationMessagePolicy": "FallbackToLogsOnError",
