@@ -12,6 +12,7 @@ from components.config.kubernetes import VolumeState
 from components.errors import InputError
 from components.files import code_digest, sha256_file
 from components.launch.kubernetes import cost
+from components.launch.kubernetes.owner import whoever_submits
 from components.launch.kubernetes.plan import USER, RunPlan, Submission, plan_run
 from components.launch.kubernetes.showing import as_yaml, manifests
 from flows.workspace import Workspace
@@ -36,7 +37,7 @@ def on_a_cluster(settings: Settings) -> Settings:
     )
 
 
-def planned(workspace: Workspace, owner: str, note: Callable[[str], None]) -> RunPlan:
+def planned(workspace: Workspace, note: Callable[[str], None]) -> RunPlan:
     """The plan of the run's training. Where its folder is not on the shared volume here, it is shown as it would be
     there, and a note says so."""
     settings = on_a_cluster(workspace.settings)
@@ -47,7 +48,7 @@ def planned(workspace: Workspace, owner: str, note: Callable[[str], None]) -> Ru
         note(f"{root} is not below {how.shared.path}, where pods see the shared volume: shown as if it were {there}")
         root = there
     constraints = sha256_file(workspace.project / "constraints.txt")
-    who = how.owner or owner
+    who = how.owner or whoever_submits()
     digests, user = (code_digest(), constraints), how.user or os.getuid() or USER
     return plan_run(settings, Submission(STAGE, root, workspace.run_id, who, *digests, datetime.now(UTC), user))
 

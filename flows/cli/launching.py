@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from getpass import getuser
 from pathlib import Path
 from typing import Annotated
 
@@ -38,7 +36,7 @@ def launch(
     from flows import launching
 
     workspace = locate(project_root(Path.cwd()), config, overrides or ())
-    plan = launching.planned(workspace, os.environ.get("EVENKEEL_RUN_OWNER") or getuser(), _note)
+    plan = launching.planned(workspace, _note)
     manifests, table = launching.shown(plan)
     print(manifests, end="", flush=True)
     _note(table)

@@ -10,7 +10,8 @@ What is asked for, without a cluster:
 What becomes of it:
 
 - `rehearsal` — what would be refused later is refused at the start
-- `launcher` — `KubernetesLauncher`: submit, look, read the log, cancel, wait; `submission` — who submits what
+- `launcher` — `KubernetesLauncher`: submit, look, read the log, cancel, wait; `submission` — who submits what;
+  `owner` — whom it belongs to
 - `api` — every call to the API server; `permissions` — what they need
 - `observed`, `status`, `diagnosis` — what is there, what it comes to, and what to do about it
 - `watching` — when to look again; `waiting` — what is said and borne meanwhile; `overdue` — when it must be over

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from datetime import UTC, datetime
-from getpass import getuser
 
 from components.config.kubernetes import S3State
 from components.files import code_digest, sha256_file
 from components.launch.base import Job
+from components.launch.kubernetes.owner import whoever_submits
 from components.launch.kubernetes.ownership import user_of
 from components.launch.kubernetes.plan import USER, RunPlan, Submission, address
 from components.pods.depot import Depot
-
-OWNER = "EVENKEEL_RUN_OWNER"
-"""Names whom a run belongs to, where the settings do not."""
 
 
 def submission(job: Job) -> Submission:
@@ -26,7 +22,7 @@ def submission(job: Job) -> Submission:
         stage=job.stage,
         workspace=root,
         run=root.name,
-        owner=(how and how.owner) or os.environ.get(OWNER) or getuser(),
+        owner=(how and how.owner) or whoever_submits(),
         code=code_digest(),
         constraints=sha256_file(constraints) if constraints.exists() else "",
         now=datetime.now(UTC),
