@@ -17,7 +17,7 @@ from components.files import os_errors, read_text, write_bytes
 from components.layout import Layout
 from components.pods.depot import Depot
 from components.pods.fetch import INPUT
-from components.pods.parcels import Sender, fetch, parcels, read
+from components.pods.parcels import Sender, fetch, parcels, read, remove
 from components.status import StageStatus, read_status, status_path
 
 CODE = ("components", "configs")
@@ -39,6 +39,17 @@ def put_input(workspace: Path, depot: Depot, stage: str, settings: Settings, con
         for path in _below(_inside(workspace, name)):
             files[path.relative_to(workspace).as_posix()] = path
     Sender(depot.bucket("input")).put(INPUT, files, {"stage": stage})
+
+
+def forget_output(depot: Depot) -> None:
+    """Remove what an execution before has left: what is found after this one is its own.
+
+    Raises:
+        Unavailable: the server does not answer.
+    """
+    bucket = depot.bucket("output")
+    names = parcels(bucket)
+    remove(bucket, names, {blob for name in names for blob in read(bucket, name).blobs})
 
 
 def take_output(workspace: Path, depot: Depot, stage: str) -> StageStatus | None:

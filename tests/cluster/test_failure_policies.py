@@ -106,6 +106,28 @@ def test_an_eviction_starts_the_run_again_and_costs_no_restart(place: Place, ima
     await_running(place, name, role)
 
 
+def test_a_disruption_costs_no_restart_although_others_of_the_job_take_their_time_to_end(
+    place: Place, image: str
+) -> None:
+    """A job has failed when the last of its pods has ended: until then whoever has lost it must not say so."""
+    stubborn = "import os, signal, time; signal.signal(15, lambda *_: exit(143) if os.environ['JOB_COMPLETION_INDEX']"
+    learner = ["python", "-c", f"{stubborn} == '0' else None); time.sleep(3600)"]
+    lingering = "time.sleep(float(os.environ.get('EVENKEEL_LINGER', 30)))"
+    driver = f"import os, time; time.sleep(1 if os.environ['EVENKEEL_ATTEMPT'] == '0' else 3600); {lingering}; exit(75)"
+    commands: Commands = {"driver": ["python", "-c", driver], "learner": learner, "rollout": FOREVER}
+    name = start(place, image, "stubborn", commands, "launch.kubernetes.max_restarts=1")
+    await_("both nodes run", lambda: [p.status.phase for p in pods_of(place, name, "learner")] == ["Running"] * 2)
+    evict(place, next(p.metadata.name for p in pods_of(place, name, "learner") if "-learner-0-0-" in p.metadata.name))
+    await_("it begins anew", lambda: restarts(place, name)[0] == 1)
+    assert restarts(place, name) == (1, 0)
+
+
+def test_a_server_that_refuses_its_arguments_fails_the_run(place: Place, image: str) -> None:
+    name = start(place, image, "arguments", {"driver": FOREVER, "learner": FOREVER, "rollout": ends_with(2)})
+    assert await_end(place, name) == "Failed"
+    assert restarts(place, name) == (0, 0)
+
+
 def test_a_driver_that_was_asked_to_stop_goes_on_and_it_costs_no_restart(place: Place, image: str) -> None:
     """As the first attempt stops with 143 and the second one is done."""
     script = "import os; raise SystemExit(0 if os.environ['EVENKEEL_ATTEMPT'] == '1' else 143)"

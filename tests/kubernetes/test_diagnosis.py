@@ -201,7 +201,7 @@ def test_a_node_that_confirmed_the_end_of_its_pods_needs_nobody() -> None:
 def test_a_secret_that_comes_right_after_the_jobset_is_waited_for() -> None:
     there = content("secret-missing")
     waiting = there["pods"][0]["status"]["containerStatuses"][0]["state"]["waiting"]
-    waiting["message"] = 'secret "demo-1-learner-key" not found'
+    waiting["message"] = 'secret "demo-1-learner-key-0a1b2c3d" not found'
     (finding,) = diagnose(observed(there))
     assert "created right after the JobSet" in finding.how
 

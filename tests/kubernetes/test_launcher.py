@@ -14,18 +14,19 @@ from components.config import Settings, load
 from components.errors import InputError
 from components.launch import LAUNCHERS, Job
 from components.launch.kubernetes import launcher as module
-from components.launch.kubernetes.api import Cluster
+from components.launch.kubernetes.api import Cluster, Unreachable
 from components.launch.kubernetes.launcher import KubernetesLauncher
+from components.launch.kubernetes.waiting import Refusals
 from components.layout import Layout
 from components.progress import PROGRESS_VARIABLE
 from components.status import StageStatus, read_status, write_status
 from tests.kubernetes.conftest import QUICK
 from tests.kubernetes.fake_api import FakeApi, Fault, answers
+from tests.kubernetes.fake_api.store import Key
 from tests.kubernetes.profiles import CPU, ROOT
 
 KEY = ("jobsets", "evenkeel", "demo-1")
 ENDED = "jobset failed due to one or more job failures (first failed job: demo-1-driver-0)"
-SECRET = ("secrets", "evenkeel", "demo-1-learner-key")
 
 
 @pytest.fixture
@@ -51,6 +52,11 @@ def launcher(config: Path) -> KubernetesLauncher:
     return KubernetesLauncher(connect)
 
 
+def key_of(api: FakeApi) -> Key:
+    """The Secret that the JobSet's pods wait for."""
+    return "secrets", "evenkeel", api.store.objects[KEY]["metadata"]["annotations"]["evenkeel/learner-key"]
+
+
 def ended(api: FakeApi, kind: str = "Completed", **status: Any) -> None:
     """As the JobSet controller leaves it."""
     found = api.store.get(KEY)
@@ -67,7 +73,7 @@ def test_a_run_is_one_jobset_and_a_secret_that_goes_with_it(
     api: FakeApi, launcher: KubernetesLauncher, job: Job
 ) -> None:
     assert launcher.submit(job) == "demo-1"
-    made, key = api.store.objects[KEY], api.store.objects[SECRET]
+    made, key = api.store.objects[KEY], api.store.objects[key_of(api)]
     (owner,) = key["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["uid"]) == ("JobSet", made["metadata"]["uid"])
     assert made["metadata"]["labels"]["evenkeel/owner"] == "ada"
@@ -77,11 +83,33 @@ def test_a_run_is_one_jobset_and_a_secret_that_goes_with_it(
 
 def test_every_run_has_a_key_of_its_own(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
     launcher.submit(job)
-    first = api.store.objects[SECRET]["data"]["key"]
+    first = api.store.objects[key_of(api)]["data"]["key"]
+    api.store.remove(key_of(api))
     api.store.remove(KEY)
-    api.store.remove(SECRET)
     launcher.submit(job)
-    assert api.store.objects[SECRET]["data"]["key"] != first
+    assert api.store.objects[key_of(api)]["data"]["key"] != first
+
+
+def test_a_key_that_the_run_before_has_left_is_not_taken_for_this_ones(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    """It belongs to a JobSet that is gone, so the garbage collector takes it away as soon as it comes to it."""
+    launcher.submit(job)
+    ended(api, "Failed")
+    launcher.submit(job)
+    (owner,) = api.store.objects[key_of(api)]["metadata"]["ownerReferences"]
+    assert owner["uid"] == api.store.objects[KEY]["metadata"]["uid"]
+
+
+def test_settings_that_only_the_drivers_file_has_make_another_run_too(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, settings: Settings
+) -> None:
+    launcher.submit(job)
+    before = (job.workspace / ".state" / "launch" / "train.yaml").read_bytes()
+    other = settings.model_copy(update={"seed": settings.seed + 1})
+    with pytest.raises(InputError, match="on the cluster already"):
+        launcher.submit(Job("train", other, job.workspace))
+    assert (job.workspace / ".state" / "launch" / "train.yaml").read_bytes() == before
 
 
 def test_what_the_server_refuses_leaves_nothing_behind(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
@@ -104,9 +132,9 @@ def test_a_run_that_is_at_work_is_taken_over_with_its_key(
     api: FakeApi, launcher: KubernetesLauncher, job: Job, config: Path
 ) -> None:
     launcher.submit(job)
-    before = api.store.objects[KEY]["metadata"]["uid"], api.store.objects[SECRET]["data"]
+    before = api.store.objects[KEY]["metadata"]["uid"], api.store.objects[key_of(api)]["data"]
     assert KubernetesLauncher(connect).submit(job) == "demo-1"
-    assert (api.store.objects[KEY]["metadata"]["uid"], api.store.objects[SECRET]["data"]) == before
+    assert (api.store.objects[KEY]["metadata"]["uid"], api.store.objects[key_of(api)]["data"]) == before
     assert api.count("delete", "jobsets") == 0
 
 
@@ -114,16 +142,16 @@ def test_a_submission_that_died_before_the_secret_is_completed(
     api: FakeApi, launcher: KubernetesLauncher, job: Job
 ) -> None:
     launcher.submit(job)
-    api.store.remove(SECRET)
+    api.store.remove(key_of(api))
     KubernetesLauncher(connect).submit(job)
-    assert SECRET in api.store.objects
+    assert key_of(api) in api.store.objects
 
 
 def test_a_run_that_has_ended_makes_room(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
     launcher.submit(job)
     uid = api.store.objects[KEY]["metadata"]["uid"]
     ended(api, "Failed")
-    api.store.remove(SECRET)  # as the garbage collector does
+    api.store.remove(key_of(api))  # as the garbage collector does
     launcher.submit(job)
     assert api.store.objects[KEY]["metadata"]["uid"] != uid
 
@@ -148,7 +176,39 @@ def test_an_object_that_is_none_of_ours_is_left_alone(api: FakeApi, launcher: Ku
     api.put("jobsets", {"metadata": {"name": "demo-1"}, "spec": {}})
     with pytest.raises(InputError, match="another object"):
         launcher.submit(job)
-    assert KEY in api.store.objects and SECRET not in api.store.objects
+    assert KEY in api.store.objects and not [key for key in api.store.objects if key[0] == "secrets"]
+
+
+def test_a_run_that_is_being_cancelled_is_waited_for_and_not_taken_over(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    """Whoever took it over would only see it go."""
+    launcher.submit(job)
+    dying = api.store.objects[KEY]
+    dying["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    api.store.remove(key_of(api))
+    threading.Timer(1.0, lambda: api.store.objects.pop(KEY, None)).start()
+    again = KubernetesLauncher(connect)
+    assert again._jobs[again.submit(job)].uid != dying["metadata"]["uid"]
+    assert "deletionTimestamp" not in api.store.objects[KEY]["metadata"]
+
+
+@pytest.mark.parametrize("kind", ["Completed", None])
+def test_another_run_whose_stage_is_called_like_this_run_is_left_alone(
+    api: FakeApi, launcher: KubernetesLauncher, settings: Settings, tmp_path: Path, kind: str | None
+) -> None:
+    """Run `demo-1` is stage train of that run, and might be stage 1 of another."""
+    workspace = tmp_path / "runs" / "demo-1"
+    workspace.mkdir(parents=True)
+    workspace.chmod(0o777)
+    launcher.submit(Job("train", settings, workspace))
+    found = api.store.objects[KEY]
+    found["metadata"]["labels"]["evenkeel/run"] = "demo"
+    if kind:
+        ended(api, kind)
+    with pytest.raises(InputError, match="another object"):
+        launcher.submit(Job("train", settings, workspace))
+    assert KEY in api.store.objects
 
 
 def test_cancelling_removes_the_run_and_says_so(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
@@ -224,18 +284,90 @@ def test_a_server_that_is_away_for_a_while_ends_no_run(
     assert found == ["succeeded"]
 
 
-def test_nothing_is_waited_for_after_the_last_deadline(
+def test_a_cluster_that_refuses_for_a_moment_ends_no_run(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, capfd: Any
+) -> None:
+    """As a server does that is being started and knows no roles yet, or where somebody has to log in anew."""
+    name = launcher.submit(job)
+    refused = answers.forbidden("get", "jobsets", "jobset.x-k8s.io", "evenkeel")
+    api.faults.add(Fault("status", "GET", r"jobsets/demo-1", 2, body=refused, meanwhile=lambda: ended(api)))
+    assert launcher.wait(name, 0.2).state == "succeeded"
+    assert "still waiting" in capfd.readouterr().err
+
+
+def test_a_cluster_that_goes_on_refusing_is_not_waited_for_for_ever() -> None:
+    error = InputError("may not look")
+    with pytest.raises(InputError, match="may not look"):
+        for refusals in [Refusals(forgiven=0.0)] * 2:
+            refusals.bear(error)
+            time.sleep(0.01)
+    patient = Refusals(forgiven=0.0)
+    for silence in [Unreachable("away")] * 2:
+        patient.bear(silence)
+        time.sleep(0.01)
+
+
+def test_nothing_is_waited_for_after_the_last_deadline(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
+    name = launcher.submit(job)
+    api.store.objects[KEY]["metadata"]["annotations"]["evenkeel/deadline"] = "2026-01-01T00:00:00Z"
+    status = launcher.wait(name, 0.2)
+    assert status.state == "cancelled" and "launch.kubernetes.deadline" in status.message
+    assert KEY not in api.store.objects
+
+
+# Where the JobSet is gone, or is another one
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "code"), [(0, "succeeded", 0), (3, "failed", 3), (75, "failed", 75), (None, "failed", 75)]
+)
+def test_a_jobset_that_went_before_anybody_looked_ended_as_its_driver_said(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, said: int | None, state: str, code: int
+) -> None:
+    """Its ttl was over while the server, or whoever waits, was away."""
+    name = launcher.submit(job)
+    if said is not None:
+        write_status(Layout(job.workspace), "train", StageStatus(said, "in its own words"))
+    api.store.remove(KEY)
+    status = launcher.wait(name, 0.2)
+    assert (status.state, status.exit_code) == (state, code)
+    assert (status.message == "in its own words") is (said == 3)
+
+
+def test_a_jobset_of_this_name_that_somebody_made_since_says_nothing_of_ours(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    name = launcher.submit(job)
+    found = api.store.remove(KEY)
+    del found["metadata"]["uid"]
+    api.put("jobsets", found)
+    ended(api)
+    assert launcher.status(name).state == "failed" and "is gone" in launcher.status(name).message
+    launcher.cancel(name)
+    assert KEY in api.store.objects
+
+
+def test_how_it_ended_is_not_asked_again_once_its_files_were_brought(
     api: FakeApi, launcher: KubernetesLauncher, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dataclasses import replace
-    from datetime import timedelta
-
+    """Which may take long enough for the JobSet to go."""
     name = launcher.submit(job)
-    one = launcher._jobs[name]
-    late = replace(one.plan, until=one.plan.until - timedelta(days=30))
-    monkeypatch.setitem(launcher._jobs, name, replace(one, plan=late))
-    assert launcher.wait(name, 0.2).state == "cancelled"
-    assert KEY not in api.store.objects
+    ended(api)
+    monkeypatch.setattr(module, "depot", lambda plan: "a bucket")
+    monkeypatch.setattr(module, "take_output", lambda *_: api.store.objects.pop(KEY))
+    assert launcher.wait(name, 0.2).state == "succeeded"
+
+
+def test_a_run_that_could_not_be_cancelled_is_said_to_go_on(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    name = launcher.submit(job)
+    refused = answers.forbidden("delete", "jobsets", "jobset.x-k8s.io", "evenkeel")
+    api.faults.add(Fault("status", "DELETE", "jobsets", 1, body=refused))
+    with pytest.raises(InputError, match="JobSet demo-1 goes on") as error:
+        launcher.cancel(name)
+    assert "evenkeel cluster cancel demo-1" in str(error.value)
+    assert launcher.status(name).state == "pending"
 
 
 def test_why_a_run_waits_is_told_where_it_was_submitted(

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from components.config import load
 from components.launch.kubernetes.manifests import jobset
+from components.launch.kubernetes.plan import plan_run
 from components.launch.kubernetes.showing import as_yaml, manifests
-from tests.kubernetes.profiles import PROFILES, golden, plan
+from tests.kubernetes.profiles import CPU, PROFILES, ROOT, golden, plan
 from tests.kubernetes.validation import problems
 
 
@@ -80,6 +82,25 @@ def test_servers_are_replaced_one_by_one_and_evicted_ones_are_not_counted() -> N
     assert servers["backoffLimit"] == 6 and servers["completions"] == servers["parallelism"] == 8
 
 
+def test_a_server_that_refuses_its_arguments_is_not_replaced() -> None:
+    _, refused = job("gpu", "rollout")["podFailurePolicy"]["rules"]
+    assert refused == {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [2]}}
+
+
+def test_a_time_that_is_over_is_decided_before_the_stops_that_follow_from_it() -> None:
+    """The controller takes the first rule that fits any job, whichever failed first."""
+    overdue, *rest = jobset(plan("cpu"))["spec"]["failurePolicy"]["rules"]
+    assert overdue["action"] == "FailJobSet" and overdue["onJobFailureReasons"] == ["DeadlineExceeded"]
+    assert [rule["name"] for rule in rest] == ["disrupted", "hopeless"]
+
+
+@pytest.mark.parametrize("role", ["driver", "learner"])
+def test_who_has_lost_another_lingers_until_all_of_its_pods_must_have_ended(role: str) -> None:
+    pod = job("cpu", role)["template"]["spec"]
+    linger = next(one["value"] for one in pod["containers"][0]["env"] if one["name"] == "EVENKEEL_LINGER")
+    assert float(linger) > job("cpu", "learner")["template"]["spec"]["terminationGracePeriodSeconds"]
+
+
 def test_servers_have_time_to_end_what_they_are_at() -> None:
     pod = job("cpu", "rollout")["template"]["spec"]
     drain = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
@@ -129,7 +150,14 @@ def test_two_submissions_at_different_times_ask_for_the_same() -> None:
     from datetime import timedelta
 
     early = plan("cpu")
-    late = replace(early, until=early.until + timedelta(days=1))
+    late = plan_run(load(ROOT / CPU), replace(early.submission, now=early.submission.now + timedelta(days=1)))
     annotations = [jobset(one)["metadata"]["annotations"] for one in (early, late)]
     assert annotations[0]["evenkeel/spec"] == annotations[1]["evenkeel/spec"]
     assert annotations[0]["evenkeel/deadline"] != annotations[1]["evenkeel/deadline"]
+    assert annotations[0]["evenkeel/learner-key"] != annotations[1]["evenkeel/learner-key"]
+
+
+@pytest.mark.parametrize("change", ["train.steps=7", "launch.kubernetes.max_restarts=9"])
+def test_other_settings_are_another_submission_also_where_only_the_drivers_file_has_them(change: str) -> None:
+    asked = [jobset(plan("cpu", *changes))["metadata"]["annotations"]["evenkeel/spec"] for changes in ((), (change,))]
+    assert asked[0] != asked[1]

@@ -21,7 +21,7 @@ from components.pods import parcels
 from components.pods.depot import Depot
 from components.pods.keeper import Keeper
 from components.pods.state import State, Writer
-from components.pods.workspace import put_input, take_output
+from components.pods.workspace import forget_output, put_input, take_output
 from components.registry.base import Unavailable
 from components.status import StageStatus, write_status
 from tests.code_graph import ROOT
@@ -373,6 +373,21 @@ def test_output_comes_back_whole_in_the_place_of_what_was_there(depot, submitted
     assert (submitted / "out" / "train" / "records.jsonl").read_text() == "second"
     assert not (submitted / "out" / "train" / "stale").exists()
     assert not (submitted / ".state" / "incoming" / "train").exists()
+
+
+def test_output_of_an_execution_before_is_forgotten_and_nothing_else(depot, submitted, tmp_path, monkeypatch):
+    """Or it would be taken for that of one that wrote none."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", str(depot.endpoint_url))
+    pod = tmp_path / "pod"
+    shutil.copytree(submitted, pod)
+    answered(pod, depot, "before")
+    given = parcels.parcels(depot.bucket("input"))
+    forget_output(depot)
+    assert take_output(submitted, depot, "train") is None
+    assert parcels.parcels(depot.bucket("input")) == given
+    forget_output(depot)
+    answered(pod, depot, "after")
+    assert take_output(submitted, depot, "train") == StageStatus(0)
 
 
 def test_a_refusal_comes_back_without_output(depot, submitted, tmp_path):

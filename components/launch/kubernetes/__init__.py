@@ -10,9 +10,10 @@ What is asked for, without a cluster:
 What becomes of it:
 
 - `rehearsal` — what would be refused later is refused at the start
-- `launcher` — `KubernetesLauncher`: submit, look, read the log, cancel, wait
+- `launcher` — `KubernetesLauncher`: submit, look, read the log, cancel, wait; `submission` — who submits what
 - `api` — every call to the API server; `permissions` — what they need
 - `observed`, `status`, `diagnosis` — what is there, what it comes to, and what to do about it
-- `watching` — when to look again; `following` — the driver's log as it grows
+- `watching` — when to look again; `waiting` — what is said and borne meanwhile; `overdue` — when it must be over
+- `following` — the driver's log as it grows; `conclusion` — how a run ended, in its own words
 - `janitor` — what dead runs left
 """

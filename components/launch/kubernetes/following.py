@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,30 @@ PAUSE = 3.0
 SECONDS = len("2026-01-01T00:00:00")
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Moment:
+    """When a line was written: the second, and nanoseconds as digits. A node tells it in its own time zone."""
+
+    second: datetime
+    fraction: str = ""
+
+    @classmethod
+    def of(cls, stamp: str) -> Moment | None:
+        """None where it is no time: the node itself says, without one, that it has no log."""
+        try:
+            whole = datetime.fromisoformat(stamp)
+        except ValueError:
+            return None
+        if whole.tzinfo is None:
+            return None
+        fraction = (
+            stamp[SECONDS + 1 :].rstrip("Z").partition("+")[0].partition("-")[0]
+            if stamp[SECONDS : SECONDS + 1] == "."
+            else ""
+        )
+        return cls(whole.astimezone(UTC).replace(microsecond=0), fraction.ljust(9, "0"))
+
+
 class Follower:
     """A thread that copies the log of each driver pod in turn, from its beginning, while the block runs. What the log
     says of progress is reported here.
@@ -26,10 +51,11 @@ class Follower:
     The log is for people; a part that cannot be had is missed and said so, and nothing depends on it.
     """
 
-    def __init__(self, cluster: Cluster, name: str, stage: str, target: Path) -> None:
-        self._cluster, self._name, self._stage, self._target = cluster, name, stage, target
+    def __init__(self, cluster: Cluster, name: str, uid: str, stage: str, target: Path) -> None:
+        self._cluster, self._name, self._uid, self._stage, self._target = cluster, name, uid, stage, target
         self._over = threading.Event()
-        self._seen: dict[str, str] = {}  # the time of each pod's last line
+        self._seen: dict[str, Moment] = {}  # the time of each pod's last line
+        self._untimed: set[tuple[str, str]] = set()
         self._thread = threading.Thread(target=self._run, name="driver-log", daemon=True)
 
     def __enter__(self) -> Self:
@@ -46,25 +72,35 @@ class Follower:
             self._thread.join(PAUSE * 2)
 
     def _run(self) -> None:
-        last = False
+        last, said = False, ""
         while not last:
             last = self._over.wait(PAUSE)  # one more look after the end: the last lines matter most
             try:
-                for pod in gather(self._cluster, self._name).pods_of("driver"):
+                for pod in gather(self._cluster, self._name, self._uid).pods_of("driver"):
                     self._copy(pod["metadata"]["name"], follow=not last)
+                said = ""
             except EvenkeelError as error:
-                print(f"the driver's log cannot be read now: {error.what}", file=sys.stderr, flush=True)
+                if error.what != said:
+                    print(f"the driver's log cannot be read now: {error.what}", file=sys.stderr, flush=True)
+                said = error.what
 
     def _copy(self, pod: str, *, follow: bool) -> None:
         """Append what a pod has written since the last look. The server is asked by the second, so lines of the last
         second come again and are passed over by their time."""
-        seen = self._seen.get(pod, "")
-        since = datetime.fromisoformat(seen[:SECONDS]).replace(tzinfo=UTC) if seen else None
+        seen = self._seen.get(pod)
         with self._target.open("a", encoding="utf-8") as log:
+            since = seen.second if seen else None
             for line in self._cluster.log(pod, "driver", since=since, timestamps=True, follow=follow):
-                time, _, text = line.rstrip("\n").partition(" ")
-                if time > seen:
+                stamp, _, text = line.rstrip("\n").partition(" ")
+                moment = Moment.of(stamp)
+                if moment is None:
+                    text = line.rstrip("\n")
+                    new = (pod, text) not in self._untimed
+                    self._untimed.add((pod, text))
+                else:
+                    new = seen is None or moment > seen
+                    self._seen[pod] = moment if new else self._seen[pod]
+                if new:
                     log.write(text + "\n")
                     log.flush()
                     relayed(text, self._stage)
-                    self._seen[pod] = time

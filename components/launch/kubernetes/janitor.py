@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from components.launch.kubernetes.names import DEADLINE, OURS, RUN, selector
+from components.launch.kubernetes.names import OURS, RUN, selector
 from components.launch.kubernetes.observed import Object, condition, labels, name_of
+from components.launch.kubernetes.overdue import last_moment, time_of
 
 LATE = timedelta(minutes=10)
 """How long JobSet's own controller may take to remove what has ended, before we do."""
@@ -65,26 +66,17 @@ def _over(jobset: Object) -> Object | None:
 def _ended(jobset: Object, now: datetime) -> str:
     """An ended one stays for its ttl; without one for ever."""
     seconds = (jobset.get("spec") or {}).get("ttlSecondsAfterFinished")
-    ended = _time((_over(jobset) or {}).get("lastTransitionTime"))
+    ended = time_of((_over(jobset) or {}).get("lastTransitionTime"))
     if seconds is None or ended is None or now < ended + timedelta(seconds=int(seconds)) + LATE:
         return ""
     return f"it ended at {ended:%Y-%m-%d %H:%M}, and was to stay {seconds} s"
 
 
 def _forgotten(jobset: Object, alive: Callable[[str], bool | None], now: datetime) -> str:
-    deadline = _time((jobset["metadata"].get("annotations") or {}).get(DEADLINE))
-    if deadline is not None and now > deadline:
-        return f"its deadline was {deadline:%Y-%m-%d %H:%M}"
+    last = last_moment(jobset)
+    if last is not None and now > last:
+        return f"its deadline was {last:%Y-%m-%d %H:%M}"
     run = labels(jobset).get(RUN)
     if run is not None and alive(run) is False:
         return f"the flow run that waited for {run} is over"
     return ""
-
-
-def _time(text: object) -> datetime | None:
-    """A time of Kubernetes; None where there is none, or no time."""
-    try:
-        found = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import secrets
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from getpass import getuser
 from pathlib import Path
 from typing import Any
 
 from components.config import dump
-from components.config.kubernetes import S3State
 from components.errors import InputError
-from components.files import code_digest, sha256_file, write_text
+from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
-from components.launch.kubernetes.api import Cluster, Exists, Unreachable
+from components.launch.kubernetes.api import Cluster, Exists
+from components.launch.kubernetes.conclusion import in_its_own_words
 from components.launch.kubernetes.following import Follower
 from components.launch.kubernetes.manifests import jobset, secret
-from components.launch.kubernetes.names import OURS, SPEC, WORKSPACE
-from components.launch.kubernetes.observed import gather, name_of
-from components.launch.kubernetes.ownership import user_of
-from components.launch.kubernetes.plan import USER, RunPlan, Submission, address, plan_run
+from components.launch.kubernetes.names import LEARNER_KEY, OURS, RUN, SPEC, STAGE, WORKSPACE
+from components.launch.kubernetes.observed import Observed, gather, name_of
+from components.launch.kubernetes.overdue import last_moment
+from components.launch.kubernetes.plan import RunPlan, plan_run
 from components.launch.kubernetes.status import status_of
+from components.launch.kubernetes.submission import depot, submission
+from components.launch.kubernetes.waiting import Refusals, Teller
 from components.launch.kubernetes.watching import changes
 from components.launch.processes import driver_log
 from components.layout import Layout
-from components.pods.depot import Depot
-from components.pods.workspace import put_input, take_output
-from components.progress import remarked
-from components.status import clear_status, read_status
+from components.pods.workspace import forget_output, put_input, take_output
+from components.status import clear_status
 
-OWNER = "EVENKEEL_RUN_OWNER"
-"""Names whom a run belongs to, where the settings do not."""
 GONE = 600.0
-"""Seconds that pods of an ended run may take to go away."""
+"""Seconds that pods of an ended run may take to go away, besides their grace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class KubernetesLauncher(Launcher):
     def __init__(self, connect: Callable[[str, str | None], Cluster] = Cluster.connect) -> None:
         self._connect = connect
         self._jobs: dict[str, Submitted] = {}
-        self._cancelled: set[str] = set()
+        self._cancelled: dict[str, str] = {}
 
     def submit(self, job: Job) -> str:
         plan = plan_run(job.settings, submission(job))
@@ -72,6 +69,7 @@ class KubernetesLauncher(Launcher):
             clear_status(layout, job.stage)
             write_text(job.workspace / plan.config, dump(plan.settings))
             if (there := depot(plan)) is not None:
+                forget_output(there)
                 put_input(job.workspace, there, job.stage, job.settings, Path(plan.config))
             uid = self._create(cluster, plan, manifest)
         self._jobs[plan.name] = Submitted(job, plan, cluster, uid)
@@ -84,13 +82,13 @@ class KubernetesLauncher(Launcher):
             return None
         metadata = there["metadata"]
         where = f"JobSet {plan.name} in namespace {plan.how.namespace}"
-        if not OURS.items() <= metadata.get("labels", {}).items():
-            raise InputError("another object has the name of this run", where=where, how="rename the run (name)")
-        if status_of(gather(cluster, plan.name)).ended:
-            cluster.delete_jobset(plan.name, metadata["uid"])
-            await_gone(cluster, plan.name, metadata["uid"])
-            return None
         wanted, found = manifest["metadata"]["annotations"], metadata.get("annotations", {})
+        if not of_the_run(plan, metadata):
+            raise InputError("another object has the name of this run", where=where, how="rename the run (name)")
+        if metadata.get("deletionTimestamp") or status_of(gather(cluster, plan.name)).ended:
+            cluster.delete_jobset(plan.name, metadata["uid"])
+            await_gone(cluster, plan.name, metadata["uid"], GONE + plan.how.grace)
+            return None
         if found.get(SPEC) != wanted[SPEC] or found.get(WORKSPACE) != wanted[WORKSPACE]:
             raise InputError(
                 f"run {plan.submission.run} is on the cluster already, from {found.get(WORKSPACE)} and with other "
@@ -112,73 +110,93 @@ class KubernetesLauncher(Launcher):
         return str(made["metadata"]["uid"])
 
     def _share_key(self, cluster: Cluster, plan: RunPlan, owner: dict[str, Any]) -> None:
-        """The pods wait for it. One that is there was made by a submission that came this far, and is kept."""
+        """The pods wait for it. One that is there was made by whoever submitted this JobSet, and is kept."""
         if not plan.has_learner:
             return
+        named = replace(plan, secret=owner["metadata"]["annotations"][LEARNER_KEY])
         try:
-            cluster.create(secret(plan, secrets.token_hex(32), owner))
+            cluster.create(secret(named, secrets.token_hex(32), owner))
         except Exists:
             return
 
     def status(self, job_id: str) -> JobStatus:
         one = self._jobs[job_id]
         if job_id in self._cancelled:
-            return JobStatus("cancelled", None, f"stage {one.job.stage} was cancelled; submit it again to go on")
-        observed = gather(one.cluster, one.plan.name)
-        status = status_of(observed)
-        if status.state != "failed":
-            return status
-        said = read_status(Layout(one.job.workspace), one.job.stage)  # in its own words, where we share a folder
-        if said is None or said.exit_code != status.exit_code:
-            return status
-        return JobStatus("failed", said.exit_code, said.message)
+            return JobStatus("cancelled", None, self._cancelled[job_id])
+        return in_its_own_words(one.job, gather(one.cluster, one.plan.name, one.uid))
 
     def logs(self, job_id: str) -> Iterator[str]:
         one = self._jobs[job_id]
-        for pod in gather(one.cluster, one.plan.name).pods_of("driver"):
+        for pod in gather(one.cluster, one.plan.name, one.uid).pods_of("driver"):
             yield from one.cluster.log(name_of(pod), "driver")
 
     def cancel(self, job_id: str) -> None:
         one = self._jobs[job_id]
-        if not self.status(job_id).ended:
-            self._cancelled.add(job_id)
-            one.cluster.delete_jobset(one.plan.name, one.uid)
+        try:
+            if not self.status(job_id).ended:
+                self._end(one, f"stage {one.job.stage} was cancelled; submit it again to go on")
+        except InputError as error:  # whoever interrupted the wait would think that it is over
+            error.what += f"; JobSet {one.plan.name} goes on"
+            error.how = (
+                f"{error.how or 'try again'}; then: evenkeel cluster cancel {one.plan.name} -n {one.cluster.namespace}"
+            )
+            raise
+
+    def _end(self, one: Submitted, why: str) -> None:
+        one.cluster.delete_jobset(one.plan.name, one.uid)
+        self._cancelled[one.plan.name] = why
 
     def wait(self, job_id: str, poll: float = 10.0) -> JobStatus:
         """Block until the job has ended; what the driver prints is written to ``logs/driver.log``, and what becomes of
-        the pods is told (`components.progress`)."""
-        one, said = self._jobs[job_id], ""
-        with Follower(one.cluster, one.plan.name, one.job.stage, driver_log(Layout(one.job.workspace))):
+        the pods is told (`components.progress`).
+
+        A cluster that does not answer, or does not let us in, is asked again: the pods do not need us.
+
+        Raises:
+            InputError: it has refused for `FORGIVEN` seconds.
+        """
+        one = self._jobs[job_id]
+        teller, refused = Teller(one.job.stage, job_id), Refusals()
+        with Follower(one.cluster, one.plan.name, one.uid, one.job.stage, driver_log(Layout(one.job.workspace))):
             for _ in changes(one.cluster, one.plan.name, poll):
                 try:
-                    status = self.status(job_id)
-                except Unreachable as error:  # the pods do not need the API server: they go on
-                    status = JobStatus("running", None, f"the cluster does not answer; still waiting: {error.what}")
-                if status.message and status.message != said and not status.ended:
-                    said = status.message
-                    remarked(one.job.stage, f"{one.plan.name}: {status.state}: {said}")
+                    status, observed = self._look(one)
+                except InputError as error:
+                    refused.bear(error)
+                    teller.tell("running", f"the cluster does not answer; still waiting: {error.what}")
+                    continue
+                refused.over()
                 if status.ended:
-                    return self._concluded(one, status)
-                if datetime.now(UTC) > one.plan.until:
-                    self.cancel(job_id)
+                    return self._concluded(one, status, observed)
+                teller.tell(status.state, status.message)
         raise AssertionError("a watch never ends")
 
-    def _concluded(self, one: Submitted, status: JobStatus) -> JobStatus:
-        """How it ended, once what it wrote is here."""
-        there = depot(one.plan)
-        if there is None or status.state == "cancelled":
+    def _look(self, one: Submitted) -> tuple[JobStatus, Observed]:
+        """How it is; it is ended where it should be over."""
+        observed = gather(one.cluster, one.plan.name, one.uid)
+        status = in_its_own_words(one.job, observed)
+        last = last_moment(observed.jobset or {})
+        if not status.ended and last is not None and datetime.now(UTC) > last:
+            how = "raise launch.kubernetes.deadline and submit it again: it goes on from its newest checkpoint"
+            self._end(one, f"it was to be over at {last:%Y-%m-%d %H:%M} UTC, and was cancelled\n  mend:  {how}")
+            status = self.status(one.plan.name)
+        return status, observed
+
+    @staticmethod
+    def _concluded(one: Submitted, status: JobStatus, observed: Observed) -> JobStatus:
+        """How it ended, once what it wrote is here. The cluster is not asked again: it may be away, or the JobSet."""
+        if status.state == "cancelled":
             return status
-        take_output(one.job.workspace, there, one.job.stage)
-        return self.status(one.plan.name)
+        if (there := depot(one.plan)) is not None:
+            take_output(one.job.workspace, there, one.job.stage)
+        return in_its_own_words(one.job, observed)
 
 
-def depot(plan: RunPlan) -> Depot | None:
-    """Where the run's files lie, if in a bucket; the server may have another address here than in the cluster."""
-    shared = plan.how.shared
-    if not isinstance(shared, S3State):
-        return None
-    here = Depot.of(address(plan.submission, shared))
-    return replace(here, endpoint_url=here.endpoint_url or shared.endpoint_url, region=here.region or shared.region)
+def of_the_run(plan: RunPlan, metadata: dict[str, Any]) -> bool:
+    """Whether a JobSet of this name is one of this stage of this run: stage sft of run a is called as run a-sft is."""
+    marks, notes = metadata.get("labels", {}), metadata.get("annotations", {})
+    wanted = {**OURS, RUN: plan.labels[RUN]}
+    return bool(wanted.items() <= marks.items() and notes.get(STAGE) == plan.submission.stage)
 
 
 def await_gone(cluster: Cluster, name: str, uid: str, seconds: float = GONE) -> None:
@@ -187,26 +205,12 @@ def await_gone(cluster: Cluster, name: str, uid: str, seconds: float = GONE) -> 
     Raises:
         InputError: it is not, after so long.
     """
-    until = time.monotonic() + seconds
+    until, told = time.monotonic() + seconds, False
     while (there := cluster.jobset(name)) is not None and there["metadata"]["uid"] == uid:
+        if not told:
+            print(f"{name}: waits until the JobSet of this name is gone", file=sys.stderr, flush=True)
+            told = True
         if time.monotonic() > until:
             how = f"a node may not answer: kubectl -n {cluster.namespace} describe jobset {name}"
             raise InputError(f"the JobSet of the run before is not gone after {seconds:g} s", where=name, how=how)
         time.sleep(1)
-
-
-def submission(job: Job) -> Submission:
-    """Who submits a job from here, and what code and packages it must find."""
-    how, root = job.settings.launch.kubernetes, job.workspace.absolute()
-    user = user_of(how, root) if how else USER
-    constraints = root / "constraints.txt"
-    return Submission(
-        stage=job.stage,
-        workspace=root,
-        run=root.name,
-        owner=(how and how.owner) or os.environ.get(OWNER) or getuser(),
-        code=code_digest(),
-        constraints=sha256_file(constraints) if constraints.exists() else "",
-        now=datetime.now(UTC),
-        user=user,
-    )

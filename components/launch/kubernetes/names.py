@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from datetime import datetime
 from typing import Literal
 
 from components.errors import InputError
@@ -13,8 +14,9 @@ GROUP, VERSION, KIND, PLURAL = "jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets
 RUN, OWNER = "evenkeel/run", "evenkeel/owner"
 """Labels: the run and whom it belongs to."""
 SPEC, STAGE, DEADLINE, WORKSPACE = "evenkeel/spec", "evenkeel/stage", "evenkeel/deadline", "evenkeel/workspace"
-"""Annotations of a JobSet: digest of what it asks for, its stage, the time after which nobody waits for it, and where
-it was submitted."""
+LEARNER_KEY = "evenkeel/learner-key"
+"""Annotations of a JobSet: digest of what it asks for, its stage, the time after which nobody waits for it, where it
+was submitted, and the name of its Secret."""
 COMPONENT = "app.kubernetes.io/component"
 OURS = {"app.kubernetes.io/name": "evenkeel", "app.kubernetes.io/managed-by": "evenkeel"}
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
@@ -65,6 +67,7 @@ def host(name: str, role: Role, index: int) -> str:
     return f"{name}-{role}-0-{index}.{name}"
 
 
-def secret_name(name: str) -> str:
-    """Of the Secret that driver and learner share."""
-    return f"{name}-learner-key"
+def secret_name(name: str, submitted: datetime) -> str:
+    """Of the Secret that driver and learner share. Each submission has its own: that of the JobSet before may still be
+    there, and goes when the garbage collector comes to it."""
+    return f"{name}-learner-key-{hashlib.sha256(submitted.isoformat().encode()).hexdigest()[:8]}"

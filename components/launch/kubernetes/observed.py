@@ -51,15 +51,20 @@ class Looks(Protocol):
     def events(self) -> list[Object]: ...
 
 
-def gather(cluster: Looks, name: str) -> Observed:
+def gather(cluster: Looks, name: str, uid: str | None = None) -> Observed:
     """Look at a run. The JobSet is read first: what is decided from it is never older than the rest.
+
+    Args:
+        uid: of the JobSet that is meant; another one of its name is somebody else's, as if there were none.
 
     Raises:
         InputError: the cluster cannot be asked.
     """
     jobset = cluster.jobset(name)
+    if jobset and uid not in (None, jobset["metadata"]["uid"]):
+        jobset = None
     selector = f"{JOBSET_NAME}={name}"
-    uid = jobset["metadata"]["uid"] if jobset else None
+    uid = jobset["metadata"]["uid"] if jobset else uid
     jobs = _of(uid, cluster.jobs(selector))
     pods = _of(uid, cluster.pods(selector))
     return Observed(jobset, jobs, pods, _about(name, jobset, cluster.events()), name)

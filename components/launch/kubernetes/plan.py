@@ -21,6 +21,7 @@ from components.launch.kubernetes.names import (
     host,
     jobset_name,
     labels,
+    secret_name,
 )
 from components.launch.kubernetes.rewriting import for_the_driver, learner_nodes, servers
 from components.layout import Layout
@@ -31,6 +32,8 @@ WORK = "/work"
 PYTHON = "python"
 USER = 10001
 """Whom pods run as, where nobody else's files are shared."""
+BEGINNING = timedelta(minutes=10)
+"""That a cluster may take until it begins to count: its own word for a run that takes too long comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,8 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """A run on a cluster. ``workspace`` is its folder inside the pods, ``settings`` are those of the driver there, and
-    ``until`` is when even the last attempt must be over."""
+    """A run on a cluster. ``workspace`` is its folder inside the pods, ``settings`` are those of the driver there,
+    ``until`` is when even the last attempt must be over, and ``secret`` is where driver and learner find their key."""
 
     name: str
     submission: Submission
@@ -74,6 +77,7 @@ class RunPlan:
     roles: tuple[RolePlan, ...]
     labels: Mapping[str, str]
     until: datetime
+    secret: str
 
     def role(self, name: Role) -> RolePlan | None:
         return next((role for role in self.roles if role.name == name), None)
@@ -114,7 +118,10 @@ def plan_run(settings: Settings, submission: Submission) -> RunPlan:
         workspace,
         tuple(roles),
         labels(submission.run, submission.owner),
-        submission.now.astimezone(UTC) + timedelta(seconds=how.deadline * (how.max_restarts + 1)),
+        submission.now.astimezone(UTC)
+        + timedelta(seconds=(how.deadline + how.grace) * (how.max_restarts + 1))
+        + BEGINNING,
+        secret_name(name, submission.now),
     )
 
 

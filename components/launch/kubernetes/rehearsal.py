@@ -8,9 +8,9 @@ from pathlib import Path
 from components.config import Settings
 from components.launch.base import Job
 from components.launch.kubernetes.api import Cluster, Exists
-from components.launch.kubernetes.launcher import submission
 from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.plan import plan_run
+from components.launch.kubernetes.submission import submission
 
 
 def rehearse(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 from components.config.servers import ServerEngine
@@ -14,6 +15,7 @@ from components.launch.kubernetes.names import (
     DEADLINE,
     GROUP,
     KIND,
+    LEARNER_KEY,
     SPEC,
     STAGE,
     VERSION,
@@ -32,7 +34,26 @@ def jobset(plan: RunPlan) -> dict[str, Any]:
     Jobs do not wait for one another (`dependsOn` deadlocks where a scheduler places all pods or none): the driver waits
     for servers and ranks by itself, and says which one it misses.
     """
-    found: dict[str, Any] = {
+    found = _asked(plan)
+    found["metadata"]["annotations"] = {
+        SPEC: digest(plan),
+        STAGE: plan.submission.stage,
+        DEADLINE: plan.until.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        WORKSPACE: str(plan.submission.workspace),
+        **({LEARNER_KEY: plan.secret} if plan.has_learner else {}),
+    }
+    return found
+
+
+def digest(plan: RunPlan) -> str:
+    """sha256 of what is asked for, and of the settings that its driver finds in a file: two submissions with the same
+    one are the same, whenever they are made."""
+    asked = [_asked(replace(plan, secret="")), plan.settings.model_dump(mode="json")]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def _asked(plan: RunPlan) -> dict[str, Any]:
+    return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": KIND,
         "metadata": {
@@ -48,18 +69,6 @@ def jobset(plan: RunPlan) -> dict[str, Any]:
             "replicatedJobs": [_replicated(plan, role) for role in plan.roles],
         },
     }
-    found["metadata"]["annotations"] = {
-        SPEC: digest(found),
-        STAGE: plan.submission.stage,
-        DEADLINE: plan.until.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        WORKSPACE: str(plan.submission.workspace),
-    }
-    return found
-
-
-def digest(manifest: dict[str, Any]) -> str:
-    """sha256 of what is asked for: two submissions with the same one are the same."""
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _replicated(plan: RunPlan, role: RolePlan) -> dict[str, Any]:

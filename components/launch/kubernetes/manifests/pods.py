@@ -6,6 +6,7 @@ from typing import Any
 
 from components.config.kubernetes import PodSettings
 from components.launch.kubernetes.manifests import state
+from components.launch.kubernetes.manifests.failures import linger
 from components.launch.kubernetes.manifests.placing import placement
 from components.launch.kubernetes.manifests.secret import key_variable
 from components.launch.kubernetes.names import ATTEMPT, COMPONENT, METRICS_PORT
@@ -94,6 +95,7 @@ def _environment(plan: RunPlan, role: RolePlan) -> list[dict[str, Any]]:
     own = {**EVERYWHERE, "EVENKEEL_RUN": plan.submission.run, **role.env}
     if role.name != "rollout":
         own |= {"EVENKEEL_CODE": plan.submission.code, "EVENKEEL_CONSTRAINTS": plan.submission.constraints}
+        own |= {"EVENKEEL_LINGER": str(linger(plan.how.grace))}
     if role.name == "driver":
         own |= {PROGRESS_VARIABLE: "/tmp/progress.jsonl", **state.environment(plan)}  # lines in its log, and no bar
     attempt = {"fieldRef": {"fieldPath": f"metadata.labels['{ATTEMPT}']"}}

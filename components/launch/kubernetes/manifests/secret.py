@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from components.launch.kubernetes.names import secret_name
 from components.launch.kubernetes.plan import RunPlan
 
 ENTRY = "key"
@@ -14,7 +13,7 @@ ENTRY = "key"
 def secret(plan: RunPlan, key: str, owner: dict[str, Any] | None = None) -> dict[str, Any]:
     """A Secret that goes when the JobSet ``owner`` (as the server returned it) goes."""
     metadata: dict[str, Any] = {
-        "name": secret_name(plan.name),
+        "name": plan.secret,
         "namespace": plan.how.namespace,
         "labels": dict(plan.labels),
     }
@@ -39,5 +38,5 @@ def secret(plan: RunPlan, key: str, owner: dict[str, Any] | None = None) -> dict
 
 def key_variable(plan: RunPlan) -> dict[str, Any]:
     """The environment variable that holds it."""
-    reference = {"name": secret_name(plan.name), "key": ENTRY}
+    reference = {"name": plan.secret, "key": ENTRY}
     return {"name": "EVENKEEL_LEARNER_KEY", "valueFrom": {"secretKeyRef": reference}}

@@ -1,0 +1,43 @@
+"""Who submits a job from here, and where its files go."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from getpass import getuser
+
+from components.config.kubernetes import S3State
+from components.files import code_digest, sha256_file
+from components.launch.base import Job
+from components.launch.kubernetes.ownership import user_of
+from components.launch.kubernetes.plan import USER, RunPlan, Submission, address
+from components.pods.depot import Depot
+
+OWNER = "EVENKEEL_RUN_OWNER"
+"""Names whom a run belongs to, where the settings do not."""
+
+
+def submission(job: Job) -> Submission:
+    """Who submits a job from here, and what code and packages it must find."""
+    how, root = job.settings.launch.kubernetes, job.workspace.absolute()
+    constraints = root / "constraints.txt"
+    return Submission(
+        stage=job.stage,
+        workspace=root,
+        run=root.name,
+        owner=(how and how.owner) or os.environ.get(OWNER) or getuser(),
+        code=code_digest(),
+        constraints=sha256_file(constraints) if constraints.exists() else "",
+        now=datetime.now(UTC),
+        user=user_of(how, root) if how else USER,
+    )
+
+
+def depot(plan: RunPlan) -> Depot | None:
+    """Where the run's files lie, if in a bucket; the server may have another address here than in the cluster."""
+    shared = plan.how.shared
+    if not isinstance(shared, S3State):
+        return None
+    here = Depot.of(address(plan.submission, shared))
+    return replace(here, endpoint_url=here.endpoint_url or shared.endpoint_url, region=here.region or shared.region)
