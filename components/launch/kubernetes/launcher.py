@@ -136,7 +136,9 @@ class KubernetesLauncher(Launcher):
                 self._end(one, f"stage {one.job.stage} was cancelled; submit it again to go on")
         except InputError as error:  # whoever interrupted the wait would think that it is over
             error.what += f"; JobSet {one.plan.name} goes on"
-            error.how = f"{error.how or 'try again'}; then: evenkeel cluster cancel {one.plan.submission.run}"
+            error.how = (
+                f"{error.how or 'try again'}; then: evenkeel cluster cancel {one.plan.name} -n {one.cluster.namespace}"
+            )
             raise
 
     def _end(self, one: Submitted, why: str) -> None:
