@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from components.config import Settings
 from components.launch.base import JobStatus
 from components.launch.kubernetes.launcher import KubernetesLauncher
+from components.launch.kubernetes.names import secret_name
 from components.pods.depot import Depot
 from components.pods.parcels import parcels, read
 from tests.cluster.conftest import Place
@@ -99,7 +101,7 @@ def expected(prepared: Path) -> str:
 def everything_said(place: Place, workspace: Path) -> str:
     """What anybody sees of a run who may not read secrets."""
     found: list[Any] = [jobset_of(place, workspace.name), *place.core.list_namespaced_event(place.namespace).items]
-    for pod in pods_of(place, workspace.name):
+    for pod in [*pods_of(place, workspace.name), *pods_of(place, workspace.name, "learner")]:
         begun = [*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())]
         for one in (one for one in begun if one.state.waiting is None):
             found.append(place.core.read_namespaced_pod_log(pod.metadata.name, place.namespace, container=one.name))
@@ -205,3 +207,6 @@ def test_ranks_without_a_folder_in_common_survive_the_eviction_of_a_pod(
     assert run.end(600) == JobStatus("succeeded", 0)
     assert restarts(place, run.name) == (1, 0)
     assert (workspace / "out" / "train" / "checkpoint" / "model.safetensors").exists()
+    key = place.core.read_namespaced_secret(secret_name(run.name), place.namespace).data["key"]
+    said = everything_said(place, workspace)
+    assert not [secret for secret in (*CREDENTIALS, key, b64decode(key).decode()) if secret in said]

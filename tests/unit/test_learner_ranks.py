@@ -9,7 +9,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
@@ -31,6 +31,7 @@ from components.errors import InputError, PeerLost
 from components.files import sha256_bytes
 from components.learner import worker
 from components.learner.ranks import Peers, Ranks, idle_pass, share_of, split_rows
+from components.learner.remote import entrance as entrance_module
 from components.learner.remote import learner as learner_module
 from components.learner.remote.entrance import Entrance
 from components.learner.remote.learner import RemoteLearner
@@ -279,6 +280,20 @@ def test_a_rank_that_was_started_wrongly_says_what_where_and_how_to_mend_it(chan
 def test_a_rank_that_cannot_listen_says_so():
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError, match="in use"):
         Entrance(taken.getsockname(), b"secret")
+
+
+def test_somebody_who_connects_and_says_nothing_keeps_nobody_out(monkeypatch, capsys):
+    monkeypatch.setattr(entrance_module, "PATIENCE", 0.2)
+    address = ("127.0.0.1", free_port())
+    entrance = Entrance(address, b"secret")
+    with ThreadPoolExecutor(1) as beside, socket.create_connection(address), socket.create_connection(address):
+        accepted = beside.submit(entrance.accept)
+        with client(f"127.0.0.1:{address[1]}", "secret", 30) as run, accepted.result(30) as found:
+            assert capsys.readouterr().err.count("turned a connection away") == 2
+            waiting = beside.submit(found.recv_bytes)
+            assert not wait([waiting], 0.5).done  # who has said the word has all the time in the world
+            run.send_bytes(b"a command")
+            assert waiting.result(30) == b"a command"
 
 
 def test_the_second_connection_is_that_of_the_run_that_made_the_first(tmp_path):

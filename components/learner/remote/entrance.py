@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hmac
+import os
 import secrets
+import socket
+import struct
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Connection, Listener, answer_challenge, deliver_challenge
 
 from components.errors import InputError
 from components.learner.remote.protocol import LISTEN
 
 PATIENCE = 10.0
-"""Seconds that whoever has connected has to say the word."""
+"""Seconds that whoever has connected has to prove that it knows the key, and then to say the word."""
 
 
 class Entrance:
@@ -30,17 +34,21 @@ class Entrance:
 
     def __init__(self, address: str | tuple[str, int], key: bytes) -> None:
         try:
-            self._listener = Listener(address, authkey=key)
+            self._listener, self._key = Listener(address), key
         except OSError as error:
             how = "choose an address of this machine and a free port"
             raise InputError(f"cannot listen at {address}: {error.strerror or error}", where=LISTEN, how=how) from error
         self._notices: Future[Connection] = Future()
 
     def accept(self) -> Connection:
-        """The next connection of somebody who knows the key; all others are turned away."""
+        """The next connection of somebody who knows the key; all others are turned away, as is who says nothing."""
         while True:
             try:
-                return self._listener.accept()
+                connection = self._listener.accept()
+                with _hurried(connection):
+                    deliver_challenge(connection, self._key)
+                    answer_challenge(connection, self._key)
+                return connection
             except (AuthenticationError, EOFError, OSError) as error:
                 _turned_away(repr(error))
 
@@ -64,6 +72,25 @@ class Entrance:
     def report(self, data: bytes) -> None:
         """Send something over the second connection, once there is one."""
         self._notices.result().send_bytes(data)
+
+
+@contextmanager
+def _hurried(connection: Connection) -> Iterator[None]:
+    """Inside, whoever is silent for too long is an `OSError`; nothing that fails stays open."""
+    try:
+        with socket.socket(fileno=os.dup(connection.fileno())) as shared:
+            _limit(shared, PATIENCE)
+            yield
+            _limit(shared, 0)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _limit(shared: socket.socket, seconds: float) -> None:
+    """How long whoever reads from a connection waits; 0 for ever."""
+    whole, rest = divmod(seconds, 1)
+    shared.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", int(whole), int(rest * 1e6)))
 
 
 def _turned_away(why: str) -> None:
