@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +56,14 @@ def relayed(line: str, stage: str) -> bool:
             file.write(json.dumps(event) + "\n")
     print(line, flush=True)
     return True
+
+
+def remarked(stage: str, text: str) -> None:
+    """Tell what becomes of a stage that runs elsewhere and has nothing to count yet: where it is, what it waits for."""
+    print(text, file=sys.stderr, flush=True)
+    if target := os.environ.get(PROGRESS_VARIABLE):
+        with Path(target).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"stage": stage, "remark": text}) + "\n")
 
 
 class _BarProgress:

@@ -47,12 +47,14 @@ class Board:
         return next((view for view in self.stages.values() if view.state == "running"), None)
 
     def apply(self, event: Mapping[str, Any]) -> None:
-        """Take in one line: a change of state (`flows.stages`) or progress of the running stage."""
+        """Take in one line: a change of state (`flows.stages`), progress of the running stage, or a remark on it."""
         view = self.stages[event["stage"]]
         if "state" in event:
             view.state, view.seconds = event["state"], event["seconds"]
             if view.state == "running":
                 view.since, view.done, view.total, view.note = time.monotonic(), 0, 0, ""
+        elif "remark" in event:
+            view.note = "; ".join(event["remark"].splitlines()[:2])
         else:
             view.done, view.total = event["done"], event["total"]
             view.note = event["note"] or view.note

@@ -12,7 +12,7 @@ from components.launch.base import JobStatus
 from components.launch.kubernetes.api import Cluster
 from components.launch.kubernetes.diagnosis import Finding, diagnose
 from components.launch.kubernetes.names import OWNER, RUN, STAGE, Role, jobset_name, selector
-from components.launch.kubernetes.observed import Observed, gather, name_of
+from components.launch.kubernetes.observed import ROLES, Observed, gather, name_of
 from components.launch.kubernetes.status import status_of
 
 
@@ -68,7 +68,8 @@ def find(cluster: Cluster, run: str, stage: str = "train") -> Observed:
     raise InputError(
         f"there is no run {run!r} on the cluster",
         where=f"namespace {cluster.namespace}",
-        how="`evenkeel cluster status` lists those that there are; ended ones go after launch.kubernetes.ttl seconds",
+        how=f"`evenkeel cluster status -n {cluster.namespace}` lists what there is, and of which stage (--stage); "
+        "ended ones go after launch.kubernetes.ttl seconds",
     )
 
 
@@ -86,7 +87,7 @@ def log(cluster: Cluster, observed: Observed, role: Role, index: int, *, follow:
     pods = sorted(observed.pods_of(role), key=name_of)
     chosen = [pod for pod in pods if _index(pod) == index]
     if not chosen:
-        there = ", ".join(f"{role} {_index(pod)}" for pod in pods) or "none"
+        there = ", ".join(f"{name} {_index(pod)}" for name in ROLES for pod in observed.pods_of(name)) or "none"
         raise InputError(f"no pod {role} {index} is there", where=observed.name, how=f"there are: {there}")
     return cluster.log(name_of(chosen[-1]), role, follow=follow)
 

@@ -62,6 +62,8 @@ class Display:
     def _update(self) -> None:
         for event in self._tail.read():
             self._board.apply(event)
+            if "remark" in event:
+                self._console.print(event["remark"], highlight=False, markup=False, soft_wrap=True)
             if not self._console.is_terminal:
                 self._print_change(self._board.stages[event["stage"]])
         if self._console.is_terminal:
@@ -80,7 +82,7 @@ class Display:
             self._last_note = time.monotonic()
             amount = f"{view.done}/{view.total}" if view.total else "started"
             line = f"{view.name:<10} {amount}  {clock(view.elapsed)}  {view.note}"
-            self._console.print(line.rstrip(), highlight=False, markup=False)
+            self._console.print(line.rstrip(), highlight=False, markup=False, soft_wrap=True)
 
 
 def draw(board: Board) -> RenderableType:

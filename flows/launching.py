@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from components.errors import InputError
 from components.files import code_digest, sha256_file
 from components.launch.kubernetes import cost
 from components.launch.kubernetes.owner import whoever_submits
-from components.launch.kubernetes.plan import RunPlan, Submission, plan_run
+from components.launch.kubernetes.plan import USER, RunPlan, Submission, plan_run
 from components.launch.kubernetes.showing import as_yaml, manifests
 from flows.workspace import Workspace
 
@@ -48,9 +49,8 @@ def planned(workspace: Workspace, note: Callable[[str], None]) -> RunPlan:
         root = there
     constraints = sha256_file(workspace.project / "constraints.txt")
     who = how.owner or whoever_submits()
-    return plan_run(
-        settings, Submission(STAGE, root, workspace.run_id, who, code_digest(), constraints, datetime.now(UTC))
-    )
+    digests, user = (code_digest(), constraints), how.user or os.getuid() or USER
+    return plan_run(settings, Submission(STAGE, root, workspace.run_id, who, *digests, datetime.now(UTC), user))
 
 
 def shown(plan: RunPlan) -> tuple[str, str]:

@@ -178,13 +178,14 @@ def tag(run_id: str) -> None:
 
 
 def check_surroundings(settings: Settings, folder: Path) -> None:
-    """See now that the servers and ranks of later stages can be had, and not when the first of these needs one.
+    """See now that the servers, ranks and pods of later stages can be had, and not when the first of these needs one.
 
     Args:
         folder: Where stages will run.
 
     Raises:
-        InputError: the servers' environment is missing or does not work, or the ranks' key is missing.
+        InputError: the servers' environment is missing or does not work, the ranks' key is missing, or a cluster is not
+            there or refuses the run.
     """
     engine, launch = settings.rollout.engine, settings.launch
     elsewhere = launch.kubernetes.stages if launch.kind == "kubernetes" and launch.kubernetes else ()
@@ -192,6 +193,10 @@ def check_surroundings(settings: Settings, folder: Path) -> None:
         check_vllm_python(vllm_python(engine.python, folder))
     if settings.learner.ranks.address is not None:
         learner_key()
+    if elsewhere:
+        from components.launch.kubernetes.rehearsal import rehearse  # loads the client, which takes a second
+
+        rehearse(settings, folder, [stage for stage in wanted(settings) if stage in elsewhere])
 
 
 def run_line(workspace: Workspace, *, force: bool) -> Outcome:

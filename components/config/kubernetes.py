@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from components.config.base import Section
 from components.config.quantities import BYTES, CPU, size
@@ -25,6 +25,14 @@ Label = Annotated[str, Field(pattern=VALUE)]
 Key = Annotated[str, Field(pattern=KEY)]
 
 
+def _written(value: object) -> object:
+    """A plain number as the text that it is: Kubernetes takes both, and YAML makes a number of ``cpu: 2``."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Quantity = Annotated[str, BeforeValidator(_written)]
+
+
 class Toleration(Section):
     """A taint of nodes that pods may be put on all the same."""
 
@@ -36,10 +44,12 @@ class Toleration(Section):
 class PodSettings(Section):
     """What one pod of a role gets. What it asks for is also its limit, so that no neighbour can take it away."""
 
-    cpu: str = Field("1", pattern=CPU)
-    memory: str = Field("4Gi", pattern=BYTES)
-    disk: str = Field("4Gi", pattern=BYTES, description="Of the node: /tmp, logs, and with shared.kind s3 its files.")
-    shm: str = Field("256Mi", pattern=BYTES, description="/dev/shm, which counts as memory; NCCL and vLLM use it.")
+    cpu: Quantity = Field("1", pattern=CPU)
+    memory: Quantity = Field("4Gi", pattern=BYTES)
+    disk: Quantity = Field(
+        "4Gi", pattern=BYTES, description="Of the node: /tmp, logs, and with shared.kind s3 its files."
+    )
+    shm: Quantity = Field("256Mi", pattern=BYTES, description="/dev/shm, which counts as memory; NCCL and vLLM use it.")
     gpus: int = Field(0, ge=0, le=16)
     node_selector: dict[Key, Label] = Field(default_factory=dict, description="Labels that a node must have.")
     tolerations: tuple[Toleration, ...] = ()
@@ -149,6 +159,13 @@ class KubernetesSettings(Section):
         (), description="Secrets of the namespace whose entries are environment variables of the driver, such as S3's."
     )
     service_account: Name = Field("evenkeel-run", description="Of all pods; they get no token of it.")
+    user: int | None = Field(
+        None,
+        ge=1,
+        le=2**31 - 1,
+        description="Number of the user that pods run as; never root. None: with shared.kind volume whoever owns the "
+        "run's folder, so that both sides may write what the other wrote; else 10001.",
+    )
     shared: VolumeState | S3State = Field(discriminator="kind")
     driver: PodSettings = PodSettings()
     learner: LearnerPods = LearnerPods()

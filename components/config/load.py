@@ -163,10 +163,10 @@ def apply_override(tree: Tree, override: str) -> None:
     *parents, last = key.split(".")
     node = tree
     for parent in parents:
-        child = node[parent] = {} if node.get(parent) is None else node[parent]
+        child = {} if node.get(parent) is None else node[parent]
         if not isinstance(child, dict):
             raise InputError(f"{parent!r} in {key!r} is a value, not a section", where="--set")
-        node = child
+        node[parent] = node = dict(child)  # another section may be the same one, by an alias of YAML
     kept = _inherited(node, {last: value})
     node.clear()
     node.update(kept)

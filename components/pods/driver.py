@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,8 +78,10 @@ def ended(stage: str, code: int, said: StageStatus | None) -> StageStatus:
     was ended."""
     if said is not None and (said.exit_code == code or (said.exit_code == 0 and code > SIGNALLED)):
         return said
-    how = f"was ended by signal {code - SIGNALLED}" if code > SIGNALLED else f"ended with exit code {code}"
-    return StageStatus(code, f"stage {stage} {how} and did not say why; its log may (signal 9: out of memory?)")
+    if code > SIGNALLED:
+        how = f"stage {stage} was ended by signal {code - SIGNALLED} and did not say why; its log may"
+        return StageStatus(code, how + (" (out of memory?)" if code - SIGNALLED == signal.SIGKILL else ""))
+    return StageStatus(code, f"stage {stage} ended with exit code {code} and could not write why; its log says it")
 
 
 if __name__ == "__main__":

@@ -16,13 +16,16 @@ def remove_left(project: Path, namespace: str) -> Iterator[Deed]:
     from components.launch.kubernetes.janitor import sweep
 
     try:
-        for removal in sweep(Cluster.connect(namespace), lambda run: alive(project, run)):
+        for removal in sweep(Cluster.connect(namespace), lambda run, workspace: alive(project, run, workspace)):
             yield Deed("jobset", removal.name, "deleted", removal.why)
     except InputError as error:
         yield Deed("cluster", namespace, "left alone", error.what)
 
 
-def alive(project: Path, run_id: str) -> bool | None:
-    """Whether a flow runs it; None where this project knows nothing of it."""
-    execution = RunView(project, run_id).execution
+def alive(project: Path, run_id: str, workspace: str) -> bool | None:
+    """Whether a flow runs it; None where this project knows nothing of it, or has a run of its own by that name."""
+    view = RunView(project, run_id)
+    if Path(workspace) != view.root.absolute():
+        return None
+    execution = view.execution
     return None if execution is None else execution.alive

@@ -64,7 +64,7 @@ def status(
     console.print(f"pods that run: {pods}", highlight=False)
     if one.status.message:
         console.print(one.status.message, highlight=False, markup=False, soft_wrap=True)
-    for finding in findings:
+    for finding in (finding for finding in findings if finding.advice not in one.status.message):
         said = f"- {finding.what}\n  where: {finding.where}\n  mend:  {finding.how}"
         console.print(said, highlight=False, markup=False, soft_wrap=True)
 
@@ -98,7 +98,8 @@ def cancel(run: Run, stage: Stage = "train", namespace: Namespace = EVENKEEL, co
     found = clusters.find(place, run, stage)
     assert found.jobset is not None
     place.delete_jobset(found.name, found.jobset["metadata"]["uid"])
-    console.print(f"{found.name} is being ended; `evenkeel cluster status` shows when it is gone", highlight=False)
+    shows = f"`evenkeel cluster status -n {namespace}` shows when it is gone"
+    console.print(f"{found.name} is being ended; {shows}", highlight=False, soft_wrap=True)
 
 
 def vars_of(finding: object) -> dict[str, str]:

@@ -27,7 +27,7 @@ def launch(
     ] = False,
     debug: Debug = False,
 ) -> None:
-    """Run the line with its training on a Kubernetes cluster, as one JobSet. Needs k8s/README.md to be done once."""
+    """Run the line with its training on a Kubernetes cluster, a JobSet a stage. Needs k8s/README.md to be done once."""
     if not dry_run:
         from flows.cli.runs import run
 
@@ -42,7 +42,8 @@ def launch(
     _note(table)
     if server:
         launching.check_on_server(plan)
-        _note(f"the cluster would take it (server-side dry run, namespace {plan.how.namespace})")
+        _note(f"the cluster would take these objects (server-side dry run, namespace {plan.how.namespace})")
+        _note(f"whether their pods find room, claim and accounts: evenkeel doctor --kubernetes --config {config}")
 
 
 def _note(text: str) -> None:

@@ -37,6 +37,7 @@ def on(place: Place, image: str = NOBODYS, claim: str = "shared", path: str = "/
         f"{how}.namespace={place.namespace}",
         f"{how}.images={json.dumps(images)}",
         f"{how}.shared={json.dumps(state)}",
+        f"{how}.user=10001",
         *nodes,
     ]
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from components.config import load
-from components.launch.kubernetes.plan import RunPlan, Submission, plan_run
+from components.launch.kubernetes.plan import USER, RunPlan, Submission, plan_run
 from components.launch.kubernetes.showing import as_yaml, manifests
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ PROFILES: dict[str, tuple[str, list[str]]] = {
 }
 
 
-def plan(name: str, *overrides: str) -> RunPlan:
+def plan(name: str, *overrides: str, user: int = USER) -> RunPlan:
     """The plan of a profile; the same one every time."""
     config, own = PROFILES[name]
     submission = Submission(
@@ -48,6 +48,7 @@ def plan(name: str, *overrides: str) -> RunPlan:
         code="c" * 64,
         constraints="d" * 64,
         now=datetime(2026, 1, 1, tzinfo=UTC),
+        user=user,
     )
     return plan_run(load(ROOT / config, [*own, *overrides]), submission)
 

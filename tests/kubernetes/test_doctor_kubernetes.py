@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -65,9 +66,10 @@ def settings(tmp_path: Path, *overrides: str) -> Settings:
 
 
 @pytest.fixture
-def checks(tmp_path: Path) -> Callable[..., dict[str, list[Check]]]:
+def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, list[Check]]]:
     """All checks of a run with these settings, by name."""
     (tmp_path / "shared").mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
 
     def look(*overrides: str) -> dict[str, list[Check]]:
         found: dict[str, list[Check]] = {}
@@ -414,3 +416,12 @@ def test_the_command_shows_both_and_fails_where_something_fails(healthy: FakeApi
 )
 def test_quantities_are_read_as_kubernetes_writes_them(text: str, value: str) -> None:
     assert amount(text) == Decimal(value)
+
+
+def test_root_is_told_that_pods_could_not_write_what_is_roots(
+    checks: Callable[..., dict[str, list[Check]]], healthy: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    (found,) = checks()["volume"]
+    assert found.state == "fail" and "launch.kubernetes.user" in found.mend
+    assert checks("launch.kubernetes.user=1000")["volume"][0].state == "ok"

@@ -13,6 +13,7 @@ from tests.kubernetes.fake_api import FakeApi, Fault, answers
 from tests.kubernetes.objects import jobset
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+HERE = "/shared/project/runs/dead"
 ALIVE: dict[str, bool | None] = {"living": True, "dead": False, "elsewhere": None}
 
 
@@ -24,6 +25,7 @@ def one(run: str = "dead", **changes: Any) -> dict[str, Any]:
     """A JobSet of a run that is at work, for one more hour."""
     found = jobset(run, uid=f"uid-of-{run}")
     found["metadata"]["annotations"]["evenkeel/deadline"] = told(timedelta(hours=1))
+    found["metadata"]["annotations"]["evenkeel/workspace"] = HERE
     found["metadata"].update(changes)
     return found
 
@@ -36,9 +38,14 @@ def ended(found: dict[str, Any], ago: timedelta, kind: str = "Completed", ttl: i
     return found
 
 
+def alive(run: str, workspace: str) -> bool | None:
+    assert workspace == HERE
+    return ALIVE.get(run)
+
+
 def why(found: dict[str, Any]) -> str:
     """Why it is removed; empty where it is not."""
-    removals = decide([found], lambda run: ALIVE.get(run), NOW)
+    removals = decide([found], alive, NOW)
     assert all(removal.uid == found["metadata"]["uid"] for removal in removals)
     return removals[0].why if removals else ""
 
@@ -46,6 +53,12 @@ def why(found: dict[str, Any]) -> str:
 @pytest.mark.parametrize(("run", "goes"), [("dead", True), ("living", False), ("elsewhere", False), ("unheard", False)])
 def test_one_that_runs_goes_only_when_its_flow_run_is_known_to_be_over(run: str, goes: bool) -> None:
     assert ("the flow run that waited for" in why(one(run))) is goes
+
+
+def test_one_that_does_not_say_where_it_was_submitted_is_nobodys_to_judge() -> None:
+    found = one("dead")
+    del found["metadata"]["annotations"]["evenkeel/workspace"]
+    assert why(found) == ""
 
 
 def test_one_past_its_deadline_goes_whoever_waits() -> None:
@@ -99,7 +112,7 @@ def test_times_that_are_none_decide_nothing() -> None:
 
 
 def swept(cluster: Cluster) -> list[str]:
-    return [removal.name for removal in sweep(cluster, lambda run: ALIVE.get(run), NOW)]
+    return [removal.name for removal in sweep(cluster, alive, NOW)]
 
 
 def test_only_what_is_to_go_is_deleted_and_told(api: FakeApi, cluster: Cluster) -> None:
@@ -130,11 +143,11 @@ def test_whether_a_run_is_alive_is_asked_after_the_jobsets_were_listed(api: Fake
     api.put("jobsets", one("dead"))
     asked: list[int] = []
 
-    def alive(run: str) -> bool:
+    def living(run: str, workspace: str) -> bool:
         asked.append(api.count("list", "jobsets"))
         return True
 
-    assert list(sweep(cluster, alive, NOW)) == []
+    assert list(sweep(cluster, living, NOW)) == []
     assert asked == [1]
 
 

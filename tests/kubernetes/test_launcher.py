@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from components.launch.kubernetes.api import Cluster, Unreachable
 from components.launch.kubernetes.launcher import KubernetesLauncher
 from components.launch.kubernetes.waiting import Refusals
 from components.layout import Layout
+from components.progress import PROGRESS_VARIABLE
 from components.status import StageStatus, read_status, write_status
 from tests.kubernetes.conftest import QUICK
 from tests.kubernetes.fake_api import FakeApi, Fault, answers
@@ -30,13 +32,14 @@ ENDED = "jobset failed due to one or more job failures (first failed job: demo-1
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     state = f"launch.kubernetes.shared={{kind: volume, claim: shared, path: {tmp_path}}}"
-    return load(ROOT / CPU, [state, "launch.kubernetes.owner=ada"])
+    return load(ROOT / CPU, [state, "launch.kubernetes.owner=ada", "launch.kubernetes.user=1000"])
 
 
 @pytest.fixture
 def job(settings: Settings, tmp_path: Path) -> Job:
     workspace = tmp_path / "runs" / "demo-1"
     workspace.mkdir(parents=True)
+    workspace.chmod(0o777)
     return Job("train", settings, workspace)
 
 
@@ -192,18 +195,16 @@ def test_a_run_that_is_being_cancelled_is_waited_for_and_not_taken_over(
 
 @pytest.mark.parametrize("kind", ["Completed", None])
 def test_another_run_whose_stage_is_called_like_this_run_is_left_alone(
-    api: FakeApi, launcher: KubernetesLauncher, settings: Settings, tmp_path: Path, kind: str | None
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, kind: str | None
 ) -> None:
     """Run `demo-1` is stage train of that run, and might be stage 1 of another."""
-    workspace = tmp_path / "runs" / "demo-1"
-    workspace.mkdir(parents=True)
-    launcher.submit(Job("train", settings, workspace))
+    launcher.submit(job)
     found = api.store.objects[KEY]
     found["metadata"]["labels"]["evenkeel/run"] = "demo"
     if kind:
         ended(api, kind)
     with pytest.raises(InputError, match="another object"):
-        launcher.submit(Job("train", settings, workspace))
+        launcher.submit(job)
     assert KEY in api.store.objects
 
 
@@ -364,3 +365,16 @@ def test_a_run_that_could_not_be_cancelled_is_said_to_go_on(
         launcher.cancel(name)
     assert "evenkeel cluster cancel demo-1" in str(error.value)
     assert launcher.status(name).state == "pending"
+
+
+def test_why_a_run_waits_is_told_where_it_was_submitted(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PROGRESS_VARIABLE, str(tmp_path / "progress"))
+    name = launcher.submit(job)
+    threading.Timer(0.5, ended, (api,)).start()
+    assert launcher.wait(name, poll=0.2).state == "succeeded"
+    first = json.loads((tmp_path / "progress").read_text().splitlines()[0])
+    assert first["stage"] == "train" and first["remark"].startswith(
+        "demo-1: pending: 0 of 4 pods run\nnothing has begun"
+    )

@@ -45,8 +45,8 @@ def test_the_janitor_leaves_a_run_that_waits_or_was_disrupted() -> None:
     held, disrupted = one(), one(restarts=1, restartsCountTowardsMax=0)
     held["spec"]["suspend"] = True
     late = LAST + timedelta(seconds=1)
-    assert decide([held, disrupted], lambda run: None, late) == []
-    assert [removal.name for removal in decide([one()], lambda run: None, late)] == ["arithmetic-1"]
+    assert decide([held, disrupted], lambda run, workspace: None, late) == []
+    assert [removal.name for removal in decide([one()], lambda run, workspace: None, late)] == ["arithmetic-1"]
 
 
 def test_one_of_which_nobody_has_said_it_has_no_end() -> None:

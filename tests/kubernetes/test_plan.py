@@ -11,6 +11,7 @@ from components.config import load
 from components.config.logistics import substance
 from components.errors import InputError
 from components.launch.kubernetes.cost import amounts, hours, table
+from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.names import LONGEST, jobset_name, labels
 from components.launch.kubernetes.plan import plan_run
 from tests.kubernetes.profiles import CPU, PROFILES, ROOT, plan
@@ -63,6 +64,18 @@ def test_its_price_is_that_of_cores_memory_and_gpus() -> None:
     assert float(total.hourly) == pytest.approx(200 * 0.03 + 1600 * 0.004 + 24 * 2.5)
     assert hours(plan("gpu")) == (24, 96)
     assert f"{float(total.hourly) * 24:.2f} to {float(total.hourly) * 96:.2f} USD" in table(plan("gpu"))
+
+
+@pytest.mark.parametrize("change", ["cpu=100m", "memory=300Mi"])
+def test_what_fetches_the_files_asks_for_no_more_than_the_table_says(change: str) -> None:
+    """A node reserves what the largest container of a pod's beginning asks for, if that is more."""
+    roles = ("driver", "learner", "rollout")
+    small = plan("s3", *(f"launch.kubernetes.{role}.{one}" for role in roles for one in (change, "shm=64Mi")))
+    for replicated in jobset(small)["spec"]["replicatedJobs"]:
+        pod = replicated["template"]["spec"]["template"]["spec"]
+        (fetch,), (main,) = pod["initContainers"], pod["containers"]
+        for kind in ("requests", "limits"):
+            assert fetch["resources"][kind].items() <= main["resources"][kind].items()
 
 
 def test_without_prices_nothing_is_said_of_cost() -> None:

@@ -11,6 +11,8 @@ import pytest
 from components.launch.kubernetes.diagnosis import diagnose
 from components.launch.kubernetes.observed import Observed
 from components.launch.kubernetes.status import status_of
+from components.pods.ending import last_words
+from components.status import StageStatus
 from tests.kubernetes.scenes import NAMES, content, observed, of_role, scene
 
 TABLE: dict[str, tuple[str, int | None, str]] = {
@@ -133,6 +135,21 @@ def test_one_that_is_suspended_without_a_queue_was_suspended_by_somebody() -> No
     there["jobset"]["metadata"]["labels"] = {}
     message = status_of(observed(there)).message
     assert message.startswith("is suspended by somebody; kubectl -n evenkeel patch jobset held")
+
+
+def test_what_our_own_containers_say_is_told_as_words() -> None:
+    there, said = content("bad-input"), StageStatus(2, "cannot read: no such file\n  where: data.jsonl")
+    pod = of_role(there, "pods", "driver")
+    pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = last_words(said).decode()
+    first = status_of(observed(there)).message.splitlines()[0]
+    assert first.endswith("(its input or its settings are wrong): cannot read: no such file | where: data.jsonl")
+
+
+@pytest.mark.parametrize("message", ['{"exit_code": 2', "[1, 2]", '{"other": 1}', "17"])
+def test_what_only_looks_like_our_words_is_told_as_it_is(message: str) -> None:
+    there = content("bad-input")
+    of_role(there, "pods", "driver")["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = message
+    assert message in status_of(observed(there)).message
 
 
 def test_the_exit_code_is_known_although_the_pod_is_gone() -> None:

@@ -422,7 +422,7 @@ def test_names_of_writers_are_those_that_are_looked_for(tmp_path: Path) -> None:
 class Cluster:
     """A cluster with a JobSet of each of these runs."""
 
-    def __init__(self, runs: list[str]) -> None:
+    def __init__(self, project: Path, runs: list[str]) -> None:
         self.deleted: list[str] = []
         self.found = [
             {
@@ -434,6 +434,7 @@ class Cluster:
                         "app.kubernetes.io/managed-by": "evenkeel",
                         "evenkeel/run": run,
                     },
+                    "annotations": {"evenkeel/workspace": str(project / "runs" / run)},
                 }
             }
             for run in runs
@@ -451,11 +452,21 @@ def test_jobsets_go_whose_run_is_known_to_be_over(project: Path, monkeypatch: py
     ran(project, "far-1", **LIVING, host="elsewhere")
     ran(project, "dead-1", **DEAD)
     ran(project, "done-1")
-    cluster = Cluster(["living-1", "far-1", "dead-1", "done-1", "somebodys-1"])
+    cluster = Cluster(project, ["living-1", "far-1", "dead-1", "done-1", "somebodys-1"])
     monkeypatch.setattr("components.launch.kubernetes.api.Cluster.connect", lambda namespace: cluster)
     deeds = list(jobsets.remove_left(project, "evenkeel"))
     assert cluster.deleted == [deed.what for deed in deeds] == ["dead-1", "done-1"]
     assert {(deed.kind, deed.done) for deed in deeds} == {("jobset", "deleted")}
+
+
+def test_the_jobset_of_somebody_elses_run_of_the_same_name_stays(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(project, "dead-1", **DEAD)
+    cluster = Cluster(tmp_path / "another" / "project", ["dead-1"])
+    monkeypatch.setattr("components.launch.kubernetes.api.Cluster.connect", lambda namespace: cluster)
+    assert list(jobsets.remove_left(project, "evenkeel")) == []
+    assert cluster.deleted == []
 
 
 def test_a_cluster_that_cannot_be_asked_is_told_and_stops_nothing_else(

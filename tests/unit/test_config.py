@@ -349,3 +349,11 @@ def test_a_missing_input_is_refused(tmp_path):
 
 def test_generated_data_and_the_tiny_model_have_nothing_to_pin():
     assert pin_inputs(Settings()) == Settings()
+
+
+def test_setting_one_of_two_sections_that_yaml_shares_leaves_the_other_alone(tmp_path: Path) -> None:
+    config = tmp_path / "shared.yaml"
+    config.write_text("sft: {optimizer: &same {lr: 0.01, warmup: 5}}\nlearner: {optimizer: *same}\n", encoding="utf-8")
+    tree = read_tree(config)
+    apply_override(tree, "sft.optimizer.lr=0.5")
+    assert (tree["sft"]["optimizer"]["lr"], tree["learner"]["optimizer"]["lr"]) == (0.5, 0.01)

@@ -38,6 +38,12 @@ def test_an_amount_that_is_none_is_refused(amount: str) -> None:
     assert "launch.kubernetes.driver.cpu" in refused(f"{HOW}.driver.cpu='{amount}'")
 
 
+@pytest.mark.parametrize(("number", "text"), [("2", "2"), ("0.5", "0.5")])
+def test_a_number_of_cores_needs_no_quotes(number: str, text: str) -> None:
+    chosen = load(CPU, [f"{HOW}.driver.cpu={number}"]).launch.kubernetes
+    assert chosen is not None and chosen.driver.cpu == text
+
+
 def test_only_the_kind_changes_between_this_machine_and_a_cluster() -> None:
     here, there = load(CPU, ["launch.kind=processes"]), load(CPU)
     different = {name for name in Settings.model_fields if getattr(here, name) != getattr(there, name)}

@@ -52,6 +52,19 @@ def test_the_running_stage_shows_how_far_it_is_and_its_last_note() -> None:
     assert "acc 0.41" in shown
 
 
+def test_a_remark_on_a_stage_leaves_alone_how_far_it_is() -> None:
+    board = Board.of(STAGES)
+    for event in (
+        RUNNING,
+        {"stage": "train", "done": 3, "total": 9, "note": "acc 0.41"},
+        {"stage": "train", "remark": "demo-1: running: 1 of 2 pods run\nno node takes the pod\n  mend:  add nodes"},
+    ):
+        board.apply(event)
+    shown = text_of(board)
+    assert "3/9" in shown and "acc 0.41" not in shown
+    assert "1 of 2 pods run; no node takes the pod" in shown and "add nodes" not in shown
+
+
 def test_a_stage_that_ended_keeps_its_state_and_time() -> None:
     board = Board.of(STAGES)
     board.apply(RUNNING)
@@ -141,3 +154,10 @@ def test_on_a_terminal_the_whole_board_is_drawn(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (59.9, "0:59"), (3601, "60:01")])
 def test_times_are_minutes_and_seconds(seconds: float, shown: str) -> None:
     assert clock(seconds) == shown
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_remark_on_a_stage_is_shown_whole_and_stays(tmp_path: Path, terminal: bool) -> None:
+    remark = "demo-1: pending: 0 of 1 pods run\nno node takes the pod: few [cpu]\n  mend:  " + "add nodes " * 20
+    shown = show(tmp_path, RUNNING, {"stage": "train", "remark": remark}, terminal=terminal)
+    assert all(line.rstrip() in shown for line in remark.splitlines())

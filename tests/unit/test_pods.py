@@ -170,9 +170,10 @@ def test_a_driver_refuses_other_code_before_it_does_anything(tmp_path):
     ("code", "said", "message"),
     [
         (3, StageStatus(3, "refused"), "refused"),
-        (137, None, "was ended by signal 9"),
+        (137, None, "was ended by signal 9 and did not say why; its log may (out of memory?)"),
         (137, StageStatus(1, "a bug"), "was ended by signal 9"),
-        (1, None, "ended with exit code 1"),
+        (134, None, "was ended by signal 6 and did not say why; its log may"),
+        (2, None, "ended with exit code 2 and could not write why; its log says it"),
     ],
 )
 def test_a_stage_that_did_not_say_how_it_ended_is_spoken_for(code, said, message):

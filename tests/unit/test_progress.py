@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from components.progress import PROGRESS_VARIABLE, progress
+from components.progress import PROGRESS_VARIABLE, progress, remarked
 from components.stages import STAGES
 from tests.code_graph import ROOT
 
@@ -47,3 +47,15 @@ def test_what_reports_progress_is_a_stage_that_a_board_has_a_line_for() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "components/stages").glob("*.py"))
     named = set(re.findall(r'\bprogress\("(\w+)"', code))
     assert {"train", "evaluate"} <= named <= set(STAGES)
+
+
+def test_a_remark_is_for_whoever_waits_and_for_the_log(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(PROGRESS_VARIABLE, str(tmp_path / "events"))
+    remarked("train", "demo-1: pending\n  mend:  add nodes")
+    assert json.loads((tmp_path / "events").read_text()) == {
+        "stage": "train",
+        "remark": "demo-1: pending\n  mend:  add nodes",
+    }
+    monkeypatch.delenv(PROGRESS_VARIABLE)
+    remarked("train", "demo-1: running")
+    assert capsys.readouterr() == ("", "demo-1: pending\n  mend:  add nodes\ndemo-1: running\n")

@@ -3,12 +3,13 @@
 What is asked for, without a cluster:
 
 - `plan` — what a run needs, from its settings; `rewriting` — what its driver is told of the other pods
-- `names` — labels, names, ports
+- `names` — labels, names, ports; `ownership` — whom the pods are
 - `manifests` — the plan as objects of Kubernetes
 - `cost` — as a table; `showing` — as text
 
 What becomes of it:
 
+- `rehearsal` — what would be refused later is refused at the start
 - `launcher` — `KubernetesLauncher`: submit, look, read the log, cancel, wait; `submission` — who submits what;
   `owner` — whom it belongs to
 - `api` — every call to the API server; `permissions` — what they need

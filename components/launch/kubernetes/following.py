@@ -72,14 +72,17 @@ class Follower:
             self._thread.join(PAUSE * 2)
 
     def _run(self) -> None:
-        last = False
+        last, said = False, ""
         while not last:
             last = self._over.wait(PAUSE)  # one more look after the end: the last lines matter most
             try:
                 for pod in gather(self._cluster, self._name, self._uid).pods_of("driver"):
                     self._copy(pod["metadata"]["name"], follow=not last)
+                said = ""
             except EvenkeelError as error:
-                print(f"the driver's log cannot be read now: {error.what}", file=sys.stderr, flush=True)
+                if error.what != said:
+                    print(f"the driver's log cannot be read now: {error.what}", file=sys.stderr, flush=True)
+                said = error.what
 
     def _copy(self, pod: str, *, follow: bool) -> None:
         """Append what a pod has written since the last look. The server is asked by the second, so lines of the last

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from components.launch.kubernetes.names import OURS, RUN, selector
+from components.launch.kubernetes.names import OURS, RUN, WORKSPACE, selector
 from components.launch.kubernetes.observed import Object, condition, labels, name_of
 from components.launch.kubernetes.overdue import last_moment, time_of
 
 LATE = timedelta(minutes=10)
 """How long JobSet's own controller may take to remove what has ended, before we do."""
+Alive = Callable[[str, str], bool | None]
+"""Whether the flow run is under way that waits for a run, by its id and the workspace that it was submitted from; None
+where that is not known. The id alone says too little: who runs the same configuration has a run of the same id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +34,12 @@ class Sweeps(Protocol):
     def delete_jobset(self, name: str, uid: str | None = None) -> None: ...
 
 
-def sweep(cluster: Sweeps, alive: Callable[[str], bool | None], now: datetime | None = None) -> Iterator[Removal]:
+def sweep(cluster: Sweeps, alive: Alive, now: datetime | None = None) -> Iterator[Removal]:
     """Delete them, and say which.
 
     Args:
-        alive: whether the flow run that waits for a run is under way; None where that is not known. It is asked after
-            the JobSets were listed, so that one that has only just begun is not taken for one that is over.
+        alive: asked after the JobSets were listed, so that one that has only just begun is not taken for one that is
+            over.
 
     Raises:
         InputError: the cluster cannot be asked, or refuses.
@@ -46,7 +49,7 @@ def sweep(cluster: Sweeps, alive: Callable[[str], bool | None], now: datetime | 
         yield removal
 
 
-def decide(jobsets: Iterable[Object], alive: Callable[[str], bool | None], now: datetime) -> list[Removal]:
+def decide(jobsets: Iterable[Object], alive: Alive, now: datetime) -> list[Removal]:
     """Which are to go. What is not known to be over stays, and what is being deleted already is left alone."""
     found = []
     for jobset in jobsets:
@@ -72,11 +75,11 @@ def _ended(jobset: Object, now: datetime) -> str:
     return f"it ended at {ended:%Y-%m-%d %H:%M}, and was to stay {seconds} s"
 
 
-def _forgotten(jobset: Object, alive: Callable[[str], bool | None], now: datetime) -> str:
+def _forgotten(jobset: Object, alive: Alive, now: datetime) -> str:
     last = last_moment(jobset)
     if last is not None and now > last:
         return f"its deadline was {last:%Y-%m-%d %H:%M}"
-    run = labels(jobset).get(RUN)
-    if run is not None and alive(run) is False:
+    run, workspace = labels(jobset).get(RUN), (jobset["metadata"].get("annotations") or {}).get(WORKSPACE)
+    if run and workspace and alive(run, workspace) is False:
         return f"the flow run that waited for {run} is over"
     return ""

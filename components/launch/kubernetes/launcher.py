@@ -93,7 +93,7 @@ class KubernetesLauncher(Launcher):
                 f"run {plan.submission.run} is on the cluster already, from {found.get(WORKSPACE)} and with other "
                 "settings or code",
                 where=where,
-                how=f"wait for its end, or `evenkeel cluster cancel {plan.name}`",
+                how=f"wait for its end, or `evenkeel cluster cancel {plan.name} -n {plan.how.namespace}`",
             )
         self._share_key(cluster, plan, there)
         return str(metadata["uid"])
@@ -136,7 +136,9 @@ class KubernetesLauncher(Launcher):
                 self._end(one, f"stage {one.job.stage} was cancelled; submit it again to go on")
         except InputError as error:  # whoever interrupted the wait would think that it is over
             error.what += f"; JobSet {one.plan.name} goes on"
-            error.how = f"{error.how or 'try again'}; then: evenkeel cluster cancel {one.plan.submission.run}"
+            error.how = (
+                f"{error.how or 'try again'}; then: evenkeel cluster cancel {one.plan.name} -n {one.cluster.namespace}"
+            )
             raise
 
     def _end(self, one: Submitted, why: str) -> None:
@@ -145,14 +147,15 @@ class KubernetesLauncher(Launcher):
 
     def wait(self, job_id: str, poll: float = 10.0) -> JobStatus:
         """Block until the job has ended; what the driver prints is written to ``logs/driver.log``, and what becomes of
-        the pods is told on standard error.
+        the pods is told (`components.progress`).
 
         A cluster that does not answer, or does not let us in, is asked again: the pods do not need us.
 
         Raises:
             InputError: it has refused for `FORGIVEN` seconds.
         """
-        one, teller, refused = self._jobs[job_id], Teller(job_id), Refusals()
+        one, refused = self._jobs[job_id], Refusals()
+        teller = Teller(job_id, one.job.stage)
         with Follower(one.cluster, one.plan.name, one.uid, one.job.stage, driver_log(Layout(one.job.workspace))):
             for _ in changes(one.cluster, one.plan.name, poll):
                 try:

@@ -32,6 +32,8 @@ WORK = "/work"
 PYTHON = "python"
 BEGINNING = timedelta(minutes=10)
 """That a cluster may take until it begins to count: its own word for a run that takes too long comes first."""
+USER = 10001
+"""Whom pods run as, where nobody else's files are shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class RolePlan:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Who submits what: the workspace as it is called here, the run's id, and digests of its code and its packages."""
+    """Who submits what: the workspace as it is called here, the run's id, digests of its code and its packages, and the
+    number of the user whose files the pods work on."""
 
     stage: str
     workspace: Path
@@ -58,6 +61,7 @@ class Submission:
     code: str
     constraints: str
     now: datetime
+    user: int = USER
 
 
 @dataclass(frozen=True, slots=True)

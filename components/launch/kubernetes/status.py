@@ -40,7 +40,10 @@ def status_of(observed: Observed) -> JobStatus:
     """
     jobset = observed.jobset
     if jobset is None:
-        what = f"the JobSet {observed.name} is gone: somebody deleted it, or it ended and its ttl is over"
+        what = (
+            f"the JobSet {observed.name} is gone: somebody deleted it, or it ended and its ttl is over\n"
+            "  mend:  submit the run again: it goes on from its newest checkpoint"
+        )
         return JobStatus("failed", EXIT_LOST, what)
     ended = (jobset.get("status") or {}).get("terminalState")
     if condition(jobset, "Completed") or ended == "Completed":

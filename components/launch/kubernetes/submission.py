@@ -9,7 +9,8 @@ from components.config.kubernetes import S3State
 from components.files import code_digest, sha256_file
 from components.launch.base import Job
 from components.launch.kubernetes.owner import whoever_submits
-from components.launch.kubernetes.plan import RunPlan, Submission, address
+from components.launch.kubernetes.ownership import user_of
+from components.launch.kubernetes.plan import USER, RunPlan, Submission, address
 from components.pods.depot import Depot
 
 
@@ -25,6 +26,7 @@ def submission(job: Job) -> Submission:
         code=code_digest(),
         constraints=sha256_file(constraints) if constraints.exists() else "",
         now=datetime.now(UTC),
+        user=user_of(how, root) if how else USER,
     )
 
 

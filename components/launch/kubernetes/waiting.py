@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 from components.errors import InputError
 from components.launch.kubernetes.api import Unreachable
+from components.progress import remarked
 
 FORGIVEN = 900.0
 """Seconds that a cluster may refuse to be asked. A server that is being started knows nobody for a moment, and who has
@@ -35,12 +35,12 @@ class Refusals:
 
 
 class Teller:
-    """Tells on standard error what is new."""
+    """Tells what is new, on standard error and to a flow that waits."""
 
-    def __init__(self, name: str) -> None:
-        self._name, self._said = name, ""
+    def __init__(self, name: str, stage: str) -> None:
+        self._name, self._stage, self._said = name, stage, ""
 
     def tell(self, state: str, message: str) -> None:
         if message and message != self._said:
             self._said = message
-            print(f"{self._name}: {state}: {message}", file=sys.stderr, flush=True)
+            remarked(self._stage, f"{self._name}: {state}: {message}")

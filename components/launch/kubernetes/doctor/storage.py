@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from components.checks import Check
@@ -23,7 +24,7 @@ def shared(look: Examination, plan: RunPlan) -> Found:
         yield bucket(how)
         return
     yield from claim(look, how)
-    yield here(how)
+    yield here(how, plan.how.user)
 
 
 @looks_at("claim")
@@ -63,9 +64,12 @@ def _unbound(look: Examination, name: str, phase: str, found: Object) -> Check:
     return Check("claim", "warn", f"{name} has no volume yet (storage class {kind})", mend)
 
 
-def here(how: VolumeState) -> Check:
-    """Runs are submitted from a folder on the volume."""
+def here(how: VolumeState, user: int | None) -> Check:
+    """Runs are submitted from a folder on the volume, by somebody whom pods may be."""
     if Path(how.path).is_dir():
+        if os.getuid() == 0 and user is None:
+            mend = "submit runs as another user, or set launch.kubernetes.user, and let that user write there"
+            return Check("volume", "fail", f"{how.path} is here, but you are root, and pods never are", mend)
         return Check("volume", "ok", f"{how.path} is here")
     mend = f"mount {how.claim} at {how.path} where runs are submitted, or set launch.kubernetes.shared.kind s3"
     return Check("volume", "warn", f"{how.path} is not on this machine, so no run can be submitted from here", mend)

@@ -10,15 +10,12 @@ from components.launch.kubernetes.manifests.failures import linger
 from components.launch.kubernetes.manifests.placing import placement
 from components.launch.kubernetes.manifests.secret import key_variable
 from components.launch.kubernetes.names import ATTEMPT, COMPONENT, METRICS_PORT
-from components.launch.kubernetes.plan import RolePlan, RunPlan
+from components.launch.kubernetes.plan import USER, RolePlan, RunPlan
 from components.progress import PROGRESS_VARIABLE
 
-USER = 10001
 GPU = "nvidia.com/gpu"
 RESTRICTED: dict[str, Any] = {
     "runAsNonRoot": True,
-    "runAsUser": USER,
-    "runAsGroup": USER,
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
@@ -26,6 +23,7 @@ RESTRICTED: dict[str, Any] = {
 }
 EVERYWHERE = {
     "HOME": "/tmp",
+    "USER": "evenkeel",  # the image need not know the user's number
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "DO_NOT_TRACK": "1",
@@ -33,7 +31,6 @@ EVERYWHERE = {
     "PYTHONDONTWRITEBYTECODE": "1",  # the code lies on a volume that many pods read
 }
 TMP, SHM = "tmp", "shm"
-FETCH_RESOURCES = {"cpu": "500m", "memory": "512Mi"}
 
 
 def template(plan: RunPlan, role: RolePlan, grace: int, **container: Any) -> dict[str, Any]:
@@ -46,9 +43,8 @@ def template(plan: RunPlan, role: RolePlan, grace: int, **container: Any) -> dic
         "terminationGracePeriodSeconds": grace,
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
+            **_identity(plan),
+            "fsGroup": USER,  # always the same one, or people would take a volume from each other
             "fsGroupChangePolicy": "OnRootMismatch",  # or every start would walk the whole volume
             "seccompProfile": {"type": "RuntimeDefault"},
         },
@@ -56,7 +52,7 @@ def template(plan: RunPlan, role: RolePlan, grace: int, **container: Any) -> dic
         "volumes": _volumes(plan, role),
     }
     if fetch := state.fetch_command(plan):
-        spec["initContainers"] = [_fetch(plan, fetch)]
+        spec["initContainers"] = [_fetch(plan, role, fetch)]
     if plan.how.pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in plan.how.pull_secrets]
     metadata: dict[str, Any] = {"labels": {**plan.labels, COMPONENT: role.name}}
@@ -68,6 +64,10 @@ def template(plan: RunPlan, role: RolePlan, grace: int, **container: Any) -> dic
     return {"metadata": metadata, "spec": {**spec, **placed}}
 
 
+def _identity(plan: RunPlan) -> dict[str, int]:
+    return {"runAsUser": plan.submission.user, "runAsGroup": USER}
+
+
 def _container(plan: RunPlan, role: RolePlan) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": role.name,
@@ -77,7 +77,7 @@ def _container(plan: RunPlan, role: RolePlan) -> dict[str, Any]:
         "env": _environment(plan, role),
         "ports": [{"name": name, "containerPort": port} for name, port in role.ports.items()],
         "resources": _resources(role.pods),
-        "securityContext": RESTRICTED,
+        "securityContext": {**_identity(plan), **RESTRICTED},
         "volumeMounts": [
             state.mount(plan),
             {"name": TMP, "mountPath": "/tmp"},
@@ -105,16 +105,17 @@ def _environment(plan: RunPlan, role: RolePlan) -> list[dict[str, Any]]:
     return variables
 
 
-def _fetch(plan: RunPlan, command: list[str]) -> dict[str, Any]:
-    """Brings the run's files into the folder; with the driver's image, which knows how."""
+def _fetch(plan: RunPlan, role: RolePlan, command: list[str]) -> dict[str, Any]:
+    """Brings the run's files into the folder; with the driver's image, which knows how. It may take what its pod has
+    (but for GPUs) without the pod asking for more: they run one after the other."""
     own = {**EVERYWHERE, **state.environment(plan)}
     found: dict[str, Any] = {
         "name": "fetch",
         "image": plan.how.images.driver,
         "command": command,
         "env": [{"name": name, "value": value} for name, value in sorted(own.items())],
-        "resources": {"requests": dict(FETCH_RESOURCES), "limits": dict(FETCH_RESOURCES)},
-        "securityContext": RESTRICTED,
+        "resources": _resources(role.pods.model_copy(update={"gpus": 0})),
+        "securityContext": {**_identity(plan), **RESTRICTED},
         "volumeMounts": [state.mount(plan), {"name": TMP, "mountPath": "/tmp"}],
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }

@@ -1,0 +1,92 @@
+"""Pods are whoever owns the run's folder, or can write there all the same; else the run is refused before it begins."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from components.config import load
+from components.config.kubernetes import KubernetesSettings
+from components.errors import InputError
+from components.launch.kubernetes.manifests import jobset
+from components.launch.kubernetes.ownership import user_of
+from tests.kubernetes.policy import violations
+from tests.kubernetes.profiles import CPU, PROFILES, ROOT, plan
+
+
+def how(*overrides: str, state: str = "{kind: volume, claim: shared, path: /shared}") -> KubernetesSettings:
+    found = load(ROOT / CPU, [f"launch.kubernetes.shared={state}", "rollout.engine.transfer=broadcast", *overrides])
+    assert found.launch.kubernetes is not None
+    return found.launch.kubernetes
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that belongs to user 1000, whoever runs the tests."""
+    folder = tmp_path / "demo-1"
+    folder.mkdir(mode=0o755)
+    belongs_to(1000, monkeypatch)
+    return folder
+
+
+def belongs_to(user: int, monkeypatch: pytest.MonkeyPatch, group: int = 100) -> None:
+    true = Path.stat
+
+    def stat(path: Path, **options: bool) -> os.stat_result:
+        found = list(true(path, **options))
+        found[4], found[5] = user, group
+        return os.stat_result(found)
+
+    monkeypatch.setattr(Path, "stat", stat)
+
+
+def test_pods_are_the_owner_of_the_folder_that_they_share(workspace: Path) -> None:
+    assert user_of(how(), workspace) == 1000
+
+
+def test_pods_that_share_no_folder_are_nobody_in_particular(workspace: Path) -> None:
+    assert user_of(how(state="{kind: s3, uri: 's3://bucket/runs'}"), workspace) == 10001
+
+
+def test_of_a_folder_that_is_not_there_yet_the_owner_is_going_to_be_us(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 1234)
+    assert user_of(how(), workspace / "none") == 1234
+
+
+def test_pods_are_never_root(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    belongs_to(0, monkeypatch)
+    with pytest.raises(InputError, match="pods never run as root") as raised:
+        user_of(how(), workspace)
+    assert "launch.kubernetes.user" in str(raised.value)
+
+
+def test_another_user_who_could_not_write_is_refused(workspace: Path) -> None:
+    with pytest.raises(InputError, match=r"as user 2000 .* belongs to user 1000"):
+        user_of(how("launch.kubernetes.user=2000"), workspace)
+
+
+def test_another_user_may_be_named_where_everybody_writes(workspace: Path) -> None:
+    workspace.chmod(0o777)
+    assert user_of(how("launch.kubernetes.user=2000"), workspace) == 2000
+
+
+def test_another_user_may_be_named_where_the_group_of_pods_writes(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.chmod(0o770)
+    belongs_to(1000, monkeypatch, group=10001)
+    assert user_of(how("launch.kubernetes.user=2000"), workspace) == 2000
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_pod_is_that_user(name: str) -> None:
+    manifest = jobset(plan(name, user=1000))
+    for job in manifest["spec"]["replicatedJobs"]:
+        pod = job["template"]["spec"]["template"]["spec"]
+        everybody = (pod, *pod["containers"], *pod.get("initContainers", ()))
+        assert {one["securityContext"]["runAsUser"] for one in everybody} == {1000}
+    assert violations(manifest) == []

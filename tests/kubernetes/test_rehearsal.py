@@ -1,0 +1,68 @@
+"""A run that its cluster would refuse is refused before the first stage, and nothing is made by asking."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from components.config import Settings, load
+from components.errors import InputError
+from components.launch.kubernetes.api import Cluster
+from components.launch.kubernetes.rehearsal import rehearse
+from components.stages import wanted
+from flows.post_training import check_surroundings
+from tests.kubernetes.conftest import QUICK
+from tests.kubernetes.fake_api import FakeApi, Fault, answers
+from tests.kubernetes.profiles import CPU, ROOT
+
+
+def connect(namespace: str, context: str | None) -> Cluster:
+    return Cluster.connect(namespace, context, QUICK)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    state = f"launch.kubernetes.shared={{kind: volume, claim: shared, path: {tmp_path}}}"
+    return load(ROOT / CPU, [state, "launch.kubernetes.user=1000"])
+
+
+def test_every_stage_is_asked_for_and_nothing_is_made(
+    api: FakeApi, config: Path, settings: Settings, tmp_path: Path
+) -> None:
+    rehearse(settings, tmp_path / "runs" / "demo-1", ["triage", "train"], connect)
+    assert api.count("create", "jobsets") == 2
+    assert api.store.objects == {}
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_the_cluster_refuses_is_raised(api: FakeApi, config: Path, settings: Settings, tmp_path: Path) -> None:
+    api.faults.add(Fault("status", "POST", "dryRun", 9, body=answers.status(422, "Invalid", "spec: too many")))
+    with pytest.raises(InputError, match="too many"):
+        rehearse(settings, tmp_path / "runs" / "demo-1", ["train"], connect)
+
+
+def test_a_run_that_is_there_already_is_no_obstacle(
+    api: FakeApi, config: Path, settings: Settings, tmp_path: Path
+) -> None:
+    api.put("jobsets", {"metadata": {"name": "demo-1", "namespace": "evenkeel"}})
+    rehearse(settings, tmp_path / "runs" / "demo-1", ["train"], connect)
+
+
+def test_a_folder_that_pods_cannot_see_is_refused_without_asking_anybody(
+    api: FakeApi, config: Path, settings: Settings
+) -> None:
+    with pytest.raises(InputError, match="is not below"):
+        rehearse(settings, Path("/elsewhere/runs/demo-1"), ["train"], connect)
+    assert api.requests == []
+
+
+def test_the_line_does_not_begin_without_its_cluster(settings: Settings, tmp_path: Path) -> None:
+    assert "train" in wanted(settings)
+    with pytest.raises(InputError, match="no cluster is configured"):
+        check_surroundings(settings, tmp_path / "runs" / "demo-1")
+
+
+def test_a_line_that_stays_here_asks_for_no_cluster(settings: Settings, tmp_path: Path) -> None:
+    here = {"launch": {**settings.launch.model_dump(), "kind": "inline"}, "rollout": {"engine": {"kind": "torch"}}}
+    check_surroundings(Settings.model_validate({**settings.model_dump(), **here}), tmp_path)
