@@ -50,7 +50,7 @@ def start(root: Path, module: Sequence[str], **environment: str) -> subprocess.P
             env={
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join((str(root / "judge"), str(ROOT))),
-                "EVENKEEL_TERMINATION_LOG": str(root / "last-words.json"),
+                "EVENKEEL_TERMINATION_LOG": str(root / "last-words.txt"),
                 **environment,
             },
             stdin=subprocess.DEVNULL,
