@@ -215,6 +215,19 @@ def test_cancelling_removes_the_run_and_says_so(api: FakeApi, launcher: Kubernet
     assert launcher.status(name).state == "cancelled"
 
 
+def test_whoever_waits_for_a_run_that_is_cancelled_is_told_so(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    name = launcher.submit(job)
+    found: list[str] = []
+    waiting = threading.Thread(target=lambda: found.append(launcher.wait(name, 0.2).state), daemon=True)
+    waiting.start()
+    time.sleep(0.5)
+    launcher.cancel(name)
+    waiting.join(60)
+    assert found == ["cancelled"]
+
+
 def test_a_job_that_has_ended_stays_as_it_is_when_cancelled(
     api: FakeApi, launcher: KubernetesLauncher, job: Job
 ) -> None:

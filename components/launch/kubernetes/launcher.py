@@ -119,10 +119,16 @@ class KubernetesLauncher(Launcher):
             return
 
     def status(self, job_id: str) -> JobStatus:
-        one = self._jobs[job_id]
-        if job_id in self._cancelled:
-            return JobStatus("cancelled", None, self._cancelled[job_id])
-        return in_its_own_words(one.job, gather(one.cluster, one.plan.name, one.uid))
+        return self._observed(self._jobs[job_id])[0]
+
+    def _observed(self, one: Submitted) -> tuple[JobStatus, Observed]:
+        """How it is, and what that was judged by."""
+        if one.plan.name in self._cancelled:
+            return JobStatus("cancelled", None, self._cancelled[one.plan.name]), Observed(None)
+        observed = gather(one.cluster, one.plan.name, one.uid)
+        if one.plan.name in self._cancelled:  # meanwhile
+            return self._observed(one)
+        return in_its_own_words(one.job, observed), observed
 
     def logs(self, job_id: str) -> Iterator[str]:
         one = self._jobs[job_id]
@@ -142,8 +148,12 @@ class KubernetesLauncher(Launcher):
             raise
 
     def _end(self, one: Submitted, why: str) -> None:
-        one.cluster.delete_jobset(one.plan.name, one.uid)
-        self._cancelled[one.plan.name] = why
+        self._cancelled[one.plan.name] = why  # before it goes: whoever waits is to know why
+        try:
+            one.cluster.delete_jobset(one.plan.name, one.uid)
+        except BaseException:
+            del self._cancelled[one.plan.name]
+            raise
 
     def wait(self, job_id: str, poll: float = 10.0) -> JobStatus:
         """Block until the job has ended; what the driver prints is written to ``logs/driver.log``, and what becomes of
@@ -172,8 +182,7 @@ class KubernetesLauncher(Launcher):
 
     def _look(self, one: Submitted) -> tuple[JobStatus, Observed]:
         """How it is; it is ended where it should be over."""
-        observed = gather(one.cluster, one.plan.name, one.uid)
-        status = in_its_own_words(one.job, observed)
+        status, observed = self._observed(one)
         last = last_moment(observed.jobset or {})
         if not status.ended and last is not None and datetime.now(UTC) > last:
             how = "raise launch.kubernetes.deadline and submit it again: it goes on from its newest checkpoint"
