@@ -129,7 +129,7 @@ def test_only_what_is_to_go_is_deleted_and_told(api: FakeApi, cluster: Cluster) 
 def test_one_that_was_submitted_anew_meanwhile_stays(api: FakeApi, cluster: Cluster) -> None:
     api.put("jobsets", one("dead"))
 
-    def over(run: str) -> bool:
+    def over(run: str, workspace: str) -> bool:
         api.store.remove(("jobsets", "evenkeel", "dead"))
         api.put("jobsets", one("dead", uid="another"))
         return False
