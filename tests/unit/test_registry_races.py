@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 import traceback
 from collections.abc import Callable
@@ -29,6 +30,8 @@ from components.registry.aliases import CHAMPION, read_alias
 from tests.unit.deciding import ONE, approval, approve, at, go_back, judgement, propose
 
 PROCESSES = 4
+# In a process of many other tests its forks have failed once without a word; `make test-slow` has few others.
+pytestmark = pytest.mark.slow
 FORK = multiprocessing.get_context("fork")
 PATIENT = TransferSettings(read_timeout=60, attempts=10, deadline=240)
 """Everybody reads every record: the server of the tests, which is one process, has thousands of requests to answer."""
@@ -81,11 +84,13 @@ def race(request: pytest.FixtureRequest, tmp_path: Path) -> Race:
 
 
 def _loud(work: Callable[[int], None], first: int) -> None:
+    """The exit code says how the work went, and nothing of the streams and hooks that pytest's process has left."""
     try:
         work(first)
     except BaseException:
         traceback.print_exc()
-        raise
+        os._exit(1)
+    os._exit(0)
 
 
 def test_of_a_hundred_promotions_one_wins_and_every_one_is_recorded(race: Race) -> None:
