@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo test test-slow test-served test-browser parity lint bench recipes schedules trial doctor vllm-env test-vllm test-cluster kustomize images clean
+.PHONY: demo test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial doctor vllm-env test-vllm test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -63,7 +63,19 @@ trial: $(INSTALLED)
 	python -m tests.benchmarks.health run --results trial --arm both --jobs $(JOBS)
 	python -m tests.benchmarks.health table --results trial --out trial/table.md
 
+# Every section of docs/benchmarks.md that is not measured yet, then its figures into the pages; within an hour.
+# SECTIONS="growth orchestration": some of them. ANEW=1: throw away what was measured before.
+SECTIONS ?=
 bench: $(INSTALLED)
+	python -m tests.benchmarks run $(SECTIONS) $(if $(ANEW),--anew)
+	python -m tests.benchmarks page
+
+# The pages from the result files that are there.
+bench-page: $(INSTALLED)
+	python -m tests.benchmarks page
+
+# Tables of single parts, beside each other in one run; asserts nothing about time.
+bench-parts: $(INSTALLED)
 	pytest tests/benchmarks -s
 
 doctor: $(INSTALLED)

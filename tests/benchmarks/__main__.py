@@ -1,0 +1,93 @@
+"""``python -m tests.benchmarks run|page|cell``; ``make bench`` is ``run`` and then ``page``."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from components.errors import InputError
+from components.files import write_text
+from tests.benchmarks.pages import filled, pages
+from tests.benchmarks.results import Results
+from tests.benchmarks.running import measure_cell, measure_section
+from tests.benchmarks.section import Scale
+from tests.benchmarks.sections import SECTIONS
+from tests.code_graph import ROOT
+
+RESULTS = ROOT / "docs" / "results"
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+Folder = Annotated[Path, typer.Option("--results", help="Where the result files lie.")]
+
+
+@app.command()
+def run(
+    names: Annotated[list[str] | None, typer.Argument(help="Sections; all of them if none is named.")] = None,
+    results: Folder = RESULTS,
+    smoke: Annotated[bool, typer.Option(help="Only show that it runs, in a minute or two.")] = False,
+    anew: Annotated[bool, typer.Option(help="Throw away what was measured before.")] = False,
+    work: Annotated[Path | None, typer.Option(help="For checkpoints and data; a temporary folder if not named.")] = None,
+) -> None:
+    """Measure sections. What is measured already stays; a call that was ended goes on with the cell it was at."""
+    if smoke and results == RESULTS:
+        raise InputError("figures of a smoke run mean nothing", where="--smoke", how="name another folder: --results")
+    for name in names or SECTIONS:
+        if name not in SECTIONS:
+            raise InputError(f"there is no section {name!r}", where="run", how=f"one of {', '.join(SECTIONS)}")
+        path, scale = results / f"{name}.json", cast(Scale, "smoke" if smoke else "full")
+        if anew:
+            path.unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory(prefix="evenkeel-bench-") as folder:
+            measure_section(name, SECTIONS[name], scale, path, (work or Path(folder)) / name)
+
+
+@app.command()
+def page(results: Folder = RESULTS, check: Annotated[bool, typer.Option(help="Only say what differs.")] = False) -> None:
+    """Write the figures of the result files into README.md and docs/, or, with --check, compare."""
+    known, stale = figures(results), []
+    for path in pages(ROOT):
+        text = path.read_text("utf-8")
+        new = filled(text, known, str(path.relative_to(ROOT)))
+        if new == text:
+            continue
+        stale.append(str(path.relative_to(ROOT)))
+        if not check:
+            write_text(path, new)
+    if check and stale:
+        raise InputError("figures differ from the result files", where=", ".join(stale), how="make bench-page")
+    print("\n".join(stale) or "every figure is up to date")
+
+
+@app.command(hidden=True)
+def cell(
+    section: str,
+    name: str,
+    folder: Annotated[Path, typer.Option()],
+    out: Annotated[Path, typer.Option()],
+    scale: Annotated[str, typer.Option()] = "full",
+) -> None:
+    """One measurement, in this process."""
+    measure_cell(SECTIONS[section], name, cast(Scale, scale), folder, out)
+
+
+def figures(results: Path) -> dict[str, str]:
+    """Every figure of the sections that have a result file, as ``section.name``."""
+    found = {}
+    for name, section in SECTIONS.items():
+        path = results / f"{name}.json"
+        if path.exists():
+            measured = Results.read(path)
+            own = {**section.figures(measured.rows), "source": measured.source()}
+            found |= {f"{name}.{figure}": text for figure, text in own.items()}
+    return found
+
+
+if __name__ == "__main__":
+    try:
+        app()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,49 @@
+"""A section of the benchmarks: cells that are measured one by one, and the figures that come of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+Scale = Literal["full", "smoke"]
+"""``smoke`` shows in seconds that a section runs; its figures mean nothing and are never committed."""
+Row = dict[str, Any]
+"""What a cell measured: JSON, with units in the names of its fields (``seconds``, ``tokens_per_s``, ``peak_mb``)."""
+Rows = Mapping[str, Row]
+"""Rows by cell, in the order of the cells."""
+
+
+class Section(ABC):
+    """One question, answered side by side.
+
+    Every cell is measured in a process of its own, so that the peak of its memory and its warm-up are its own, and may be
+    measured in another session than the next. Cells that are compared with each other stand next to each other.
+    """
+
+    title: ClassVar[str]
+    limit: ClassVar[float] = 900.0
+    """Seconds that one cell may take."""
+
+    @abstractmethod
+    def cells(self, scale: Scale) -> Sequence[str]:
+        """Names of all measurements, in the order in which they are made."""
+
+    @abstractmethod
+    def measure(self, cell: str, scale: Scale, folder: Path) -> Row:
+        """Make one measurement, alone in its process.
+
+        Args:
+            folder: Of the section, kept from cell to cell: what is prepared once for all of them lies there.
+        """
+
+    @abstractmethod
+    def figures(self, rows: Rows) -> dict[str, str]:
+        """Markdown by name: tables, and single figures that a sentence may hold. Pure; rows that are missing are left
+        out or named, never guessed."""
+
+
+def skipped(reason: str) -> Row:
+    """The row of a cell that cannot be measured here; figures say why."""
+    return {"skipped": reason}

@@ -1,0 +1,7 @@
+"""The sections of the benchmarks, by name, in the order in which ``make bench`` measures them."""
+
+from __future__ import annotations
+
+from tests.benchmarks.section import Section
+
+SECTIONS: dict[str, Section] = {}
