@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tests.benchmarks.accuracy import Accuracy
 from tests.benchmarks.section import Section
 
-SECTIONS: dict[str, Section] = {}
+SECTIONS: dict[str, Section] = {
+    "accuracy": Accuracy(),
+}
