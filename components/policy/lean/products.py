@@ -15,6 +15,9 @@ from torch.autograd import Function
 from torch.nn import functional
 
 
+SIZES = 16
+
+
 @cache
 def onednn() -> bool:
     """Whether products go to oneDNN here."""
@@ -29,8 +32,15 @@ def product(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
     """``values [N, in] @ weight.T + bias`` of ``weight [out, in]``, without a gradient; both may be views."""
     if not _taken(values):
         return functional.linear(values, weight, bias)
-    found: Tensor = torch.ops.mkldnn._linear_pointwise(values, weight, bias, "none", [], "")
-    return found
+    found: Tensor = torch.ops.mkldnn._linear_pointwise(filled_up(values), weight, bias, "none", [], "")
+    return found[: len(values)]
+
+
+def filled_up(values: Tensor) -> Tensor:
+    """``values [N, in]`` with rows of 0 up to a size that was met before: oneDNN makes a program for every size, which
+    takes longer than a small product does."""
+    missing = -len(values) % SIZES
+    return functional.pad(values, (0, 0, 0, missing)) if missing else values
 
 
 def product_added(values: Tensor, weight: Tensor, bias: Tensor | None, to: Tensor) -> Tensor:
