@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tests.benchmarks.accuracy import Accuracy
+from tests.benchmarks.orchestration import Orchestration
 from tests.benchmarks.section import Section
 
 SECTIONS: dict[str, Section] = {
     "accuracy": Accuracy(),
+    "orchestration": Orchestration(),
 }

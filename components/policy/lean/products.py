@@ -15,6 +15,10 @@ from torch.autograd import Function
 from torch.nn import functional
 
 SIZES = 16
+"""The number of rows is filled up to a multiple of it: oneDNN makes a program for every size that it has not met, which
+takes longer than a small product does."""
+FEW = 32
+"""Products of fewer rows stay with MKL: to fill them up would cost more than oneDNN saves."""
 
 
 @cache
@@ -31,15 +35,10 @@ def product(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
     """``values [N, in] @ weight.T + bias`` of ``weight [out, in]``, without a gradient; both may be views."""
     if not _taken(values):
         return functional.linear(values, weight, bias)
-    found: Tensor = torch.ops.mkldnn._linear_pointwise(filled_up(values), weight, bias, "none", [], "")
-    return found[: len(values)]
-
-
-def filled_up(values: Tensor) -> Tensor:
-    """``values [N, in]`` with rows of 0 up to a size that was met before: oneDNN makes a program for every size, which
-    takes longer than a small product does."""
     missing = -len(values) % SIZES
-    return functional.pad(values, (0, 0, 0, missing)) if missing else values
+    whole = functional.pad(values, (0, 0, 0, missing)) if missing else values
+    found: Tensor = torch.ops.mkldnn._linear_pointwise(whole, weight, bias, "none", [], "")
+    return found[: len(values)] if missing else found
 
 
 def product_added(values: Tensor, weight: Tensor, bias: Tensor | None, to: Tensor) -> Tensor:
@@ -51,7 +50,7 @@ def product_added(values: Tensor, weight: Tensor, bias: Tensor | None, to: Tenso
 
 
 def _taken(values: Tensor) -> bool:
-    return values.dtype == torch.float32 and values.device.type == "cpu" and values.numel() > 0 and onednn()
+    return len(values) >= FEW and values.dtype == torch.float32 and values.device.type == "cpu" and onednn()
 
 
 def linear(values: Tensor, weight: Tensor, bias: Tensor | None = None, to: Tensor | None = None) -> Tensor:
