@@ -29,7 +29,9 @@ def run(
     results: Folder = RESULTS,
     smoke: Annotated[bool, typer.Option(help="Only show that it runs, in a minute or two.")] = False,
     anew: Annotated[bool, typer.Option(help="Throw away what was measured before.")] = False,
-    work: Annotated[Path | None, typer.Option(help="For checkpoints and data; a temporary folder if not named.")] = None,
+    work: Annotated[
+        Path | None, typer.Option(help="For checkpoints and data; a temporary folder if not named.")
+    ] = None,
 ) -> None:
     """Measure sections. What is measured already stays; a call that was ended goes on with the cell it was at."""
     if smoke and results == RESULTS:
@@ -45,7 +47,9 @@ def run(
 
 
 @app.command()
-def page(results: Folder = RESULTS, check: Annotated[bool, typer.Option(help="Only say what differs.")] = False) -> None:
+def page(
+    results: Folder = RESULTS, check: Annotated[bool, typer.Option(help="Only say what differs.")] = False
+) -> None:
     """Write the figures of the result files into README.md and docs/, or, with --check, compare."""
     known, stale = figures(results), []
     for path in pages(ROOT):

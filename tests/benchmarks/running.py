@@ -66,7 +66,9 @@ def _in_a_process(name: str, section: Section, cell: str, scale: Scale, folder: 
             ended = f"no end within {section.limit:.0f} s"
     if ended != 0 or not out.exists():
         tail = "\n".join(log.read_text("utf-8", "replace").splitlines()[-15:])
-        raise InputError(f"{cell}: {ended}\n{tail}", where=f"section {name}", how=f"read {log}; measured cells are kept")
+        raise InputError(
+            f"{cell}: {ended}\n{tail}", where=f"section {name}", how=f"read {log}; measured cells are kept"
+        )
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return {**read_json(out), "date": now, "commit": _commit(), "took_s": round(time.monotonic() - began, 1)}
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tests.benchmarks.growth import Growth
 from tests.benchmarks.section import Section
 
-SECTIONS: dict[str, Section] = {}
+SECTIONS: dict[str, Section] = {
+    "growth": Growth(),
+}
