@@ -62,6 +62,6 @@ class Curve:
 
 
 def label(size: int) -> str:
-    """``1e6`` for a power of ten, ``300`` for anything else."""
+    """``1e6`` for a power of ten from a thousand on, ``100`` for anything else."""
     zeros = len(str(size)) - 1
-    return f"1e{zeros}" if size == 10**zeros and zeros > 1 else str(size)
+    return f"1e{zeros}" if size == 10**zeros and zeros > 2 else str(size)

@@ -83,7 +83,7 @@ def written(size: int, folder: Path) -> Path:
 
 def measure(size: int, folder: Path) -> Row:
     """Appending is on the clock, for it waits for the disk; all else is time of the processor."""
-    from components.files import append_line, keep_rows, write_jsonl
+    from components.files import append_line, cut_rows, write_jsonl
     from components.health import read_ledger, read_records
 
     source, row = written(size, folder), next(records(1))
@@ -91,7 +91,7 @@ def measure(size: int, folder: Path) -> Row:
     log.write_bytes(source.read_bytes())
     appended = [1e3 * wall_s(lambda: append_line(log, row)) for _ in range(APPENDED)]
     with peak() as resuming:
-        resumed = cpu_s(lambda: keep_rows(log, size))
+        resumed = cpu_s(lambda: cut_rows(log, size))
     entries = folder / "ledger.jsonl"
     write_jsonl(entries, ledger(size))
     with peak() as reading:

@@ -13,10 +13,10 @@ GPUS = 8
 
 
 def overrides(pods: int) -> tuple[str, ...]:
-    """One pod drives, one of 64 learns, the others sample; a single one does everything."""
+    """One pod drives, at least one of 128 learns, the others sample; a single one does everything."""
     if pods < 3:
         return ("rollout.engine={kind: torch}", "learner.kind=torch", "learner.ranks.processes=8")
-    learners = max(1, pods // 64)
+    learners = 1 << max(0, (pods // 64).bit_length() - 1)  # a step has to divide by them
     return (f"rollout.engine.processes={pods - 1 - learners}", f"learner.ranks.processes={GPUS * learners}")
 
 
