@@ -18,6 +18,8 @@ OTHER_SIGNALS = 40
 EVERY = 50
 """Steps between two warnings, each with its entry in the ledger and what became of it."""
 APPENDED = 30
+QUIET = ("nonfinite", "updates_skipped", "canar", "mismatch", "kl_", "clip_", "ties_")
+"""Beginnings of signals that are 0 in a healthy run; the others wander."""
 EVIDENCE = [0.4, 0.5, 0.6] * 5
 
 
@@ -25,7 +27,7 @@ def shipped() -> Path:
     return ROOT / "configs/health/default.yaml"
 
 
-def SIGNALS_OF_RULES() -> list[str]:
+def read_by_rules() -> list[str]:
     """Every signal of a condition or an exception."""
     from components.health.rulebook import load_rules
     from components.health.rules import compile_rule
@@ -50,9 +52,10 @@ def pair(step: int) -> dict[str, Any]:
 def records(size: int) -> Iterator[dict[str, Any]]:
     """Rows of a log, of a healthy run's values, with a warning now and then."""
     stream = random.Random(0)
-    names = [*SIGNALS_OF_RULES(), *(f"schedule_other_{number}" for number in range(OTHER_SIGNALS))]
+    names = [*read_by_rules(), *(f"schedule_other_{number}" for number in range(OTHER_SIGNALS))]
     for step in range(size):
-        signals = {name: stream.uniform(0.4, 0.6) for name in names} | {"progress": float(step)}
+        signals = {name: stream.uniform(0.4, 0.6) for name in names}
+        signals |= {name: 0.0 for name in names if name.startswith(QUIET)} | {"progress": float(step), "ess": 1.0}
         verdicts = [verdict(step)] if step % EVERY == EVERY - 1 else []
         yield {"step": step, "signals": signals, "notes": {"pairs": [pair(step)], "verdicts": verdicts}}
 

@@ -24,9 +24,9 @@ def measure(size: int, folder: Path) -> Row:
     from components.health import Monitor
     from components.health.rulebook import load_rules
     from components.types import StepRecord
-    from tests.benchmarks.growth.logs import SIGNALS_OF_RULES, shipped
+    from tests.benchmarks.growth.logs import read_by_rules, shipped
 
-    names, stream, monitor = SIGNALS_OF_RULES(), random.Random(0), Monitor(load_rules(shipped()))
+    names, stream, monitor = read_by_rules(), random.Random(0), Monitor(load_rules(shipped()))
     times: list[float] = []
     with peak() as memory:
         for step in range(size):

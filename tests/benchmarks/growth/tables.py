@@ -143,4 +143,4 @@ def amount(value: float, scale: tuple[tuple[float, str], ...]) -> str:
 
 
 def say_exponent(value: float) -> str:
-    return "-" if isnan(value) else f"{value:.2f}"
+    return "-" if isnan(value) else f"{round(value, 2) + 0.0:.2f}"  # never -0.00
