@@ -129,7 +129,6 @@ def test_a_full_cell_is_one_curve_at_one_size_and_smoke_is_one_process():
     section = Growth()
     assert {"ads 1e6", "folder 10", "pods 1e3"} <= set(section.cells("full"))
     assert section.cells("smoke") == ["everything"]
-    assert all(name == "everything" for name in section.cells("smoke"))
 
 
 def test_figures_of_nothing_are_figures_that_say_so():
@@ -165,10 +164,8 @@ def test_a_crowd_is_one_pod_over_and_over_each_with_events_of_its_own():
     names = [pod["metadata"]["name"] for pod in found["pods"]]
     assert len(set(names)) == 5
     assert {event["involvedObject"]["name"] for event in found["events"]} == set(names)
-    assert (
-        "pull"
-        not in found["pods"][0]["status"]["containerStatuses"][0]["state"]["waiting"]["message"].split("Back-off")[0]
-    )
+    waits = [pod["status"]["containerStatuses"][0]["state"]["waiting"]["message"] for pod in found["pods"]]
+    assert set(waits) == {'Back-off pulling image "localhost:1/nope"'}
 
 
 def test_a_reason_is_said_only_while_the_growth_is_steep():

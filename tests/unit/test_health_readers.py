@@ -322,11 +322,9 @@ def test_whatever_is_said_again_the_step_and_all_later_ones_are_void(said):
             resumed += step < max(expected)
             expected = {one: known for one, known in expected.items() if one < step}
         expected.setdefault(step, {})[name] = float(number)
-    found = {record.step: record.signals for record in steps.records()}
-    assert {
-        step: {n: v for n, v in signals.items() if n not in ("progress", "nonfinite")}
-        for step, signals in found.items()
-    } == expected
+    own = {"progress", "nonfinite"}
+    found = {r.step: {n: v for n, v in r.signals.items() if n not in own} for r in steps.records()}
+    assert found == expected
     assert list(found) == sorted(expected)
     assert sum(remark.startswith("resumed") for remark in steps.remarks()) == resumed
 
