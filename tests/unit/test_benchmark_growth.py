@@ -12,7 +12,7 @@ from tests.benchmarks.growth import Growth
 from tests.benchmarks.growth.curve import FAMILIES, UNITS, Cost, Curve, label
 from tests.benchmarks.growth.curves import CURVES
 from tests.benchmarks.growth.logs import ledger, records
-from tests.benchmarks.growth.manifests import overrides
+from tests.benchmarks.growth.manifests import profile
 from tests.benchmarks.growth.measures import peak
 from tests.benchmarks.growth.pods import crowd, without_cause
 from tests.benchmarks.growth.tables import UNEXPLAINED, amount, figures
@@ -155,7 +155,7 @@ def test_a_log_has_its_warnings_and_the_ledger_an_answer_to_each():
 
 @pytest.mark.parametrize("pods", [3, 100, 1000])
 def test_a_plan_is_asked_for_as_many_pods_as_the_size_says(pods):
-    engine, ranks = (int(one.partition("=")[2]) for one in overrides(pods))
+    engine, ranks = (int(one.partition("=")[2]) for one in profile(pods)[1:])
     assert 1 + engine + ranks // 8 == pods
 
 

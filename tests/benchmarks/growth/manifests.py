@@ -12,12 +12,12 @@ GPUS = 8
 """Of a learner's pod: so many ranks."""
 
 
-def overrides(pods: int) -> tuple[str, ...]:
+def profile(pods: int) -> tuple[str, ...]:
     """One pod drives, at least one of 128 learns, the others sample; a single one does everything."""
     if pods < 3:
-        return ("rollout.engine={kind: torch}", "learner.kind=torch", "learner.ranks.processes=8")
+        return ("driver-alone",)
     learners = 1 << max(0, (pods // 64).bit_length() - 1)  # a step has to divide by them
-    return (f"rollout.engine.processes={pods - 1 - learners}", f"learner.ranks.processes={GPUS * learners}")
+    return ("gpu", f"rollout.engine.processes={pods - 1 - learners}", f"learner.ranks.processes={GPUS * learners}")
 
 
 def measure(size: int, folder: Path) -> Row:
@@ -27,7 +27,7 @@ def measure(size: int, folder: Path) -> Row:
     from tests.kubernetes.validation import problems
 
     plan("gpu")
-    large = plan("gpu", *overrides(size))
+    large = plan(*profile(size))
     found = sum(role.count for role in large.roles)
     if abs(found - size) > 1:
         raise ValueError(f"{found} pods instead of {size}: {[(role.name, role.count) for role in large.roles]}")
@@ -35,7 +35,7 @@ def measure(size: int, folder: Path) -> Row:
     if wrong := [problem for one in objects for problem in problems(one)]:
         raise ValueError(f"not what the API server takes: {wrong[:3]}")
     return {
-        "plan_ms": 1e3 * cpu_s(lambda: plan("gpu", *overrides(size))),
+        "plan_ms": 1e3 * cpu_s(lambda: plan(*profile(size))),
         "render_ms": least_ms(lambda: as_yaml(manifests(large))),
         "validate_ms": least_ms(lambda: [problems(one) for one in objects], repeats=3),
     }
