@@ -30,6 +30,8 @@ def made(size: int, folder: Path) -> Path:
             file.write(len(text).to_bytes(8, "little") + text)
             for _ in range(count):
                 file.write(tile)
+            file.flush()
+            os.fsync(file.fileno())  # else whoever flushes next waits for it too
     return path
 
 

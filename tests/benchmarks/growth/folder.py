@@ -11,7 +11,7 @@ from tests.benchmarks.growth.curve import Cost, Curve
 from tests.benchmarks.growth.measures import busy, peak, wall_s
 from tests.benchmarks.section import Row
 
-HASHED = "find . -type f -print0 | xargs -0 sha256sum"
+FLUSHED, HASHED = (f"find . -type f -print0 | xargs -0 {tool}" for tool in ("sync", "sha256sum"))
 
 
 def plain(source: Path, target: Path) -> float:
@@ -20,8 +20,8 @@ def plain(source: Path, target: Path) -> float:
 
     def run() -> None:
         subprocess.run(copy, check=True)
-        subprocess.run(["sync", "-f", str(target)], check=True)
-        subprocess.run(["sh", "-c", HASHED], cwd=target, check=True, stdout=subprocess.DEVNULL)
+        for command in (FLUSHED, HASHED):
+            subprocess.run(["sh", "-c", command], cwd=target, check=True, stdout=subprocess.DEVNULL)
 
     seconds = wall_s(run)
     shutil.rmtree(target)
