@@ -51,6 +51,11 @@ def test_what_is_below_the_floor_has_no_slope():
     assert flat["toy_read_exponent"] == "-"
 
 
+def test_a_cost_that_does_not_grow_is_not_divided_by_the_number_of_steps():
+    found = figures({"toy": curve(Cost("step_ms", "one more step"))}, rows(step_ms=lambda size: 0.5))
+    assert found["steps"].splitlines()[-1].endswith("| 500 µs | 0.00 | - |")
+
+
 def test_a_floor_is_in_seconds_or_bytes_whatever_the_unit_of_the_field():
     assert Cost("read_ms", "", floor=2.0).least == pytest.approx(2000)
     assert Cost("peak_mb", "", floor=2e6).least == pytest.approx(2)

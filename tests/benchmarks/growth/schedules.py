@@ -87,12 +87,13 @@ def measure(build: Callable[[list[Prompt]], Schedule], size: int, folder: Path) 
     }
 
 
+CACHES = "one operation a prompt; what a million of them touch no longer fits into the processor's caches"
 COSTS = (
-    Cost("build_ms", "built"),
+    Cost("build_ms", "built", CACHES),
     Cost("draw_ms", f"a draw of {COUNT}"),
     Cost("observe_ms", f"{COUNT} groups observed"),
-    Cost("save_ms", "state to JSON"),
-    Cost("load_ms", "state from JSON"),
+    Cost("save_ms", "state to JSON", CACHES),
+    Cost("load_ms", "state from JSON", CACHES),
     Cost("state_kb", "state"),
 )
 

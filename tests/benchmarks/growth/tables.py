@@ -12,6 +12,8 @@ from tests.benchmarks.spread import exponent, table
 
 STEEP = 1.1
 """An exponent above it is a growth faster than linear, and has to be explained."""
+FLAT = 0.5
+"""Below it a cost is none of single items, and is not divided by their number."""
 UNEXPLAINED = "**unexplained**"
 TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 SPACE = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
@@ -89,7 +91,7 @@ def by_size(family: str, found: list[Measured]) -> str:
     for one in found:
         largest = max(one.points)
         cells = [amount(one.points[size], one.scale) if size in one.points else "-" for size in sizes]
-        each = amount(one.points[largest] / largest, one.scale)
+        each = amount(one.points[largest] / largest, one.scale) if one.exponent >= FLAT else "-"
         title = one.curve.title if one.curve.title != before else ""
         lines.append([title, one.cost.what, *cells, say_exponent(one.exponent), each])
         before = one.curve.title
