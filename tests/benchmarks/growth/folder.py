@@ -62,8 +62,8 @@ def measure(size: int, folder: Path) -> Row:
 
 
 DISK = (
-    "each byte is read, hashed and copied equally often at every size (the processor's share is linear); what fits into "
-    "the page cache does not wait for the disk, and the largest does not fit, as `cp` shows beside it"
+    "each byte is read, hashed and copied equally often at every size (the processor's share is linear); what "
+    "fits into the page cache does not wait for the disk, and the largest does not fit, as `cp` shows beside it"
 )
 CURVE = Curve(
     "checkpoints", "folder", (10, 100, 1000, 10**4), 1, measure,
