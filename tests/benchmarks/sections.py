@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.benchmarks.learner import Learner
+from tests.benchmarks.rollout import Rollout
 from tests.benchmarks.section import Section
 
-SECTIONS: dict[str, Section] = {}
+SECTIONS: dict[str, Section] = {"rollout": Rollout(), "learner": Learner()}

@@ -1,0 +1,98 @@
+"""What is measured: a base, and cases that differ from it in one thing each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+Size = Literal["toy", "demo", "25M"]
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A batch that is sampled: ``prompts`` x ``group`` rows of at most ``limit`` new tokens."""
+
+    name: str = "base"
+    size: Size = "demo"
+    prompts: int = 8
+    group: int = 8
+    limit: int = 128
+    vocabulary: int = 384
+    endless: bool = False
+    """No row ends before the limit; otherwise one token in ``limit`` ends a row."""
+    memory: bool = False
+    """Peak memory is measured too."""
+
+    @property
+    def rows(self) -> int:
+        return self.prompts * self.group
+
+
+@dataclass(frozen=True)
+class Updated:
+    """A batch that is trained on: ``prompts`` x ``group`` rows of at most ``length`` tokens, prompt included."""
+
+    name: str = "base"
+    size: Size = "demo"
+    prompts: int = 4
+    group: int = 8
+    length: int = 64
+    vocabulary: int = 384
+    without_gradient: float = 0.0
+    """Share of the groups whose completions all have the same reward."""
+    pass_tokens: int = 4096
+    """Padded tokens of one forward and backward pass at most, on both sides."""
+    memory: bool = False
+    whole: bool = False
+    """Ours is measured with its logits all at once too."""
+
+    @property
+    def rows(self) -> int:
+        return self.prompts * self.group
+
+
+Case = TypeVar("Case", Sampled, Updated)
+
+
+def around(base: Case, *axes: Sequence[Case]) -> dict[str, Case]:
+    """All cases by name, the base first.
+
+    Raises:
+        ValueError: Two of one name.
+    """
+    cases = [base, *(case for axis in axes for case in axis)]
+    found = {case.name: case for case in cases}
+    if len(found) != len(cases):
+        raise ValueError(f"two cases of one name: {[case.name for case in cases]}")
+    return found
+
+
+SAMPLED = around(
+    base := Sampled(memory=True),
+    [replace(base, name="limit 32", limit=32, memory=False), replace(base, name="limit 512", limit=512)],
+    [replace(base, name="group 1", group=1, memory=False), replace(base, name="group 32", group=32)],
+    [
+        replace(base, name="vocabulary 32k", vocabulary=32_000, memory=False),
+        replace(base, name="vocabulary 152k", vocabulary=151_936),
+    ],
+    [replace(base, name="25M parameters", size="25M")],
+    [replace(base, name="no row ends", endless=True, memory=False)],
+    [replace(base, name="a step of the demo", prompts=32, limit=40, memory=False)],
+)
+UPDATED = around(
+    rows := Updated(memory=True),
+    [replace(rows, name="length 256", length=256, memory=False), replace(rows, name="length 1024", length=1024)],
+    [replace(rows, name="group 2", group=2, memory=False), replace(rows, name="group 32", group=32, memory=False)],
+    [
+        replace(rows, name="vocabulary 32k", vocabulary=32_000, memory=False),
+        replace(rows, name="vocabulary 152k", vocabulary=151_936, whole=True),
+    ],
+    [replace(rows, name="30 % of groups without gradient", prompts=10, without_gradient=0.3, memory=False)],
+    [replace(rows, name="the same rows, all with gradient", prompts=10, memory=False)],
+    [replace(rows, name="25M parameters", size="25M", memory=False)],
+)
+TOY_SAMPLED = around(Sampled(size="toy", prompts=2, group=2, limit=4, vocabulary=32, memory=True))
+TOY_UPDATED = around(
+    Updated(size="toy", prompts=2, group=2, length=16, vocabulary=32, without_gradient=0.5, memory=True, whole=True)
+)
