@@ -42,7 +42,7 @@ class Learner(Section):
         return speed(case, ROUNDS[scale]) if what == SPEED else memory(case, what.removeprefix(MEMORY))
 
     def figures(self, rows: Rows) -> dict[str, str]:
-        return figures(rows, SIDES)
+        return figures(rows, SIDES, [*self.cells("full"), *self.cells("smoke")])
 
 
 def ways(case: Updated) -> list[str]:

@@ -39,7 +39,7 @@ class Rollout(Section):
         return speed(case, ROUNDS[scale]) if what == SPEED else memory(case, what.removeprefix(MEMORY))
 
     def figures(self, rows: Rows) -> dict[str, str]:
-        return figures(rows, SIDES)
+        return figures(rows, SIDES, [*self.cells("full"), *self.cells("smoke")])
 
 
 def speed(case: Sampled, rounds: int) -> Row:

@@ -15,9 +15,9 @@ class Sampled:
 
     name: str = "base"
     size: Size = "demo"
-    prompts: int = 8
+    prompts: int = 4
     group: int = 8
-    limit: int = 128
+    limit: int = 32
     vocabulary: int = 384
     endless: bool = False
     """No row ends before the limit; otherwise one token in ``limit`` ends a row."""
@@ -35,7 +35,7 @@ class Updated:
 
     name: str = "base"
     size: Size = "demo"
-    prompts: int = 4
+    prompts: int = 2
     group: int = 8
     length: int = 64
     vocabulary: int = 384
@@ -69,28 +69,30 @@ def around(base: Case, *axes: Sequence[Case]) -> dict[str, Case]:
 
 
 SAMPLED = around(
-    base := Sampled(memory=True),
-    [replace(base, name="limit 32", limit=32, memory=False), replace(base, name="limit 512", limit=512)],
-    [replace(base, name="group 1", group=1, memory=False), replace(base, name="group 32", group=32)],
+    sampled := Sampled(memory=True),
+    [replace(sampled, name="limit 128", limit=128, memory=False), replace(sampled, name="limit 512", limit=512)],
+    [replace(sampled, name="group 1", group=1, memory=False), replace(sampled, name="group 32", group=32)],
     [
-        replace(base, name="vocabulary 32k", vocabulary=32_000, memory=False),
-        replace(base, name="vocabulary 152k", vocabulary=151_936),
+        replace(sampled, name="vocabulary 32k", vocabulary=32_000, memory=False),
+        replace(sampled, name="vocabulary 152k", vocabulary=151_936),
     ],
-    [replace(base, name="25M parameters", size="25M")],
-    [replace(base, name="no row ends", endless=True, memory=False)],
-    [replace(base, name="a step of the demo", prompts=32, limit=40, memory=False)],
+    [replace(sampled, name="25M parameters", size="25M")],
+    [replace(sampled, name="no row ends", endless=True, memory=False)],
+    [replace(sampled, name="a step of the demo", prompts=32, limit=40, memory=False)],
 )
 UPDATED = around(
-    rows := Updated(memory=True),
-    [replace(rows, name="length 256", length=256, memory=False), replace(rows, name="length 1024", length=1024)],
-    [replace(rows, name="group 2", group=2, memory=False), replace(rows, name="group 32", group=32, memory=False)],
+    updated := Updated(memory=True),
+    [replace(updated, name="length 256", length=256, memory=False), replace(updated, name="length 1024", length=1024)],
+    [replace(updated, name="group 2", group=2, memory=False), replace(updated, name="group 32", group=32, memory=False)],
     [
-        replace(rows, name="vocabulary 32k", vocabulary=32_000, memory=False),
-        replace(rows, name="vocabulary 152k", vocabulary=151_936, whole=True),
+        replace(updated, name="vocabulary 32k", vocabulary=32_000, memory=False),
+        replace(updated, name="vocabulary 152k", vocabulary=151_936, whole=True),
     ],
-    [replace(rows, name="30 % of groups without gradient", prompts=10, without_gradient=0.3, memory=False)],
-    [replace(rows, name="the same rows, all with gradient", prompts=10, memory=False)],
-    [replace(rows, name="25M parameters", size="25M", memory=False)],
+    [replace(updated, name="25M parameters", size="25M", memory=False)],
+    [
+        replace(updated, name="10 groups", prompts=10, memory=False),
+        replace(updated, name="10 groups, 3 without gradient", prompts=10, without_gradient=0.3, memory=False),
+    ],
 )
 TOY_SAMPLED = around(Sampled(size="toy", prompts=2, group=2, limit=4, vocabulary=32, memory=True))
 TOY_UPDATED = around(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -81,11 +81,12 @@ def peak(rows: Rows, case: str, way: str) -> float | None:
     return rows.get(f"{case}: {MEMORY}{way}", {}).get("peak_mb")
 
 
-def figures(rows: Rows, sides: Sides) -> dict[str, str]:
-    """Both tables, and for sentences the median ratio of every case to every peer, and the share of memory.
+def figures(rows: Rows, sides: Sides, cells: Iterable[str]) -> dict[str, str]:
+    """Both tables in the order of ``cells``, and for sentences the median ratio of every case to every peer, and the share of memory.
 
     ``ratio_CASE`` is that to the last of the peers, TRL; ``ratio_CASE_PEER`` those to all of them.
     """
+    rows = {cell: rows[cell] for cell in cells if cell in rows}  # a result file has them by name
     found = {"speed": speed_table(rows, sides), "memory": memory_table(rows, sides)}
     for cell, row in rows.items():
         case, _, what = cell.partition(": ")
