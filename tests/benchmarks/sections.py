@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.benchmarks.gpu import Gpu
 from tests.benchmarks.learner import Learner
 from tests.benchmarks.rollout import Rollout
 from tests.benchmarks.section import Section
 
-SECTIONS: dict[str, Section] = {"rollout": Rollout(), "learner": Learner()}
+SECTIONS: dict[str, Section] = {"rollout": Rollout(), "learner": Learner(), "gpu": Gpu()}

@@ -49,6 +49,8 @@ class Trainer(GRPOTrainer):
     def update(self, batches: Batches) -> tuple[float, float]:
         """One optimizer step as the training loop of transformers makes it; the loss, and the norm of the gradient."""
         if self.optimizer is None:
+            if self.args.gradient_checkpointing:
+                self.model.gradient_checkpointing_enable(self.args.gradient_checkpointing_kwargs)
             self.create_optimizer_and_scheduler(num_training_steps=1_000_000)
             self.model_wrapped, self.optimizer = self.accelerator.prepare(self.model, self.optimizer)
         self.current_gradient_accumulation_steps = len(batches)
