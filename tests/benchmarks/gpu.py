@@ -31,7 +31,7 @@ WAYS = (
 SMOKE = ("torch", "TRL")
 NO_GPU = "there is no GPU on this machine"
 TOLERANCE = 0.05
-"""Of the gradient's norm, relative to that of the first way: bf16 has three digits, and rounds elsewhere on either side."""
+"""Of the gradient's norm, relative to the first way's: bf16 has three digits, and each side rounds elsewhere."""
 
 
 class Gpu(Section):

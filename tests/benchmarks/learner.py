@@ -70,7 +70,7 @@ def speed(case: Updated, rounds: int) -> Row:
 
 
 def memory(case: Updated, way: str) -> Row:
-    """One way alone, two updates: the second has AdamW's moments. What it loads when it first runs, a toy loads before."""
+    """One way alone, two updates: the second has AdamW's moments. What its first run loads, a toy has loaded before."""
     import torch
 
     from tests.benchmarks.micro.memory import peak_above

@@ -17,7 +17,9 @@ def apart(ours: Sequence[Update], theirs: Sequence[Update], tolerance: float) ->
     Raises:
         ValueError: It is above the tolerance, or one made more updates than the other.
     """
-    found = max(max(_relative(a[0], b[0], LEAST_LOSS), _relative(a[1], b[1])) for a, b in zip(ours, theirs, strict=True))
+    found = 0.0
+    for (loss, norm), (their_loss, their_norm) in zip(ours, theirs, strict=True):
+        found = max(found, _relative(loss, their_loss, LEAST_LOSS), _relative(norm, their_norm))
     if not found <= tolerance:
         raise ValueError(f"not the same work: loss and norm {list(ours)} here, {list(theirs)} there")
     return found

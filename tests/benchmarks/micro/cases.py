@@ -52,6 +52,12 @@ class Updated:
         return self.prompts * self.group
 
 
+def rows_at_once(rows: int, width: int, pass_tokens: int) -> int:
+    """Rows of one pass: TRL wants the same number in all of them."""
+    most = max(1, min(rows, pass_tokens // width))
+    return next(number for number in range(most, 0, -1) if rows % number == 0)
+
+
 Case = TypeVar("Case", Sampled, Updated)
 
 
@@ -83,7 +89,10 @@ SAMPLED = around(
 UPDATED = around(
     updated := Updated(memory=True),
     [replace(updated, name="length 256", length=256, memory=False), replace(updated, name="length 1024", length=1024)],
-    [replace(updated, name="group 2", group=2, memory=False), replace(updated, name="group 32", group=32, memory=False)],
+    [
+        replace(updated, name="group 2", group=2, memory=False),
+        replace(updated, name="group 32", group=32, memory=False),
+    ],
     [
         replace(updated, name="vocabulary 32k", vocabulary=32_000, memory=False),
         replace(updated, name="vocabulary 152k", vocabulary=151_936, whole=True),

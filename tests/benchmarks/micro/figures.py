@@ -82,7 +82,8 @@ def peak(rows: Rows, case: str, way: str) -> float | None:
 
 
 def figures(rows: Rows, sides: Sides, cells: Iterable[str]) -> dict[str, str]:
-    """Both tables in the order of ``cells``, and for sentences the median ratio of every case to every peer, and the share of memory.
+    """Both tables in the order of ``cells``; for sentences the median ratio of every case to every peer, and the share
+    of memory.
 
     ``ratio_CASE`` is that to the last of the peers, TRL; ``ratio_CASE_PEER`` those to all of them.
     """

@@ -7,8 +7,8 @@ Model FLOPs of a step (what has to be computed; what checkpointing or pieces of 
 - 6 x layers x width x length for every token of a row, the products of queries, keys and values with what lies before
   them: half of what attention without a mask would take (12 x layers x width x length)
 
-MFU is that, divided by the seconds and by the peak of the device in dense bf16 (2204.02311, appendix B, counts attention
-without a mask and logits of all tokens, which gives more).
+MFU is that, divided by the seconds and by the peak of the device in dense bf16 (2204.02311, appendix B, counts
+attention without a mask and logits of all tokens, which gives more).
 """
 
 from __future__ import annotations

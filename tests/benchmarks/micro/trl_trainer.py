@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from components.types import Group
+from tests.benchmarks.micro.cases import rows_at_once
 
 os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 
@@ -50,7 +51,7 @@ class Trainer(GRPOTrainer):
         """One optimizer step as the training loop of transformers makes it; the loss, and the norm of the gradient."""
         if self.optimizer is None:
             if self.args.gradient_checkpointing:
-                self.model.gradient_checkpointing_enable(self.args.gradient_checkpointing_kwargs)
+                self.model.activation_checkpointing_enable(self.args.activation_checkpointing_kwargs)
             self.create_optimizer_and_scheduler(num_training_steps=1_000_000)
             self.model_wrapped, self.optimizer = self.accelerator.prepare(self.model, self.optimizer)
         self.current_gradient_accumulation_steps = len(batches)
@@ -63,9 +64,8 @@ class Trainer(GRPOTrainer):
 
 
 def sampler(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, ends: Sequence[int], limit: int) -> Trainer:
-    """TRL as it samples without vLLM; ``ends`` are further tokens that end a row."""
-    if ends:
-        model.generation_config.eos_token_id = list(ends)
+    """TRL as it samples without vLLM; ``ends`` are the tokens that end a row, or nothing but the tokenizer's does."""
+    model.generation_config.eos_token_id = list(ends) or [tokenizer.eos_token_id]
     return _trainer(model, tokenizer, None, [0.0], num_generations=2, max_completion_length=limit, use_cpu=True)
 
 
@@ -96,12 +96,6 @@ def updater(
         gradient_accumulation_steps=len(rows) // at_once,
         **settings,
     )
-
-
-def rows_at_once(rows: int, width: int, pass_tokens: int) -> int:
-    """Rows of one pass: TRL wants the same number in all of them."""
-    most = max(1, min(rows, pass_tokens // width))
-    return next(number for number in range(most, 0, -1) if rows % number == 0)
 
 
 def _trainer(

@@ -1,8 +1,8 @@
 """Ways of making one update on the same batch: our learner, and TRL's trainer.
 
 Both have the same weights, groups, loss (token mean, clip 0.2, advantages by TRL's standard deviation), AdamW,
-learning rate and bound of a pass. What is timed is the update alone: log-probabilities, loss, backward, clipping, AdamW,
-and what either side notes of them.
+learning rate and bound of a pass. What is timed is the update alone: log-probabilities, loss, backward, clipping,
+AdamW, and what either side notes of them.
 """
 
 from __future__ import annotations
