@@ -40,6 +40,7 @@ def score(
         batch.responses,
         temperature,
         mask=batch.response_mask,
+        group=batch.group,
         entropy_grad=entropy_grad,
         logits_at_once=logits_at_once,
         at_least=at_least,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from tests.benchmarks.accuracy import Accuracy
 from tests.benchmarks.gpu import Gpu
 from tests.benchmarks.learner import Learner
 from tests.benchmarks.rollout import Rollout
 from tests.benchmarks.section import Section
 
-SECTIONS: dict[str, Section] = {"rollout": Rollout(), "learner": Learner(), "gpu": Gpu()}
+SECTIONS: dict[str, Section] = {
+    "accuracy": Accuracy(),
+    "rollout": Rollout(),
+    "learner": Learner(),
+    "gpu": Gpu(),
+}
