@@ -18,9 +18,13 @@ from tests.benchmarks.micro.cases import TOY_UPDATED, UPDATED, Updated
 from tests.benchmarks.micro.figures import MEMORY, SPEED, Sides, figures
 from tests.benchmarks.section import Row, Rows, Scale, Section, skipped
 
-SIDES = Sides({"ours": "learner", "ours whole": "learner, logits all at once", "trl": "TRL"})
+SIDES = Sides({"ours": "learner", "trl": "TRL"})
+LOGITS = Sides({"ours": "in pieces (default)", "ours whole": "all at once", "trl": "TRL"})
+"""Of the cases whose logits do not fit into one piece."""
 CASES: dict[Scale, Mapping[str, Updated]] = {"full": UPDATED, "smoke": TOY_UPDATED}
 ROUNDS: dict[Scale, int] = {"full": 5, "smoke": 2}
+ENOUGH: dict[Scale, float] = {"full": 12.0, "smoke": 0.0}
+"""Seconds of rounds, after which there are no more than those."""
 TOLERANCE = 2e-3
 """Of loss and norm, relative. What is left is rounding: in single precision, and what AdamW makes of it."""
 
@@ -40,18 +44,21 @@ class Learner(Section):
             return skipped("TRL is not installed; it is in the dev extra")
         name, _, what = cell.partition(": ")
         case = CASES[scale][name]
-        return speed(case, ROUNDS[scale]) if what == SPEED else memory(case, what.removeprefix(MEMORY))
+        return speed(case, scale) if what == SPEED else memory(case, what.removeprefix(MEMORY))
 
     def figures(self, rows: Rows) -> dict[str, str]:
-        return figures(rows, SIDES, [*self.cells("full"), *self.cells("smoke")])
+        cells = [*self.cells("full"), *self.cells("smoke")]
+        large = {case.name for cases in CASES.values() for case in cases.values() if case.whole}
+        pieces = figures(rows, LOGITS, [cell for cell in cells if cell.partition(": ")[0] in large])
+        return {f"logits_{name}": text for name, text in pieces.items()} | figures(rows, SIDES, cells)
 
 
 def ways(case: Updated) -> list[str]:
     """What is measured for a case; logits all at once only where that is not the default anyway."""
-    return [way for way in SIDES.titles if case.whole or way != "ours whole"]
+    return [way for way in LOGITS.titles if case.whole or way != "ours whole"]
 
 
-def speed(case: Updated, rounds: int) -> Row:
+def speed(case: Updated, scale: Scale) -> Row:
     """All ways in turns, each on its own copy of the weights.
 
     Raises:
@@ -64,7 +71,7 @@ def speed(case: Updated, rounds: int) -> Row:
 
     torch.set_num_threads(1)
     sides = {name: updating(name, case) for name in ways(case)}
-    found = in_turns({name: side.way for name, side in sides.items()}, rounds)
+    found = in_turns({name: side.way for name, side in sides.items()}, ROUNDS[scale], ENOUGH[scale])
     apart_by = [apart(side.made, sides["trl"].made, TOLERANCE) for name, side in sides.items() if name != "trl"]
     loss, norm = sides["trl"].made[0]
     return {"rounds": found, "apart": max(apart_by), "loss": loss, "grad_norm": norm}

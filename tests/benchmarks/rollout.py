@@ -22,6 +22,8 @@ REMEMBERED = ("engine", "generate")
 """Ways whose memory is measured; TRL's is that of `transformers.generate`, which it calls."""
 CASES: dict[Scale, Mapping[str, Sampled]] = {"full": SAMPLED, "smoke": TOY_SAMPLED}
 ROUNDS: dict[Scale, int] = {"full": 5, "smoke": 2}
+ENOUGH: dict[Scale, float] = {"full": 12.0, "smoke": 0.0}
+"""Seconds of rounds, after which there are no more than those."""
 
 
 class Rollout(Section):
@@ -37,13 +39,13 @@ class Rollout(Section):
     def measure(self, cell: str, scale: Scale, folder: Path) -> Row:
         name, _, what = cell.partition(": ")
         case = CASES[scale][name]
-        return speed(case, ROUNDS[scale]) if what == SPEED else memory(case, what.removeprefix(MEMORY))
+        return speed(case, scale) if what == SPEED else memory(case, what.removeprefix(MEMORY))
 
     def figures(self, rows: Rows) -> dict[str, str]:
         return figures(rows, SIDES, [*self.cells("full"), *self.cells("smoke")])
 
 
-def speed(case: Sampled, rounds: int) -> Row:
+def speed(case: Sampled, scale: Scale) -> Row:
     """All ways in turns.
 
     Raises:
@@ -57,7 +59,7 @@ def speed(case: Sampled, rounds: int) -> Row:
     from tests.benchmarks.micro.sampling import way_of
 
     torch.set_num_threads(1)
-    found = in_turns({name: way_of(name, case) for name in SIDES.titles}, rounds)
+    found = in_turns({name: way_of(name, case) for name in SIDES.titles}, ROUNDS[scale], ENOUGH[scale])
     counts = {count for way in found.values() for count in way["tokens"]}
     if case.endless and counts != {case.rows * case.limit}:
         raise ValueError(f"not the same work: {counts} tokens where every way writes {case.rows * case.limit}")

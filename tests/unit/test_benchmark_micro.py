@@ -14,10 +14,10 @@ from tests.benchmarks.gpu import Gpu
 from tests.benchmarks.learner import SIDES, Learner, ways
 from tests.benchmarks.micro.agreement import apart
 from tests.benchmarks.micro.cases import SAMPLED, UPDATED, Updated, around, rows_at_once
-from tests.benchmarks.micro.figures import figures, key
+from tests.benchmarks.micro.figures import Sides, figures, key
 from tests.benchmarks.micro.flops import PEAKS, SHAPES, Shape, peak_flops, step_flops
 from tests.benchmarks.micro.groups import groups_of, tokens_in
-from tests.benchmarks.micro.rates import in_turns
+from tests.benchmarks.micro.rates import MORE, in_turns
 from tests.benchmarks.results import Results
 from tests.benchmarks.rollout import Rollout
 
@@ -89,6 +89,10 @@ def test_ways_take_turns_and_every_round_begins_with_another():
     assert all(len(row["cpu_s"]) == 2 for row in found.values())
 
 
+def test_short_rounds_are_repeated_more_often_up_to_a_bound():
+    assert len(in_turns({"a": lambda seed: 1}, rounds=2, enough=1e9)["a"]["cpu_s"]) == 2 * MORE
+
+
 def test_updates_count_only_where_loss_and_norm_are_the_same():
     assert apart([(0.5, 1.0)], [(0.5, 1.001)], 2e-3) == pytest.approx(1e-3, rel=0.01)
     assert apart([(1e-9, 1.0)], [(-1e-9, 1.0)], 2e-3) < 1e-6  # nothing but rounding
@@ -117,8 +121,8 @@ CELLS = ["base: speed", "base: memory of ours", "base: memory of trl", "length 2
 
 def test_speed_is_tokens_a_second_and_the_ratio_is_taken_round_by_round():
     lines = figures(ROWS, SIDES, CELLS)["speed"].splitlines()
-    assert lines[2] == "| base | 200 (100 to 250) | - | - | 50 (50 to 50) | 4.00 (2.00 to 5.00) |"
-    assert lines[3] == "| length 256 | 50 | - | - | 100 | 0.50 |"
+    assert lines[2] == "| base | 200 (100 to 250) | 50 (50 to 50) | 4.00 (2.00 to 5.00) |"
+    assert lines[3] == "| length 256 | 50 | 100 | 0.50 |"
 
 
 def test_lines_stand_in_the_order_of_the_cells_whatever_the_order_in_the_file():
@@ -128,7 +132,7 @@ def test_lines_stand_in_the_order_of_the_cells_whatever_the_order_in_the_file():
 
 def test_memory_is_above_the_loaded_model_and_what_was_not_measured_is_not_guessed():
     lines = figures(ROWS, SIDES, CELLS)["memory"].splitlines()
-    assert lines[2:] == ["| base | 30 | - | - | 60 | 0.50 |"]
+    assert lines[2:] == ["| base | 30 | 60 | 0.50 |"]
 
 
 def test_sentences_get_the_median_ratio_and_the_share_of_memory():
@@ -136,7 +140,22 @@ def test_sentences_get_the_median_ratio_and_the_share_of_memory():
     assert found["ratio_base"] == found["ratio_base_trl"] == "4.0"
     assert found["ratio_length_256"] == "0.5"
     assert found["memory_base_trl"] == "0.50"
-    assert "ratio_base_ours_whole" not in found
+
+
+def test_a_way_that_was_never_measured_has_no_column():
+    three = Sides({"ours": "ours", "whole": "whole", "trl": "TRL"})
+    found = figures(ROWS, three, CELLS)
+    assert "whole" not in found["speed"] + found["memory"]
+    assert not [name for name in found if "whole" in name]
+
+
+def test_what_large_vocabularies_cost_has_a_table_of_its_own():
+    name = "vocabulary 152k"
+    rows = {f"{name}: speed": rounds(**{"ours": [2.0], "ours whole": [1.0], "trl": [4.0]})}
+    found = Learner().figures({**ROWS, **rows})
+    assert f"| {name} | 50 | 100 | 0.50 | 25 | 2.00 |" in found["logits_speed"]
+    assert "base" not in found["logits_speed"]
+    assert f"| {name} | 50 | 25 | 2.00 |" in found["speed"]
 
 
 def test_a_case_that_could_not_be_measured_says_why():

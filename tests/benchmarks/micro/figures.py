@@ -39,9 +39,10 @@ def ratios(row: Row, ours: str, theirs: str) -> list[float]:
 
 
 def speed_table(rows: Rows, sides: Sides) -> str:
-    """A line for every case that was measured, and the reason for one that could not be."""
+    """A line for every case that was measured, and the reason for one that could not be; ways that were."""
+    others = [way for way in sides.others if any(rates(row, way) for row in rows.values())]
     heads = [f"{sides.titles[sides.ours]}, tokens/s"]
-    for way in sides.others:
+    for way in others:
         heads += [f"{sides.titles[way]}, tokens/s", "times"]
     lines = []
     for cell, row in rows.items():
@@ -52,7 +53,7 @@ def speed_table(rows: Rows, sides: Sides) -> str:
             lines.append([case, row["skipped"], *[""] * (len(heads) - 1)])
             continue
         line = [case, spread(rates(row, sides.ours), 0)]
-        for way in sides.others:
+        for way in others:
             line += [spread(rates(row, way), 0), spread(ratios(row, sides.ours, way))]
         lines.append(line)
     return table(["case", *heads], lines)
@@ -60,16 +61,18 @@ def speed_table(rows: Rows, sides: Sides) -> str:
 
 def memory_table(rows: Rows, sides: Sides) -> str:
     """Peak memory above the loaded model, a line for every case that has it of our way."""
+    cases = list(dict.fromkeys(cell.partition(": ")[0] for cell in rows))
+    others = [way for way in sides.others if any(peak(rows, case, way) is not None for case in cases)]
     heads = [f"{sides.titles[sides.ours]}, MB"]
-    for way in sides.others:
+    for way in others:
         heads += [f"{sides.titles[way]}, MB", "share"]
     lines = []
-    for case in dict.fromkeys(cell.partition(": ")[0] for cell in rows):
+    for case in cases:
         ours = peak(rows, case, sides.ours)
         if ours is None:
             continue
         line = [case, f"{ours:,.0f}"]
-        for way in sides.others:
+        for way in others:
             theirs = peak(rows, case, way)
             line += ["-", "-"] if theirs is None else [f"{theirs:,.0f}", f"{ours / theirs:.2f}"]
         lines.append(line)
