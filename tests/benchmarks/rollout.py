@@ -30,10 +30,9 @@ class Rollout(Section):
     title: ClassVar[str] = "Rollout beside transformers.generate and TRL"
 
     def cells(self, scale: Scale) -> Sequence[str]:
-        remembered = REMEMBERED if scale == "full" else REMEMBERED[:1]
         found = []
         for case in CASES[scale].values():
-            found += [f"{case.name}: {SPEED}", *(f"{case.name}: {MEMORY}{way}" for way in remembered if case.memory)]
+            found += [f"{case.name}: {SPEED}", *(f"{case.name}: {MEMORY}{way}" for way in REMEMBERED if case.memory)]
         return found
 
     def measure(self, cell: str, scale: Scale, folder: Path) -> Row:

@@ -103,7 +103,7 @@ UPDATED = around(
         replace(updated, name="10 groups, 3 without gradient", prompts=10, without_gradient=0.3, memory=False),
     ],
 )
-TOY_SAMPLED = around(Sampled("toy", "toy", prompts=2, group=2, limit=4, vocabulary=32, memory=True))
+TOY_SAMPLED = around(Sampled("toy", "toy", prompts=2, group=2, limit=4, vocabulary=32))
 TOY_UPDATED = around(
     Updated("toy", "toy", prompts=2, group=2, length=16, vocabulary=32, without_gradient=0.5, memory=True, whole=True)
 )
