@@ -23,7 +23,7 @@ LOGITS = Sides({"ours": "in pieces (default)", "ours whole": "all at once", "trl
 """Of the cases whose logits do not fit into one piece."""
 CASES: dict[Scale, Mapping[str, Updated]] = {"full": UPDATED, "smoke": TOY_UPDATED}
 ROUNDS: dict[Scale, int] = {"full": 5, "smoke": 2}
-ENOUGH: dict[Scale, float] = {"full": 12.0, "smoke": 0.0}
+ENOUGH: dict[Scale, float] = {"full": 6.0, "smoke": 0.0}
 """Seconds of rounds, after which there are no more than those."""
 TOLERANCE = 2e-3
 """Of loss and norm, relative. What is left is rounding: in single precision, and what AdamW makes of it."""

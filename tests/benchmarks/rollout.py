@@ -22,7 +22,7 @@ REMEMBERED = ("engine", "generate")
 """Ways whose memory is measured; TRL's is that of `transformers.generate`, which it calls."""
 CASES: dict[Scale, Mapping[str, Sampled]] = {"full": SAMPLED, "smoke": TOY_SAMPLED}
 ROUNDS: dict[Scale, int] = {"full": 5, "smoke": 2}
-ENOUGH: dict[Scale, float] = {"full": 12.0, "smoke": 0.0}
+ENOUGH: dict[Scale, float] = {"full": 6.0, "smoke": 0.0}
 """Seconds of rounds, after which there are no more than those."""
 
 
