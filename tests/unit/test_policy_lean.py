@@ -124,15 +124,20 @@ def test_the_same_call_gives_the_same_bits():
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+def dropping_out(policy: PreTrainedModel) -> None:
+    policy.config.attention_dropout = 0.1
+    policy.train()
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
         lambda policy: policy.to(torch.bfloat16),
-        lambda policy: policy.train(),
-        lambda policy: setattr(policy.base_model.layers[0], "training", True),  # as activation checkpointing does
+        dropping_out,
+        lambda policy: policy.gradient_checkpointing_enable(),
         lambda policy: policy.base_model.layers[1].register_forward_pre_hook(lambda *_: None),  # as sharding does
     ],
-    ids=["half precision", "training mode", "a layer that is computed again", "a hook"],
+    ids=["half precision", "dropout", "activations that are computed again", "a hook"],
 )
 def test_it_is_not_taken_for(spoil):
     policy = qwen3()

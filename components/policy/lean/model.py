@@ -28,12 +28,13 @@ def lean_pass(model: PreTrainedModel) -> LeanPass | None:
     """The lean pass of ``model``; None where it might not be the same, or not the faster one: on a GPU, in lower
     precision, under autocast, where weights are spread over ranks (they hook into modules), where activations are
     not kept."""
-    layers = getattr(model.base_model, "layers", ())
     if model.device.type != "cpu" or model.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
         return None
     head = model.get_output_embeddings()
     watched = head is None or head._forward_hooks or head._forward_pre_hooks or head._backward_hooks
-    if watched or model.training or any(layer.training for layer in layers) or not known(model):
+    if watched or model.is_gradient_checkpointing or not known(model):
+        return None
+    if model.training and model.config.attention_dropout:
         return None
     if model not in _PASSED:
         _PASSED[model] = passes_trial(model, lambda ids: _trial(LeanPass(model), ids))

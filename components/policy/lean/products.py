@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional
 
-
 SIZES = 16
 
 
