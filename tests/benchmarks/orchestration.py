@@ -53,9 +53,8 @@ class Orchestration(Section):
         arm, number = cell.split()
         own = folder / f"{arm}-{number}"
         own.mkdir(parents=True)
-        settings = pin_inputs(load(ROOT / "configs/demo.yaml", SHORT))
-        if scale == "smoke":
-            settings = pin_inputs(load(ROOT / "configs/demo.yaml", [*SHORT, "data.source.rows=400", "sft.steps=0"]))
+        smaller = ["data.source.rows=400", "sft.steps=1"] if scale == "smoke" else []
+        settings = pin_inputs(load(ROOT / "configs/demo.yaml", [*SHORT, *smaller]))
         within = clocked(own)
         row = RUNS[arm](own, settings, {**os.environ, **within}, scale)
         stages = Path(within["EVENKEEL_BENCH_CLOCK"]).read_text("utf-8").split()

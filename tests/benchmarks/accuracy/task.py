@@ -32,7 +32,9 @@ SMALL = [
     "triage.prompts=8",
     "clusters.k=4",
     "triage.override=only for its time",
-    "schedule.window=1",
+    "schedule.window=2",
+    "train.prompts_per_step=8",
+    "admission.max_prompt_share=1",
 ]
 SAME = [
     # What TRL's trainer does not do is left out, so that a step is the same work on both sides: group size, batch,
@@ -54,7 +56,7 @@ UNMEASURED = [
 
 def settings_of(extra: Sequence[str], seed: int, scale: Scale) -> Settings:
     """The demo's settings with those changes, for as many steps as the comparison takes."""
-    steps, prompts = (STEPS, 32) if scale == "full" else (2, 4)
+    steps, prompts = (STEPS, 32) if scale == "full" else (2, 8)
     length = [f"seed={seed}", f"train.steps={steps}", f"train.prompts_per_step={prompts}", f"train.eval_every={steps}"]
     return load(CONFIG, [*(SMALL if scale == "smoke" else []), *UNMEASURED, *extra, *length])
 
