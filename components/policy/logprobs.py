@@ -54,6 +54,7 @@ def response_logprobs(
     at_least: int = 0,
     mixes: Mixes | None = None,
     routing: Routing | None = None,
+    lean: bool = True,
 ) -> TokenStats:
     """Score the last ``responses`` columns of ``input_ids`` ``[B, T]``, at the sampling temperature.
 
@@ -71,15 +72,17 @@ def response_logprobs(
             piece wait for each other there, so none may make fewer than another.
         mixes: What was fed on in the place of a token's embedding.
         routing: Experts that the sampler's tokens took, to compare with or to follow.
+        lean: Whether the lean pass may be taken. Not where ranks share out gradients as they become ready: a rank that
+            takes it and one that does not are ready in another order.
     """
     ids = input_ids[:, input_ids.shape[1] - responses :]
     wanted = None if mask is None else mask.flatten().nonzero().squeeze(-1)
     how = partial(_stats, temperature=temperature, entropy_grad=entropy_grad, logits_at_once=logits_at_once)
-    plain = mixes is None and routing is None and not at_least
-    lean = lean_pass(model) if plain and mask is not None and wanted is not None and len(wanted) else None
-    if lean is not None and mask is not None:
-        hidden = lean.hidden(packed(input_ids, attention_mask, mask, group))
-        return _placed(how(hidden, ids[mask], lean.logits, lean.vocabulary), wanted, ids)
+    plain = lean and mixes is None and routing is None and not at_least
+    taken = lean_pass(model) if plain and mask is not None and wanted is not None and len(wanted) else None
+    if taken is not None and mask is not None:
+        hidden = taken.hidden(packed(input_ids, attention_mask, mask, group))
+        return _placed(how(hidden, ids[mask], taken.logits, taken.vocabulary), wanted, ids)
     inputs = model_inputs(model, input_ids, attention_mask, mixes)
     with routed(model, routing) as router:
         head = split_head(model, inputs, responses + 1)

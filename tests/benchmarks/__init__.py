@@ -7,6 +7,7 @@
 - `rollout`, `learner`, `gpu` — tokens a second and memory, beside `transformers.generate` and TRL; `micro` is what they
   share
 - `orchestration` — bare commands, DVC, Prefect
+- `trial` — the health rules on every planted fault, once
 - `growth` — what costs how much more where there is more of it
 
 Not sections, with commands of their own: `health` (the trial), `recipes`, `schedules`, `staleness`, and the

@@ -9,6 +9,7 @@ from tests.benchmarks.learner import Learner
 from tests.benchmarks.orchestration import Orchestration
 from tests.benchmarks.rollout import Rollout
 from tests.benchmarks.section import Section
+from tests.benchmarks.trial import Trial
 
 SECTIONS: dict[str, Section] = {
     "accuracy": Accuracy(),
@@ -16,5 +17,6 @@ SECTIONS: dict[str, Section] = {
     "learner": Learner(),
     "orchestration": Orchestration(),
     "growth": Growth(),
+    "health": Trial(),
     "gpu": Gpu(),
 }

@@ -32,7 +32,8 @@ def lean_pass(model: PreTrainedModel) -> LeanPass | None:
         return None
     head = model.get_output_embeddings()
     watched = head is None or head._forward_hooks or head._forward_pre_hooks or head._backward_hooks
-    if watched or model.is_gradient_checkpointing or not known(model):
+    again = any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
+    if watched or again or not known(model):
         return None
     if model.training and model.config.attention_dropout:
         return None
