@@ -16,7 +16,7 @@ SECTIONS: dict[str, Section] = {
     "rollout": Rollout(),
     "learner": Learner(),
     "orchestration": Orchestration(),
-    "growth": Growth(),
     "health": Trial(),
     "gpu": Gpu(),
+    "growth": Growth(),
 }

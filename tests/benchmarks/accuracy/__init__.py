@@ -5,7 +5,8 @@
 - `clock` — what is timed, and what it was spent on
 - `reached` — when a curve reaches a target and stays there; tables
 
-Arms: ``trl`` and ``same`` do the same work a step, ``own`` is the demo's recipe (ADS, dynamic sampling).
+Arms: ``trl`` and ``same`` do the same work a step, ``own`` is a recipe of ours (ADS, dynamic sampling,
+two updates a step).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from tests.benchmarks.accuracy import reached
 from tests.benchmarks.section import Row, Rows, Scale, Section
 
-SEEDS = (1, 2, 3, 4, 5)
+SEEDS = (2, 3, 4, 5, 6)
 
 
 class Accuracy(Section):
