@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import typer
 from pydantic import BaseModel
@@ -95,7 +95,7 @@ def is_setting(dotted: str, root: type[BaseModel]) -> bool:
     for name in dotted.split("."):
         models = [place for place in places if isinstance(place, type) and issubclass(place, BaseModel)]
         found = [model.model_fields[name].annotation for model in models if name in model.model_fields]
-        found += [place for place in places if place is dict]  # any key
+        found += [get_args(place)[1] for place in places if get_origin(place) is dict]  # any key
         if not found:
             return False
         places = [part for annotation in found for part in _parts(annotation)]
@@ -103,8 +103,8 @@ def is_setting(dotted: str, root: type[BaseModel]) -> bool:
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """The types of which an annotation is made; values of mappings stand for a further level."""
+    """The types of which an annotation is made, itself among them; not those of a mapping's values."""
     yield annotation
-    for part in get_args(annotation):
-        if part is not Path:
+    if get_origin(annotation) is not dict:
+        for part in get_args(annotation):
             yield from _parts(part)
