@@ -176,9 +176,33 @@ def keep_rows(path: Path, count: int) -> list[dict[str, Any]]:
         return []
     rows = list(itertools.islice(read_jsonl(path), count))
     if len(rows) < count:
-        raise InputError(f"expected {count} rows, found {len(rows)}", where=path, how="delete the folder to start over")
+        raise _too_few(path, count, len(rows))
     write_jsonl(path, rows)
     return rows
+
+
+def cut_rows(path: Path, count: int) -> None:
+    """As `keep_rows`, where nobody wants the rows: a log of any length is cut in place, a row in memory at a time."""
+    if count == 0:
+        path.unlink(missing_ok=True)
+        return
+    found = sum(1 for _ in itertools.islice(read_jsonl(path), count))
+    if found < count:
+        raise _too_few(path, count, found)
+    with os_errors("cut back", path), path.open("rb+") as file:
+        line, kept = b"", 0
+        while kept < count:
+            line = file.readline()
+            kept += bool(line.strip())
+        file.truncate(file.tell())
+        if not line.endswith(b"\n"):
+            file.write(b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _too_few(path: Path, count: int, found: int) -> InputError:
+    return InputError(f"expected {count} rows, found {found}", where=path, how="delete the folder to start over")
 
 
 def _parse_line(line: str, where: str, how: str) -> dict[str, Any]:

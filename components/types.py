@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from statistics import fmean
 from typing import Any, Literal
 
@@ -32,7 +32,7 @@ class Prompt:
     cluster: int = -1
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # `asdict` copies texts, slowly
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,15 @@ def missing(value: Any) -> bool:
     return value is None or (isinstance(value, float | Decimal) and not math.isfinite(value))
 
 
+def plain(value: Any) -> bool:
+    """Whether it is a text with nothing odd in it, as most cells are: then nothing else has to be asked."""
+    return isinstance(value, str) and value.isascii()
+
+
 def textual(value: Any) -> bool:
     """Whether a cell holds a text or a number, or nothing; not a list, a truth value or half a character."""
+    if plain(value):
+        return True
     if missing(value):
         return True
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
@@ -151,6 +158,8 @@ def textual(value: Any) -> bool:
 
 def as_text(value: Any) -> str:
     """Stripped text of a string or a finite number; empty for anything else, and for what UTF-8 cannot hold."""
+    if plain(value):
+        return str(value).strip()
     if missing(value) or not textual(value):
         return ""
     return format(value, "f") if isinstance(value, Decimal) else str(value).strip()
@@ -167,6 +176,8 @@ def as_number(value: Any) -> float:
 
 def as_scalar(value: Any) -> JsonScalar:
     """The value as a quarantine line can hold it."""
+    if plain(value):
+        return str(value)
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return str(value).encode("utf-8", "replace").decode()

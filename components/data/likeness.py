@@ -34,6 +34,7 @@ MATHEMATICS = frozenset("*/%()[]{}\\'′″·&")
 OPTION = re.compile(r"[^\w+-]*([a-z])[^\w+-]*")
 SHORT_ANSWER = 40
 """Characters. A longer text may hold one number by chance."""
+PLAIN_DIGITS = 18
 GUESSABLE = re.compile(r"(yes|no|true|false|\(?[a-e]\)?\.?|[0-9])", re.IGNORECASE)
 
 
@@ -64,7 +65,8 @@ def likeness(text: str, longest: int | None = None) -> Likeness:
     words = len(WORD.findall(template))
     if not words:
         return Likeness(normalised, template, template, masked, 0)
-    return Likeness(normalised, bare(template), _nameless(seen, template, words), masked, words)
+    plain = bare(template)
+    return Likeness(normalised, plain, _nameless(seen, words) or plain, masked, words)
 
 
 def visible(text: str) -> str:
@@ -94,16 +96,17 @@ def _kept(c: str, before: str, after: str) -> bool:
 category = cache(unicodedata.category)
 
 
-def _nameless(seen: str, template: str, words: int) -> str:
-    """The bare template with names masked: capitalised words that stand inside a sentence, wherever they stand."""
+def _nameless(seen: str, words: int) -> str | None:
+    """The bare template with names masked: capitalised words that stand inside a sentence, wherever they stand. None
+    where there are none, or too little would be left."""
     even = " ".join(unicodedata.normalize("NFKC", seen).split())
     names = {name for name in INSIDE.findall(even) if len(name) > 1 and name[0].isupper()}
     if not names:
-        return bare(template)
+        return None
     named = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})(?!\w)")
     masked = re.sub(r"\0(?:\s*\0)+", "\0", bare(MASKED.sub("\0", normalise(named.sub("\0", even)))))
     left = len(WORD.findall(masked))
-    return masked if left >= NAME_WORDS and 2 * left >= words else bare(template)
+    return masked if left >= NAME_WORDS and 2 * left >= words else None
 
 
 def key(text: str) -> int:
@@ -122,6 +125,8 @@ def even_answer(answer: str) -> str:
     even = " ".join((answer if boxed is None else boxed).casefold().split()).rstrip(".")
     if option := OPTION.fullmatch(even):
         return option[1]
+    if even.isascii() and even.isdigit() and len(even) <= PLAIN_DIGITS:
+        return str(int(even))  # what `numbers` would find, which takes long
     found = numbers(even) if len(even) <= SHORT_ANSWER else []
     return str(found[0]) if len(found) == 1 else even
 

@@ -28,15 +28,15 @@ class NearDuplicates:
 
     def __init__(self, settings: NearDuplicateSettings) -> None:
         self._settings = settings
-        self._empty = MinHash(PERMUTATIONS, seed=1, hashfunc=zlib.crc32)
+        self._signature = MinHash(PERMUTATIONS, seed=1, hashfunc=zlib.crc32)  # used again: to make one takes long
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
         self._count = 0
 
     def add(self, text: str) -> None:
         """The next text; its number is how many came before."""
-        signature = self._empty.copy()
-        signature.update_batch(self._shingles(text))
-        self._file.write(signature.hashvalues.astype(np.uint32).tobytes())
+        self._signature.clear()
+        self._signature.update_batch(self._shingles(text))
+        self._file.write(self._signature.hashvalues.astype(np.uint32).tobytes())
         self._count += 1
 
     def groups(self) -> Indices:

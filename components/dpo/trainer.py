@@ -62,10 +62,11 @@ class DpoTrainer:
         prompts = [pair.prompt_ids for pair in pairs] * 2
         padded = pad(prompts, [answer.token_ids for answer in answers], self._policy.pad_id)
         mask = padded.response_mask & sampled_mask(answers, padded.response_mask.shape[1])
+        group = torch.arange(len(pairs)).repeat(2)
 
         def score(policy: Policy) -> Tensor:
             ids, attention = padded.input_ids, padded.attention_mask
-            return response_logprobs(policy.model, ids, attention, mask.shape[1], temperature=1.0, mask=mask).logp
+            return response_logprobs(policy.model, ids, attention, mask.shape[1], 1.0, mask=mask, group=group).logp
 
         with torch.no_grad():
             reference = score(self._reference)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ def read_records(path: Path) -> list[StepRecord]:
             raise InputError("not a step record", where=f"{path}, record {number}", how=_AGAIN)
         if records and row["step"] <= records[-1].step:
             raise InputError(f"step {row['step']} is out of order", where=f"{path}, record {number}", how=_AGAIN)
-        records.append(StepRecord(**row))
+        signals = {sys.intern(name): value for name, value in row["signals"].items()}  # else each has names of its own
+        records.append(StepRecord(row["step"], signals, row["notes"]))
     return records
 
 

@@ -68,6 +68,8 @@ class Share(NamedTuple):
     rows: Tensor
     parts: list[Batch]
     idle: list[Batch]
+    still: int = 0
+    """How many of the parts, the last ones, have no gradient."""
 
     def whole(self, parts: Sequence[Tensor], width: int, rows: int, ranks: Ranks) -> Tensor:
         """Values of this rank's parts ``[n, <= width]`` put into ``[rows, width]``, with those of all other ranks."""
@@ -79,14 +81,24 @@ class Share(NamedTuple):
         return ranks.total(found)
 
 
-def share_of(batch: Batch, ranks: Ranks, max_tokens: int) -> Share:
-    """This rank's share of ``batch`` in micro-batches of at most ``max_tokens`` padded tokens."""
+def share_of(batch: Batch, ranks: Ranks, max_tokens: int, moving: Tensor | None = None) -> Share:
+    """This rank's share of ``batch`` in micro-batches of at most ``max_tokens`` padded tokens.
+
+    Args:
+        moving: ``[B]`` bool, the rows that have a gradient; the others get parts of their own where a rank is alone.
+            Several ranks make the same passes, and parts have rows of both kinds.
+    """
     if ranks.size == 1:
-        return Share(torch.arange(len(batch)), list(batch.micro_batches(max_tokens)), [])
-    rows = split_rows(batch.attention_mask.sum(1).tolist(), ranks.size)
-    shares = [list(batch.rows(own).micro_batches(max_tokens)) if len(own) else [] for own in rows]
-    own = shares[ranks.rank]
-    return Share(rows[ranks.rank], own, [idle_pass(batch)] * (max(map(len, shares)) - len(own)))
+        every = torch.arange(len(batch))
+        own, rest = (every, every[:0]) if moving is None else (every[moving], every[~moving])
+        learned, scored = (
+            list(batch.rows(some).micro_batches(max_tokens)) if len(some) else [] for some in (own, rest)
+        )
+        return Share(torch.cat([own, rest]), [*learned, *scored], [], len(scored))
+    shared = split_rows(batch.attention_mask.sum(1).tolist(), ranks.size)
+    shares = [list(batch.rows(some).micro_batches(max_tokens)) if len(some) else [] for some in shared]
+    parts = shares[ranks.rank]
+    return Share(shared[ranks.rank], parts, [idle_pass(batch)] * (max(map(len, shares)) - len(parts)))
 
 
 def split_rows(tokens: Sequence[int], ranks: int) -> list[Tensor]:

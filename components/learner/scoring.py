@@ -25,10 +25,12 @@ def score(
     logits_at_once: int = LOGITS_AT_ONCE,
     at_least: int = 0,
     replay: bool = False,
+    lean: bool = True,
 ) -> TokenStats:
     """Log-probabilities and entropies of the tokens that count, ``[B, R]`` fp32 nats, in one pass; 0 elsewhere.
 
-    Routes that the batch has are compared with the model's own, and followed with ``replay``.
+    Routes that the batch has are compared with the model's own, and followed with ``replay``. For ``lean`` see
+    `response_logprobs`.
     """
     mixes = (
         Mixes(batch.mix_ids, batch.mix_weights) if batch.mix_ids is not None and batch.mix_weights is not None else None
@@ -40,11 +42,13 @@ def score(
         batch.responses,
         temperature,
         mask=batch.response_mask,
+        group=batch.group,
         entropy_grad=entropy_grad,
         logits_at_once=logits_at_once,
         at_least=at_least,
         mixes=mixes,
         routing=None if batch.routes is None else Routing(batch.routes, replay),
+        lean=lean,
     )
 
 

@@ -33,7 +33,7 @@ class Pass(NamedTuple):
         return cls(temperature, entropy_grad, settings.logits_at_once, settings.routing_replay)
 
 
-def score_pass(model: PreTrainedModel, batch: Batch, how: Pass) -> TokenStats:
+def score_pass(model: PreTrainedModel, batch: Batch, how: Pass, lean: bool = True) -> TokenStats:
     """`score` as the settings of a learner have it."""
     return score(
         model,
@@ -43,6 +43,7 @@ def score_pass(model: PreTrainedModel, batch: Batch, how: Pass) -> TokenStats:
         logits_at_once=how.logits_at_once,
         at_least=how.at_least,
         replay=how.replay,
+        lean=lean,
     )
 
 
@@ -55,7 +56,7 @@ class ScoringModule(nn.Module):
         self.training = model.training
 
     def forward(self, batch: Batch, how: Pass) -> tuple[Tensor, Tensor, Tensor | None]:
-        stats = score_pass(self.model, batch, how)
+        stats = score_pass(self.model, batch, how, lean=False)
         return stats.logp, stats.entropy, stats.routing
 
 

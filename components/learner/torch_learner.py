@@ -25,6 +25,7 @@ from components.learner.scoring_module import Pass
 from components.learner.sharding.base import Sharding
 from components.learner.sharding.plain import Plain
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
+from components.learner.still import moving
 from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, objective
 from components.policy import Policy, TokenStats
 from components.seeds import derive
@@ -99,8 +100,8 @@ class TorchLearner(Learner):
             *(share.whole(parts, *shape) for parts in ([s.logp for s in stats], [s.entropy for s in stats]))
         )
 
-    def _share(self, batch: Batch) -> Share:
-        return share_of(batch, self._ranks, self._settings.micro_batch_tokens)
+    def _share(self, batch: Batch, moving: Tensor | None = None) -> Share:
+        return share_of(batch, self._ranks, self._settings.micro_batch_tokens, moving)
 
     def step(self, batch: Batch, seed: int, norm_limit: float = math.inf) -> dict[str, float]:
         totals = TokenTotals()
@@ -155,19 +156,22 @@ class TorchLearner(Learner):
         """
         aggregation = self._objective.aggregation
         weights = AGGREGATIONS[aggregation.kind](batch.response_mask, batch.group, aggregation)
-        share = self._share(replace(batch, weights=weights))
-        self._sharding.zero_grad()
         coefficients = self._controller.applied()
+        share = self._share(replace(batch, weights=weights), moving(batch, self._objective, coefficients))
+        self._sharding.zero_grad()
         how = Pass.of(self._settings, self._temperature, entropy_grad=bool(coefficients.entropy))
         passes = [*share.parts, *share.idle]
+        learning = len(passes) - share.still
         loss, logps = 0.0, []
         for number, part in enumerate(passes, start=1):
             part = moved(part, self._sharding.device)
-            stats = self._sharding.score(part, how)
+            with torch.set_grad_enabled(number <= learning):
+                stats = self._sharding.score(part, how)
             logps.append(stats.logp.detach())
             old = logps[-1] if part.old_logp is None else part.old_logp
             terms = objective(stats.logp, token_inputs(part, old), self._objective, coefficients, stats.entropy)
-            self._sharding.backward(terms.loss, last=number == len(passes))
+            if number <= learning:
+                self._sharding.backward(terms.loss, last=number == learning)
             loss += terms.loss.item()
             totals.add(part.response_mask, stats.entropy, terms)
             totals.add_routing(part.response_mask, stats.routing)

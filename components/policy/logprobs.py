@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -11,7 +12,9 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from components.config.training import LOGITS_AT_ONCE
-from components.policy.head import Head, split_head
+from components.policy.head import Finish, split_head
+from components.policy.lean.model import lean_pass
+from components.policy.lean.packing import packed
 from components.policy.mixing import Mixes, mixed_embeddings
 from components.policy.routing import Routing, routed
 
@@ -45,29 +48,42 @@ def response_logprobs(
     temperature: float,
     *,
     mask: Tensor | None = None,
+    group: Tensor | None = None,
     entropy_grad: bool = False,
     logits_at_once: int = LOGITS_AT_ONCE,
     at_least: int = 0,
     mixes: Mixes | None = None,
     routing: Routing | None = None,
+    lean: bool = True,
 ) -> TokenStats:
     """Score the last ``responses`` columns of ``input_ids`` ``[B, T]``, at the sampling temperature.
 
     Logits are turned into log-probabilities in fp32. They exist for ``logits_at_once // V`` tokens at a time and are
     made again in the backward pass. Values and gradients are those of one piece but for rounding, as matrix products of
     other sizes add up in another order: values are about 1e-6 apart in fp32 on a CPU. What fits into one piece is one,
-    and so is a model that cannot be cut (see `head`).
+    and so is a model that cannot be cut (see `head`). On CPUs models that are known are computed by the `lean` pass, as
+    far apart.
 
     Args:
         mask: ``[B, R]`` bool, the tokens that are wanted; the others get 0. None wants all.
+        group: ``[B]``; rows of one number have the same prompt, which need not be computed for each of them.
         entropy_grad: Whether a gradient flows through the entropy.
         at_least: Make as many pieces as this many tokens would take. Ranks that gather the output layer anew for every
             piece wait for each other there, so none may make fewer than another.
         mixes: What was fed on in the place of a token's embedding.
         routing: Experts that the sampler's tokens took, to compare with or to follow.
+        lean: Whether the lean pass may be taken. Not where ranks share out gradients as they become ready: a rank that
+            takes it and one that does not are ready in another order.
     """
-    inputs = model_inputs(model, input_ids, attention_mask, mixes)
     ids = input_ids[:, input_ids.shape[1] - responses :]
+    wanted = None if mask is None else mask.flatten().nonzero().squeeze(-1)
+    how = partial(_stats, temperature=temperature, entropy_grad=entropy_grad, logits_at_once=logits_at_once)
+    plain = lean and mixes is None and routing is None and not at_least
+    taken = lean_pass(model) if plain and mask is not None and wanted is not None and len(wanted) else None
+    if taken is not None and mask is not None:
+        hidden = taken.hidden(packed(input_ids, attention_mask, mask, group))
+        return _placed(how(hidden, ids[mask], taken.logits, taken.vocabulary), wanted, ids)
+    inputs = model_inputs(model, input_ids, attention_mask, mixes)
     with routed(model, routing) as router:
         head = split_head(model, inputs, responses + 1)
         if head is None:
@@ -76,7 +92,13 @@ def response_logprobs(
             if mask is not None:
                 stats = TokenStats(stats.logp.masked_fill(~mask, 0.0), stats.entropy.masked_fill(~mask, 0.0))
         else:
-            stats = _in_pieces(head, ids, temperature, mask, entropy_grad, logits_at_once, at_least)
+            hidden, flat = head.hidden[:, :-1].flatten(0, 1), ids.flatten()
+            if wanted is not None:
+                hidden, flat = hidden.index_select(0, wanted), flat.index_select(0, wanted)
+            idle = (head.hidden[:1, 0], at_least)
+            stats = _placed(
+                how(hidden, flat, lambda rows: head.logits(rows[None])[0], head.vocabulary, idle), wanted, ids
+            )
     return stats if router is None else stats._replace(routing=router.agreement(responses))
 
 
@@ -90,38 +112,44 @@ def model_inputs(
     return {"inputs_embeds": mixed_embeddings(model.get_input_embeddings(), input_ids, *mixes), **shared}
 
 
-def _in_pieces(
-    head: Head,
-    ids: Tensor,
+def _stats(
+    hidden: Tensor,
+    targets: Tensor,
+    logits: Finish,
+    vocabulary: int,
+    idle: tuple[Tensor, int] | None = None,
+    *,
     temperature: float,
-    mask: Tensor | None,
     entropy_grad: bool,
     logits_at_once: int,
-    at_least: int,
 ) -> TokenStats:
-    """Statistics of ``ids [B, R]``, from hidden states ``[B, R + 1, H]`` of the positions before them."""
-    hidden, flat = head.hidden[:, :-1].flatten(0, 1), ids.flatten()
-    wanted = None if mask is None else mask.flatten().nonzero().squeeze(-1)
-    if wanted is not None:
-        hidden, flat = hidden.index_select(0, wanted), flat.index_select(0, wanted)
+    """Statistics of ``targets [N]``, piece by piece, from hidden states ``[N, H]`` of the positions before them.
+
+    ``idle`` is a hidden state ``[1, H]`` to make pieces of, and how many tokens' worth of them there must be at least.
+    """
 
     def score(rows: Tensor, targets: Tensor) -> TokenStats:
-        return distribution_stats(head.logits(rows[None])[0], targets, temperature, entropy_grad)
+        return distribution_stats(logits(rows), targets, temperature, entropy_grad)
 
-    size = max(1, logits_at_once // head.vocabulary)
-    pieces = list(zip(torch.split(hidden, size), torch.split(flat, size), strict=True))
-    if at_least:
+    size = max(1, logits_at_once // vocabulary)
+    pieces = list(zip(torch.split(hidden, size), torch.split(targets, size), strict=True))
+    if idle is not None and idle[1]:
         # What is added is cut off again below: its gradient is exactly 0, and it passes the hooks of the output layer
         # forwards and backwards, as no piece without a row would.
-        idle = (head.hidden[:1, 0], ids.new_zeros(1))
+        row, at_least = idle
         pieces = [piece for piece in pieces if len(piece[1])]
-        pieces += [idle] * (math.ceil(at_least / size) - len(pieces))
+        pieces += [(row, targets.new_zeros(1))] * (math.ceil(at_least / size) - len(pieces))
     if len(pieces) == 1:
         parts = [score(*pieces[0])]
     else:
         parts = [checkpoint(score, *piece, use_reentrant=False, preserve_rng_state=False) for piece in pieces]
     values = ([p.logp for p in parts], [p.entropy for p in parts])
-    logp, entropy = (torch.cat(found)[: len(flat)] for found in values)
+    return TokenStats(*(torch.cat(found)[: len(targets)] for found in values))
+
+
+def _placed(stats: TokenStats, wanted: Tensor | None, ids: Tensor) -> TokenStats:
+    """Statistics of the ``wanted`` places of ``ids [B, R]`` where they belong, 0 elsewhere."""
+    logp, entropy = stats.logp, stats.entropy
     if wanted is not None:
         logp, entropy = (v.new_zeros(ids.numel()).index_copy(0, wanted, v) for v in (logp, entropy))
     return TokenStats(logp.view(ids.shape), entropy.view(ids.shape))

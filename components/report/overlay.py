@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from matplotlib.axes import Axes
 
@@ -22,6 +23,11 @@ SHAPES: dict[Level, str] = {"warn": "o", "intervene": "D", "rollback": "<", "sto
 """Matplotlib markers; `training.jinja` draws the same shapes in the legend."""
 REACH = 1.6
 """A limit further than this times the largest value would flatten the curve: only its label is shown."""
+
+
+Event = TypeVar("Event", Verdict, Response)
+MANY, COLUMNS = 200, 250
+"""Events beyond ``MANY`` are drawn at most once for each of so many columns: the others would lie on top of them."""
 
 
 @dataclass(frozen=True)
@@ -108,14 +114,14 @@ def draw_events(axes: Axes, overlay: Overlay, last_step: int) -> None:
     for part in overlay.stretches:
         axes.axvspan(part.first - 0.5, part.last + 0.5, color=LIGHT["muted"], alpha=0.18, linewidth=0, zorder=0)
     free = float("-inf")
-    for index, verdict in enumerate(overlay.verdicts, start=1):
+    for index, verdict in apart(overlay.verdicts, last_step):
         colour = LIGHT[COLOURS.get(verdict.level, "amber")]
         grave = verdict.level in ("rollback", "stop")
         axes.axvline(verdict.step, color=colour, linewidth=1.2 if grave else 0.8, linestyle="-" if grave else ":")
         if verdict.step >= free:
             axes.text(verdict.step, 1.04, str(index), color=colour, transform=axes.get_xaxis_transform(), ha="center")
             free = verdict.step + 0.04 * last_step
-    for response in overlay.responses:
+    for _, response in apart(overlay.responses, last_step):
         colour = LIGHT[COLOURS.get(response.level, "amber")]
         if response.level != "warn":  # a warning has its verdict's line already
             axes.axvline(response.step, color=colour, linewidth=1.1)
@@ -123,6 +129,17 @@ def draw_events(axes: Axes, overlay: Overlay, last_step: int) -> None:
             [response.step], [1.0], marker=SHAPES.get(response.level, "o"), color=colour, markersize=4.5,
             transform=axes.get_xaxis_transform(), clip_on=False,
         )  # fmt: skip
+
+
+def apart(events: Sequence[Event], last_step: int) -> Iterator[tuple[int, Event]]:
+    """Events with their numbers from 1, without those that could not be told from an earlier one of their level."""
+    latest: dict[str, int] = {}
+    for number, event in enumerate(events, start=1):
+        close = event.step - latest.get(event.level, -last_step) < last_step / COLUMNS
+        if close and len(events) > MANY:
+            continue
+        latest[event.level] = event.step
+        yield number, event
 
 
 def in_words(panel: Panel, drawn: Sequence[Line]) -> list[str]:

@@ -12,7 +12,7 @@ from components.health import Ledger
 from components.report.overlay import overlay_of
 from components.report.palette import LIGHT
 from components.report.panels import PANELS
-from components.report.plots import describe, draw, recorded
+from components.report.plots import describe, draw, recorded, signals_of
 from components.report.run import Run
 from components.report.svg import STYLE
 
@@ -37,7 +37,7 @@ def pictures(run: Run, names: Sequence[str]) -> list[Picture]:
     overlay = overlay_of(records, run.verdicts or [], run.ledger or Ledger(), run.settings)
     made = []
     for name in names:
-        panel, curves = recorded(PANELS[name], records)
+        panel, curves = recorded(PANELS[name], records, signals_of(records))
         if curves:
             figure = draw(panel, curves, overlay, run.settings, last_step=max(2, records[-1].step))
             file = io.BytesIO()

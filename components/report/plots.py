@@ -26,6 +26,8 @@ BOX = (0.085, 0.13, 0.65, 0.75)
 """Axes within the figure: fixed, so that panels line up and nothing depends on measured text."""
 LOG_FLOOR = 1e-7
 """Below it a logarithmic panel is linear down to 0, so that an exact 0 can be drawn."""
+MOST_POINTS, PARTS = 4000, 1000
+"""Points from which on a curve is thinned, and to how many parts of the axis: several for each point of the paper."""
 Curves = Mapping[Series, tuple[list[int], list[float]]]
 """Steps and values of every series that was recorded."""
 
@@ -42,9 +44,9 @@ class Plot:
 
 def draw_all(records: Sequence[StepRecord], overlay: Overlay, settings: Settings) -> list[Plot]:
     """Every panel of which at least one signal was recorded."""
-    drawn = []
+    drawn, signals = [], signals_of(records)
     for name, panel in PANELS.items():
-        shown, curves = recorded(panel, records)
+        shown, curves = recorded(panel, records, signals)
         if curves:
             figure = draw(shown, curves, overlay, settings, last_step=max(2, records[-1].step))
             told = in_words(shown, _lines(overlay, shown, curves))
@@ -52,9 +54,14 @@ def draw_all(records: Sequence[StepRecord], overlay: Overlay, settings: Settings
     return drawn
 
 
-def recorded(panel: Panel, records: Sequence[StepRecord]) -> tuple[Panel, Curves]:
+def signals_of(records: Sequence[StepRecord]) -> list[str]:
+    """All that were recorded in some step, sorted."""
+    return sorted({signal for record in records for signal in record.signals})
+
+
+def recorded(panel: Panel, records: Sequence[StepRecord], signals: Sequence[str]) -> tuple[Panel, Curves]:
     """The panel with the signals of its prefix, and the curves of those of its signals that were recorded."""
-    shown = expand(panel, sorted({signal for record in records for signal in record.signals}))
+    shown = expand(panel, signals)
     return shown, {item: curve for item in shown.series if (curve := points_of(records, item.signal))[0]}
 
 
@@ -103,8 +110,9 @@ def _draw_curves(axes: Axes, panel: Panel, curves: Curves) -> dict[Series, float
     """Draw every curve; returns the height, in data units, at which its label belongs."""
     ends = {}
     floor: dict[int, float] = {}
-    for item, (x, y) in curves.items():
+    for item, curve in curves.items():
         colour = LIGHT[item.colour]
+        x, y = thinned(*curve, extremes=item.style != "area")
         if item.style == "area":
             below = [floor.get(step, 0.0) for step in x]
             top = [low + value for low, value in zip(below, y, strict=True)]
@@ -117,6 +125,21 @@ def _draw_curves(axes: Axes, panel: Panel, curves: Curves) -> dict[Series, float
         axes.plot(x, y, color=colour, linewidth=1.2, marker=marker, markersize=3.2)
         ends[item] = y[-1]
     return ends
+
+
+def thinned(x: list[int], y: list[float], *, extremes: bool) -> tuple[list[int], list[float]]:
+    """A long curve with no more points than can be seen, its last one among them: of every few steps the least and the
+    largest value, or where areas are stacked, which need the same steps, the first.
+    """
+    every = -(-len(x) // PARTS)
+    if len(x) <= MOST_POINTS:
+        return x, y
+    places = {len(x) - 1}
+    for start in range(0, len(x), every):
+        few = range(start, min(start + every, len(x)))
+        places |= {min(few, key=y.__getitem__), max(few, key=y.__getitem__)} if extremes else {start}
+    kept = sorted(places)
+    return [x[place] for place in kept], [y[place] for place in kept]
 
 
 def _scale(

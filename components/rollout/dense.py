@@ -1,7 +1,7 @@
 """A lean forward pass for dense decoders, over the tensors of the model itself.
 
 Pre-norm blocks of grouped-query attention with rotary positions and a gated MLP, as Llama, Qwen2 and Qwen3 have them.
-`known_dense` says which models it is taken for. Transformers computes the same in several times as many operations,
+`dense_model` says which models it is taken for. Transformers computes the same in several times as many operations,
 most of which copy. Here the projections that share an input are one matrix product, and nothing is allocated that can
 be written in place.
 """
@@ -16,27 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from components.policy.lean.products import product
+from components.policy.lean.rotary import Rotary
+
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """Layer, queries ``[N, heads, D]``, keys and values ``[N, kv_heads, D]`` -> what they attend to, ``[N, heads * D]``."""
-
-
-class Rotary(NamedTuple):
-    """Cosines and sines, ``[positions, D / 2]``; or of the N tokens that are read, ``[N, 1, D / 2]``."""
-
-    cos: Tensor
-    sin: Tensor
-
-    def at(self, positions: Tensor) -> Rotary:
-        """Those of the tokens at ``positions`` ``[N]``."""
-        return Rotary(self.cos[positions][:, None], self.sin[positions][:, None])
-
-    def turn(self, heads: Tensor) -> Tensor:
-        """Every head of ``[N, heads, D]`` turned by its token's angles."""
-        turned, half = torch.empty_like(heads), heads.shape[-1] // 2
-        first, second = heads[..., :half], heads[..., half:]
-        torch.mul(first, self.cos, out=turned[..., :half]).addcmul_(second, self.sin, value=-1)
-        torch.mul(second, self.cos, out=turned[..., half:]).addcmul_(first, self.sin)
-        return turned
 
 
 class Layer(NamedTuple):
@@ -89,12 +73,15 @@ class DenseModel:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits ``[N, V]`` of hidden states ``[N, H]``."""
-        logits: Tensor = self._head(_normed(self._norm, hidden))
-        return logits
+        normed, head = _normed(self._norm, hidden), self._head
+        if head._forward_hooks or head._forward_pre_hooks:
+            logits: Tensor = head(normed)
+            return logits
+        return product(normed, head.weight, head.bias)
 
     def _project(self, layer: Layer, hidden: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of one layer, turned."""
-        projected = functional.linear(_normed(layer.before, hidden), layer.qkv, layer.qkv_bias)
+        projected = product(_normed(layer.before, hidden), layer.qkv, layer.qkv_bias)
         heads = projected.view(len(hidden), -1, self.head_dim)
         both, values = heads[:, : -self.kv_heads], heads[:, -self.kv_heads :]
         if layer.q_norm is not None and layer.k_norm is not None:
@@ -143,12 +130,10 @@ def _normed(norm: Any, values: Tensor) -> Tensor:
 
 def _gated(layer: Layer, hidden: Tensor) -> Tensor:
     """What the MLP hands to its last projection, ``[N, intermediate]``."""
-    gate, up = functional.linear(_normed(layer.after, hidden), layer.gate_up, layer.gate_up_bias).chunk(2, dim=-1)
+    gate, up = product(_normed(layer.after, hidden), layer.gate_up, layer.gate_up_bias).chunk(2, dim=-1)
     return functional.silu(gate, inplace=True).mul_(up)
 
 
 def _add_linear(hidden: Tensor, values: Tensor, linear: nn.Linear) -> None:
     """Add a projection of ``values`` to ``hidden`` in place."""
-    hidden.addmm_(values, linear.weight.T)
-    if linear.bias is not None:
-        hidden.add_(linear.bias)
+    hidden.add_(product(values, linear.weight, linear.bias))

@@ -93,8 +93,7 @@ class RepeatedPrompts:
         # The query heads that share keys are the rows of one product, so that keys are never repeated.
         grouped = queries.view(len(queries), dense.kv_heads, -1, dense.head_dim)
         mask = None if self._mask is None else self._mask[..., : place + 1]
-        read = self._columns.read(layer, place + 1)
-        return functional.scaled_dot_product_attention(grouped, *read, mask, scale=dense.scale).flatten(1)
+        return attention(dense.scale * grouped, *self._columns.read(layer, place + 1), mask).flatten(1)
 
     def make_room(self, column: int) -> None:
         self._columns.make_room(self._width + column)
@@ -102,6 +101,17 @@ class RepeatedPrompts:
     def keep(self, rows: Tensor, columns: int) -> None:
         self._columns.keep(rows, self._width + columns)
         self._mask = None if self._mask is None else self._mask[rows]
+
+
+def attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+    """Attention of scaled queries ``[B, H, Q, D]`` to keys and values ``[B, H, K, D]``. With so few queries plain
+    products are faster than the fused kernel; that one adds up in fp32 where these would not."""
+    if queries.dtype != torch.float32:
+        return functional.scaled_dot_product_attention(queries, keys, values, mask, scale=1.0)
+    scores = torch.matmul(queries, keys.transpose(-1, -2))
+    if mask is not None:
+        scores += mask
+    return torch.matmul(scores.softmax(-1), values)
 
 
 def hiding(mask: Tensor, dtype: torch.dtype) -> Tensor:

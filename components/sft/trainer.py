@@ -72,8 +72,8 @@ class SftTrainer:
         batch = pad([row.question for row in rows], [row.answer for row in rows], self._policy.pad_id)
         width = batch.response_mask.shape[1]
         learned = torch.tensor([[*row.learned, *[False] * (width - len(row.learned))] for row in rows])
-        stats = response_logprobs(self._policy.model, batch.input_ids, batch.attention_mask, width, temperature=1.0)
-        return -stats.logp[learned].sum()
+        stats = response_logprobs(self._policy.model, batch.input_ids, batch.attention_mask, width, 1.0, mask=learned)
+        return -stats.logp.sum()
 
     def save(self, directory: Path) -> None:
         self._optimizer.save(directory / "sft.safetensors")

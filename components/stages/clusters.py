@@ -72,19 +72,19 @@ def describe_all(policy: Policy, prompts: Sequence[Prompt], other: SentenceEmbed
     Prompts of like length share a batch, to save padding.
     """
     by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i].text) + len(prompts[i].solution))
-    parts = []
+    embeddings, nll = np.empty((0, 0)), np.empty(len(prompts))
     with progress("clusters", len(prompts)) as bar:
         for start in range(0, len(prompts), BATCH):
             batch = [prompts[i] for i in by_length[start : start + BATCH]]
             described = describe(policy, batch)
             if other is not None:
                 described = replace(described, embeddings=other.embed([f"{p.text}\n{p.solution}" for p in batch]))
-            parts.append(described)
+            places = by_length[start : start + BATCH]
+            if not start:  # the width is known now; gathered in parts, they would take their memory three times over
+                embeddings = np.empty((len(prompts), described.embeddings.shape[1]))
+            embeddings[places], nll[places] = described.embeddings, described.nll
             bar.advance(min(start + BATCH, len(prompts)))
-    original = np.argsort(by_length)
-    embeddings = np.concatenate([part.embeddings for part in parts])
-    nll = np.concatenate([part.nll for part in parts])
-    return embeddings[original], nll[original]
+    return embeddings, nll
 
 
 def summary(prompts: Sequence[Prompt], rows: Sequence[dict[str, Any]], silhouette: float) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from components.canaries.baseline import CanaryBaseline
-from components.files import append_line, dump_json, keep_rows, read_json, read_jsonl, write_jsonl
+from components.files import append_line, cut_rows, dump_json, read_json, read_jsonl, write_jsonl
 from components.health import Guard, Jumps, Monitor, Responder, Saved
 from components.learner import Learner
 from components.learner.critic import Critic
@@ -179,8 +179,8 @@ class RunState:
         prompts = {prompt.id: prompt for prompt in self.schedule.prompts}
         self.pending = [from_row(row, prompts) for row in read_jsonl(directory / PENDING)]
         self.saved, self.back = [Saved(**one) for one in state["saved"]], set(state["back"])
-        keep_rows(self.log, self.step)
-        keep_rows(self.ledger, self.entries)
+        cut_rows(self.log, self.step)
+        cut_rows(self.ledger, self.entries)
 
     def roll_back(self, to: Saved) -> None:
         """Weights, optimizer, schedule and monitor as they were; log, ledger and what was changed stay."""

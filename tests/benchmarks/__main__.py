@@ -20,6 +20,7 @@ from tests.code_graph import ROOT
 
 RESULTS = ROOT / "docs" / "results"
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+Check = Annotated[bool, typer.Option(help="Only say what differs.")]
 Folder = Annotated[Path, typer.Option("--results", help="Where the result files lie.")]
 
 
@@ -29,7 +30,7 @@ def run(
     results: Folder = RESULTS,
     smoke: Annotated[bool, typer.Option(help="Only show that it runs, in a minute or two.")] = False,
     anew: Annotated[bool, typer.Option(help="Throw away what was measured before.")] = False,
-    work: Annotated[Path | None, typer.Option(help="For checkpoints and data; a temporary folder if not named.")] = None,
+    work: Annotated[Path | None, typer.Option(help="For checkpoints and data; temporary if not named.")] = None,
 ) -> None:
     """Measure sections. What is measured already stays; a call that was ended goes on with the cell it was at."""
     if smoke and results == RESULTS:
@@ -45,7 +46,7 @@ def run(
 
 
 @app.command()
-def page(results: Folder = RESULTS, check: Annotated[bool, typer.Option(help="Only say what differs.")] = False) -> None:
+def page(results: Folder = RESULTS, check: Check = False) -> None:
     """Write the figures of the result files into README.md and docs/, or, with --check, compare."""
     known, stale = figures(results), []
     for path in pages(ROOT):
@@ -80,7 +81,8 @@ def figures(results: Path) -> dict[str, str]:
         path = results / f"{name}.json"
         if path.exists():
             measured = Results.read(path)
-            own = {**section.figures(measured.rows), "source": measured.source()}
+            rows = {cell: measured.rows[cell] for cell in section.cells(measured.scale) if cell in measured.rows}
+            own = {**section.figures(rows), "source": measured.source()}
             found |= {f"{name}.{figure}": text for figure, text in own.items()}
     return found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-PACKAGES = ("torch", "transformers", "trl", "deepspeed", "prefect", "dvc", "great-expectations", "scikit-learn", "numpy")
+PACKAGES = "torch", "transformers", "trl", "deepspeed", "prefect", "dvc", "great-expectations", "scikit-learn", "numpy"
 
 
 def machine() -> dict[str, str | int]:

@@ -54,7 +54,7 @@ def _in_a_process(name: str, section: Section, cell: str, scale: Scale, folder: 
     command = [sys.executable, "-m", "tests.benchmarks", "cell", name, cell, "--scale", scale]
     with log.open("wb") as file:
         try:
-            ended = subprocess.run(
+            ended: int | str = subprocess.run(
                 [*command, "--folder", str(folder), "--out", str(out)],
                 cwd=ROOT,
                 env={**os.environ, **QUIET},
@@ -66,7 +66,8 @@ def _in_a_process(name: str, section: Section, cell: str, scale: Scale, folder: 
             ended = f"no end within {section.limit:.0f} s"
     if ended != 0 or not out.exists():
         tail = "\n".join(log.read_text("utf-8", "replace").splitlines()[-15:])
-        raise InputError(f"{cell}: {ended}\n{tail}", where=f"section {name}", how=f"read {log}; measured cells are kept")
+        how = f"read {log}; what is measured stays"
+        raise InputError(f"{cell}: {ended}\n{tail}", where=f"section {name}", how=how)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return {**read_json(out), "date": now, "commit": _commit(), "took_s": round(time.monotonic() - began, 1)}
 

@@ -38,6 +38,12 @@ class Handler(BaseHTTPRequestHandler):
         super().setup()
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
+    def handle_expect_100(self) -> bool:
+        """Told at once: boto3 asks before every upload, and waits a second for an answer that stays in the buffer."""
+        answered = super().handle_expect_100()
+        self.wfile.flush()
+        return answered
+
     def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
         self.send_response_only(status)
         for name, value in headers.items():

@@ -18,8 +18,8 @@ Rows = Mapping[str, Row]
 class Section(ABC):
     """One question, answered side by side.
 
-    Every cell is measured in a process of its own, so that the peak of its memory and its warm-up are its own, and may be
-    measured in another session than the next. Cells that are compared with each other stand next to each other.
+    Every cell is measured in a process of its own, so that the peak of its memory and its warm-up are its own. Cells
+    that are compared with each other stand next to each other.
     """
 
     title: ClassVar[str]

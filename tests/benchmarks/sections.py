@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+from tests.benchmarks.accuracy import Accuracy
+from tests.benchmarks.gpu import Gpu
+from tests.benchmarks.growth import Growth
+from tests.benchmarks.learner import Learner
+from tests.benchmarks.orchestration import Orchestration
+from tests.benchmarks.rollout import Rollout
 from tests.benchmarks.section import Section
+from tests.benchmarks.trial import Trial
 
-SECTIONS: dict[str, Section] = {}
+SECTIONS: dict[str, Section] = {
+    "accuracy": Accuracy(),
+    "rollout": Rollout(),
+    "learner": Learner(),
+    "orchestration": Orchestration(),
+    "growth": Growth(),
+    "health": Trial(),
+    "gpu": Gpu(),
+}

@@ -1,4 +1,4 @@
-"""How long each stage takes, how fast rollout and learner are, and how much memory they need: `make bench`.
+"""How long each stage takes and how much memory it needs: `make bench-parts`.
 
 Prints tables and asserts nothing about time; machines differ. ``EVENKEEL_BENCH_CONFIG`` names another configuration.
 """
@@ -66,39 +66,3 @@ def test_stage_times_and_memory(workspace: Path) -> None:
     table.add_row("all", f"{total:.1f}", "")
     Console().print(table)
     assert (workspace / "out" / "report.html").exists()
-
-
-@pytest.mark.timeout(600)
-def test_rollout_and_learner_throughput(workspace: Path, settings: Settings) -> None:
-    import torch
-
-    from components.data.prompts import read_prompts
-    from components.layout import Layout
-    from components.learner import build_batch, build_learner
-    from components.policy import load_policy
-    from components.rewards import Scorer
-    from components.rollout import Collector, build_engine
-
-    torch.set_num_threads(settings.threads)
-    layout = Layout(workspace)
-    policy = load_policy(layout.sft_checkpoint, settings.policy)
-    prompts = read_prompts(layout.split("train"))[: settings.train.prompts_per_step]
-    engine, learner = build_engine(policy, settings.rollout), build_learner(policy, settings)
-    rollout, update = [], []
-    with Scorer(settings.reward) as scorer:
-        collector = Collector(policy, engine, scorer, settings.rollout)
-        for repeat in range(6):
-            began = time.perf_counter()
-            groups = collector.groups(prompts, collector.sampling(repeat))
-            tokens = sum(len(c.token_ids) for g in groups for c in g.completions)
-            rollout.append(tokens / (time.perf_counter() - began))
-            batch = build_batch(groups, settings.objective.advantage, policy.pad_id)
-            began = time.perf_counter()
-            learner.step(batch, repeat)
-            update.append(tokens / (time.perf_counter() - began))
-    table = Table("part", "median tokens/s", "lowest", "highest", title=f"{len(prompts)} prompts")
-    for name, rates in (("rollout and scoring", rollout[1:]), ("log-probs and update", update[1:])):
-        ordered = sorted(rates)
-        table.add_row(name, *(f"{rate:,.0f}" for rate in (ordered[len(ordered) // 2], ordered[0], ordered[-1])))
-    Console().print(table)
-    assert min(rollout + update) > 0

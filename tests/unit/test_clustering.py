@@ -92,6 +92,16 @@ def test_the_same_seed_gives_the_same_clusters():
     assert first[1] == again[1]
 
 
+def test_many_prompts_are_clustered_as_few_are(monkeypatch):
+    """From `MANY` on PCA goes by the covariance."""
+    points = np.random.default_rng(1).standard_normal((200, 8)) + 3 * np.repeat(np.eye(8)[:5], 40, axis=0)
+    few = cluster(points, k=5, components=4, min_size=2, seed=7)
+    monkeypatch.setattr("components.scheduling.clustering.MANY", 200)
+    many = cluster(points, k=5, components=4, min_size=2, seed=7)
+    assert many.labels.tolist() == few.labels.tolist()
+    assert many.silhouette == pytest.approx(few.silhouette, abs=1e-9)
+
+
 @pytest.mark.parametrize("count", [2, 5])
 def test_fewer_prompts_than_clusters_are_no_error(count):
     labels, silhouette, _ = cluster(blobs(*[1] * count), k=8, components=32, min_size=1, seed=0)

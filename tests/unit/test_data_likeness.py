@@ -13,10 +13,11 @@ from components.config.data import DataSettings, NearDuplicateSettings, Validati
 from components.config.sources import FileSource
 from components.config.tasks import ArithmeticSource
 from components.data.candidates import Candidate
-from components.data.likeness import guessable, key, likeness
+from components.data.likeness import even_answer, guessable, key, likeness
 from components.data.near import NearDuplicates
 from components.data.splits import SPLITS, assign
 from components.data.survey import Survey, shared, survey
+from components.rewards.numeric import numbers
 from components.types import Prompt
 
 STORY = (
@@ -198,3 +199,23 @@ def test_a_question_is_as_alike_as_its_normal_form(text):
 )
 def test_guessable_answers(answer, expected):
     assert guessable(answer) is expected
+
+
+@given(st.from_regex(r"[0-9]{1,30}", fullmatch=True))
+def test_a_plain_number_is_evened_out_as_every_number_is(digits):
+    assert even_answer(digits) == str(numbers(digits)[0])
+
+
+def test_no_text_leaves_anything_behind_in_the_signature_of_the_next():
+    texts = [STORY, "A farm has twelve cows and nobody counts the goats that live there.", STORY]
+    together, alone = NearDuplicates(NearDuplicateSettings()), NearDuplicates(NearDuplicateSettings())
+    for text in texts:
+        together.add(text)
+    alone.add(texts[1])
+    for near in (together, alone):
+        near._file.flush()
+        near._file.seek(0)
+    signatures = together._file.read()
+    size = len(signatures) // 3
+    assert signatures[size : 2 * size] == alone._file.read()
+    assert together.groups().tolist() == [0, 1, 0]

@@ -222,6 +222,35 @@ def test_a_log_with_fewer_rows_than_the_checkpoint_counted_is_an_error(tmp_path)
         files.keep_rows(path, 2)
 
 
+@pytest.mark.parametrize("tail", [b"", b'{"st\xc3', b"\n\n"])
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_log_is_cut_in_place_to_the_bytes_that_keeping_its_rows_gives(tmp_path, count, tail):
+    kept, cut = tmp_path / "kept.jsonl", tmp_path / "cut.jsonl"
+    for path in (kept, cut):
+        for step in range(3):
+            files.append_line(path, {"step": step, "signals": {"é": 0.1 + step, "none": None}})
+        path.write_bytes(path.read_bytes() + tail)
+    files.keep_rows(kept, count)
+    files.cut_rows(cut, count)
+    assert (cut.read_bytes() if cut.exists() else b"") == (kept.read_bytes() if kept.exists() else b"")
+
+
+def test_a_row_that_lacks_only_its_end_gets_it_when_the_log_is_cut(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"step": 0}\n{"step": 1}')
+    files.cut_rows(path, 2)
+    files.append_line(path, {"step": 2})
+    assert [row["step"] for row in files.read_jsonl(path)] == [0, 1, 2]
+
+
+def test_a_log_with_fewer_rows_than_are_to_be_kept_is_not_cut(tmp_path):
+    path = tmp_path / "log.jsonl"
+    files.append_line(path, {"step": 0})
+    with pytest.raises(InputError, match="expected 2 rows, found 1"):
+        files.cut_rows(path, 2)
+    assert list(files.read_jsonl(path)) == [{"step": 0}]
+
+
 def test_a_full_disk_while_appending_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", fail())
     with pytest.raises(InputError, match="cannot append to: No space left"):

@@ -16,6 +16,7 @@ from components.health import SIGNALS, find_signal
 from components.health.readers import NAMES_FOLDER, READERS, load_names, read_log
 from components.health.readers.log import names_of
 from components.health.readers.numbers import as_number, as_step
+from components.health.readers.steps import Row, Steps
 
 VERL = (
     "(TaskRunner pid=2226) step:{step} - global_seqlen/min:419336 - actor/entropy:0.25 - actor/pg_clipfrac:0.0008"
@@ -310,6 +311,33 @@ def test_the_later_of_two_rows_of_a_step_counts(tmp_path):
     path = log(tmp_path, {"step": 1, "entropy": 1.0, "loss": 1.0}, {"step": 1, "entropy": 2.0})
     assert signals(path) == {1: {"entropy": 2.0}}
     assert "steps said again, of which the later row counts: 1, the first 1" in read_log(path).remarks
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["reward", "entropy", "loss"])), max_size=30))
+def test_whatever_is_said_again_the_step_and_all_later_ones_are_void(said):
+    steps, expected, resumed = Steps(names_of("jsonl")), dict[int, dict[str, float]](), 0
+    for number, (step, name) in enumerate(said):
+        steps.add(Row(step, {name: float(number)}))
+        if name in expected.get(step, {}):
+            resumed += step < max(expected)
+            expected = {one: known for one, known in expected.items() if one < step}
+        expected.setdefault(step, {})[name] = float(number)
+    own = {"progress", "nonfinite"}
+    found = {r.step: {n: v for n, v in r.signals.items() if n not in own} for r in steps.records()}
+    assert found == expected
+    assert list(found) == sorted(expected)
+    assert sum(remark.startswith("resumed") for remark in steps.remarks()) == resumed
+
+
+def test_of_several_names_the_first_that_a_step_has_counts_step_by_step(tmp_path):
+    tree = {"signals": {"reward": ["score", "rewards/*"], "metric_*": "rewards/*", "entropy": "score"}}
+    (tmp_path / "names.yaml").write_text(yaml.safe_dump(tree))
+    names = load_names(tmp_path / "names.yaml")
+    rows = [{"score": 1.0, "rewards/a": 2.0}, {"rewards/a": 2.0, "rewards/b": 4.0}, {"score": "text", "rewards/a": 3.0}]
+    found = [names.translate(row) for row in rows]
+    assert found[0] == {"nonfinite": 0.0, "reward": 1.0, "metric_a": 2.0, "entropy": 1.0}
+    assert found[1] == {"nonfinite": 0.0, "reward": 3.0, "metric_a": 2.0, "metric_b": 4.0}
+    assert found[2] == {"nonfinite": 0.0, "reward": 3.0, "metric_a": 3.0}
 
 
 def test_a_late_row_with_other_metrics_belongs_to_its_step(tmp_path):

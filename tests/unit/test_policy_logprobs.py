@@ -105,7 +105,9 @@ def test_numbers_and_gradients_are_those_of_the_whole_logits(name, how):
         assert torch.allclose(one * MASK, other * MASK, atol=1e-6, rtol=1e-6)
     wanted, got = gradients(model, expected, 0.3), gradients(model, found, 0.3)
     assert got.keys() == wanted.keys()
-    assert all(relative(got[key], wanted[key]) < 1e-6 for key in wanted)
+    # A lean pass adds up in another order; tests/unit/test_policy_lean.py is about it.
+    limit = 1e-5 if "mask" in how and name in ("qwen3", "llama") else 1e-6
+    assert all(relative(got[key], wanted[key]) < limit for key in wanted)
 
 
 @pytest.mark.parametrize("how", HOW.values(), ids=HOW)

@@ -15,11 +15,12 @@ from components.files import write_json, write_jsonl
 from components.health import Ledger
 from components.health.limits import limits
 from components.report import load_run
-from components.report.overlay import SHAPES, lines, overlay_of
+from components.report.overlay import COLUMNS, MANY, SHAPES, apart, lines, overlay_of
 from components.report.page import environment
 from components.report.panels import PANELS, expand
-from components.report.plots import draw_all
+from components.report.plots import MOST_POINTS, PARTS, draw_all, thinned
 from components.stages.report import run
+from components.types import Verdict
 
 __all__ = ["healthy", "stopped"]
 APPROVE = "evenkeel approve"
@@ -154,3 +155,33 @@ def test_every_level_has_a_shape_of_its_own(level: str) -> None:
     assert SHAPES[level] not in others
     pictures = {str(macros.shape(name)).partition(' d="')[2] for name in SHAPES}
     assert len(pictures) == len(SHAPES)
+
+
+def test_a_curve_of_usual_length_is_drawn_point_by_point() -> None:
+    x, y = list(range(MOST_POINTS)), [float(step % 7) for step in range(MOST_POINTS)]
+    assert thinned(x, y, extremes=True) == (x, y)
+
+
+def test_a_long_curve_keeps_its_extremes_its_order_and_its_last_point() -> None:
+    x, y = list(range(10**5)), [float(step % 97) for step in range(10**5)]
+    y[40_321], y[77_777] = 500.0, -500.0
+    steps, values = thinned(x, y, extremes=True)
+    assert len(steps) <= 2 * PARTS + 1
+    assert steps == sorted(set(steps)) and (steps[-1], values) == (x[-1], [y[step] for step in steps])
+    assert {40_321, 77_777} <= set(steps)
+
+
+def test_stacked_areas_are_thinned_at_the_same_steps() -> None:
+    x = list(range(10**5))
+    rising, falling = (thinned(x, [sign * step for step in x], extremes=False) for sign in (1.0, -1.0))
+    assert rising[0] == falling[0]
+    assert (rising[0][0], rising[0][-1]) == (0, x[-1])
+
+
+def test_of_very_many_warnings_those_are_drawn_that_can_be_told_apart() -> None:
+    many = [Verdict("quiet", "warn", step, "why") for step in range(0, 10**5, 50)]
+    grave = Verdict("loud", "stop", 50_001, "why")
+    drawn = list(apart([*many, grave], 10**5))
+    assert len(drawn) <= COLUMNS + 1
+    assert (drawn[0], drawn[-1]) == ((1, many[0]), (len(many) + 1, grave))
+    assert list(apart(many[:MANY], 10**5)) == list(enumerate(many[:MANY], start=1)), "of few, every one"

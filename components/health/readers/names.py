@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -55,6 +55,14 @@ class Metric(Section):
         return 1 - value if self.one_minus else value * self.scale + self.offset
 
 
+class _Match(NamedTuple):
+    """``place`` of our signal in the mapping, ``choice`` among their names for it, and the ``signal`` itself."""
+
+    place: int
+    choice: int
+    signal: str
+
+
 class Names(Section):
     """A mapping file."""
 
@@ -66,14 +74,23 @@ class Names(Section):
         return [(ours, theirs, [_pattern(name) for name in theirs.name]) for ours, theirs in self.signals.items()]
 
     @cached_property
-    def _read(self) -> dict[str, bool]:
+    def _known(self) -> dict[str, list[_Match]]:
         return {}
+
+    def _matches(self, name: str) -> list[_Match]:
+        """What a metric of theirs matches. Looked up once a name: a log has few names, and very many of each."""
+        if name not in self._known:
+            self._known[name] = [
+                _Match(place, choice, _signal(ours, match))
+                for place, (ours, _, patterns) in enumerate(self._patterns)
+                for choice, pattern in enumerate(patterns)
+                if (match := pattern.fullmatch(name))
+            ]
+        return self._known[name]
 
     def reads(self, name: str) -> bool:
         """Whether a metric of theirs is of any use."""
-        if name not in self._read:
-            self._read[name] = any(p.fullmatch(name) for _, _, patterns in self._patterns for p in patterns)
-        return self._read[name]
+        return bool(self._matches(name))
 
     def count(self, found: Iterable[str]) -> int:
         """How many of these metrics are of use."""
@@ -86,26 +103,31 @@ class Names(Section):
         null too, and such a signal does not exist in the step.
         """
         columns: dict[str, list[float]] = {}
-        for ours, theirs, patterns in self._patterns:
-            for pattern in patterns:
-                if found := _found(ours, theirs, pattern, values):
-                    columns |= found
-                    break
+        done = -1
+        for (place, _), found in sorted(self._found(values).items()):
+            if place > done:
+                columns |= found
+                done = place
         signals = {name: sum(column) / len(column) for name, column in columns.items()}
         broken = sum(not math.isfinite(value) for value in signals.values())
         return {"nonfinite": float(broken), **signals}
 
+    def _found(self, values: Values) -> dict[tuple[int, int], dict[str, list[float]]]:
+        """The converted numbers by the place of our signal and of their name in its list, and by the signal that each
+        belongs to; what no metric has a number for is left out."""
+        found: dict[tuple[int, int], dict[str, list[float]]] = {}
+        for name, value in values.items():
+            for place, choice, signal in self._matches(name):
+                number = _no_number(signal) if value is None else as_number(value)
+                if number is not None:
+                    converted = self._patterns[place][1].convert(number)
+                    found.setdefault((place, choice), {}).setdefault(signal, []).append(converted)
+        return found
 
-def _found(ours: str, theirs: Metric, pattern: re.Pattern[str], values: Values) -> dict[str, list[float]]:
-    """The converted numbers of the metrics that match, by the signal that each belongs to."""
-    columns: dict[str, list[float]] = {}
-    for name, value in values.items():
-        if match := pattern.fullmatch(name):
-            signal = ours[:-1] + re.sub(r"\W", "_", match[1]) if ours.endswith("*") else ours
-            number = _no_number(signal) if value is None else as_number(value)
-            if number is not None:
-                columns.setdefault(signal, []).append(theirs.convert(number))
-    return columns
+
+def _signal(ours: str, match: re.Match[str]) -> str:
+    """The signal that a metric belongs to."""
+    return ours[:-1] + re.sub(r"\W", "_", match[1]) if ours.endswith("*") else ours
 
 
 def _no_number(signal: str) -> float | None:

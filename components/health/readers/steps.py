@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -32,6 +34,7 @@ class Steps:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._steps: dict[int, dict[str, Any]] = {}
+        self._order: list[int] = []  # of the steps, ascending
         self._resumed: list[tuple[int, int]] = []
         self._again: list[int] = []
         self._back: dict[int, int] = {}
@@ -39,25 +42,34 @@ class Steps:
 
     def add(self, row: Row) -> None:
         """Take in one row; metrics that no signal comes from are left out."""
-        values = {name: value for name, value in row.values.items() if self._names.reads(name)}
+        values = {sys.intern(name): value for name, value in row.values.items() if self._names.reads(name)}
         self._texts += [(row.step, n, v) for n, v in values.items() if v is not None and as_number(v) is None]
         if not values:
             return
         if self._steps.get(row.step, {}).keys() & values.keys():
-            latest = max(self._steps)
+            latest = self._order[-1]
             if row.step < latest:
                 self._resumed.append((row.step, latest))
             else:
                 self._again.append(row.step)
-            self._steps = {step: known for step, known in self._steps.items() if step < row.step}
-            self._back = {step: back for step, back in self._back.items() if step < row.step}
+            self._forget_from(row.step)
+        if row.step not in self._steps:
+            insort(self._order, row.step)
         self._steps.setdefault(row.step, {}).update(values)
         if row.rolled_back_to is not None:
             self._back[row.step] = row.rolled_back_to
 
+    def _forget_from(self, step: int) -> None:
+        """Drop a step and all later ones. A step is dropped as often as it was added, so all of it is linear."""
+        at = bisect_left(self._order, step)
+        for gone in self._order[at:]:
+            del self._steps[gone]
+            self._back.pop(gone, None)
+        del self._order[at:]
+
     def records(self) -> list[StepRecord]:
         """The steps in order. The policy has as many steps behind it as their number says."""
-        return [self._record(step, values) for step, values in sorted(self._steps.items())]
+        return [self._record(step, self._steps[step]) for step in self._order]
 
     def _record(self, step: int, values: Mapping[str, Any]) -> StepRecord:
         notes = {"rolled_back_to": self._back[step]} if step in self._back else {}
@@ -79,6 +91,5 @@ class Steps:
 
     def _every(self) -> int:
         """The usual distance between logged steps."""
-        known = sorted(self._steps)
-        distances = Counter(after - before for before, after in pairwise(known))
+        distances = Counter(after - before for before, after in pairwise(self._order))
         return distances.most_common(1)[0][0] if distances else 1

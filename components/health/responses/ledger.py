@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ _ENTRIES: dict[str, TypeAdapter[Response] | TypeAdapter[Outcome]] = {
 _FIELDS = {"response": fields(Response), "outcome": fields(Outcome)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ledger:
     """Responses in order, and the outcome of each that has one, by its number."""
 
@@ -29,7 +30,12 @@ class Ledger:
 
     def outcome(self, response: Response) -> Outcome | None:
         """What became of a response."""
-        return next((one for one in self.outcomes if one.of == response.number), None)
+        return self._by_number.get(response.number)
+
+    @cached_property
+    def _by_number(self) -> dict[int, Outcome]:
+        """The first outcome of every response."""
+        return {one.of: one for one in reversed(self.outcomes)}
 
 
 def read_ledger(path: Path) -> Ledger:

@@ -42,4 +42,7 @@ RATIOS: dict[str, Callable[..., TokenLoss]] = {
     "dro": dro,
 }
 
-__all__ = ["RATIOS"]
+WITHOUT_ADVANTAGE = frozenset({"dro"})
+"""Families whose loss has a term that no advantage multiplies: there a token without advantage has a gradient, too."""
+
+__all__ = ["RATIOS", "WITHOUT_ADVANTAGE"]

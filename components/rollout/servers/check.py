@@ -53,7 +53,13 @@ def differences(policy: Policy, prompt: Sequence[int], written: Sequence[Written
     padded = pad([prompt] * len(written), [one.token_ids for one in written], policy.pad_id)
     with torch.no_grad():
         own = response_logprobs(
-            policy.model, padded.input_ids, padded.attention_mask, padded.response_mask.shape[1], temperature or 1.0
+            policy.model,
+            padded.input_ids,
+            padded.attention_mask,
+            padded.response_mask.shape[1],
+            temperature or 1.0,
+            mask=padded.response_mask,
+            group=torch.zeros(len(written), dtype=torch.long),
         ).logp[padded.response_mask]
     told = torch.tensor([value for one in written for value in one.logprobs])
     seen: set[tuple[int, ...]] = set()

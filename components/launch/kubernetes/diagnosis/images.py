@@ -24,13 +24,14 @@ HINTS: tuple[tuple[str, str], ...] = (
 
 
 def images(observed: Observed) -> Iterator[Finding]:
+    failures = _last_failures(observed)
     for _, pod in each(observed):
         for container, reason, message in waiting(pod):
             if reason not in REASONS:
                 continue
             # The back-off says that it waits, and the events say for what.
             why = re.sub(r'^Back-off pulling image "[^"]*"(: ErrImagePull: )?', "", message)
-            why = why or _last_failure(observed, pod) or message
+            why = why or failures.get(name_of(pod)) or message
             setting = "launch.kubernetes.images." + (_image_of(pod, container))
             hints = [hint for pattern, hint in HINTS if re.search(pattern, why)]
             how = (hints or ["correct {setting}, and see that it was pushed"])[0].format(setting=setting)
@@ -42,7 +43,7 @@ def _image_of(pod: Object, container: Object) -> str:
     return "driver" if container.get("name") == "fetch" else role_of(pod) or "driver"
 
 
-def _last_failure(observed: Observed, pod: Object) -> str:
-    mine = [event for event in observed.events if event.get("reason") == "Failed" and about(event) == name_of(pod)]
-    said = [sentence(event.get("message")) for event in mine if "pull" in str(event.get("message"))]
-    return said[-1] if said else ""
+def _last_failures(observed: Observed) -> dict[str, str]:
+    """What was last said of every pod's pulling, by the pod's name."""
+    failed = [event for event in observed.events if event.get("reason") == "Failed"]
+    return {about(event): sentence(event["message"]) for event in failed if "pull" in str(event.get("message"))}

@@ -1,0 +1,10 @@
+"""Lean forward passes of dense decoders on CPUs.
+
+Transformers computes the same in several times as many operations, most of which copy, and on padding as well as on
+tokens. `model` is the pass with gradients that scores and trains; `components.rollout.dense` is the one that samples.
+
+- `known` — which models may be computed so
+- `packing` — what of a padded batch is computed at all
+- `model`, `attention` — the pass
+- `products`, `norm`, `gated`, `rotary` — its operations, each with its gradient
+"""

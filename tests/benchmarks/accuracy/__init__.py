@@ -1,0 +1,47 @@
+"""Wall time to a held-out accuracy, beside TRL's `GRPOTrainer`.
+
+- `task` — the SFT checkpoint, prompts and verifier of both sides, and the held-out measurement
+- `ours`, `theirs` — the two sides
+- `clock` — what is timed, and what it was spent on
+- `reached` — when a curve reaches a target and stays there; tables
+
+Arms: ``trl`` and ``same`` do the same work a step, ``own`` is the demo's recipe (ADS, dynamic sampling).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.benchmarks.accuracy import reached
+from tests.benchmarks.section import Row, Rows, Scale, Section
+
+SEEDS = (1, 2, 3, 4, 5)
+
+
+class Accuracy(Section):
+    title = "Time to accuracy"
+
+    def cells(self, scale: Scale) -> Sequence[str]:
+        arms = ("trl", "same", "own")
+        return ["prepare", *(f"{arm} {seed}" for seed in (SEEDS if scale == "full" else SEEDS[:1]) for arm in arms)]
+
+    def measure(self, cell: str, scale: Scale, folder: Path) -> Row:
+        # What is heavy is imported by the process of a cell alone.
+        import torch
+
+        from tests.benchmarks.accuracy import ours, task, theirs
+
+        torch.set_num_threads(1)
+        layout, every = task.prepared(folder / "prepared", scale), 2 if scale == "full" else 1
+        if cell == "prepare":
+            policy = task.start(layout, task.settings_of(task.SAME, 0, scale))
+            return {"pass_at_1": task.HeldOut(layout, scale).pass_at_1(policy.weights())}
+        arm, seed = cell.split()
+        own = folder / cell.replace(" ", "-")
+        if arm == "trl":
+            return theirs.run(layout, own, int(seed), scale, every)
+        return ours.run(layout, own, task.SAME if arm == "same" else task.OWN, int(seed), scale, every)
+
+    def figures(self, rows: Rows) -> dict[str, str]:
+        return reached.figures(rows)

@@ -1,0 +1,92 @@
+"""A part of the health trial that fits in minutes: every fault once, with responses and without.
+
+The whole trial is `tests.benchmarks.health` (`make trial`, hours); `configs/health/README.md` has its tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+from components.evaluation.statistics import wilson
+from tests.benchmarks.health.arms import DEFAULT_RULES, arms_of
+from tests.benchmarks.health.faults import FAULTS
+from tests.benchmarks.health.judged import BASE, Scored, scored
+from tests.benchmarks.health.running import missing, run_all
+from tests.benchmarks.health.scoring import detection, false_alarms, rescue
+from tests.benchmarks.section import Row, Rows, Scale, Section, skipped
+from tests.benchmarks.spread import table
+
+SEED = 1
+HEALTHY_SEEDS = (1, 4, 7)
+"""Healthy runs from the SFT checkpoint of that seed; what is healthy is measured on them."""
+CELL = "every fault, one seed"
+
+
+class Trial(Section):
+    title = "Health trial"
+    limit = 1800.0
+
+    def cells(self, scale: Scale) -> Sequence[str]:
+        return [CELL]
+
+    def measure(self, cell: str, scale: Scale, folder: Path) -> Row:
+        if scale == "smoke":
+            return skipped("tests/unit/test_health_trial.py runs it small")
+        results, arms = folder / "runs", arms_of("both", DEFAULT_RULES)
+        for arm in arms:  # plain first: where nothing would act in it, the other arm is the same run
+            todo = missing(results, [arm], [BASE], HEALTHY_SEEDS)
+            run_all([*todo, *missing(results, [arm], list(FAULTS), [SEED])], folder / "work", results, jobs=2)
+        return summary(scored(results, DEFAULT_RULES, "report"))
+
+    def figures(self, rows: Rows) -> dict[str, str]:
+        row = rows.get(CELL, skipped("not measured"))
+        if "skipped" in row:
+            return {"table": str(row["skipped"])}
+        faults = row["faults"]
+        acted, well = sum(one["acted"] for one in faults.values()), [sum(o[k] for o in faults.values()) for k in WELL]
+        share = wilson(acted, len(faults))
+        head = ["fault", "acted on, steps after it began", "by", "final accuracy without responses", "with"]
+        lines = [[f"`{name}`", *_line(one)] for name, one in faults.items()]
+        return {
+            "table": table(head, lines),
+            "faults": str(len(faults)),
+            "detected": f"{acted} of {len(faults)} ({share.low:.0%} to {share.high:.0%})",
+            "well_without": f"{well[0]} of {len(faults)}",
+            "well_with": f"{well[1]} of {len(faults)}",
+            "false_alarms": f"{row['false_alarms']} in {row['healthy_steps']} steps of {row['healthy_runs']} runs",
+        }
+
+
+def _line(one: Row) -> list[str]:
+    when = f"+{one['after']:.0f}" if one["acted"] else "never"
+    return [when, f"`{one['first']}`" if one["first"] else "-", f"{one['off']:.0%}", f"{one['on']:.0%}"]
+
+
+WELL = ("well_off", "well_on")
+
+
+def summary(found: Scored) -> Row:
+    """What the rules do, fault by fault. Accuracies are shares of the healthy mean."""
+    alarms, faults = found.alarms["rules"], {}
+    healthy = false_alarms(found.healthy, alarms).rate
+    for name, runs in found.faulty.items():
+        said, responding = detection(runs, alarms, found.norm), found.responding[name]
+        off, on = rescue(runs, found.norm), rescue(responding, found.norm)
+        norm = fmean(found.norm.finals[run.sft_seed] for run in runs)
+        faults[name] = {
+            "acted": said.acted,
+            "after": said.after.median if said.after else None,
+            "first": said.first,
+            "off": fmean(run.final for run in runs) / norm,
+            "on": fmean(run.final for run in responding) / norm,
+            "well_off": off.well if off else 0,
+            "well_on": on.well if on else 0,
+        }
+    return {
+        "faults": faults,
+        "false_alarms": healthy.count,
+        "healthy_steps": healthy.steps,
+        "healthy_runs": len(found.healthy),
+    }

@@ -1,0 +1,96 @@
+"""Figures in pages are those of the committed result files, and a page says which command made them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from components.errors import InputError
+from components.files import write_json
+from tests.benchmarks.__main__ import RESULTS, figures
+from tests.benchmarks.pages import filled, pages, used, without_figures
+from tests.benchmarks.results import Results
+from tests.benchmarks.sections import SECTIONS
+from tests.benchmarks.spread import exponent, spread, table
+from tests.code_graph import ROOT
+
+PAGES = {str(path.relative_to(ROOT)): path for path in pages(ROOT)}
+MEASURED = re.compile(r"\d(?:\.\d+)? ?(?:times (?:as fast|faster|the speed|the memory)|tokens/s|ms a step|x faster)")
+"""What only a measurement can know, as people write it."""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_holds_the_figures_of_the_result_files(page):
+    text = PAGES[page].read_text("utf-8")
+    assert filled(text, figures(RESULTS), page) == text, "make bench-page writes them"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_with_figures_says_which_command_made_them(page):
+    text = PAGES[page].read_text("utf-8")
+    for section in {name.partition(".")[0] for name in used(text)}:
+        assert f"make bench SECTIONS={section}" in text or f"benchmarks.md#{section}" in text, section
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if not page.startswith("configs/")])
+def test_no_measured_figure_is_typed_by_hand(page):
+    if page == "docs/performance.md":
+        pytest.skip("a log of what was tried: its figures are of their day, each with its command")
+    assert not MEASURED.findall(without_figures(PAGES[page].read_text("utf-8")))
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_committed_results_are_whole_and_of_the_full_scale(path: Path):
+    results = Results.read(path)
+    assert (results.section, results.scale) == (path.stem, "full")
+    assert sorted(results.rows) == sorted(SECTIONS[path.stem].cells("full"))
+    assert not any(str(row["commit"]).endswith("+") for row in results.rows.values()), (
+        "measured with changes that no commit has"
+    )
+
+
+def test_a_figure_is_written_between_its_marks_and_nothing_else_is_touched():
+    text = "TRL takes <!-- bench a.ratio -->?<!-- /bench --> times as long.\n<!-- bench a.table --><!-- /bench -->\n"
+    found = filled(text, {"a.ratio": "2.1", "a.table": "| x |\n| --- |"}, "page")
+    assert found == (
+        "TRL takes <!-- bench a.ratio -->2.1<!-- /bench --> times as long.\n"
+        "<!-- bench a.table -->\n\n| x |\n| --- |\n\n<!-- /bench -->\n"
+    )
+    assert filled(found, {"a.ratio": "2.1", "a.table": "| x |\n| --- |"}, "page") == found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("<!-- bench a.b -->1", "without its other half"), ("<!-- bench a.c -->1<!-- /bench -->", "no figure 'a.c'")],
+)
+def test_a_mark_that_cannot_be_filled_is_an_error(text, said):
+    with pytest.raises(InputError, match=said):
+        filled(text, {"a.b": "1"}, "page")
+
+
+def test_results_of_another_machine_are_not_mixed_with_those_of_this_one(tmp_path):
+    path = tmp_path / "a.json"
+    old = Results("a", "full")
+    old.rows["cell"] = {"seconds": 1.0, "date": "2026-01-02T03:04:05", "commit": "abc"}
+    old.write(path)
+    assert Results.resumed(path, "a", "full").rows == old.rows
+    write_json(path, {**vars(old), "machine": {**old.machine, "processor": "another"}})
+    with pytest.raises(InputError, match="other machine"):
+        Results.resumed(path, "a", "full")
+
+
+def test_the_source_of_a_figure_names_command_date_machine_and_versions():
+    results = Results("a", "full", rows={"cell": {"date": "2026-01-02T03:04:05", "commit": "abc"}})
+    said = results.source()
+    assert "`make bench SECTIONS=a`, 2026-01-02" in said and "commit abc" in said and "torch" in said
+
+
+def test_spreads_and_exponents():
+    assert spread([3.0, 1.0, 2.0], 1, " s") == "2.0 s (1.0 to 3.0)"
+    assert spread([2.0], 1) == "2.0" and spread([]) == "-"
+    assert exponent([10, 100, 1000], [1, 10, 100]) == pytest.approx(1)
+    assert exponent([10, 100, 1000], [1, 100, 10_000]) == pytest.approx(2)
+    assert exponent([1, 10, 100, 1000], [5, 5, 50, 500], floor=5) == pytest.approx(1)
+    assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
