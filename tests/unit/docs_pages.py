@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import typer
@@ -103,8 +102,8 @@ def is_setting(dotted: str, root: type[BaseModel]) -> bool:
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """The types of which an annotation is made; values of mappings stand for a further level."""
+    """The types of which an annotation is made, itself among them; not those of a mapping's values."""
     yield annotation
-    for part in get_args(annotation):
-        if part is not Path:
+    if get_origin(annotation) is not dict:
+        for part in get_args(annotation):
             yield from _parts(part)
