@@ -256,7 +256,8 @@ def test_the_same_fault_and_seed_give_the_same_run(micro, name):
 
 def test_weights_that_are_no_numbers_end_the_run_and_count_as_nothing_right(micro):
     ended = micro(FAULTS["nan_weights"](0), "ended")
-    assert (len(ended.records), ended.final) == (1, 0.0)
+    assert (len(ended.records), ended.final) == (2, 0.0)
+    assert ended.records[-1].signals["nonfinite_weights"] > 0, "the step that it broke in is what rules go by"
     assert "nothing took it back" in ended.crashed
 
 

@@ -120,6 +120,7 @@ class Trial:
                 train(parts, on_step)
             except BREAKS as error:
                 self.crashed = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+                self.records += unseen(parts.state.log, len(self.records))
             self.final = truth.of(learner, FINAL_PROMPTS)
             self.progress, self.stopped_by = parts.state.progress, parts.state.stopped_by or ""
             if parts.state.ledger.exists():
@@ -131,6 +132,12 @@ class Trial:
         order = sorted((p for members in clusters.values() for p in members), key=lambda prompt: prompt.id)
         changed = {prompt.id: prompt for prompt in self._fault.prompts(order)}
         return {number: [changed[prompt.id] for prompt in members] for number, members in clusters.items()}
+
+
+def unseen(log: Path, seen: int) -> list[StepRecord]:
+    """Steps of the log behind the first ``seen``: that in which a run breaks is logged, and nobody is told of it."""
+    rows = list(read_jsonl(log))[seen:] if log.exists() else []
+    return [StepRecord(row["step"], row["signals"], row["notes"]) for row in rows]
 
 
 class TrueAccuracy:
