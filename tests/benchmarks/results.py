@@ -11,17 +11,10 @@ from components.files import read_json, write_json
 from tests.benchmarks.machine import machine, versions
 from tests.benchmarks.section import Row, Scale
 
-ANEW = "start again with ANEW=1 (--anew), or name another folder with --results"
-
 
 @dataclass
 class Results:
-    """Rows of one section, all from one machine and one set of packages.
-
-    Raises:
-        InputError: Reading a file of another section, machine, set of packages or scale: figures that are to be
-            compared are measured in one place.
-    """
+    """Rows of one section, all from one machine and one set of packages: what is compared is measured in one place."""
 
     section: str
     scale: Scale
@@ -35,20 +28,42 @@ class Results:
 
     @classmethod
     def resumed(cls, path: Path, section: str, scale: Scale) -> Results:
-        """What is there already, to go on with; nothing where there is no file."""
+        """What is there already, to go on with.
+
+        Nothing where there is no file, and where it is of another machine or other packages, which is said: then all
+        is measured here. A file of this repository is in its history.
+
+        Raises:
+            InputError: The file is of another section or scale.
+        """
         new = cls(section, scale)
         if not path.exists():
             return new
         old = cls.read(path)
-        if all("skipped" in row for row in old.rows.values()):
-            return new  # nothing was measured there; perhaps it can be here
-        for name in ("section", "scale", "machine", "versions"):
+        if (old.section, old.scale) != (section, scale):
+            what = f"holds {old.scale} results of {old.section}, not {scale} ones of {section}"
+            raise InputError(what, where=str(path), how="name another folder: --results")
+        if not old.measured:
+            return new  # perhaps it can be measured here
+        for name in ("machine", "versions"):
             there, here = getattr(old, name), getattr(new, name)
             if there != here:
-                raise InputError(f"other {name}: {there}, and here {here}", where=str(path), how=ANEW)
+                other = ", ".join(
+                    f"{key} {there.get(key)} (here {here[key]})" for key in here if there.get(key) != here[key]
+                )
+                print(f"{path} is of another machine or other packages, and measured anew: {other}", flush=True)
+                return new
         return old
 
+    @property
+    def measured(self) -> bool:
+        """Whether any row is more than a reason why it could not be measured."""
+        return any("skipped" not in row for row in self.rows.values())
+
     def write(self, path: Path) -> None:
+        """Write it whole; not over something measured, where nothing could be measured here."""
+        if not self.measured and path.exists() and Results.read(path).measured:
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, vars(self))
 

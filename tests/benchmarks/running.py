@@ -36,6 +36,8 @@ def measure_section(name: str, section: Section, scale: Scale, path: Path, folde
     results, cells = Results.resumed(path, name, scale), section.cells(scale)
     results.rows = {cell: results.rows[cell] for cell in cells if cell in results.rows}
     folder.mkdir(parents=True, exist_ok=True)
+    if len(results.rows) == len(cells):
+        print(f"{name}: measured on this machine; ANEW=1 (--anew) measures it again", flush=True)
     for number, cell in enumerate(cells, start=1):
         if cell in results.rows:
             continue

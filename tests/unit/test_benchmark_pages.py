@@ -70,15 +70,30 @@ def test_a_mark_that_cannot_be_filled_is_an_error(text, said):
         filled(text, {"a.b": "1"}, "page")
 
 
-def test_results_of_another_machine_are_not_mixed_with_those_of_this_one(tmp_path):
+def test_results_of_another_machine_are_not_mixed_with_those_of_this_one(tmp_path, capsys):
     path = tmp_path / "a.json"
     old = Results("a", "full")
     old.rows["cell"] = {"seconds": 1.0, "date": "2026-01-02T03:04:05", "commit": "abc"}
     old.write(path)
     assert Results.resumed(path, "a", "full").rows == old.rows
     write_json(path, {**vars(old), "machine": {**old.machine, "processor": "another"}})
-    with pytest.raises(InputError, match="other machine"):
-        Results.resumed(path, "a", "full")
+    new = Results.resumed(path, "a", "full")
+    assert not new.rows and new.machine == old.machine
+    assert "processor another (here" in capsys.readouterr().out
+
+
+def test_what_cannot_be_measured_here_replaces_nothing_that_was_measured_elsewhere(tmp_path):
+    path = tmp_path / "gpu.json"
+    Results("gpu", "full", {"gpu": "H200"}, rows={"cell": {"seconds": 1.0}}).write(path)
+    Results("gpu", "full", rows={"cell": {"skipped": "no GPU"}}).write(path)
+    assert Results.read(path).rows == {"cell": {"seconds": 1.0}}
+
+
+def test_a_smoke_is_not_mixed_with_what_was_measured_in_full(tmp_path):
+    path = tmp_path / "a.json"
+    Results("a", "full").write(path)
+    with pytest.raises(InputError, match="holds full results"):
+        Results.resumed(path, "a", "smoke")
 
 
 def test_the_source_of_a_figure_names_command_date_machine_and_versions():
