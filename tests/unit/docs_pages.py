@@ -56,9 +56,10 @@ def links(text: str) -> list[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """The names that GitHub gives the headings."""
+    """The names that GitHub gives the headings, and those that the page gives places itself."""
     titles = [re.sub(r"[`*]", "", title).strip().lower() for title in HEADING.findall(FENCE.sub("", text))]
-    return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
+    given = set(re.findall(r'<a id="([\w-]+)"></a>', text))
+    return given | {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
 
 
 def calls(text: str) -> Iterator[list[str]]:
