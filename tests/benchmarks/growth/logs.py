@@ -110,8 +110,8 @@ def measure(size: int, folder: Path) -> Row:
 
 
 READ = (
-    "counted by allocations (tracemalloc) every step takes the same; what is measured is what the process grows by, and "
-    "part of a smaller log fits into memory that it had before"
+    "counted by allocations (tracemalloc) every step takes the same; what is measured is what the process grows by, "
+    "and part of a smaller log fits into memory that it had before"
 )
 CURVE = Curve(
     "steps", "log", (10**2, 10**3, 10**4, 10**5), 100, measure,
