@@ -89,7 +89,8 @@ def goes_on(root: Path, port: int) -> None:
 CASES = [(kind, number) for kind in KINDS for number in (0, 1)]
 
 
-@pytest.mark.parametrize(("kind", "number"), slow_but(CASES, ("fsdp2", 1)))
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "number"), CASES)
 def test_a_node_that_is_drained_stops_the_run_which_loses_nothing(
     kind, number, tmp_path, undisturbed, tmp_path_factory
 ):
@@ -158,7 +159,7 @@ def test_nodes_that_wait_for_others_end_at_once_when_they_are_asked_to(tmp_path)
     assert alone.wait(10) == 143
 
 
-@pytest.mark.parametrize("both", [True, False])
+@pytest.mark.parametrize("both", slow_but([True, False], True))
 def test_nodes_that_wait_for_their_run_end_at_once_when_they_are_asked_to(tmp_path, both):
     prepared(tmp_path)
     own = {"EVENKEEL_LEARNER_KEY": "secret", "EVENKEEL_LEARNER_LISTEN": f"127.0.0.1:{free_port()}"}

@@ -19,7 +19,7 @@ from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
 TRAIN = ("components", "train", "--config", "settings.yaml")
-LONG = {"train": {"steps": 80, "checkpoint_every": 100, "eval_every": 7}, "rollout": {"dynamic_sampling": None}}
+LONG = {"train": {"steps": 40, "checkpoint_every": 100, "eval_every": 7}, "rollout": {"dynamic_sampling": None}}
 """Makes no checkpoint of itself but at both ends."""
 
 
@@ -28,7 +28,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("undisturbed")
     prepared(root, **LONG)
     assert start(root, TRAIN).wait(240) == 0, (root / "output.txt").read_text()
-    assert sum("grad_norm" in row["signals"] for row in read_jsonl(root / "out/train/records.jsonl")) > 20
+    assert sum("grad_norm" in row["signals"] for row in read_jsonl(root / "out/train/records.jsonl")) > 10
     return root
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import threading
-import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from components.config.promotion import Policy
 from components.config.registry import RegistrySettings, TransferSettings
 from components.errors import EvenkeelError
 from components.files import read_json
 from components.registry import (
+    Candidate,
     Store,
     approvals_of,
     champion,
@@ -27,12 +29,12 @@ from components.registry import (
     store_approval,
 )
 from components.registry.aliases import CHAMPION, read_alias
+from components.types import Judgement
 from tests.unit.deciding import ONE, approval, approve, at, go_back, judgement, propose
 
 PROCESSES = 4
-# In a process of many other tests its forks have failed once without a word; `make test-slow` has few others.
-pytestmark = pytest.mark.slow
-FORK = multiprocessing.get_context("fork")
+SPAWN = multiprocessing.get_context("spawn")
+"""A fork would inherit the locks and threads of whatever tests this process has run before."""
 PATIENT = TransferSettings(read_timeout=60, attempts=10, deadline=240)
 """Everybody reads every record: the server of the tests, which is one process, has thousands of requests to answer."""
 
@@ -46,25 +48,26 @@ class Race:
 
     def at_once(self, act: Callable[[Store, int], object]) -> None:
         """``act`` for 0, 1, 2 ... at the same moment: a quarter of them in the threads of each of four processes."""
-        together, share = FORK.Barrier(PROCESSES), self.many // PROCESSES
-
-        def work(first: int) -> None:
-            store, start = open_store(self.place), threading.Barrier(share, action=together.wait)
-
-            def one(number: int) -> None:
-                start.wait()
-                act(store, number)
-
-            with ThreadPoolExecutor(share) as threads:
-                for done in [threads.submit(one, number) for number in range(first, self.many, PROCESSES)]:
-                    done.result()
-
-        workers = [FORK.Process(target=_loud, args=(work, first)) for first in range(PROCESSES)]
+        together = SPAWN.Barrier(PROCESSES)
+        workers = [SPAWN.Process(target=self.share, args=(act, first, together)) for first in range(PROCESSES)]
         for worker in workers:
             worker.start()
         for worker in workers:
             worker.join()
         assert [worker.exitcode for worker in workers] == [0] * PROCESSES
+
+    def share(self, act: Callable[[Store, int], object], first: int, together: Barrier) -> None:
+        """What one process does."""
+        share = self.many // PROCESSES
+        store, start = open_store(self.place), threading.Barrier(share, action=together.wait)
+
+        def one(number: int) -> None:
+            start.wait()
+            act(store, number)
+
+        with ThreadPoolExecutor(share) as threads:
+            for done in [threads.submit(one, number) for number in range(first, self.many, PROCESSES)]:
+                done.result()
 
 
 @pytest.fixture(
@@ -83,14 +86,26 @@ def race(request: pytest.FixtureRequest, tmp_path: Path) -> Race:
     return Race(server.settings(tmp_path, uuid4().hex, transfer=PATIENT), many)
 
 
-def _loud(work: Callable[[int], None], first: int) -> None:
-    """The exit code says how the work went, and nothing of the streams and hooks that pytest's process has left."""
+# Acts are of this module, and are given the policy: another process would make one with other keys.
+
+
+def _promote(under: Policy, candidates: list[Candidate], judged: list[Judgement], store: Store, number: int) -> None:
+    promote(store, candidates[number], judged[number], under, at())
+
+
+def _agree(under: Policy, candidate: Candidate, judged: Judgement, store: Store, number: int) -> None:
+    store_approval(store, approval(store, candidate, f"approver {number}", under, base=0))
+    assert promote(store, candidate, judged, under, at()).number == 1
+
+
+def _promote_or_go_back(under: Policy, newer: Candidate, judged: Judgement, store: Store, number: int) -> None:
     try:
-        work(first)
-    except BaseException:
-        traceback.print_exc()
-        os._exit(1)
-    os._exit(0)
+        if number % 2:
+            go_back(store, "1", f"approver {number}", under)
+        else:
+            promote(store, newer, judged, under, at())
+    except EvenkeelError as refused:
+        assert "is the champion already" in str(refused)
 
 
 def test_of_a_hundred_promotions_one_wins_and_every_one_is_recorded(race: Race) -> None:
@@ -99,7 +114,7 @@ def test_of_a_hundred_promotions_one_wins_and_every_one_is_recorded(race: Race) 
     judged = [judgement(store, candidate) for candidate in candidates]
     for candidate in candidates:
         store_approval(store, approval(store, candidate, base=0))
-    race.at_once(lambda store, number: promote(store, candidates[number], judged[number], ONE, at()))
+    race.at_once(partial(_promote, ONE, candidates, judged))
     log = read_history(store).records  # numbered without a hole, and each names the hash of the one before it
     assert [record.number for record in log] == list(range(1, race.many + 1))
     assert [record.outcome for record in log] == ["promoted"] + ["superseded"] * (race.many - 1)
@@ -113,12 +128,7 @@ def test_of_a_hundred_approvals_of_one_candidate_comes_one_record(race: Race) ->
     store = open_store(race.place)
     candidate = propose(store)
     judged = judgement(store, candidate)
-
-    def agree(store: Store, number: int) -> None:
-        store_approval(store, approval(store, candidate, f"approver {number}", base=0))
-        assert promote(store, candidate, judged, ONE, at()).number == 1
-
-    race.at_once(agree)
+    race.at_once(partial(_agree, ONE, candidate, judged))
     (record,) = read_history(store).records
     assert record.outcome == "promoted"
     assert len(approvals_of(store, candidate.digest)) == race.many
@@ -133,17 +143,7 @@ def test_promotions_and_roll_backs_at_the_same_moment_leave_one_champion(tmp_pat
     newer = propose(store, 2.0)
     judged = judgement(store, newer)
     store_approval(store, approval(store, newer))
-
-    def either(store: Store, number: int) -> None:
-        try:
-            if number % 2:
-                go_back(store, "1", f"approver {number}")
-            else:
-                promote(store, newer, judged, ONE, at())
-        except EvenkeelError as refused:
-            assert "is the champion already" in str(refused)
-
-    race.at_once(either)
+    race.at_once(partial(_promote_or_go_back, ONE, newer, judged))
     history = read_history(store)
     assert sum(record.base == 2 and record.effective for record in history.records) == 1
     assert read_json(tmp_path / "registry/objects" / CHAMPION)["record"] == history.base

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable
 from multiprocessing.queues import Queue
-from multiprocessing.synchronize import Event
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import BinaryIO
 
@@ -106,8 +106,8 @@ def test_settings_name_the_store(tmp_path: Path) -> None:
     assert DirectoryStore(tmp_path / "r").get("key") is not None
 
 
-def _swap(root: Path, name: str, version: str, start: Event, results: "Queue[str | None]") -> None:
-    start.wait()
+def _swap(root: Path, name: str, version: str, together: Barrier, results: "Queue[str | None]") -> None:
+    together.wait()
     try:
         DirectoryStore(root).compare_and_swap("alias", name.encode(), version)
         results.put(name)
@@ -118,13 +118,12 @@ def _swap(root: Path, name: str, version: str, start: Event, results: "Queue[str
 def test_of_racing_processes_exactly_one_swaps(tmp_path: Path) -> None:
     store = DirectoryStore(tmp_path)
     version = store.compare_and_swap("alias", b"start", None)
-    context = multiprocessing.get_context("fork")
-    start, results = context.Event(), context.Queue()
-    racers = [context.Process(target=_swap, args=(tmp_path, f"p{i}", version, start, results)) for i in range(4)]
+    context = multiprocessing.get_context("spawn")
+    together, results = context.Barrier(4), context.Queue()
+    racers = [context.Process(target=_swap, args=(tmp_path, f"p{i}", version, together, results)) for i in range(4)]
     for racer in racers:
         racer.start()
-    start.set()
-    winners = [name for name in (results.get(timeout=30) for _ in racers) if name]
+    winners = [name for name in (results.get(timeout=60) for _ in racers) if name]
     for racer in racers:
         racer.join()
     assert len(winners) == 1

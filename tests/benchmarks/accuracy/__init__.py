@@ -24,8 +24,8 @@ class Accuracy(Section):
     title = "Time to accuracy"
 
     def cells(self, scale: Scale) -> Sequence[str]:
-        arms = ("trl", "same", "own")
-        return ["prepare", *(f"{arm} {seed}" for seed in (SEEDS if scale == "full" else SEEDS[:1]) for arm in arms)]
+        arms, seeds = (("trl", "same", "own"), SEEDS) if scale == "full" else (("trl", "same"), SEEDS[:1])
+        return ["prepare", *(f"{arm} {seed}" for seed in seeds for arm in arms)]
 
     def measure(self, cell: str, scale: Scale, folder: Path) -> Row:
         # What is heavy is imported by the process of a cell alone.
