@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from components.policy import Policy, load_policy
 from components.policy.tiny import build_model
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from factories import TINY, policy
+from factories import TINY, policy, settings
 
 from tests.integration.ranks import KINDS, OBJECTIVES, ZERO_3, alone, batch, difference, how, near, saved, steps
 from tests.tiers import slow_but
@@ -68,6 +68,18 @@ def test_two_ranks_follow_the_loss_curve_of_one_process_to_1e_5(started, objecti
     one, two = alone(**options), started.afresh(how(**options))
     assert near(steps(two, range(8)), steps(one, range(8)))
     assert difference(two.weights(), one.weights()) < 1e-5
+
+
+@pytest.mark.parametrize("kind", slow_but(KINDS, "fsdp2"))
+def test_a_rank_that_is_alone_follows_too_where_rows_without_an_advantage_are_scored_only(kind, tmp_path):
+    chosen = how(ranks=1, **KINDS[kind]).model_copy(update={"objective": settings().objective})
+    one = build_learner(policy(), how().model_copy(update={"objective": chosen.objective}))
+    learner = build_learner(policy(), chosen, tmp_path)
+    batches = [replace(b, advantages=b.advantages * (torch.arange(len(b)) % 2)[:, None]) for b in map(batch, range(4))]
+    curves = [[each.step(b, seed=7) for b in batches] for each in (learner, one)]
+    assert near(*curves)
+    assert difference(learner.weights(), one.weights()) < 1e-5
+    learner.close()
 
 
 def test_log_probabilities_come_back_in_the_order_of_the_rows(started):

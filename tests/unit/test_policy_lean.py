@@ -24,6 +24,7 @@ MODELS = {
     "llama": llama,
     "llama, other angles": lambda: llama(rope_parameters=LLAMA3),
     "qwen3, yarn": lambda: qwen3(rope_parameters=YARN),
+    "qwen3, the padding token is one of the text": lambda: qwen3(pad_token_id=Case().ids[0, Case.width - 1].item()),
 }
 TEMPERATURE = 0.7
 

@@ -59,6 +59,7 @@ class Fsdp2(Spread):
             for group in self._adamw.param_groups:
                 group["lr"] = lr
             self._adamw.step()
+            self.refresh()
         return norm
 
     @property
@@ -85,7 +86,8 @@ class Fsdp2(Spread):
             held.to_local().copy_(share.to_local())
 
     def refresh(self) -> None:
-        # A pass without gradient leaves the outermost group gathered, and the next pass would read that again.
+        # A pass without gradient leaves the outermost group gathered, and the next pass would read that again,
+        # though the weights are others by then.
         self._outermost.reshard()
 
     def _held(self, name: str, moment: str | None) -> DTensor:

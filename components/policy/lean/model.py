@@ -17,7 +17,7 @@ from components.policy.lean.gated import gated
 from components.policy.lean.known import known, passes_trial
 from components.policy.lean.norm import normed
 from components.policy.lean.packing import Packed, packed
-from components.policy.lean.products import linear
+from components.policy.lean.products import joined, linear
 from components.policy.lean.rotary import Rotary, turned
 
 _PASSED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
@@ -60,7 +60,8 @@ class LeanPass:
         """Hidden states ``[W, H]`` that the wanted tokens are predicted from."""
         rotary = self._rotary(int(batch.positions.max()) + 1).at(batch.positions)
         attend = Attention(batch, self._kv_heads, self._scale)
-        hidden = nn.functional.embedding(batch.ids, self._body.embed_tokens.weight)
+        table = self._body.embed_tokens  # the vector of its padding token is never learned
+        hidden = nn.functional.embedding(batch.ids, table.weight, table.padding_idx)
         for block in self._body.layers:
             queries, keys, values = self._projected(block, hidden, rotary)
             out, mlp = block.self_attn.o_proj, block.mlp
@@ -93,10 +94,7 @@ class LeanPass:
 
 
 def _joined(values: Tensor, *linears: nn.Linear) -> Tensor:
-    """Several layers of one input as one product."""
-    weights: list[Tensor] = [layer.weight for layer in linears]
-    biases: list[Tensor] = [layer.bias for layer in linears if layer.bias is not None]
-    return linear(values, torch.cat(weights), torch.cat(biases) if biases else None)
+    return joined(values, [layer.weight for layer in linears], [x.bias for x in linears if x.bias is not None])
 
 
 def _norm(norm: Any, values: Tensor) -> Tensor:

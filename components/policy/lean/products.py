@@ -6,6 +6,7 @@ depends on the processor alone, so that a machine gives the same bits today and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -73,6 +74,32 @@ class _Linear(Function):
         below = product(slope, weight.T) if ctx.needs_input_grad[0] else None
         own = weight_gradient(slope, values) if ctx.needs_input_grad[1] else None
         return below, own, slope.sum(0) if biased else None, slope if added else None
+
+
+def joined(values: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> Tensor:
+    """Several linear layers of one input as one product, their outputs side by side. ``biases``: one each, or none."""
+    found: Tensor = _Joined.apply(values, len(weights), *weights, *biases)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _Joined(Function):
+    """Puts the weights together once more on the way back: kept until then, they would be a second copy of them."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, layers: int, *tensors: Tensor) -> Tensor:
+        weights, biases = tensors[:layers], tensors[layers:]
+        ctx.save_for_backward(values, *weights)
+        ctx.biased = bool(biases)
+        return product(values, torch.cat(weights), torch.cat(biases) if biases else None)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
+        (slope,), (values, *weights) = gradients, ctx.saved_tensors
+        widths = [len(weight) for weight in weights]
+        below = product(slope, torch.cat(weights).T) if ctx.needs_input_grad[0] else None
+        own = weight_gradient(slope, values).split(widths) if any(ctx.needs_input_grad[2:]) else [None] * len(widths)
+        bias = slope.sum(0).split(widths) if ctx.biased else []
+        return below, None, *own, *bias
 
 
 def weight_gradient(slope: Tensor, values: Tensor) -> Tensor:
