@@ -1,4 +1,4 @@
-"""What every recipe does to the demo task: same SFT checkpoint, same number of completions, several seeds.
+"""What every recipe does to the demo task: same SFT checkpoint, same number of steps, several seeds.
 
     python -m tests.benchmarks.recipes --out recipes.jsonl [--recipes dapo gspo] [--seeds 0 1 2] [--steps 20] [--jobs 2]
 
