@@ -107,7 +107,7 @@ def artifacts(server: str, run_id: str) -> dict[str, dict[str, Any]]:
 
 
 def test_a_run_ends_with_a_candidate_and_only_what_changed_runs_again(project: Path, server: str) -> None:
-    code, said = run(project)  # with the temporary server of its own
+    code, said = run(project, server=server)
     assert code == 0, said
     assert set(states(said).values()) == {"done"}
     for expected in (
@@ -148,6 +148,7 @@ def test_a_refusal_ends_the_line_with_a_report_and_exit_code_3(project: Path, se
     assert "report.html" in said
 
 
+@pytest.mark.slow
 def test_a_failed_gate_still_gives_a_report_and_exit_code_3(project: Path, server: str) -> None:
     code, said = run(project, "--set", "gate.min_gain=0.9", server=server)
     assert code == 3, said

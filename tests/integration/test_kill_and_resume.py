@@ -55,15 +55,24 @@ def kill_when(process: subprocess.Popen[str], reached: Callable[[], bool]) -> No
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which every stage that can be resumed, and those before it, ran undisturbed."""
+    """A folder in which every stage that can be resumed, and those before it, ran undisturbed, all in one process."""
     folder = tmp_path_factory.mktemp("undisturbed")
     settings = load(PROJECT / "configs" / "demo.yaml", [*SMALL, *NO_LIMITS, *DPO])
     (folder / "params.yaml").write_text(dump(settings))
     write_jsonl(
         folder / "pairs.jsonl", ({"prompt": f"{i}+1=", "chosen": f"#{i + 1}", "rejected": "#"} for i in range(9))
     )
-    for name in ("data", "audit", "sft", "admission", "triage", "clusters", "train", "dpo"):
-        finish(name, folder)
+    every = [[name] for name in ("data", "audit", "sft", "admission", "triage", "clusters", "train", "dpo")]
+    line = f"import sys\nfrom components.__main__ import main\nsys.exit(max(main(stage) for stage in {every}))"
+    done = subprocess.run(
+        [sys.executable, "-c", line],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr
     return folder
 
 

@@ -15,13 +15,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from factories import policy
 
 from tests.integration.ranks import KINDS, how, saved, steps
-from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
 APART = {"shared_folder": False}
 
 
-@pytest.mark.parametrize("kind", slow_but(["zero-2", "zero-3", "fsdp2"], "fsdp2"))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["zero-2", "zero-3", "fsdp2"])
 def test_what_is_saved_and_loaded_is_that_of_ranks_that_see_the_folders(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(folders, "PIECE", 1000)
     found = []

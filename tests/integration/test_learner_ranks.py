@@ -189,7 +189,8 @@ def test_a_saved_policy_is_a_checkpoint_of_the_present_weights(started, tmp_path
     assert difference(learner.weights(), weights) == 0
 
 
-@pytest.mark.parametrize("tied", slow_but([True, False], True))
+@pytest.mark.slow
+@pytest.mark.parametrize("tied", [True, False])
 def test_ranks_with_other_numbers_of_tokens_cut_a_spread_output_layer_into_as_many_pieces(tied, tmp_path):
     """1e5 elements and more are gathered for every use, at which the ranks wait for each other."""
 
