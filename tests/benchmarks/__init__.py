@@ -1,7 +1,9 @@
 """Benchmarks that a stranger can run: ``make bench``.
 
 - `section`, `sections` — what a section is, and all of them
-- `running`, `results`, `machine` — cells in processes of their own; their rows with date, machine and versions
+- `running`, `results`, `machine`, `measured_code` — cells in processes of their own; their rows with date, commit,
+  machine and versions
+- `work`, `ending` — the folder of a cell; its process, and all that it started, ended
 - `spread`, `pages` — medians, exponents; figures in Markdown
 - `accuracy` — wall time to a held-out accuracy, beside TRL
 - `rollout`, `learner`, `gpu` — tokens a second and memory, beside `transformers.generate` and TRL; `micro` is what they

@@ -11,11 +11,13 @@ import typer
 
 from components.errors import InputError
 from components.files import write_text
+from tests.benchmarks.ending import interrupted_by_signals
 from tests.benchmarks.pages import filled, pages
 from tests.benchmarks.results import Results
 from tests.benchmarks.running import measure_cell, measure_section
 from tests.benchmarks.section import Scale
 from tests.benchmarks.sections import SECTIONS
+from tests.benchmarks.work import Work
 from tests.code_graph import ROOT
 
 RESULTS = ROOT / "docs" / "results"
@@ -32,17 +34,25 @@ def run(
     anew: Annotated[bool, typer.Option(help="Throw away what was measured before.")] = False,
     work: Annotated[Path | None, typer.Option(help="For checkpoints and data; temporary if not named.")] = None,
 ) -> None:
-    """Measure sections. What is measured already stays; a call that was ended goes on with the cell it was at."""
+    """Measure sections. What is measured already stays; a call that was ended goes on with the cell it was at.
+
+    What stays though the code has changed is named: nothing is measured again unasked.
+    """
+    interrupted_by_signals()
     if smoke and results == RESULTS:
         raise InputError("figures of a smoke run mean nothing", where="--smoke", how="name another folder: --results")
     for name in names or SECTIONS:
         if name not in SECTIONS:
             raise InputError(f"there is no section {name!r}", where="run", how=f"one of {', '.join(SECTIONS)}")
         path, scale = results / f"{name}.json", cast(Scale, "smoke" if smoke else "full")
-        if anew:
-            path.unlink(missing_ok=True)
-        with tempfile.TemporaryDirectory(prefix="evenkeel-bench-") as folder:
-            measure_section(name, SECTIONS[name], scale, path, (work or Path(folder)) / name)
+        with tempfile.TemporaryDirectory(prefix="evenkeel-bench-") as temporary:
+            folder = (work or Path(temporary)) / name
+            if anew:
+                path.unlink(missing_ok=True)
+                Work(folder, scale).ended()
+            found = measure_section(name, SECTIONS[name], scale, path, folder)
+        if scale == "full" and (line := found.stale()):
+            print(line, flush=True)
 
 
 @app.command()
@@ -71,6 +81,7 @@ def cell(
     scale: Annotated[str, typer.Option()] = "full",
 ) -> None:
     """One measurement, in this process."""
+    interrupted_by_signals()
     measure_cell(SECTIONS[section], name, cast(Scale, scale), folder, out)
 
 

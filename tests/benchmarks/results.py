@@ -9,7 +9,9 @@ from typing import Any
 from components.errors import InputError
 from components.files import read_json, write_json
 from tests.benchmarks.machine import machine, versions
+from tests.benchmarks.measured_code import head, same_at_head
 from tests.benchmarks.section import Row, Scale
+from tests.code_graph import ROOT
 
 
 @dataclass
@@ -66,6 +68,23 @@ class Results:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, vars(self))
+
+    def stale(self, root: Path = ROOT) -> str:
+        """One line: which cells were measured by other code than HEAD's, and what measures them anew; "" if none."""
+        commits = {cell: str(row.get("commit", "")) for cell, row in self.rows.items() if "skipped" not in row}
+        if not commits:
+            return ""
+        if not head(root):
+            return f"{self.section}: without Git nothing can be known of the code that it was measured by"
+        same = {commit: same_at_head(commit, root) for commit in set(commits.values())}
+        other = [cell for cell, commit in commits.items() if not same[commit]]
+        if not other:
+            return ""
+        which = "all cells" if len(other) == len(commits) else f"{len(other)} of {len(commits)} cells"
+        whose = ", ".join(dict.fromkeys(commits[cell] or "no commit" for cell in other))
+        names = f": {', '.join(other)}" if len(other) < len(commits) else ""
+        how = f"`make bench ANEW=1 SECTIONS={self.section}` measures anew"
+        return f"{self.section}: {which} measured by other code than HEAD's ({whose}); {how}{names}"
 
     def source(self) -> str:
         """One line for below a table: the command, the time, the machine, the versions."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
+import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 from components.errors import InputError
 from components.files import read_json, write_json
+from tests.benchmarks.ending import run_to_end
+from tests.benchmarks.measured_code import Code
 from tests.benchmarks.results import Results
 from tests.benchmarks.section import Row, Scale, Section
+from tests.benchmarks.work import Work
 from tests.code_graph import ROOT
 
 QUIET = {
@@ -35,58 +38,52 @@ def measure_section(name: str, section: Section, scale: Scale, path: Path, folde
     """
     results, cells = Results.resumed(path, name, scale), section.cells(scale)
     results.rows = {cell: results.rows[cell] for cell in cells if cell in results.rows}
-    folder.mkdir(parents=True, exist_ok=True)
     if len(results.rows) == len(cells):
         print(f"{name}: measured on this machine; ANEW=1 (--anew) measures it again", flush=True)
+        return results
+    work = Work(folder, scale, section.resumes)
     for number, cell in enumerate(cells, start=1):
         if cell in results.rows:
             continue
         print(f"{name} {number}/{len(cells)}  {cell} ...", end=" ", flush=True)
-        row = _in_a_process(name, section, cell, scale, folder)
+        row = _in_a_process(name, section, cell, scale, work)
         print(f"{row['took_s']:.0f} s", flush=True)
         found = {**results.rows, cell: row}
         results.rows = {one: found[one] for one in cells if one in found}
         results.write(path)
+    work.ended()
     return results
 
 
-def _in_a_process(name: str, section: Section, cell: str, scale: Scale, folder: Path) -> Row:
-    out, log, began = folder / "cell.json", folder / "cell.log", time.monotonic()
+def _in_a_process(name: str, section: Section, cell: str, scale: Scale, work: Work) -> Row:
+    code, began = Code.now(), time.monotonic()
+    began -= work.begin(cell, code)
+    out, log = work.folder / "cell.json", _log(name)
     out.unlink(missing_ok=True)
     command = [sys.executable, "-m", "tests.benchmarks", "cell", name, cell, "--scale", scale]
-    with log.open("wb") as file:
-        try:
-            ended: int | str = subprocess.run(
-                [*command, "--folder", str(folder), "--out", str(out)],
-                cwd=ROOT,
-                env={**os.environ, **QUIET},
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                timeout=section.limit,
-            ).returncode
-        except subprocess.TimeoutExpired:
-            ended = f"no end within {section.limit:.0f} s"
-    if ended != 0 or not out.exists():
+    arguments = ["--folder", str(work.folder), "--out", str(out)]
+    ended: int | str = ""
+    try:
+        ended = run_to_end([*command, *arguments], ROOT, {**os.environ, **QUIET}, log, section.limit)
+    finally:
+        seconds, done = time.monotonic() - began, ended == 0 and out.exists()
+        if not done:
+            print(f"not measured; {log} has what it printed", flush=True)
+            work.interrupted(cell, seconds)
+    if not done:
         tail = "\n".join(log.read_text("utf-8", "replace").splitlines()[-15:])
         how = f"read {log}; what is measured stays"
         raise InputError(f"{cell}: {ended}\n{tail}", where=f"section {name}", how=how)
+    log.unlink()
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return {**read_json(out), "date": now, "commit": _commit(), "took_s": round(time.monotonic() - began, 1)}
+    return {**read_json(out), "date": now, "commit": code.until(Code.now()), "took_s": round(seconds, 1)}
 
 
-def _commit() -> str:
-    """Short id of the commit, with + where code that is measured differs from it; "" without Git."""
-    try:
-        found = subprocess.run(
-            ["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout.strip()
-        changed = subprocess.run(
-            ["git", "status", "--porcelain", "components", "flows", "tests/benchmarks"],
-            cwd=ROOT, capture_output=True, text=True, check=True,
-        ).stdout.strip()  # fmt: skip
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return found + ("+" if changed else "")
+def _log(name: str) -> Path:
+    """What a cell prints; outside of its folder, which may be a temporary one, and removed if all is well."""
+    file, path = tempfile.mkstemp(prefix=f"evenkeel-bench-{name}-", suffix=".log")
+    os.close(file)
+    return Path(path)
 
 
 def measure_cell(section: Section, cell: str, scale: Scale, folder: Path, out: Path) -> None:

@@ -13,6 +13,8 @@ Row = dict[str, Any]
 """What a cell measured: JSON, with units in the names of its fields (``seconds``, ``tokens_per_s``, ``peak_mb``)."""
 Rows = Mapping[str, Row]
 """Rows by cell, in the order of the cells."""
+PREPARED = "prepared"
+"""The one thing in the folder of a section that is there for its next cell."""
 
 
 class Section(ABC):
@@ -25,6 +27,8 @@ class Section(ABC):
     title: ClassVar[str]
     limit: ClassVar[float] = 900.0
     """Seconds that one cell may take."""
+    resumes: ClassVar[bool] = False
+    """A cell that was ended goes on with what it left in its folder, if it is measured again by the same code."""
 
     @abstractmethod
     def cells(self, scale: Scale) -> Sequence[str]:
@@ -35,7 +39,8 @@ class Section(ABC):
         """Make one measurement, alone in its process.
 
         Args:
-            folder: Of the section, kept from cell to cell: what is prepared once for all of them lies there.
+            folder: Empty but for ``PREPARED``, where the section may put what all of its cells need, and for what the
+                same cell left there when it was ended, if the section resumes.
         """
 
     @abstractmethod

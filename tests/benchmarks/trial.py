@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
+from components.errors import InputError
 from components.evaluation.statistics import wilson
-from tests.benchmarks.health.arms import DEFAULT_RULES, arms_of
+from tests.benchmarks.health.arms import DEFAULT_RULES, Arm, arms_of
 from tests.benchmarks.health.faults import FAULTS
 from tests.benchmarks.health.judged import BASE, Scored, scored
-from tests.benchmarks.health.running import missing, run_all
+from tests.benchmarks.health.running import Task, not_stored, run_all
 from tests.benchmarks.health.scoring import detection, false_alarms, rescue
 from tests.benchmarks.section import Row, Rows, Scale, Section, skipped
 from tests.benchmarks.spread import table
@@ -27,6 +28,7 @@ CELL = "every fault, one seed"
 class Trial(Section):
     title = "Health trial"
     limit = 1800.0
+    resumes = True
 
     def cells(self, scale: Scale) -> Sequence[str]:
         return [CELL]
@@ -36,8 +38,7 @@ class Trial(Section):
             return skipped("tests/unit/test_health_trial.py runs it small")
         results, arms = folder / "runs", arms_of("both", DEFAULT_RULES)
         for arm in arms:  # plain first: where nothing would act in it, the other arm is the same run
-            todo = missing(results, [arm], [BASE], HEALTHY_SEEDS)
-            run_all([*todo, *missing(results, [arm], list(FAULTS), [SEED])], folder / "work", results, jobs=2)
+            run_all(not_stored(results, wanted(arm)), folder / "work", results, jobs=2)
         return summary(scored(results, DEFAULT_RULES, "report"))
 
     def figures(self, rows: Rows) -> dict[str, str]:
@@ -67,8 +68,22 @@ def _line(one: Row) -> list[str]:
 WELL = ("well_off", "well_on")
 
 
+def wanted(arm: Arm) -> list[Task]:
+    """Every run of one arm in this part of the trial."""
+    return [*((arm, BASE, seed) for seed in HEALTHY_SEEDS), *((arm, fault, SEED) for fault in FAULTS)]
+
+
 def summary(found: Scored) -> Row:
-    """What the rules do, fault by fault. Accuracies are shares of the healthy mean."""
+    """What the rules do, fault by fault. Accuracies are shares of the healthy mean.
+
+    Raises:
+        InputError: A fault has no run, or a healthy run broke: a share of what is left would say something else.
+    """
+    absent = [name for name in FAULTS if not found.faulty.get(name) or not found.responding.get(name)]
+    broken = [f"{run.name}: {run.crashed}" for run in found.healthy if run.crashed]
+    if absent or broken:
+        what = "; ".join([*(f"no run of {name}" for name in absent), *broken])
+        raise InputError(what, where="the health trial", how="see why in the log, and measure it again")
     alarms, faults = found.alarms["rules"], {}
     healthy = false_alarms(found.healthy, alarms).rate
     for name, runs in found.faulty.items():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
+from components.errors import InputError
 from components.files import write_text
 from tests.benchmarks.health.arms import DEFAULT_RULES, arms_of
 from tests.benchmarks.health.plan import Half
@@ -55,4 +57,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
+from components.errors import InputError
 from tests.benchmarks.health.arms import PLAIN_ARM, Arm, would_act
 from tests.benchmarks.health.plan import runs, sft_seed_of
 from tests.benchmarks.health.store import file_of, read, save
@@ -21,11 +22,19 @@ Task = tuple[Arm, str, int]
 def missing(results: Path, arms: Sequence[Arm], only: Sequence[str], seeds: Sequence[int] | None) -> list[Task]:
     """What is wanted and not stored; no conditions or seeds means all of the plan."""
     wanted = [(c, s) for c, s in runs() if (not only or c in only) and (seeds is None or s in seeds)]
-    return [(arm, *run) for arm in arms for run in wanted if not file_of(results / arm.name, *run).exists()]
+    return not_stored(results, [(arm, *run) for arm in arms for run in wanted])
+
+
+def not_stored(results: Path, tasks: Sequence[Task]) -> list[Task]:
+    return [task for task in tasks if not _file(results, task).exists()]
 
 
 def run_all(todo: Sequence[Task], work: Path, results: Path, jobs: int) -> None:
-    """Train and store; each run is stored as soon as it has ended."""
+    """Train and store; each run is stored as soon as it has ended.
+
+    Raises:
+        InputError: Some failed, which are named; the others are stored.
+    """
     os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
     print(f"{len(todo)} runs to do", flush=True)
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
@@ -35,7 +44,26 @@ def run_all(todo: Sequence[Task], work: Path, results: Path, jobs: int) -> None:
             ready.result()
         futures = [pool.submit(_one, work, results, *task) for task in todo]
         for count, future in enumerate(as_completed(futures), start=1):
-            print(f"{count}/{len(todo)} {future.result()}", flush=True)
+            print(f"{count}/{len(todo)} {_said(future)}", flush=True)
+    if failed := not_stored(results, todo):
+        what = f"{len(failed)} of {len(todo)} runs failed: {', '.join(map(_name, failed))}"
+        raise InputError(what, where=results, how="see above why; another call makes these only")
+
+
+def _said(future: Future[str]) -> str:
+    """What a run came to; a process that is gone, killed for its memory perhaps, says nothing itself."""
+    error = future.exception()
+    return f"FAILED {error!r}" if error else future.result()
+
+
+def _name(task: Task) -> str:
+    arm, condition, seed = task
+    return f"{arm.name} {condition}-{seed:02d}"
+
+
+def _file(results: Path, task: Task) -> Path:
+    arm, condition, seed = task
+    return file_of(results / arm.name, condition, seed)
 
 
 def _prepared(work: Path, sft_seed: int) -> Path:
@@ -45,13 +73,14 @@ def _prepared(work: Path, sft_seed: int) -> Path:
 
 
 def _one(work: Path, results: Path, arm: Arm, condition: str, seed: int) -> str:
-    """Train and store one run; a failure of the trial itself is said and does not end the others.
+    """Train and store one run; a failure of the trial itself is said, and does not end the others.
 
     Another process may have stored it in the meantime. Where nothing would have acted in the plain run of the same
     seed, the other arm would have come to the same, and it is not trained again.
     """
-    if file_of(results / arm.name, condition, seed).exists():
-        return f"{arm.name} {condition}-{seed:02d} is there"
+    task = arm, condition, seed
+    if _file(results, task).exists():
+        return f"{_name(task)} is there"
     plain = file_of(results / PLAIN_ARM.name, condition, seed)
     if arm != PLAIN_ARM and plain.exists() and not would_act(arm, (same := read(plain)).records):
         save(results / arm.name, replace(same, arm=arm.name))
@@ -61,7 +90,7 @@ def _one(work: Path, results: Path, arm: Arm, condition: str, seed: int) -> str:
     try:
         done = measure(work, condition, seed, arm)
     except Exception:
-        return f"{arm.name} {condition}-{seed:02d} FAILED\n{traceback.format_exc()}"
+        return f"{_name(task)} FAILED\n{traceback.format_exc()}"
     save(results / arm.name, done)
     curve = " ".join(f"{value:.2f}" for _, value in done.held_out)
     return f"{arm.name} {done.name} {done.seconds:.0f} s: {curve} {done.crashed or done.stopped_by}"
