@@ -97,8 +97,9 @@ class _Joined(Function):
         (slope,), (values, *weights) = gradients, ctx.saved_tensors
         widths = [len(weight) for weight in weights]
         below = product(slope, torch.cat(weights).T) if ctx.needs_input_grad[0] else None
-        own = weight_gradient(slope, values).split(widths) if any(ctx.needs_input_grad[2:]) else [None] * len(widths)
-        bias = slope.sum(0).split(widths) if ctx.biased else []
+        learned = any(ctx.needs_input_grad[2:])
+        own = torch.split(weight_gradient(slope, values), widths) if learned else [None] * len(widths)
+        bias = torch.split(slope.sum(0), widths) if ctx.biased else []
         return below, None, *own, *bias
 
 
