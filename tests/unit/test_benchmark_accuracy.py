@@ -6,7 +6,11 @@ import time
 from typing import Any
 
 import pytest
+import torch
 
+from components.config.advantages import GrpoAdvantage
+from components.objectives.advantages.groups import standardised
+from tests.benchmarks.accuracy import origin, task
 from tests.benchmarks.accuracy.clock import Clock
 from tests.benchmarks.accuracy.reached import figures, reached
 
@@ -16,17 +20,17 @@ def curve(*values: float) -> list[tuple[int, float, float]]:
 
 
 @pytest.mark.parametrize(
-    ("values", "seconds"),
+    ("values", "point"),
     [
-        ((0.3, 0.6, 0.7), 20.0),
-        ((0.6, 0.5, 0.6), 30.0),  # it counts once it stays
+        ((0.3, 0.6, 0.7), (4, 20.0, 0.6)),
+        ((0.6, 0.5, 0.6), (6, 30.0, 0.6)),  # it counts once it stays
         ((0.7, 0.7, 0.5), None),  # and it did not
         ((0.3, 0.4, 0.5), None),
         ((), None),
     ],
 )
-def test_a_target_is_reached_where_every_later_measurement_holds_it(values, seconds):
-    assert reached(curve(*values), 0.6) == seconds
+def test_a_target_is_reached_where_every_later_measurement_holds_it(values, point):
+    assert reached(curve(*values), 0.6) == point
 
 
 def row(*values: float, seconds: float = 60.0) -> dict[str, Any]:
@@ -41,6 +45,63 @@ def test_ratios_are_made_seed_by_seed_of_those_that_both_sides_reach():
     assert found["ratio_same"] == "3.0"
     assert "1 of 2" in found["time"]
     assert found["ratio_own"] == "-"
+
+
+def test_what_is_known_of_the_moment_is_said_with_it():
+    """The steps to the target, how far measurements are apart, and where both sides need the same number of steps."""
+    fast = {"seconds": 30.0, "curve": [(step, seconds / 2, value) for step, seconds, value in curve(0.3, 0.7, 0.7)]}
+    rows = {
+        "trl 1": row(0.3, 0.7, 0.7),
+        "same 1": row() | fast,
+        "trl 2": row(0.3, 0.4, 0.7),
+        "same 2": row() | fast,
+    }
+    found = figures(rows)
+    assert "| TRL `GRPOTrainer` | 2 of 2 | 25.0 s (20.0 to 30.0) | 1 | 5 (4 to 6) |" in found["time"]
+    assert (found["every"], found["same_step"]) == ("2", "1 of 2")
+    assert found["apart_trl"] == "10.0 s (10.0 to 10.0)" and found["apart_same"] == "5.0 s (5.0 to 5.0)"
+    assert found["ratio_same"] == "2.5 (2.0 to 3.0)"
+
+
+def test_passes_of_a_batch_stand_beside_each_other():
+    found = figures({"passes of TRL": {"step_cpu_s": {"1": [1.0, 1.2], "2": [2.0]}}})
+    assert "| 1 | 1.10 s (1.00 to 1.20) |\n| 2 | 2.00 s |" in found["passes"]
+
+
+def test_advantages_of_the_same_recipe_are_trls():
+    """Rewards less their group's mean, over their group's unbiased standard deviation and 1e-4."""
+    how = task.settings_of(task.SAME, 0, "full").objective.advantage
+    assert isinstance(how, GrpoAdvantage) and how.std != "none"
+    rewards = torch.tensor([[1.0, 0, 0, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1]])
+    trls = (rewards - rewards.mean(1, keepdim=True)) / (rewards.std(1, keepdim=True) + 1e-4)
+    found = standardised(rewards, torch.ones_like(rewards, dtype=torch.bool), how.std, how.eps)
+    assert torch.allclose(found.float(), trls, atol=1e-6)
+
+
+def test_a_prepared_checkpoint_is_used_again_only_for_what_it_was_made_by(tmp_path, monkeypatch):
+    made = []
+
+    def run_stage(stage, settings, layout):
+        layout.root.mkdir(parents=True, exist_ok=True)
+        made.append((stage, layout.root))
+
+    monkeypatch.setattr(task, "run_stage", run_stage)
+    first = task.prepared(tmp_path, "smoke")
+    assert [stage for stage, _ in made] == list(task.STAGES)
+    assert task.prepared(tmp_path, "smoke").root == first.root and len(made) == len(task.STAGES)
+    monkeypatch.setattr(task, "SMALL", [*task.SMALL, "sft.steps=13"])
+    second = task.prepared(tmp_path, "smoke")
+    assert second.root != first.root and len(made) == 2 * len(task.STAGES)
+
+
+def test_code_and_packages_are_of_the_origin_of_a_checkpoint(monkeypatch):
+    settings = task.settings_of(task.SAME, 0, "smoke")
+    before = origin.origin(settings, task.STAGES)
+    assert before == origin.origin(settings, task.STAGES)
+    monkeypatch.setattr(origin, "versions", lambda: {"torch": "another"})
+    packages = origin.origin(settings, task.STAGES)
+    monkeypatch.setattr(origin, "sha256_file", lambda path: "another")
+    assert len({before, packages, origin.origin(settings, task.STAGES)}) == 3
 
 
 def test_a_clock_gives_every_moment_to_the_innermost_phase_and_none_while_it_is_stopped():

@@ -12,6 +12,7 @@ import pytest
 from tests.benchmarks import gpu
 from tests.benchmarks.gpu import Gpu
 from tests.benchmarks.learner import SIDES, Learner, ways
+from tests.benchmarks.micro import operations
 from tests.benchmarks.micro.agreement import apart
 from tests.benchmarks.micro.cases import SAMPLED, UPDATED, Updated, around, rows_at_once
 from tests.benchmarks.micro.figures import Sides, figures, key
@@ -244,3 +245,16 @@ def test_a_file_of_skipped_cells_is_no_obstacle_on_a_machine_that_can_measure_th
     path = tmp_path / "gpu.json"
     Results("gpu", "full", machine={"gpu": "another"}, rows={"0.5B: torch": {"skipped": gpu.NO_GPU}}).write(path)
     assert Results.resumed(path, "gpu", "full").rows == {}
+
+
+# Single operations
+
+
+def test_every_operation_stands_beside_what_it_replaces(monkeypatch, capsys):
+    monkeypatch.setattr(operations, "ROUNDS", 1)
+    monkeypatch.setattr(operations, "TOKENS", 64)
+    monkeypatch.setattr(operations, "onednn", lambda: False)  # products are another library's on other processors
+    operations.main()
+    lines = capsys.readouterr().out.splitlines()[2:]
+    assert [line.split(" ")[1] for line in lines] == ["attention", "RMSNorm"]
+    assert all(float(cell) > 0 for line in lines for cell in line.split("|")[2:4])

@@ -33,10 +33,9 @@ PARTS = {
 
 
 def run(layout: Layout, folder: Path, extra: Sequence[str], seed: int, scale: Scale, every: int) -> Row:
-    """Train, measuring held-out accuracy every so many steps. ``folder`` is the run's own, new."""
+    """Train, measuring held-out accuracy every so many steps. ``folder`` is the run's own, and empty."""
     settings = settings_of(extra, seed, scale)
     held_out, began = HeldOut(layout, scale), time.perf_counter()
-    folder.mkdir(parents=True)
     (folder / "out").symlink_to(layout.root / "out", target_is_directory=True)
     own = Layout(folder)
     clusters = ranked_clusters(read_prompts(own.split("train")), own)
@@ -48,11 +47,14 @@ def run(layout: Layout, folder: Path, extra: Sequence[str], seed: int, scale: Sc
 
         def on_step(record: StepRecord) -> None:
             nonlocal completions
+            completions += int(record.signals["groups_sampled"]) * settings.rollout.group_size
+            done = record.step + 1
+            if done % every:
+                return
+            parts.state.writer.wait()  # writing a checkpoint takes time of the run, not of the measurement
+            seconds = clock.seconds()
             with clock.stopped():
-                completions += int(record.signals["groups_sampled"]) * settings.rollout.group_size
-                done = record.step + 1
-                if done % every == 0:
-                    reached.append((done, clock.seconds(), held_out.pass_at_1(parts.state.learner.weights())))
+                reached.append((done, seconds, held_out.pass_at_1(parts.state.learner.weights())))
 
         with ExitStack() as stack:
             for (owner, name), phase in PARTS.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import median
 
 from tests.benchmarks.accuracy.clock import PHASES, REST
@@ -20,18 +21,18 @@ Point = Sequence[float]
 """Steps done, seconds, held-out pass@1."""
 
 
-def reached(curve: Sequence[Point], target: float = TARGET) -> float | None:
-    """Seconds of the first measurement from which on all are at least ``target``; None if the last one is below."""
+def reached(curve: Sequence[Point], target: float = TARGET) -> Point | None:
+    """The first measurement from which on all are at least ``target``; None if the last one is below."""
     found = None
-    for _, seconds, value in reversed(curve):
-        if value < target:
+    for point in reversed(curve):
+        if point[2] < target:
             break
-        found = seconds
+        found = point
     return found
 
 
 def figures(rows: Rows) -> dict[str, str]:
-    """Tables ``time`` and ``phases``; ``ratio_same``, ``ratio_own``, ``step_ratio`` and ``seeds`` for sentences."""
+    """Tables ``time``, ``phases`` and ``passes``; ratios, ``seeds``, and how fine the time is known for sentences."""
     arms = {arm: _of(rows, arm) for arm in ARMS}
     ratios = {arm: _ratios(arms["trl"], arms[arm]) for arm in ("same", "own")}
     return {
@@ -43,6 +44,11 @@ def figures(rows: Rows) -> dict[str, str]:
         "ratio_same": spread(ratios["same"], 1),
         "ratio_own": spread(ratios["own"], 1),
         "step_ratio": spread(_step_ratios(arms["trl"], arms["same"]), 1),
+        "every": str(next((row["curve"][0][0] for row in arms["trl"].values()), "-")),
+        "apart_trl": spread(_apart(arms["trl"]), 1, " s"),
+        "apart_same": spread(_apart(arms["same"]), 1, " s"),
+        "same_step": _same_step(arms["trl"], arms["same"]),
+        "passes": _passes(rows),
     }
 
 
@@ -53,8 +59,24 @@ def _of(rows: Rows, arm: str) -> dict[str, Row]:
 
 def _ratios(theirs: dict[str, Row], ours: dict[str, Row]) -> list[float]:
     """TRL's time to the target over ours, seed by seed, where both reach it."""
+    return [one[1] / other[1] for one, other in _pairs(theirs, ours)]
+
+
+def _same_step(theirs: dict[str, Row], ours: dict[str, Row]) -> str:
+    """In how many seeds both sides reach the target at the same step, of those in which both reach it."""
+    pairs = _pairs(theirs, ours)
+    return f"{sum(one[0] == other[0] for one, other in pairs)} of {len(pairs)}"
+
+
+def _pairs(theirs: dict[str, Row], ours: dict[str, Row]) -> list[tuple[Point, Point]]:
+    """Where either side reaches the target, seed by seed, where both do."""
     pairs = [(reached(theirs[seed]["curve"]), reached(ours[seed]["curve"])) for seed in theirs if seed in ours]
-    return [one / other for one, other in pairs if one and other]
+    return [(one, other) for one, other in pairs if one and other]
+
+
+def _apart(rows: dict[str, Row]) -> list[float]:
+    """Seconds from one measurement of accuracy to the next."""
+    return [later[1] - earlier[1] for row in rows.values() for earlier, later in pairwise(row["curve"])]
 
 
 def _step_ratios(theirs: dict[str, Row], ours: dict[str, Row]) -> list[float]:
@@ -69,21 +91,29 @@ def _time(arms: dict[str, dict[str, Row]]) -> str:
     lines = []
     for arm, name in ARMS.items():
         rows = list(arms[arm].values())
-        times = [found for row in rows if (found := reached(row["curve"])) is not None]
+        found = [point for row in rows if (point := reached(row["curve"])) is not None]
         ratio = "1" if arm == "trl" else spread(_ratios(arms["trl"], arms[arm]), 1)
         lines.append(
             [
                 name,
-                f"{len(times)} of {len(rows)}",
-                spread(times, 1, " s"),
+                f"{len(found)} of {len(rows)}",
+                spread([point[1] for point in found], 1, " s"),
                 ratio,
+                spread([point[0] for point in found], 0),
                 spread([_step(row) for row in rows], 2, " s"),
                 spread([row["completions"] / row["steps"] for row in rows], 0),
                 spread([100 * row["curve"][-1][2] for row in rows], 0, " %"),
             ]
         )
-    head = ["", f"seeds at {TARGET:.0%}", "time to it", "ratio", "a step", "completions a step", "pass@1 at the end"]
-    return table(head, lines)
+    head = ["", f"seeds at {TARGET:.0%}", "time to it", "ratio", "steps to it", "a step", "completions a step"]
+    return table([*head, "pass@1 at the end"], lines)
+
+
+def _passes(rows: Rows) -> str:
+    """Processor time of TRL's steps, by the number of passes that make a batch."""
+    found = rows.get("passes of TRL", {}).get("step_cpu_s", {})
+    lines = [[passes, spread(seconds, 2, " s")] for passes, seconds in found.items()]
+    return table(["passes", "TRL, a step"], lines)
 
 
 def _phases(arms: dict[str, dict[str, Row]]) -> str:

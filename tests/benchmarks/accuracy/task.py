@@ -19,6 +19,7 @@ from components.rollout.torch_engine import TorchEngine
 from components.seeds import derive
 from components.stages import run_stage
 from components.types import Prompt
+from tests.benchmarks.accuracy.origin import origin
 from tests.benchmarks.section import Scale
 from tests.code_graph import ROOT
 
@@ -39,6 +40,9 @@ SMALL = [
 SAME = [
     # What TRL's trainer does not do is left out, so that a step is the same work on both sides: group size, batch,
     # learning rate with its warm-up, clip, token mean and AdamW are the demo's, and TRL gets them from these settings.
+    # Advantages are TRL's: it has no setting for what it divides rewards by.
+    "objective.advantage.std=unbiased",
+    "objective.advantage.eps=1e-4",
     "schedule.kind=uniform",
     "rollout.dynamic_sampling=null",
     "reward.soft_overlong=null",
@@ -59,18 +63,23 @@ UNMEASURED = [
 ]
 
 
-def settings_of(extra: Sequence[str], seed: int, scale: Scale) -> Settings:
-    """The demo's settings with those changes, for as many steps as the comparison takes."""
-    steps, prompts = (STEPS, 32) if scale == "full" else (2, 8)
+def settings_of(extra: Sequence[str], seed: int, scale: Scale, steps: int | None = None) -> Settings:
+    """The demo's settings with those changes, for as many steps as the comparison takes, or for ``steps``."""
+    usual, prompts = (STEPS, 32) if scale == "full" else (2, 8)
+    steps = steps or usual
     length = [f"seed={seed}", f"train.steps={steps}", f"train.prompts_per_step={prompts}", f"train.eval_every={steps}"]
     return load(CONFIG, [*(SMALL if scale == "smoke" else []), *UNMEASURED, *extra, *length])
 
 
 def prepared(folder: Path, scale: Scale) -> Layout:
-    """The stages before training, run once for all cells; one SFT checkpoint, whatever the seed of the training."""
-    layout, ready = Layout(folder), folder / "ready"
+    """The stages before training, run once for all cells; one SFT checkpoint, whatever the seed of the training.
+
+    Other settings, code or packages have a place of their own below ``folder``.
+    """
+    settings = load(CONFIG, SMALL if scale == "smoke" else [])
+    own = folder / origin(settings, STAGES)
+    layout, ready = Layout(own), own / "ready"
     if not ready.exists():
-        settings = load(CONFIG, SMALL if scale == "smoke" else [])
         for stage in STAGES:
             run_stage(stage, settings, layout)
         ready.touch()

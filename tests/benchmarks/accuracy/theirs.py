@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from components.config import Settings
 from components.config.objective import ObjectiveSettings
 from components.config.ratios import ClipRatio
 from components.layout import Layout
+from components.policy import Policy
 from components.types import Prompt
 from tests.benchmarks.accuracy.clock import Clock
 from tests.benchmarks.accuracy.task import SAME, HeldOut, settings_of, start, training_prompts, verifier
@@ -34,15 +36,60 @@ PARTS = {
 
 def run(layout: Layout, folder: Path, seed: int, scale: Scale, every: int) -> Row:
     """Train, measuring held-out accuracy every so many steps."""
-    logging.disable_progress_bar()
     settings = settings_of(SAME, seed, scale)
     held_out, began = HeldOut(layout, scale), time.perf_counter()
-    policy, prompts, judge = start(layout, settings), training_prompts(layout), verifier()
-    by_text = {prompt.text: prompt for prompt in prompts}
+    policy, reward = start(layout, settings), Reward(training_prompts(layout))
+    trainer = trainer_of(policy, reward, settings, folder, seed)
+    reached: list[tuple[int, float, float]] = []
+    clock: Clock
 
-    def reward(prompts: list[Chat], completions: list[Chat], **_: Any) -> list[float]:
+    def measure(step: int) -> None:
+        if step % every == 0:
+            seconds = clock.seconds()
+            with clock.stopped():
+                reached.append((step, seconds, held_out.pass_at_1(policy.weights())))
+
+    trainer.add_callback(after_steps(measure))
+    clock = Clock()
+    startup = time.perf_counter() - began
+    with ExitStack() as stack:
+        for (owner, name), phase in PARTS.items():
+            stack.enter_context(mock.patch.object(owner, name, clock.counted(phase, getattr(owner, name))))
+        trainer.train()
+    return {"startup_s": startup, "seconds": clock.seconds(), "phases_s": clock.phases(), "curve": reached,
+            "steps": settings.train.steps, "completions": reward.completions}  # fmt: skip
+
+
+class Reward:
+    """The demo's verifier as TRL calls it."""
+
+    __name__ = "reward"  # TRL logs by it
+
+    def __init__(self, prompts: list[Prompt]) -> None:
+        self.prompts, self.completions = prompts, 0
+        self._by_text, self._judge = {prompt.text: prompt for prompt in prompts}, verifier()
+
+    def __call__(self, prompts: list[Chat], completions: list[Chat], **_: Any) -> list[float]:
+        self.completions += len(completions)
         pairs = zip(prompts, completions, strict=True)
-        return [judge.accuracy(by_text[asked[0]["content"]], said[0]["content"]) for asked, said in pairs]
+        return [self._judge.accuracy(self._by_text[asked[0]["content"]], said[0]["content"]) for asked, said in pairs]
+
+
+def after_steps(function: Callable[[int], None]) -> TrainerCallback:
+    """Calls it after every step, with the number of those done."""
+
+    class Watch(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            function(state.global_step)
+
+    return Watch()
+
+
+def trainer_of(
+    policy: Policy, reward: Reward, settings: Settings, folder: Path, seed: int, passes: int = 1
+) -> GRPOTrainer:
+    """The trainer, ready to train; a batch is parted into so many ``passes``."""
+    logging.disable_progress_bar()
 
     def lr(update: int) -> float:
         return min(1.0, (update + 1) / settings.learner.warmup)
@@ -50,39 +97,20 @@ def run(layout: Layout, folder: Path, seed: int, scale: Scale, every: int) -> Ro
     trainer = GRPOTrainer(
         policy.model,
         reward_funcs=reward,
-        args=trl_settings(settings, folder, seed),
-        train_dataset=Dataset.from_list([{"prompt": chat(prompt)} for prompt in prompts]),
+        args=trl_settings(settings, folder, seed, passes),
+        train_dataset=Dataset.from_list([{"prompt": chat(prompt)} for prompt in reward.prompts]),
         processing_class=policy.tokenizer,
         optimizers=optimizer_and_schedule(policy.model, settings, lr),
     )
-    reached: list[tuple[int, float, float]] = []
-    clock: Clock
-
-    class Watch(TrainerCallback):
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if state.global_step % every == 0:
-                seconds = clock.seconds()
-                with clock.stopped():
-                    reached.append((state.global_step, seconds, held_out.pass_at_1(policy.weights())))
-
-    trainer.add_callback(Watch())
-    check_prompts(policy.encode_prompt(prompts[0].text), trainer, prompts[0])
-    clock = Clock()
-    startup = time.perf_counter() - began
-    with ExitStack() as stack:
-        for (owner, name), phase in PARTS.items():
-            stack.enter_context(mock.patch.object(owner, name, clock.counted(phase, getattr(owner, name))))
-        trainer.train()
-    completions = settings.train.steps * settings.train.prompts_per_step * settings.rollout.group_size
-    return {"startup_s": startup, "seconds": clock.seconds(), "phases_s": clock.phases(), "curve": reached,
-            "steps": settings.train.steps, "completions": completions}  # fmt: skip
+    check_prompts(policy.encode_prompt(reward.prompts[0].text), trainer, reward.prompts[0])
+    return trainer
 
 
 def chat(prompt: Prompt) -> Chat:
     return [{"role": "user", "content": prompt.text}]
 
 
-def trl_settings(settings: Settings, folder: Path, seed: int) -> GRPOConfig:
+def trl_settings(settings: Settings, folder: Path, seed: int, passes: int) -> GRPOConfig:
     """Ours in TRL's words; what only costs time (saving, bars, reports) is off."""
     objective, rows = settings.objective, settings.train.prompts_per_step * settings.rollout.group_size
     ratio = clip_of(objective)
@@ -91,13 +119,13 @@ def trl_settings(settings: Settings, folder: Path, seed: int) -> GRPOConfig:
         use_cpu=True,
         bf16=False,
         gradient_checkpointing=False,
-        per_device_train_batch_size=rows,
-        gradient_accumulation_steps=1,
+        per_device_train_batch_size=rows // passes,
+        gradient_accumulation_steps=passes,
         num_generations=settings.rollout.group_size,
         max_completion_length=settings.rollout.max_new_tokens,
         temperature=settings.rollout.temperature,
         loss_type="dapo",
-        scale_rewards="group",
+        scale_rewards="group",  # by the unbiased standard deviation of a group, plus 1e-4
         beta=0.0,
         epsilon=ratio.low,
         epsilon_high=ratio.high,

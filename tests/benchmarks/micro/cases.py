@@ -97,7 +97,7 @@ UPDATED = around(
         replace(updated, name="vocabulary 32k", vocabulary=32_000, memory=False),
         replace(updated, name="vocabulary 152k", vocabulary=151_936, whole=True),
     ],
-    [replace(updated, name="25M parameters", size="25M", memory=False)],
+    [replace(updated, name="25M parameters", size="25M")],
     [
         replace(updated, name="10 groups", prompts=10, memory=False),
         replace(updated, name="10 groups, 3 without gradient", prompts=10, without_gradient=0.3, memory=False),
