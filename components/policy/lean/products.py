@@ -105,7 +105,7 @@ class _Joined(Function):
 
 def weight_gradient(slope: Tensor, values: Tensor) -> Tensor:
     """``slope.T @ values`` ``[out, in]``. The sum over tokens is long and the result small: it is made with the fewer
-    rows, which is up to three times as fast as the other way round."""
+    rows, the faster way round."""
     if slope.shape[1] <= values.shape[1]:
         return product(slope.T, values.T)
     return product(values.T, slope.T).T
