@@ -2,6 +2,7 @@
 
 - `base` — the seam `Store`: put-if-absent, compare-and-swap, folders under their digest
 - `directory` — a store in a folder
+- `copying` — trees copied, and digested while they are
 - `s3` — a store in a bucket; loads boto3, so only where the settings ask for it
 - `checkpoints` — what a checkpoint may hold: safetensors, tokenizer, configuration (`names`, `contents`)
 - `candidates` — propose a checkpoint with its `evidence`, which a run that is repeated keeps

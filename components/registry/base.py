@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 from abc import ABC, abstractmethod
 from pathlib import Path
 
 from components.directories import write_directory
 from components.errors import EvenkeelError, InputError
-from components.files import sha256_tree
+from components.registry.copying import copy_tree
 
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -91,13 +90,6 @@ class Store(ABC):
             raise InputError("there is something at this path", where=target, how="name a folder that is not there")
         source = self.tree(digest)
         write_directory(target, lambda staging: copy_tree(source, staging, digest))
-
-
-def copy_tree(source: Path, target: Path, digest: str) -> None:
-    """Copy a tree into an empty folder and check the copy: the source may have changed since it was digested."""
-    shutil.copytree(source, target, dirs_exist_ok=True, copy_function=shutil.copyfile)
-    if sha256_tree(target) != digest:
-        raise InputError("the checkpoint changed while it was copied", where=source, how="let its writer finish")
 
 
 def is_key(key: str) -> bool:

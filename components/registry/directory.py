@@ -14,7 +14,8 @@ from typing import BinaryIO
 from components.directories import write_directory
 from components.errors import InputError
 from components.files import flushed, os_errors, sha256_bytes, sha256_tree, write_bytes
-from components.registry.base import Conflict, Store, check_digest, check_key, copy_tree, is_key
+from components.registry.base import Conflict, Store, check_digest, check_key, is_key
+from components.registry.copying import copy_tree
 
 NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 """What file systems say that have no hard links."""
@@ -84,7 +85,7 @@ class DirectoryStore(Store):
             if target.is_dir():
                 self.tree(digest)
             else:
-                write_directory(target, lambda staging: copy_tree(directory, staging, digest))
+                write_directory(target, lambda staging: copy_tree(directory, staging, digest, soon=False))
         return digest
 
     def has_tree(self, digest: str) -> bool:

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from components.files import read_jsonl
 from tests.benchmarks.growth import Growth
 from tests.benchmarks.growth.curve import FAMILIES, UNITS, Cost, Curve, label
 from tests.benchmarks.growth.curves import CURVES
-from tests.benchmarks.growth.logs import ledger, records
+from tests.benchmarks.growth.logs import ledger, records, written
 from tests.benchmarks.growth.manifests import profile
-from tests.benchmarks.growth.measures import peak
+from tests.benchmarks.growth.measures import medians, peak
 from tests.benchmarks.growth.pods import crowd, without_cause
 from tests.benchmarks.growth.tables import UNEXPLAINED, amount, figures
 from tests.benchmarks.section import Row, skipped
@@ -37,9 +38,9 @@ def rows(**costs: Any) -> dict[str, Row]:
 def test_a_table_has_the_cost_at_every_size_its_exponent_and_what_one_of_them_costs():
     found = figures({"toy": curve(Cost("read_s", "read"))}, rows(read_s=lambda size: size / 1000))
     assert found["steps"].splitlines() == [
-        "|  |  | 10 | 100 | 1,000 | 10,000 | exponent | a step |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-        "| toy | read | 10 ms | 100 ms | 1 s | 10 s | 1.00 | 1 ms |",
+        "|  |  | 10 | 100 | 1,000 | 10,000 | exponent | of the last two | a step |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| toy | read | 10 ms | 100 ms | 1 s | 10 s | 1.00 | 1.00 | 1 ms |",
     ]
     assert found["prompts"] == "Not measured."
 
@@ -53,7 +54,7 @@ def test_what_is_below_the_floor_has_no_slope():
 
 def test_a_cost_that_does_not_grow_is_not_divided_by_the_number_of_steps():
     found = figures({"toy": curve(Cost("step_ms", "one more step"))}, rows(step_ms=lambda size: 0.5))
-    assert found["steps"].splitlines()[-1].endswith("| 500 µs | 0.00 | - |")
+    assert found["steps"].splitlines()[-1].endswith("| 500 µs | 0.00 | 0.00 | - |")
 
 
 def test_a_floor_is_in_seconds_or_bytes_whatever_the_unit_of_the_field():
@@ -78,12 +79,36 @@ def test_a_cell_that_was_skipped_says_why_and_is_no_point():
 def test_a_cost_that_grows_faster_than_linearly_is_listed_with_its_reason():
     cost = Cost("read_s", "read", why="every step reads all before it")
     found = figures({"toy": curve(cost)}, rows(read_s=lambda size: size**2 / 1000))
-    assert "| toy: read | 2.00 | every step reads all before it |" in found["verdicts"]
+    assert "| toy: read | 2.00 | 2.00 | every step reads all before it |" in found["verdicts"]
 
 
 def test_without_a_reason_it_says_so_loudly():
     found = figures({"toy": curve(Cost("read_s", "read"))}, rows(read_s=lambda size: size**1.2))
-    assert UNEXPLAINED in found["verdicts"]
+    assert UNEXPLAINED == "**not explained**"
+    assert f"| toy: read | 1.20 | 1.20 | {UNEXPLAINED} |" in found["verdicts"]
+
+
+def test_what_begins_to_be_steep_at_the_largest_size_is_listed_though_a_fit_over_all_sizes_hides_it():
+    costs = {10: 0.1, 100: 0.9, 1000: 8.0, 10**4: 130.0}
+    found = figures({"toy": curve(Cost("read_s", "read"))}, rows(read_s=costs.__getitem__))
+    assert (found["toy_read_exponent"], found["toy_read_last_exponent"]) == ("1.03", "1.21")
+    assert "| toy: read | 1.03 | 1.21 |" in found["verdicts"]
+
+
+def test_what_is_steep_over_all_sizes_is_listed_though_it_no_longer_is_at_the_end():
+    costs = {10: 0.1, 100: 2.0, 1000: 40.0, 10**4: 400.0}
+    found = figures({"toy": curve(Cost("read_s", "read"))}, rows(read_s=costs.__getitem__))
+    assert "| toy: read | 1.21 | 1.00 |" in found["verdicts"]
+
+
+def test_the_last_two_sizes_have_no_exponent_where_one_of_them_is_below_the_floor():
+    costs = {10: 0.1, 100: 0.2, 1000: 0.04, 10**4: 0.3}
+    found = figures({"toy": curve(Cost("read_s", "read"))}, rows(read_s=costs.__getitem__))
+    assert found["toy_read_last_exponent"] == "-"
+
+
+def test_the_threshold_is_a_figure_so_that_the_page_can_state_it():
+    assert figures({}, {})["steep"] == "1.1"
 
 
 def test_a_linear_cost_is_no_verdict_and_neither_is_one_that_falls():
@@ -148,6 +173,18 @@ def test_the_peak_is_what_a_block_takes_beyond_what_was_there():
         bytearray(60_000_000)
     assert 55 < memory.mb < 90
     assert len(kept) == 30_000_000
+
+
+def test_a_median_is_taken_field_by_field():
+    assert medians([{"a_s": 1.0, "b_s": 9.0}, {"a_s": 3.0, "b_s": 7.0}, {"a_s": 2.0, "b_s": 8.0}]) == {
+        "a_s": 2.0,
+        "b_s": 8.0,
+    }
+
+
+def test_a_log_is_written_as_its_reader_expects_it(tmp_path):
+    path = written(5, tmp_path)
+    assert [row["step"] for row in read_jsonl(path)] == list(range(5))
 
 
 def test_a_log_has_its_warnings_and_the_ledger_an_answer_to_each():

@@ -14,6 +14,8 @@ UNITS = {"s": 1.0, "ms": 1e-3, "mb": 1e6, "kb": 1e3}
 """Of a cost, by the end of its field's name, in seconds or bytes."""
 FLOORS = {"s": 0.05, "ms": 1e-4, "mb": 20e6, "kb": 1e3}
 """Costs up to there, in seconds or bytes, are no more than what every process pays, and are no points of a curve."""
+PLAIN = "the plain tool's own: measured beside ours, and not looked into"
+"""Why a plain tool gets steeper."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Cost:
     """One cost of a curve.
 
     ``field`` is its name in the row, with the unit at its end. ``why`` explains a growth that is faster than linear;
-    where such a cost has none the page says so. ``floor``, in seconds or bytes, is in place of its unit's.
+    where such a cost has none the page says "not explained". ``floor``, in seconds or bytes, is in place of its unit's.
     """
 
     field: str

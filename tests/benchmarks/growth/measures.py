@@ -9,10 +9,11 @@ from __future__ import annotations
 import gc
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 RESET_PEAK = "5"
@@ -29,6 +30,27 @@ def cpu_s(call: Callable[[], object]) -> float:
     began = busy()
     call()
     return busy() - began
+
+
+@dataclass(frozen=True)
+class Clocked:
+    """Seconds of one call: on the clock, and of the processor in this process, outside the kernel and in it."""
+
+    wall: float
+    user: float
+    kernel: float
+
+
+def clocked(call: Callable[[], object]) -> Clocked:
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    wall = wall_s(call)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return Clocked(wall, after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime)
+
+
+def medians(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Field by field."""
+    return {name: median(row[name] for row in rows) for name in rows[0]}
 
 
 def wall_s(call: Callable[[], object]) -> float:

@@ -24,7 +24,8 @@ def measure(size: int, folder: Path) -> Row:
     with peak() as memory:
         loaded = cpu_s(lambda: pages.append(load_run(settings, layout)))
         drawn = cpu_s(lambda: pages.append(render(pages.pop())))
-    outputs = cpu_s(lambda: curves(list(read_jsonl(written(size, folder)))))
+    source = written(size, folder)
+    outputs = cpu_s(lambda: curves(list(read_jsonl(source))))
     return {
         "load_s": loaded,
         "page_s": drawn,

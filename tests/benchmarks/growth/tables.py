@@ -11,10 +11,10 @@ from tests.benchmarks.section import Rows
 from tests.benchmarks.spread import exponent, table
 
 STEEP = 1.1
-"""An exponent above it is a growth faster than linear, and has to be explained."""
+"""An exponent above it, of all sizes or of the last two, is a growth faster than linear, and has to be explained."""
 FLAT = 0.5
 """Below it a cost is none of single items, and is not divided by their number."""
-UNEXPLAINED = "**unexplained**"
+UNEXPLAINED = "**not explained**"
 TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 SPACE = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
@@ -34,23 +34,34 @@ class Measured:
 
     @property
     def exponent(self) -> float:
-        """NaN where fewer than two points are above the floor."""
-        floor = self.cost.least * UNITS[self.cost.unit]
-        return exponent(list(self.points), list(self.points.values()), floor)
+        """Over all sizes; NaN where fewer than two points are above the floor."""
+        return self._slope(list(self.points))
+
+    @property
+    def last(self) -> float:
+        """Between the two largest sizes, where a fit over all of them hides what begins there."""
+        return self._slope(list(self.points)[-2:])
 
     @property
     def steep(self) -> bool:
-        return self.exponent > STEEP
+        return self.exponent > STEEP or self.last > STEEP
+
+    def _slope(self, sizes: list[int]) -> float:
+        floor = self.cost.least * UNITS[self.cost.unit]
+        return exponent(sizes, [self.points[size] for size in sizes], floor)
 
 
 def figures(curves: Mapping[str, Curve], rows: Rows) -> dict[str, str]:
     """A table a family (``prompts``), ``verdicts``, ``beside``, and single figures: ``ads_draw_1e6`` is a cost at a
-    size, ``ads_draw_exponent`` how it grows, ``data_rows_per_s_1e6`` any other field of a row.
+    size, ``ads_draw_exponent`` how it grows, ``ads_draw_last_exponent`` between the two largest sizes,
+    ``data_rows_per_s_1e6`` any other field of a row; ``steep`` is the exponent from which on a growth is explained.
     """
     found = list(measured(curves, rows))
     tables = {family: by_size(family, [one for one in found if one.curve.family == family]) for family in FAMILIES}
-    singles = {f"{one.name}_{one.cost.name}_exponent": say_exponent(one.exponent) for one in found}
+    singles = {"steep": f"{STEEP}"}
     for one in found:
+        singles[f"{one.name}_{one.cost.name}_exponent"] = say_exponent(one.exponent)
+        singles[f"{one.name}_{one.cost.name}_last_exponent"] = say_exponent(one.last)
         for size, value in one.points.items():
             singles[f"{one.name}_{one.cost.name}_{label(size)}"] = amount(value, one.scale)
     rates = {
@@ -82,33 +93,38 @@ def measured(curves: Mapping[str, Curve], rows: Rows) -> Iterator[Measured]:
 
 
 def by_size(family: str, found: list[Measured]) -> str:
-    """A line a cost: at each size, the exponent, and at the largest size for one of what is counted."""
+    """A line a cost: at each size, both exponents, and at the largest size for one of what is counted."""
     if not found:
         return "Not measured."
     sizes = sorted({size for one in found for size in one.points})
-    head = ["", "", *(f"{size:,}" for size in sizes), "exponent", f"a {FAMILIES[family]}"]
+    head = ["", "", *(f"{size:,}" for size in sizes), "exponent", "of the last two", f"a {FAMILIES[family]}"]
     lines, before = [], ""
     for one in found:
         largest = max(one.points)
         cells = [amount(one.points[size], one.scale) if size in one.points else "-" for size in sizes]
         each = amount(one.points[largest] / largest, one.scale) if one.exponent >= FLAT else "-"
         title = one.curve.title if one.curve.title != before else ""
-        lines.append([title, one.cost.what, *cells, say_exponent(one.exponent), each])
+        lines.append([title, one.cost.what, *cells, say_exponent(one.exponent), say_exponent(one.last), each])
         before = one.curve.title
     return table(head, lines)
 
 
 def verdicts(found: list[Measured]) -> str:
-    """Costs that grow faster than their size, and why."""
+    """Costs that grow faster than their size, over all sizes or between the last two, and why."""
     steep = [one for one in found if one.steep]
     fitted = sum(not isnan(one.exponent) for one in found)
     if not steep:
         return f"None of the {fitted} costs that have an exponent grows faster than linearly (exponent above {STEEP})."
     lines = [
-        [f"{one.curve.title}: {one.cost.what}", say_exponent(one.exponent), one.cost.why or UNEXPLAINED]
+        [
+            f"{one.curve.title}: {one.cost.what}",
+            say_exponent(one.exponent),
+            say_exponent(one.last),
+            one.cost.why or UNEXPLAINED,
+        ]
         for one in steep
     ]
-    return table(["grows faster than linearly", "exponent", "why"], lines)
+    return table(["grows faster than linearly", "all sizes", "last two", "why"], lines)
 
 
 def beside(curves: Mapping[str, Curve], rows: Rows) -> str:
