@@ -14,6 +14,7 @@ import httpx
 
 from components.errors import InputError
 from components.processes.ports import LOOPBACK
+from flows.locks import lock_file
 from flows.serving.place import served
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ def start_server() -> None:
 
     settings = get_current_settings()
     if settings.api.url is None and settings.server.ephemeral.enabled:
-        _start_temporary_server(settings.server.ephemeral.startup_timeout_seconds)
+        with lock_file(settings.home / "starting") as alone:
+            alone.wait()  # of two servers that make one new database at once, one fails
+            _start_temporary_server(settings.server.ephemeral.startup_timeout_seconds)
     with get_client(sync_client=True) as client:
         problem = client.api_healthcheck() or _refusal(client)
     if isinstance(problem, httpx.HTTPStatusError) and problem.response.status_code == httpx.codes.UNAUTHORIZED:

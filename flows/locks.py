@@ -27,6 +27,10 @@ class Lock:
         os.pwrite(self._handle, str(os.getpid()).encode(), 0)
         return True
 
+    def wait(self) -> None:
+        """Take it as soon as no other process holds it."""
+        fcntl.flock(self._handle, fcntl.LOCK_EX)
+
     @property
     def owner(self) -> str:
         """The id of the process that took it last, as that wrote it."""
