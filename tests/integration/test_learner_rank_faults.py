@@ -151,6 +151,7 @@ def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(kind, tmp_p
 # Ranks that something else has started
 
 
+@pytest.mark.slow
 def test_ranks_that_something_else_has_started_serve_a_run_that_knows_the_key(tmp_path, monkeypatch):
     """As on a cluster: torchrun starts the ranks, the run finds them under an address."""
     address = f"127.0.0.1:{free_port()}"

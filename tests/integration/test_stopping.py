@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -15,7 +14,6 @@ from components.files import read_json, read_jsonl
 from components.launch import Job
 from components.launch.processes import ProcessLauncher
 from tests.integration.runs import prepared, rows, start, steps, trained, when
-from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
 TRAIN = ("components", "train", "--config", "settings.yaml")
@@ -32,7 +30,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.parametrize("delay", slow_but([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.8], 0.35))
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.8])
 def test_asked_at_any_moment_it_ends_with_143_and_goes_on_to_the_same_bytes(undisturbed, tmp_path, delay):
     prepared(tmp_path, **LONG)
     process = start(tmp_path, TRAIN)
@@ -63,8 +62,8 @@ def test_asked_before_there_is_anything_to_save_it_ends_at_once(undisturbed, tmp
         assert trained(root) == trained(undisturbed)
 
 
-def test_another_stage_ends_at_once_and_says_so(undisturbed, tmp_path):
-    shutil.copytree(undisturbed, tmp_path, dirs_exist_ok=True)
+def test_another_stage_ends_at_once_and_says_so(tmp_path):
+    prepared(tmp_path)
     (tmp_path / "judge" / "sitecustomize.py").write_text(
         "import sys\nif 'components' in sys.orig_argv:\n    import time\n    from components import stages\n"
         "    stages.STAGES['gate'] = 'endless'\n"

@@ -73,7 +73,7 @@ class Race:
 @pytest.fixture(
     params=[
         pytest.param(("directory", 100), id="directory, 100"),
-        pytest.param(("s3", 8), id="s3, 8"),
+        pytest.param(("s3", 8), id="s3, 8", marks=pytest.mark.slow),
         pytest.param(("s3", 100), id="s3, 100", marks=[pytest.mark.slow, pytest.mark.timeout(1500)]),
     ]
 )
