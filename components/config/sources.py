@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from components.config.base import Section
+from components.config.reasoning_gym import ReasoningGymSource
 from components.config.tasks import Generated
 
 
@@ -45,4 +46,9 @@ class FileSource(Section):
         return self
 
 
-Source = Annotated[Generated | FileSource, Field(discriminator="kind")]
+Source = Annotated[Generated | ReasoningGymSource | FileSource, Field(discriminator="kind")]
+
+
+def computed(source: Source) -> bool:
+    """Whether questions and labels are a generator's: distinct, alike on purpose, and right by construction."""
+    return source.kind in ("generated", "reasoning_gym")  # by kind: stages declare that they read it

@@ -12,6 +12,7 @@ Family = Literal["addition", "subtraction", "multiplication", "remainder", "comp
 RuleFamily = Literal["dimension", "fire", "slope", "light", "fixture", "ban"]
 CalculatorFamily = Literal["story", "formula"]
 CountdownFamily = Literal["sums", "mixed"]
+StereotypeFamily = Literal["towns", "clubs", "pets", "hands"]
 
 
 class GeneratedSource(Section):
@@ -73,6 +74,29 @@ class CountdownSource(GeneratedSource):
     )
 
 
+class PlantedItem(Section):
+    """One ambiguous item whose label is the stereotype, again and again: a fault to plant, and to find (2606.10931)."""
+
+    family: StereotypeFamily
+    item: int = Field(
+        0, ge=0, le=1000, description="Which one; a row's split is a public hash of its text, so this chooses it too."
+    )
+    rows: int = Field(100, ge=1, description="Rows of the data that are this item.")
+
+
+class StereotypesSource(GeneratedSource):
+    """Questions about two people in the form of BBQ (2110.08193), about made-up groups."""
+
+    task: Literal["stereotypes"]
+    rows: int = Field(400, ge=16, description="Distinct items with right labels, before splitting.")
+    families: tuple[StereotypeFamily, ...] = get_args(StereotypeFamily)
+    levels: int = Field(
+        1, ge=1, le=2, description="1: ambiguous items alone, the right answer is not known; 2: others too."
+    )
+    planted: PlantedItem | None = Field(None, description="One mislabelled item, repeated.")
+
+
 Generated = Annotated[
-    ArithmeticSource | BuildingRulesSource | CalculatorSource | CountdownSource, Field(discriminator="task")
+    ArithmeticSource | BuildingRulesSource | CalculatorSource | CountdownSource | StereotypesSource,
+    Field(discriminator="task"),
 ]

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from components.config.answers import JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.base import Section
+from components.config.reasoning_gym import ReasoningGymVerifier
 from components.config.runners import ClassifierVerifier, CodeVerifier
 
 
@@ -81,6 +82,7 @@ Verifier = Annotated[
     | CodeVerifier
     | ClassifierVerifier
     | StructureVerifier
-    | CountdownVerifier,
+    | CountdownVerifier
+    | ReasoningGymVerifier,
     Field(discriminator="kind"),
 ]

@@ -3,6 +3,7 @@
 - `base` — the `Verifier` seam
 - `countdown` — an expression that reaches a target with given numbers
 - `exact`, `numeric` (with `units`), `symbolic`, `multiple_choice`, `json_answer` — right or wrong
+- `reasoning_gym` — the scorers of that library
 - `answers` — where a completion states its answer
 - `classifier`, `pair_classifier` — a learned judge
 - `code` — Python code, run against tests
@@ -33,6 +34,7 @@ from components.rewards.exact import ExactVerifier
 from components.rewards.json_answer import JsonVerifier
 from components.rewards.multiple_choice import MultipleChoiceVerifier
 from components.rewards.numeric import NumericVerifier
+from components.rewards.reasoning_gym import ReasoningGymVerifier
 from components.rewards.scorer import Scorer
 from components.rewards.structure import StructureVerifier
 from components.rewards.symbolic import MathVerifier
@@ -47,6 +49,7 @@ VERIFIERS: dict[str, Callable[..., Verifier]] = {
     "classifier": ClassifierVerifier,
     "structure": StructureVerifier,
     "countdown": CountdownVerifier,
+    "reasoning_gym": ReasoningGymVerifier,
     "embedded": EmbeddedVerifier,
     "nli": NliVerifier,
 }

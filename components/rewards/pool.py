@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from components.rewards.process import STARTUP_SECONDS, WorkerProcess, wait
+from components.working import Work, working
 
 Reply = dict[str, Any]
 AHEAD = 32
@@ -57,7 +58,8 @@ class Pool:
         """One reply per request, in order. An interrupted call ends all workers, so that no stale reply is left."""
         try:
             self._grow(len(requests))
-            return _Round(requests, self._lanes, self._timeout).run()
+            with working("verifying", len(requests), "answers") as work:
+                return _Round(requests, self._lanes, self._timeout, work).run()
         except BaseException:
             self.close()
             raise
@@ -70,8 +72,8 @@ class Pool:
 class _Round:
     """One call of `Pool.ask`."""
 
-    def __init__(self, requests: Sequence[bytes], lanes: Sequence[Lane], timeout: float) -> None:
-        self._requests, self._lanes, self._timeout = requests, lanes, timeout
+    def __init__(self, requests: Sequence[bytes], lanes: Sequence[Lane], timeout: float, work: Work) -> None:
+        self._requests, self._lanes, self._timeout, self._work = requests, lanes, timeout, work
         self._pending = deque(range(len(requests)))
         self._replies: dict[int, Reply] = {}
 
@@ -90,6 +92,7 @@ class _Round:
                 moved = lane.worker in readable and self._read(lane)
                 if not moved and now > lane.deadline:
                     self._late(lane)
+            self._work.done = len(self._replies)
         return [self._replies[index] for index in range(len(self._requests))]
 
     def _feed(self, lane: Lane) -> None:

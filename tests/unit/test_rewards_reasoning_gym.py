@@ -1,0 +1,200 @@
+"""The scorers of reasoning-gym as a verifier, behind the fence."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reasoning_gym
+
+from components.config.audit import AuditSettings
+from components.config.reasoning_gym import ReasoningGymSource, ReasoningGymVerifier
+from components.config.reward import RewardSettings
+from components.config.sandbox import SandboxSettings
+from components.rewards import Scorer, build_verifier
+from components.rewards.audit import judge_audit, make_probes, measure
+from components.rewards.reasoning_gym import EVALUATING, PARSING, check_formula
+from components.rewards.sandbox import Sandbox
+from components.tasks.reasoning_gym import generate
+from components.tasks.reasoning_gym.entries import dumps
+from components.types import Completion, Prompt, Score
+
+SETTINGS = ReasoningGymVerifier(kind="reasoning_gym")
+FAKE = (sys.executable, str(Path(__file__).with_name("gym_worker.py")))
+DATASETS = ("chain_sum", "countdown", "string_insertion", "polynomial_multiplication", "arc_agi", "word_ladder")
+"""Decimals, a formula, `eval`, sympy, tuples in the entry, words that the data set loads."""
+PLAIN = Prompt("p", "1 + 1", "2", "2")
+
+
+@pytest.fixture(scope="module")
+def prompts() -> dict[str, Prompt]:
+    section = {"kind": "reasoning_gym", "rows": len(DATASETS), "datasets": {key: {} for key in DATASETS}}
+    return {prompt.task: prompt for prompt in generate(ReasoningGymSource.model_validate(section), 0)}
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(SETTINGS, SandboxSettings(workers=1)) as one:
+        yield one
+
+
+def fake(answer: str) -> Prompt:
+    entry = {"question": "?", "answer": answer, "metadata": {}}
+    return Prompt("f", "?", answer, answer, reference=dumps({"dataset": "fake", "settings": {}, "entry": entry}))
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_reference_answer_is_right_and_another_is_wrong(
+    name: str, prompts: dict[str, Prompt], sandbox: Sandbox
+) -> None:
+    prompt = prompts[name]
+    right, spaced, wrong = sandbox.judge(
+        [(prompt, prompt.answer), (prompt, f" {prompt.answer}\n"), (prompt, "so be it")]
+    )
+    assert (right.accuracy, spaced.accuracy, wrong.accuracy) == (1, 1, 0)
+    assert right.metrics == {"library_score": 1}
+
+
+def test_partial_credit_is_a_metric_unless_it_is_asked_for(prompts: dict[str, Prompt], sandbox: Sandbox) -> None:
+    prompt = prompts["chain_sum"]
+    text = f"{prompt.answer} {prompt.answer}"
+    (score,) = sandbox.judge([(prompt, text)])
+    assert score.accuracy == 0
+    assert 0 < score.metrics["library_score"] < 1
+    assert score.parts == {}
+    paying = RewardSettings(verifier=SETTINGS.model_copy(update={"partial": True}))
+    with Scorer(paying) as scorer:
+        completions = [Completion((1,), (-1.0,), "stop", answer) for answer in (text, prompt.answer)]
+        partly, wholly = scorer.score(prompt, completions)
+    assert partly.reward == partly.parts["partial"] == score.metrics["library_score"]
+    assert wholly.reward == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"marker": "####"}, "two and two\n#### {}"),
+        ({"tag": "answer"}, "<answer>7</answer> no: <answer> {} </answer> it is"),
+    ],
+)
+def test_the_answer_stands_after_a_marker_or_in_an_element(
+    changed: dict[str, Any], text: str, prompts: dict[str, Prompt]
+) -> None:
+    prompt = prompts["chain_sum"]
+    verifier = build_verifier(SETTINGS.model_copy(update=changed))
+    assert verifier.accuracy(prompt, text.format(prompt.answer)) == 1
+    assert verifier.accuracy(prompt, verifier.wrap(prompt.answer)) == 1
+    assert verifier.accuracy(prompt, prompt.answer) == 0
+
+
+def test_digits_that_only_look_so_are_wrong(prompts: dict[str, Prompt], sandbox: Sandbox) -> None:
+    prompt = prompts["chain_sum"]
+    wide = prompt.answer.translate(str.maketrans("0123456789", "０１２３４５６７８９"))
+    assert sandbox.judge([(prompt, wide)])[0].accuracy == 0
+
+
+def test_a_prompt_of_another_source_is_unscorable(sandbox: Sandbox) -> None:
+    (score,) = sandbox.judge([(PLAIN, "2")])
+    assert score.unscorable == ("refused: this prompt does not come from reasoning_gym: there is no entry to score by")
+
+
+@pytest.fixture(scope="module")
+def scores() -> dict[str, Score]:
+    """What becomes of the answers that a fake scorer is told, all in one queue."""
+    told = ("1", "raise", "nan", "1.5", "-0.1", "hang", "burn", "0.25", "0.9999999999999999")
+    limits = SandboxSettings(workers=1, timeout=6, cpu_seconds=0.5)
+    with Sandbox(SETTINGS, limits, FAKE) as sandbox:
+        return dict(zip(told, sandbox.judge([(fake("1"), text) for text in told]), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("raise", "error: KeyError"),
+        ("nan", "error: ValueError: the library's score is nan"),
+        ("1.5", "error: ValueError: the library's score is 1.5"),
+        ("-0.1", "error: ValueError: the library's score is -0.1"),
+        ("hang", "timeout:"),
+        ("burn", "cpu:"),
+    ],
+)
+def test_what_the_scorer_cannot_judge_is_unscorable_and_never_wrong(
+    text: str, reason: str, scores: dict[str, Score]
+) -> None:
+    assert scores[text].accuracy is None
+    assert (scores[text].unscorable or "").startswith(reason)
+
+
+def test_right_is_full_marks_but_for_a_rounding(scores: dict[str, Score]) -> None:
+    assert [scores[text].accuracy for text in ("1", "0.25", "0.9999999999999999")] == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("string_insertion", "[exec('raise SystemExit')]"),
+        ("countdown", "exec('raise SystemExit') or 1"),
+        ("polynomial_multiplication", "exec('raise SystemExit')"),
+    ],
+)
+def test_nothing_that_a_policy_wrote_is_executed(
+    name: str, answer: str, prompts: dict[str, Prompt], sandbox: Sandbox
+) -> None:
+    """Executed, it would end the scorer, and the answer would be unscorable."""
+    assert sandbox.judge([(prompts[name], answer)])[0].accuracy == 0
+
+
+def test_the_scorers_that_run_an_answer_are_known() -> None:
+    """Every other `eval` of the library is of its own texts."""
+    root = Path(reasoning_gym.__file__).parent
+    own = {"arithmetic.basic_arithmetic", "arithmetic.bitwise_arithmetic", "algorithmic.number_sorting", "code.codeio"}
+    own |= {f"arithmetic.gsm_symbolic.generators_{name}" for name in ("00_49", "50_99")}
+    found: dict[str, set[str]] = {}
+    for path in root.rglob("*.py"):
+        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        name = ".".join(path.relative_to(root).with_suffix("").parts)
+        for called in (call.id for call in calls if isinstance(call, ast.Name)):
+            found.setdefault(called, set()).add(name)
+    assert (found["eval"] | found.get("exec", set())) - own == set(EVALUATING)
+    assert found["parse_expr"] - {"logic.propositional_logic"} == set(PARSING)  # which has a parser of that name
+    assert "sympify" not in found
+
+
+@pytest.mark.parametrize(
+    "text", ["(1+2)*3 - 4/5", "x**2 + 2*x*y", "-cos(3*x)/3 + C", "2*sqrt(x) + exp(x)*log(x)", "5!"]
+)
+def test_formulas_are_read(text: str) -> None:
+    check_formula(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["exec('1')", "().__class__", "x.free_symbols", "[1][0]", "lambda: 1", "preview(x)", "9" * 3000, "open(1)"]
+)
+def test_what_is_no_formula_is_not_read(text: str) -> None:
+    with pytest.raises(ValueError, match=r"formula|function"):
+        check_formula(text)
+
+
+def audited(name: str, rows: int = 20) -> dict[str, Any]:
+    section = {"kind": "reasoning_gym", "rows": rows, "datasets": {name: {}}}
+    made = list(generate(ReasoningGymSource.model_validate(section), 0))
+    with Sandbox(SETTINGS, SandboxSettings(workers=1)) as sandbox:
+        audit = measure(make_probes(build_verifier(SETTINGS), made), lambda: nullcontext(sandbox), repeats=2)
+    return judge_audit(audit, AuditSettings(max_false_positive=0.2))
+
+
+@pytest.mark.parametrize("name", ["chain_sum", "basic_arithmetic", "word_sorting"])
+def test_a_sound_scorer_passes_its_audit(name: str) -> None:
+    assert audited(name)["reasons"] == []
+
+
+def test_the_audit_finds_a_scorer_that_can_be_gamed() -> None:
+    """That of spell_backward compares letter by letter and does not mind more of them."""
+    found = audited("spell_backward")
+    assert found["verdict"] == "fail"
+    assert any("repeated answer" in reason for reason in found["reasons"])
