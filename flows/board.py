@@ -15,13 +15,15 @@ ENDED = ("done", "cached", "failed", "refused")
 
 @dataclass
 class StageView:
-    """One stage as it stands now; ``total`` 0 while it has not said how much there is to do."""
+    """One stage as it stands now; ``total`` 0 while it has not said how much there is to do. ``note`` is its latest
+    line, ``work`` what it is doing inside one unit."""
 
     name: str
     state: str = "waiting"
     done: int = 0
     total: int = 0
     note: str = ""
+    work: str = ""
     seconds: float = 0.0
     since: float = field(default=0.0, repr=False)
 
@@ -47,17 +49,20 @@ class Board:
         return next((view for view in self.stages.values() if view.state == "running"), None)
 
     def apply(self, event: Mapping[str, Any]) -> None:
-        """Take in one line: a change of state (`flows.stages`), progress of the running stage, or a remark on it."""
+        """Take in one line: a change of state (`flows.stages`), progress of the running stage, a remark on it, or what
+        DVC is doing with it (`flows.silence`)."""
         view = self.stages[event["stage"]]
         if "state" in event:
             view.state, view.seconds = event["state"], event["seconds"]
             if view.state == "running":
-                view.since, view.done, view.total, view.note = time.monotonic(), 0, 0, ""
+                view.since, view.done, view.total, view.note, view.work = time.monotonic(), 0, 0, "", ""
         elif "remark" in event:
             view.note = "; ".join(event["remark"].splitlines()[:2])
         else:
-            view.done, view.total = event["done"], event["total"]
-            view.note = event["note"] or view.note
+            view.work = event.get("work", "")
+            if "done" in event:
+                view.done, view.total = event["done"], event["total"]
+                view.note = event["note"] or view.note
 
 
 class Tail:

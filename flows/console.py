@@ -1,7 +1,7 @@
 """The picture of a run in the terminal: a line per stage, the running one with its bar and its live health line.
 
-On anything but a terminal (a log file, a CI system) it is plain text: a line per finished stage, and now and then a
-note of the running one.
+On anything but a terminal (a log file, a CI system) it is plain text: a line per finished stage, and every few seconds
+how far the running one is. Between stages it shows what the flow itself is doing.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from components.working import clock, described
 from flows.board import ENDED, Board, StageView, Tail
 from flows.workspace import Workspace
 
 REFRESH = 0.2
-QUIET = 10.0
+QUIET = 4.0
 """Seconds between two notes where there is no terminal."""
 STYLES = {"running": "cyan", "done": "green", "cached": "blue", "failed": "red", "refused": "yellow", "waiting": "dim"}
 
@@ -77,12 +78,15 @@ class Display:
             self._console.print(f"{view.name:<10} {view.state:<8} {clock(view.elapsed)}", highlight=False)
 
     def _print_note(self) -> None:
-        view = self._board.running
-        if view and time.monotonic() - self._last_note >= QUIET:
-            self._last_note = time.monotonic()
+        if time.monotonic() - self._last_note < QUIET:
+            return
+        self._last_note = time.monotonic()
+        if view := self._board.running:
             amount = f"{view.done}/{view.total}" if view.total else "started"
-            line = f"{view.name:<10} {amount}  {clock(view.elapsed)}  {view.note}"
-            self._console.print(line.rstrip(), highlight=False, markup=False, soft_wrap=True)
+            parts = (f"{view.name:<10} {amount}", clock(view.elapsed), view.note, view.work)
+            self._console.print("  ".join(filter(None, parts)), highlight=False, markup=False, soft_wrap=True)
+        elif work := described():
+            self._console.print(work, highlight=False, markup=False, soft_wrap=True)
 
 
 def draw(board: Board) -> RenderableType:
@@ -94,7 +98,9 @@ def draw(board: Board) -> RenderableType:
         elapsed = clock(view.elapsed) if view.state != "waiting" else ""
         table.add_row(view.name, Text(view.state, STYLES[view.state]), share, Text(elapsed, "dim"), Text(amount, "dim"))
     running = board.running
-    note = Text(running.note if running else "", "cyan", overflow="ellipsis", no_wrap=True)
+    below = (running.note, running.work) if running else (described(), "")
+    lines = "\n".join(filter(None, below))
+    note = Text(lines, "cyan", overflow="ellipsis", no_wrap=True)
     return Group(Padding(table, (1, 1, 0, 1)), Padding(note, (0, 1, 1, 1)))
 
 
@@ -102,8 +108,3 @@ def _filled(view: StageView) -> float:
     if view.state in ("done", "cached"):
         return view.total or 1
     return view.done if view.state != "waiting" else 0
-
-
-def clock(seconds: float) -> str:
-    """Minutes and seconds, e.g. ``1:07``."""
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

@@ -14,6 +14,7 @@ import httpx
 
 from components.errors import InputError
 from components.processes.ports import LOOPBACK
+from components.working import working
 from flows.locks import lock_file
 from flows.serving.place import served
 
@@ -71,7 +72,8 @@ def start_server() -> None:
     if settings.api.url is None and settings.server.ephemeral.enabled:
         with lock_file(settings.home / "starting") as alone:
             alone.wait()  # of two servers that make one new database at once, one fails
-            _start_temporary_server(settings.server.ephemeral.startup_timeout_seconds)
+            with working("starting the Prefect server"):
+                _start_temporary_server(settings.server.ephemeral.startup_timeout_seconds)
     with get_client(sync_client=True) as client:
         problem = client.api_healthcheck() or _refusal(client)
     if isinstance(problem, httpx.HTTPStatusError) and problem.response.status_code == httpx.codes.UNAUTHORIZED:

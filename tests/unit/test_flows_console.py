@@ -14,9 +14,10 @@ from rich.console import Console
 from components.config import Settings
 from components.progress import PROGRESS_VARIABLE, progress
 from components.stages import STAGES, wanted
+from components.working import working
 from flows import console as module
 from flows.board import Board, Tail
-from flows.console import Display, clock, draw
+from flows.console import Display, draw
 from flows.workspace import Workspace
 
 RUNNING = {"stage": "train", "state": "running", "seconds": 0.0}
@@ -50,6 +51,20 @@ def test_the_running_stage_shows_how_far_it_is_and_its_last_note() -> None:
     shown = text_of(board)
     assert "4/9" in shown
     assert "acc 0.41" in shown
+
+
+def test_below_the_note_stands_what_the_running_stage_is_doing() -> None:
+    board = Board.of(STAGES)
+    board.apply(RUNNING)
+    work = "sampling 14,300 of at most 51,200 tokens, 1,240/s, 0:31 left"
+    board.apply({"stage": "train", "done": 3, "total": 9, "note": "acc 0.41", "work": work})
+    lines = [line.strip() for line in text_of(board).splitlines()]
+    assert lines.index(work) == lines.index("acc 0.41") + 1
+
+
+def test_between_stages_the_board_says_what_the_flow_is_doing() -> None:
+    with working("copying the checkpoint to the registry"):
+        assert "copying the checkpoint to the registry, 0:00" in text_of(Board.of(STAGES))
 
 
 def test_a_remark_on_a_stage_leaves_alone_how_far_it_is() -> None:
@@ -149,11 +164,6 @@ def test_on_a_terminal_the_whole_board_is_drawn(tmp_path: Path) -> None:
     assert all(stage in shown for stage in wanted(Settings()))
     assert "dpo" not in shown
     assert "acc 0.41" in shown
-
-
-@pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (59.9, "0:59"), (3601, "60:01")])
-def test_times_are_minutes_and_seconds(seconds: float, shown: str) -> None:
-    assert clock(seconds) == shown
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -1,0 +1,142 @@
+"""Runs one stage in the present folder: ``python -m components <stage> --config params.yaml [--set a.b=value]``.
+
+Exit codes: 0 done; 2 the input or the machine is not as it must be; 3 the answer is no; 75 something that it depended
+on has gone, such as all inference servers; 130 interrupted; 143 asked to stop (SIGTERM); 1 a bug, with its traceback.
+After 75, 130 and 143 the same command goes on from the newest checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from components.config import Settings, load
+from components.config.policy import CheckpointModel
+from components.errors import EXIT_STOPPED, EvenkeelError, InputError
+from components.health import check_rules
+from components.launch import LAUNCHERS, Job
+from components.layout import Layout
+from components.processes.memory import check_stages
+from components.processes.stopping import STOPPING, Asked
+from components.progress import reporting
+from components.stages import STAGES, run_stage
+from components.status import StageStatus, clear_status, write_status
+from components.working import working
+
+EXIT_BUG = 1
+EXIT_INTERRUPTED = 130
+LAUNCHED = ("train",)
+"""Stages that run where ``launch.kind`` says, on this machine. The others are short and stay in this process."""
+MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+"""Errors that say something about the machine and nothing about the code."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the stage named on the command line; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    layout = Layout()
+    try:
+        with STOPPING.on_signal(), reporting(options.stage):
+            clear_status(layout, options.stage)
+            with working("reading the settings"):
+                settings = load(options.config, options.overrides)
+                check_rules(settings.health.rules)
+            prepare_environment(settings)
+            execute(options.stage, settings, layout)
+            status = StageStatus(0)
+    except (Exception, KeyboardInterrupt, Asked) as error:
+        status = explain(error)
+        if options.debug or status.exit_code == EXIT_BUG:
+            traceback.print_exc()
+        else:
+            print(f"\n{options.stage}: {status.message}", file=sys.stderr)
+    _record(layout, options.stage, status)
+    return status.exit_code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m components", description="Run one stage in this folder.")
+    parser.add_argument("stage", choices=STAGES)
+    parser.add_argument("--config", type=Path, default=Path("params.yaml"), help="YAML file (default: params.yaml)")
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="A.B=VALUE")
+    debug = bool(os.environ.get("EVENKEEL_DEBUG"))
+    parser.add_argument("--debug", action="store_true", default=debug, help="show tracebacks (or EVENKEEL_DEBUG=1)")
+    return parser
+
+
+def prepare_environment(settings: Settings) -> None:
+    """Fix what must be in the environment before torch is imported.
+
+    Results on CPU depend on the number of threads, so it comes from the settings and not from the machine. Nothing here
+    depends on ``PYTHONHASHSEED``: no output takes its order from a set or a hash.
+    """
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = str(settings.threads)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def execute(stage: str, settings: Settings, layout: Layout) -> None:
+    """Run the stage here, or hand it to the launcher and wait for its end."""
+    check_stages(settings, [stage], starts_from(stage, settings, layout))
+    if stage not in launched(settings):
+        run_stage(stage, settings, layout)
+        return
+    kind = settings.launch.kind
+    with nullcontext() if kind == "inline" else working(f"waiting for the job (launch.kind {kind})"):
+        LAUNCHERS[kind]().run(Job(stage, settings, layout.root))
+
+
+def starts_from(stage: str, settings: Settings, layout: Layout) -> Path:
+    """The checkpoint whose weights a stage loads, or weights of that size; a tiny model has none before `sft`."""
+    model = settings.policy.model
+    return model.path if stage == "sft" and isinstance(model, CheckpointModel) else layout.sft_checkpoint
+
+
+def launched(settings: Settings) -> tuple[str, ...]:
+    """The stages that run where ``launch.kind`` says; the others stay in this process."""
+    how = settings.launch
+    return how.kubernetes.stages if how.kind == "kubernetes" and how.kubernetes is not None else LAUNCHED
+
+
+def explain(error: BaseException) -> StageStatus:
+    """Exit code and message of what a stage raised."""
+    if isinstance(error, EvenkeelError):
+        return StageStatus(error.exit_code, str(error))
+    if isinstance(error, KeyboardInterrupt):
+        return StageStatus(EXIT_INTERRUPTED, "interrupted; the same command continues from the last checkpoint")
+    if isinstance(error, Asked):
+        return StageStatus(EXIT_STOPPED, "asked to stop; the same command continues from the last checkpoint")
+    if _out_of_memory(error):
+        how = "use smaller batches (rollout.engine.batch_rows, learner.micro_batch_tokens), or a larger machine"
+        problem = InputError("the machine ran out of memory", how=how)
+    elif isinstance(error, OSError) and error.errno in MACHINE:
+        how = "check that the disk has room (`df -h`) and that you may write there"
+        problem = InputError(f"the machine refused: {error.strerror}", where=error.filename, how=how)
+    else:
+        return StageStatus(EXIT_BUG, f"{type(error).__name__}: {error}")
+    return StageStatus(problem.exit_code, str(problem))
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    """Python's own error, and those of torch (which is not imported here) on GPU and on CPU."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
+    )
+
+
+def _record(layout: Layout, stage: str, status: StageStatus) -> None:
+    """Leave the status for whoever started us. Where nothing can be written, standard error has already said it."""
+    try:
+        write_status(layout, stage, status)
+    except InputError as error:
+        if status.exit_code == 0:
+            print(f"{stage}: {error}", file=sys.stderr)
