@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.learner.cuts import cuts
+from components.learner.cuts import Lengths, cuts, group_cuts
 from components.policy.mixing import pad_mixes
-from components.policy.padding import pad
+from components.policy.padding import pad, same_prompts
 from components.policy.routing import pad_routes
 from components.types import Completion, Group, Score
 
@@ -84,9 +84,18 @@ class Batch:
 
     def micro_batches(self, max_tokens: int) -> Iterator[Batch]:
         """Runs of rows of at most ``max_tokens`` padded tokens each (one row at least), trimmed."""
-        real, prompts = self.attention_mask.bool(), self.input_ids.shape[1] - self.responses
-        for part in cuts(real[:, :prompts].sum(1).cpu().numpy(), real[:, prompts:].sum(1).cpu().numpy(), max_tokens):
+        for part in cuts(*self._lengths(), max_tokens):
             yield self.rows(part).trimmed()
+
+    def group_passes(self, max_tokens: int) -> list[Tensor]:
+        """Numbers of the rows of each pass that computes prompts once a group, at most ``max_tokens`` a pass."""
+        found = group_cuts(self.group.cpu().numpy(), *self._lengths(), max_tokens)
+        return [torch.from_numpy(rows) for rows in found]
+
+    def _lengths(self) -> tuple[Lengths, Lengths]:
+        """Tokens of every row's prompt and response, ``[B]`` each."""
+        real, prompts = self.attention_mask.bool(), self.input_ids.shape[1] - self.responses
+        return real[:, :prompts].sum(1).cpu().numpy(), real[:, prompts:].sum(1).cpu().numpy()
 
 
 def build_batch(groups: Sequence[Group], pad_id: int, overlong_filter: bool = False) -> Batch:
@@ -139,13 +148,14 @@ def _counts(completion: Completion, score: Score, overlong_filter: bool) -> bool
 
 
 def batch_of_rows(rows: Sequence[tuple[Sequence[int], Sequence[int]]], pad_id: int) -> Batch:
-    """Contexts with their continuations as a batch to be scored, in the given order."""
+    """Contexts with their continuations as a batch to be scored, in the given order; rows of one context are a group,
+    so that it need not be computed for each of them."""
     padded = pad([context for context, _ in rows], [continuation for _, continuation in rows], pad_id)
     return Batch(
         input_ids=padded.input_ids,
         attention_mask=padded.attention_mask,
-        group=torch.arange(len(rows)),
-        member=torch.zeros(len(rows), dtype=torch.long),
+        group=same_prompts([context for context, _ in rows]),
+        member=torch.arange(len(rows)),
         response_mask=padded.response_mask,
         rollout_logp=torch.zeros(padded.response_mask.shape),
     )

@@ -17,6 +17,7 @@ from components.learner.scoring import join
 from components.objectives.gae import value_loss, value_weights
 from components.policy import Policy
 from components.policy.logprobs import position_ids
+from components.working import working
 
 
 class ValueModel(nn.Module):
@@ -95,10 +96,10 @@ class Critic:
 
     def _parts(self, batch: Batch) -> Iterator[tuple[Batch, slice]]:
         """Micro-batches, and which rows of the batch they are."""
-        start = 0
-        for part in batch.micro_batches(self._tokens):
-            yield part, slice(start, start + len(part))
-            start += len(part)
+        with working("the critic", len(batch), "rows") as work:
+            for part in batch.micro_batches(self._tokens):
+                yield part, slice(work.done, work.done + len(part))
+                work.add(len(part))
 
     def _values(self, part: Batch) -> Tensor:
         values: Tensor = self._model(part.input_ids, part.attention_mask, part.responses)

@@ -1,4 +1,4 @@
-"""Where a padded batch is cut into passes: little padding, few passes, none above its budget."""
+"""Where a batch is cut into passes. Padded: little padding, few passes. Packed: whole groups. None above its budget."""
 
 from __future__ import annotations
 
@@ -9,6 +9,42 @@ Lengths = NDArray[np.int64]
 
 PASS = 256
 """Padded tokens that cost about as much as one more pass: cuts that save fewer are not made."""
+SEATS = 4
+"""Padded tokens that a packed pass may have for each one that it may compute: one long response among short ones would
+make attention as wide for all of them."""
+
+
+def group_cuts(groups: Lengths, prompts: Lengths, responses: Lengths, max_tokens: int) -> list[Lengths]:
+    """Rows of each pass where padding costs little and a group's prompt is computed once: whole groups.
+
+    A pass has at most ``max_tokens`` of what is computed, and ``SEATS`` times as many with the padding that attention
+    has. A group that has more is cut between its rows, and its prompt is computed once for each part.
+
+    Args:
+        groups: Number of each row's group ``[B]``.
+        prompts: Tokens of each row's prompt ``[B]``.
+        responses: Tokens of each row's response ``[B]``.
+    """
+    found: list[list[int]] = []
+    for number in np.unique(groups):
+        rows = np.flatnonzero(groups == number).tolist()
+        if found and _fits([*found[-1], *rows], groups, prompts, responses, max_tokens):
+            found[-1] += rows
+            continue
+        found.append([])
+        for row in rows:
+            if found[-1] and not _fits([*found[-1], row], groups, prompts, responses, max_tokens):
+                found.append([])
+            found[-1].append(row)
+    return [np.array(rows, dtype=np.int64) for rows in found]
+
+
+def _fits(rows: list[int], groups: Lengths, prompts: Lengths, responses: Lengths, max_tokens: int) -> bool:
+    """Whether one pass may have these rows."""
+    first = np.unique(groups[rows], return_index=True)[1]
+    computed = int(prompts[rows][first].sum() + responses[rows].sum())
+    seats = len(rows) * int(prompts[rows].max() + responses[rows].max())
+    return computed <= max_tokens and seats <= SEATS * max_tokens
 
 
 def cuts(prompts: Lengths, responses: Lengths, max_tokens: int) -> list[slice]:

@@ -14,6 +14,7 @@ from components.learner.batch import Batch
 from components.policy import TokenStats, response_logprobs
 from components.policy.mixing import Mixes
 from components.policy.routing import Routing
+from components.working import working
 
 
 def score(
@@ -63,10 +64,11 @@ def score_all(
     replay: bool = False,
 ) -> TokenStats:
     """`score` in passes of at most ``max_tokens`` padded tokens, without gradient; 0 in trimmed places."""
-    parts = [
-        score(model, part, temperature, logits_at_once=logits_at_once, replay=replay)
-        for part in batch.micro_batches(max_tokens)
-    ]
+    parts = []
+    with working("scoring", len(batch), "rows") as work:
+        for part in batch.micro_batches(max_tokens):
+            parts.append(score(model, part, temperature, logits_at_once=logits_at_once, replay=replay))
+            work.add(len(part))
     width = batch.responses
     return TokenStats(join([part.logp for part in parts], width), join([part.entropy for part in parts], width))
 

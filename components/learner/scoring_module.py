@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from components.config.base import ComputeDtype
 from components.config.training import LearnerSettings
 from components.learner.batch import Batch
 from components.learner.scoring import score
@@ -60,8 +61,8 @@ class ScoringModule(nn.Module):
         return stats.logp, stats.entropy, stats.routing
 
 
-def autocast(model: nn.Module, settings: LearnerSettings) -> AbstractContextManager[object]:
-    """Matrix products in bfloat16 where the settings ask for it; weights stay as they are."""
-    if settings.compute_dtype == "float32":
+def autocast(model: nn.Module, compute_dtype: ComputeDtype) -> AbstractContextManager[object]:
+    """Matrix products in ``compute_dtype``; weights stay as they are."""
+    if compute_dtype == "float32":
         return nullcontext()
     return torch.autocast(next(model.parameters()).device.type, torch.bfloat16)

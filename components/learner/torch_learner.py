@@ -29,6 +29,7 @@ from components.learner.still import moving
 from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, objective
 from components.policy import Policy, TokenStats
 from components.seeds import derive
+from components.working import Work, working
 
 ALONE = Ranks()
 FILES = WEIGHTS, COUNTERS = "learner.safetensors", "learner.json"
@@ -92,21 +93,30 @@ class TorchLearner(Learner):
     def _score_all(self, batch: Batch) -> TokenStats:
         """Log-probabilities and entropies of all rows, ``[B, R]``, on every rank."""
         share, how = self._share(batch), Pass.of(self._settings, self._temperature)
-        stats = [self._sharding.score(moved(part, self._sharding.device), how) for part in share.parts]
-        for part in share.idle:
-            self._sharding.score(moved(part, self._sharding.device), how)
+        stats = []
+        with working("scoring", sum(map(len, share.parts)), "rows") as work:
+            for part in share.parts:
+                stats.append(self._sharding.score(moved(part, self._sharding.device), how))
+                work.add(len(part))
+            for part in share.idle:
+                self._sharding.score(moved(part, self._sharding.device), how)
         shape = (batch.responses, len(batch), self._ranks)
         return TokenStats(
             *(share.whole(parts, *shape) for parts in ([s.logp for s in stats], [s.entropy for s in stats]))
         )
 
     def _share(self, batch: Batch, moving: Tensor | None = None) -> Share:
-        return share_of(batch, self._ranks, self._settings.micro_batch_tokens, moving)
+        plain = batch.mix_ids is None and batch.routes is None
+        return share_of(
+            batch, self._ranks, self._settings.micro_batch_tokens, moving, packed=plain and self._sharding.packs
+        )
 
     def step(self, batch: Batch, seed: int, norm_limit: float = math.inf) -> dict[str, float]:
         totals = TokenTotals()
         batch = self._prepared(batch, seed)
-        updates = [self._update(batch.rows(rows), totals, norm_limit) for rows in self._mini_batches(len(batch), seed)]
+        with working("updating", len(batch), "rows") as work:
+            parts = [batch.rows(rows) for rows in self._mini_batches(len(batch), seed)]
+            updates = [self._update(part, totals, norm_limit, work) for part in parts]
         totals.reduce(self._ranks)
         if batch.old_logp is None:
             # The forward pass of the only update saw the old weights: a pass of its own would give the same numbers.
@@ -149,7 +159,7 @@ class TorchLearner(Learner):
         parts = order.tensor_split(min(rows, self._settings.updates_per_step))
         return [part.sort().values for part in parts]
 
-    def _update(self, batch: Batch, totals: TokenTotals, norm_limit: float) -> Update:
+    def _update(self, batch: Batch, totals: TokenTotals, norm_limit: float, work: Work) -> Update:
         """One optimizer step. ``old_logp`` that is not set is that of the present weights.
 
         A gradient that is not finite, or whose norm is above the limit, changes nothing.
@@ -175,6 +185,7 @@ class TorchLearner(Learner):
             loss += terms.loss.item()
             totals.add(part.response_mask, stats.entropy, terms)
             totals.add_routing(part.response_mask, stats.routing)
+            work.add(len(part))
         norm = self._sharding.step(self._lr(self._updates + 1), norm_limit)
         self._updates += accepted(norm, norm_limit)
         loss = self._ranks.total(torch.tensor(loss, dtype=torch.float64)).item()

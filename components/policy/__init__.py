@@ -5,7 +5,8 @@
 - `logprobs` — token log-probabilities and exact entropies
 - `head` — hidden states first and logits later, whatever the architecture does to them
 - `routing` — mixture of experts: which experts tokens take, and replaying it (R3)
-- `int8` — a quantised copy, for the engine
+- `int8`, `int4` — quantised copies, for the engine
+- `quantised` — the layers that they round
 - `mixing` — inputs that are mixtures of embeddings (N-GRPO)
 """
 

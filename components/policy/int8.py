@@ -1,8 +1,7 @@
 """A copy of the policy whose linear layers compute in 8-bit integers (W8A8), for cheap rollouts.
 
 Weights have one scale per output channel, set when they are loaded; inputs have one per token, set as they come. Both
-are symmetric: value = scale x integer in [-127, 127]. The product of the integers is exact, in int32. Weights of 4 bits
-(W4A8) have integers in [-7, 7]; they are as inexact as in an engine that packs them, but they take a byte all the same.
+are symmetric: value = scale x integer in [-127, 127]. The product of the integers is exact, in int32.
 
 A model as small as the demo's decodes no faster for it on a CPU: rounding the inputs costs what the product saves.
 
@@ -17,28 +16,28 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from components.errors import InputError
 from components.policy.policy import Policy, check_names
+from components.policy.quantised import quantised_layers
 
 
-def quantise(values: Tensor, bits: int = 8) -> tuple[Tensor, Tensor]:
+def quantise(values: Tensor) -> tuple[Tensor, Tensor]:
     """Rows ``[N, K]`` as int8 of the same shape and an fp32 scale ``[N, 1]`` each: values = scale x integers."""
     values = values.float()
-    scale = values.abs().amax(dim=1, keepdim=True) / (2 ** (bits - 1) - 1)
+    scale = values.abs().amax(dim=1, keepdim=True) / 127
     integers = (values / scale.clamp(min=torch.finfo(torch.float32).tiny)).round()
     return integers.to(torch.int8), scale
 
 
 class Int8Linear(nn.Module):
-    """A linear layer with weights ``[out, in]`` of 8 bits or fewer. Its output has the precision of its input."""
+    """A linear layer with weights ``[out, in]`` of 8 bits. Its output has the precision of its input."""
 
     integers: Tensor
     scale: Tensor
 
-    def __init__(self, linear: nn.Linear, bits: int = 8) -> None:
+    def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        self.bias, self.bits = linear.bias, bits
-        integers, scale = quantise(linear.weight.detach(), bits)
+        self.bias = linear.bias
+        integers, scale = quantise(linear.weight.detach())
         self.register_buffer("integers", integers)
         self.register_buffer("scale", scale)
 
@@ -46,7 +45,7 @@ class Int8Linear(nn.Module):
         """Quantise ``weight`` into the place of the present one."""
         if weight.shape != self.integers.shape:
             raise ValueError(f"a weight of shape {tuple(weight.shape)} is not {tuple(self.integers.shape)}")
-        self.integers, self.scale = quantise(weight, self.bits)
+        self.integers, self.scale = quantise(weight)
 
     def dequantised(self) -> Tensor:
         """The weights that it computes with, fp32."""
@@ -81,22 +80,14 @@ class Int8Policy(Policy):
         return {name: module for name, module in self.model.named_modules() if isinstance(module, Int8Linear)}
 
 
-def int8_copy(policy: Policy, bits: int = 8) -> Int8Policy:
-    """A frozen copy with all linear layers but the output head quantised, weights to ``bits``.
+def int8_copy(policy: Policy) -> Int8Policy:
+    """A frozen copy with all linear layers but the output head quantised.
 
     Raises:
         InputError: the model has no such layer, so that the copy would be the policy itself.
     """
     copy = policy.frozen_copy()
-    head = copy.model.get_output_embeddings()
-    linear = {name: m for name, m in copy.model.named_modules() if isinstance(m, nn.Linear) and m is not head}
-    if not linear:
-        raise InputError(
-            f"{type(copy.model).__name__} has no linear layer that could be quantised",
-            where="rollout.engine.precision",
-            how="use precision policy or bfloat16",
-        )
-    for name, module in linear.items():
+    for name, module in quantised_layers(copy.model).items():
         parent, _, child = name.rpartition(".")
-        setattr(copy.model.get_submodule(parent), child, Int8Linear(module, bits))
+        setattr(copy.model.get_submodule(parent), child, Int8Linear(module))
     return Int8Policy(copy.model, copy.tokenizer, copy.chat, copy.instruction)

@@ -15,12 +15,9 @@ from components.config.training import LOGITS_AT_ONCE
 from components.policy.head import Finish, split_head
 from components.policy.lean.model import lean_pass
 from components.policy.lean.packing import packed
+from components.policy.lean.targets import LEAST
 from components.policy.mixing import Mixes, mixed_embeddings
 from components.policy.routing import Routing, routed
-
-LEAST = -1e4
-"""Log-probabilities are clamped to it for the entropy: 0 x -inf of an impossible token would be NaN, and far above it
-exp is 0 already."""
 
 
 class TokenStats(NamedTuple):
@@ -81,8 +78,11 @@ def response_logprobs(
     plain = lean and mixes is None and routing is None and not at_least
     taken = lean_pass(model) if plain and mask is not None and wanted is not None and len(wanted) else None
     if taken is not None and mask is not None:
-        hidden = taken.hidden(packed(input_ids, attention_mask, mask, group))
-        return _placed(how(hidden, ids[mask], taken.logits, taken.vocabulary), wanted, ids)
+        with torch.autocast("cpu", enabled=False):  # it has its precision, and its own way to compute in it
+            hidden = taken.hidden(packed(input_ids, attention_mask, mask, group))
+            if entropy_grad and torch.is_grad_enabled():
+                return _placed(how(hidden, ids[mask], taken.logits, taken.vocabulary), wanted, ids)
+            return _placed(TokenStats(*taken.scored(hidden, ids[mask], temperature, logits_at_once)), wanted, ids)
     inputs = model_inputs(model, input_ids, attention_mask, mixes)
     with routed(model, routing) as router:
         head = split_head(model, inputs, responses + 1)
@@ -100,6 +100,38 @@ def response_logprobs(
                 how(hidden, flat, lambda rows: head.logits(rows[None])[0], head.vocabulary, idle), wanted, ids
             )
     return stats if router is None else stats._replace(routing=router.agreement(responses))
+
+
+@torch.no_grad()
+def hidden_and_logprobs(
+    model: PreTrainedModel,
+    input_ids: Tensor,
+    attention_mask: Tensor,
+    mask: Tensor,
+    logits_at_once: int = LOGITS_AT_ONCE,
+) -> tuple[Tensor, Tensor]:
+    """Last hidden states ``[B, T, H]``, and log-probabilities ``[B, R]`` of those of the last R tokens in the ``mask``.
+
+    One pass. Logits exist for some tokens at a time, as in `response_logprobs`, unless the model cannot be cut.
+    """
+    inputs, responses = model_inputs(model, input_ids, attention_mask), mask.shape[1]
+    ids, wanted = input_ids[:, input_ids.shape[1] - responses :], mask.flatten().nonzero().squeeze(-1)
+    head = split_head(model, inputs, input_ids.shape[1])
+    if head is None:
+        output = model(**inputs, output_hidden_states=True, logits_to_keep=responses + 1)
+        logp = token_stats(output.logits, input_ids, responses, 1.0).logp
+        return output.hidden_states[-1], logp.masked_fill(~mask, 0.0)
+    before = head.hidden[:, -responses - 1 : -1].flatten(0, 1).index_select(0, wanted)
+    stats = _stats(
+        before,
+        ids.flatten().index_select(0, wanted),
+        lambda rows: head.logits(rows[None])[0],
+        head.vocabulary,
+        temperature=1.0,
+        entropy_grad=False,
+        logits_at_once=logits_at_once,
+    )
+    return head.hidden, _placed(stats, wanted, ids).logp
 
 
 def model_inputs(

@@ -29,3 +29,9 @@ def pad(prompts: Sequence[Ids], responses: Sequence[Ids], pad_id: int) -> Padded
         attention.append([0] * left + [1] * (len(prompt) + len(response)) + [0] * right)
         mask.append([True] * len(response) + [False] * right)
     return Padded(torch.tensor(ids), torch.tensor(attention), torch.tensor(mask, dtype=torch.bool))
+
+
+def same_prompts(prompts: Sequence[Ids]) -> Tensor:
+    """``[B]``: rows of equal prompts have one number. Such rows need their prompt to be computed only once."""
+    numbers: dict[tuple[int, ...], int] = {}
+    return torch.tensor([numbers.setdefault(tuple(prompt), len(numbers)) for prompt in prompts])

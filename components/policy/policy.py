@@ -6,6 +6,7 @@ import contextlib
 import copy
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 
 from components.config.policy import PolicySettings
 from components.errors import InputError
+from components.processes.memory import check_weights as check_memory
 from components.registry.checkpoints import check_checkpoint
+from components.working import working
 
 LOAD_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, StrictDataclassError)
 """What transformers raises for a folder that it cannot make a model of."""
@@ -92,9 +95,10 @@ class Policy:
 
     def save(self, directory: Path) -> None:
         """Write a Hugging Face folder (safetensors, config, tokenizer) into ``directory``."""
-        with _quiet():
+        with quiet(), working("saving the policy"):
             self.model.save_pretrained(directory)
-            self.tokenizer.save_pretrained(directory)
+            with _numbered_os_errors():
+                self.tokenizer.save_pretrained(directory)
 
 
 def check_names(own: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
@@ -108,11 +112,13 @@ def load_policy(path: Path, settings: PolicySettings) -> Policy:
     """Load a checkpoint folder from disk. Never runs code from it and never unpickles.
 
     Raises:
-        InputError: not a safe, complete checkpoint, or the tokenizer lacks what the settings ask for.
+        InputError: larger than memory, not a safe, complete checkpoint, or the tokenizer lacks what the settings ask
+            for.
     """
+    check_memory(path, settings.dtype)
     check_checkpoint(path)
     try:
-        with _quiet():
+        with quiet(), working("loading the policy"):
             config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
             loaded: Any = AutoModelForCausalLM.from_pretrained(
                 path,
@@ -165,7 +171,19 @@ def check_policy(policy: Policy, path: Path) -> Policy:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _numbered_os_errors() -> Iterator[None]:
+    """tokenizers reports a failed write as a plain Exception, with the number in the text."""
+    try:
+        yield
+    except Exception as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if type(error) is not Exception or number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
     """Silence transformers' load and save bars; warnings that matter raise."""
     # To save, accelerate looks for DeepSpeed's engine around the model; asked, DeepSpeed says aloud where it runs.
     os.environ.setdefault("DS_ACCELERATOR", "cuda" if torch.cuda.is_available() else "cpu")

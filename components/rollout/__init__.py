@@ -4,6 +4,7 @@
 - `torch_engine` — the embedded engine
 - `context` — one batch of it: what the model has read, by its own forward pass
 - `dense`, `dense_context` — the same by a lean forward pass, for models that `known_dense` says it computes exactly
+- `projection` — its linear layers, with weights that are packed once, when they are loaded
 - `static_cache`, `shared_prompts` — its keys and values, with prompts repeated for every row or shared by a group
 - `draws`, `decoding` — the tokens that are drawn, and what the rows have written
 - `precision` — the engine's own copy of the policy (`PRECISIONS`)
@@ -12,6 +13,7 @@
 - `routes` — the experts that sampled tokens went to
 - `tools` — completions in turns, above any engine
 - `collect` — sample, score, and refill (dynamic sampling)
+- `kept` — groups on disk, for the stages that look at the same base policy
 
 `ENGINES` maps ``rollout.engine.kind`` to what builds it.
 """

@@ -63,6 +63,11 @@ class Writing:
         """Whether nothing is left to write."""
         return self.length == self._limit or self._finished == len(self._done)
 
+    @property
+    def left(self) -> int:
+        """Tokens that a row may still write."""
+        return self._limit - self.length
+
     def leave(self, share: float) -> Tensor | None:
         """Let the finished rows leave where they are more than this share; the rows of the batch that stay, or None.
 

@@ -8,7 +8,7 @@ be written in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -16,31 +16,32 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from components.policy.lean.products import product
 from components.policy.lean.rotary import Rotary
+from components.policy.policy import check_names
+from components.rollout.projection import Projection, packable
 
+LEAST = 2**18
+"""Weights of a projection from which it is packed: for the demo's model the calls cost more than the packing saves."""
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """Layer, queries ``[N, heads, D]``, keys and values ``[N, kv_heads, D]`` -> what they attend to, ``[N, heads * D]``."""
 
 
 class Layer(NamedTuple):
-    """One block: fused weights ``[out, in]`` with their biases, and the modules of the rest."""
+    """One block: its projections, those of one input fused, and the modules of the rest."""
 
     before: nn.Module
-    qkv: Tensor
-    qkv_bias: Tensor | None
+    qkv: Projection
     q_norm: nn.Module | None
     k_norm: nn.Module | None
-    out: nn.Linear
+    out: Projection
     after: nn.Module
-    gate_up: Tensor
-    gate_up_bias: Tensor | None
-    down: nn.Linear
+    gate_up: Projection
+    down: Projection
 
 
 class DenseModel:
     """The forward pass. The model's projections become views of the fused tensors, so that weights loaded into it are
-    computed with at once and nothing is held twice."""
+    computed with at once and nothing is held twice; or they are packed, and then held and loaded here."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         config, body = model.config, model.base_model
@@ -48,8 +49,39 @@ class DenseModel:
         self.heads, self.kv_heads = int(config.num_attention_heads), int(config.num_key_value_heads)
         self.head_dim, self.scale = int(attention.head_dim), float(attention.scaling)
         self.embedding, self._rotary, self._norm = body.embed_tokens, body.rotary_emb, body.norm
-        self._head = model.get_output_embeddings()
         self.layers = [_layer(block) for block in body.layers]
+        self._model, self._packed = model, list[Projection]()
+        head = model.get_output_embeddings()
+        hooked = head._forward_hooks or head._forward_pre_hooks
+        self._head: Callable[[Tensor], Tensor] = head if hooked else Projection(head)
+
+    def pack(self) -> None:
+        """Hold the projections as the fastest library reads them; where there is none, leave them as they are.
+
+        The model itself cannot compute any more. A head that is tied to the embedding is held beside it.
+        """
+        if not packable(self.dtype):
+            return
+        parts = [part for layer in self.layers for part in layer if isinstance(part, Projection)]
+        parts += [self._head] if isinstance(self._head, Projection) else []
+        self._packed = [part for part in parts if part.size >= LEAST]
+        for projection in self._packed:
+            projection.pack(keep=self.embedding.weight)
+
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Compute with these weights from now on.
+
+        Raises:
+            ValueError: a name is missing or unknown, or a shape is another.
+        """
+        own = dict(self._model.named_parameters())
+        check_names(own, weights)
+        names = {parameter: name for name, parameter in own.items()}
+        for projection in self._packed:
+            projection.load([weights[names[parameter]] for parameter in projection.weights])
+        for name, parameter in own.items():
+            if parameter.numel():
+                parameter.copy_(weights[name])
 
     @property
     def dtype(self) -> torch.dtype:
@@ -67,21 +99,17 @@ class DenseModel:
         """Hidden states ``[N, H]`` of N tokens from their embeddings, which are overwritten."""
         for number, layer in enumerate(self.layers):
             queries, keys, values = self._project(layer, hidden, rotary)
-            _add_linear(hidden, attend(number, queries, keys, values), layer.out)
-            _add_linear(hidden, _gated(layer, hidden), layer.down)
+            hidden.add_(layer.out(attend(number, queries, keys, values)))
+            hidden.add_(layer.down(_gated(layer, hidden)))
         return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits ``[N, V]`` of hidden states ``[N, H]``."""
-        normed, head = _normed(self._norm, hidden), self._head
-        if head._forward_hooks or head._forward_pre_hooks:
-            logits: Tensor = head(normed)
-            return logits
-        return product(normed, head.weight, head.bias)
+        return self._head(_normed(self._norm, hidden))
 
     def _project(self, layer: Layer, hidden: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of one layer, turned."""
-        projected = product(_normed(layer.before, hidden), layer.qkv, layer.qkv_bias)
+        projected = layer.qkv(_normed(layer.before, hidden))
         heads = projected.view(len(hidden), -1, self.head_dim)
         both, values = heads[:, : -self.kv_heads], heads[:, -self.kv_heads :]
         if layer.q_norm is not None and layer.k_norm is not None:
@@ -94,34 +122,16 @@ class DenseModel:
 def _layer(block: Any) -> Layer:
     """The tensors of one block, with projections of one input fused."""
     attention, mlp = block.self_attn, block.mlp
-    qkv, qkv_bias = _fused(attention.q_proj, attention.k_proj, attention.v_proj)
-    gate_up, gate_up_bias = _fused(mlp.gate_proj, mlp.up_proj)
     return Layer(
         before=block.input_layernorm,
-        qkv=qkv,
-        qkv_bias=qkv_bias,
+        qkv=Projection(attention.q_proj, attention.k_proj, attention.v_proj),
         q_norm=getattr(attention, "q_norm", None),
         k_norm=getattr(attention, "k_norm", None),
-        out=attention.o_proj,
+        out=Projection(attention.o_proj),
         after=block.post_attention_layernorm,
-        gate_up=gate_up,
-        gate_up_bias=gate_up_bias,
-        down=mlp.down_proj,
+        gate_up=Projection(mlp.gate_proj, mlp.up_proj),
+        down=Projection(mlp.down_proj),
     )
-
-
-def _fused(*linears: nn.Linear) -> tuple[Tensor, Tensor | None]:
-    """One weight and one bias of which those of ``linears`` become views."""
-    weight = _joined([linear.weight for linear in linears])
-    biases = [linear.bias for linear in linears if linear.bias is not None]
-    return weight, _joined(biases) if biases else None
-
-
-def _joined(parameters: Sequence[Tensor]) -> Tensor:
-    whole = torch.cat([parameter.detach() for parameter in parameters])
-    for parameter, part in zip(parameters, torch.split(whole, [len(p) for p in parameters]), strict=True):
-        parameter.data = part
-    return whole
 
 
 def _normed(norm: Any, values: Tensor) -> Tensor:
@@ -130,10 +140,5 @@ def _normed(norm: Any, values: Tensor) -> Tensor:
 
 def _gated(layer: Layer, hidden: Tensor) -> Tensor:
     """What the MLP hands to its last projection, ``[N, intermediate]``."""
-    gate, up = product(_normed(layer.after, hidden), layer.gate_up, layer.gate_up_bias).chunk(2, dim=-1)
+    gate, up = layer.gate_up(_normed(layer.after, hidden)).chunk(2, dim=-1)
     return functional.silu(gate, inplace=True).mul_(up)
-
-
-def _add_linear(hidden: Tensor, values: Tensor, linear: nn.Linear) -> None:
-    """Add a projection of ``values`` to ``hidden`` in place."""
-    hidden.add_(product(values, linear.weight, linear.bias))

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from components.policy import Policy
+from components.policy.int4 import int4_copy, rounded_weights
 from components.policy.int8 import int8_copy
+
+
+class Precision(NamedTuple):
+    copy: Callable[[Policy], Policy]
+    """The engine's copy of a policy."""
+    rounded: Callable[[Policy, dict[str, Tensor]], dict[str, Tensor]]
+    """New weights as they are loaded into the copy, where loading does not round them."""
 
 
 def bfloat16_copy(policy: Policy) -> Policy:
@@ -18,9 +27,13 @@ def bfloat16_copy(policy: Policy) -> Policy:
     return replace(copy, model=copy.model.to(torch.bfloat16))
 
 
-PRECISIONS: dict[str, Callable[[Policy], Policy]] = {
-    "policy": Policy.frozen_copy,
-    "bfloat16": bfloat16_copy,
-    "int8": int8_copy,
-    "int4": partial(int8_copy, bits=4),
+def unchanged(_policy: Policy, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    return weights
+
+
+PRECISIONS = {
+    "policy": Precision(Policy.frozen_copy, unchanged),
+    "bfloat16": Precision(bfloat16_copy, unchanged),
+    "int8": Precision(int8_copy, unchanged),
+    "int4": Precision(int4_copy, rounded_weights),
 }

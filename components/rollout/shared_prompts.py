@@ -1,8 +1,8 @@
 """Keys and values of which the rows of a group share those of their prompt.
 
-The attention of a row is that to the prompt and that to its own tokens, put together by what their softmaxes were
-divided by. The queries of one group are the rows of one product with the prompt's keys, which so are read once instead
-of n times; they take 1 / n of the memory. For short prompts the additional operations cost more than that.
+The attention of a row is that to the prompt and that to its own tokens, put together by the sums that their softmaxes
+were divided by. The queries of one group attend to the prompt's keys together, which so are read once instead of n
+times; they take 1 / n of the memory. For short prompts the additional operations cost more than that.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from components.rollout.static_cache import COLUMNS, Columns, hiding
 
 
 class Part(NamedTuple):
-    """Attention to some of the keys: the largest score, the sum of exp(score - largest), and the values weighted with
-    these; ``[..., queries, 1]`` twice and ``[..., queries, D]``. The first two are fp32."""
+    """Attention to some of the keys, ``[..., D]``, and the logarithm of the sum of exp(score) over them, ``[...]`` in
+    fp32."""
 
-    largest: Tensor
-    total: Tensor
-    weighted: Tensor
+    found: Tensor
+    logsum: Tensor
 
 
 class SharedPrompts:
@@ -34,7 +33,7 @@ class SharedPrompts:
         shape = (len(dense.layers), prompts, dense.kv_heads, width, dense.head_dim)
         self._dense, self._n = dense, n
         self._keys, self._values = torch.empty(shape, dtype=dense.dtype), torch.empty(shape, dtype=dense.dtype)
-        self._mask = None if bool(mask.all()) else hiding(mask, torch.float32)
+        self._mask = None if bool(mask.all()) else hiding(mask, dense.dtype)
         self._columns = Columns(dense, prompts * n, min(limit, COLUMNS), limit)
         self._seat(torch.arange(prompts).repeat_interleave(n))
 
@@ -57,13 +56,14 @@ class SharedPrompts:
     def attend(self, layer: int, column: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         dense, count = self._dense, self._keys.shape[1]
         self._columns.write(layer, column, keys, values)
-        scaled = (dense.scale * queries).view(len(queries), dense.kv_heads, -1, dense.head_dim)
-        own = attended(scaled, *self._columns.read(layer, column + 1))
-        seated = scaled[self._grid].view(count, -1, *scaled.shape[1:])  # [prompts, seats, kv_heads, group, D]
+        grouped = queries.view(len(queries), dense.kv_heads, -1, dense.head_dim)
+        own = attended(grouped, *self._columns.read(layer, column + 1), dense.scale)
+        seated = grouped[self._grid].view(count, -1, *grouped.shape[1:])  # [prompts, seats, kv_heads, group, D]
         together = seated.transpose(1, 2).flatten(2, 3)
-        read = attended(together, self._keys[layer], self._values[layer], self._mask)
-        prompt = Part(*(part.view(count, dense.kv_heads, seated.shape[1], -1, part.shape[-1]) for part in read))
-        return joined(Part(*(part.transpose(1, 2).flatten(0, 1)[self._seats] for part in prompt)), own).flatten(1)
+        read = attended(together, self._keys[layer], self._values[layer], dense.scale, self._mask)
+        prompt = (part.reshape(*together.shape[:2], seated.shape[1], -1, *part.shape[3:]) for part in read)
+        seats = Part(*(part.transpose(1, 2).flatten(0, 1)[self._seats] for part in prompt))
+        return joined(seats, own).flatten(1)
 
     def make_room(self, column: int) -> None:
         self._columns.make_room(column)
@@ -77,19 +77,13 @@ class SharedPrompts:
         self._seat(prompts)
 
 
-def attended(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> Part:
-    """Attention of scaled queries ``[B, H, Q, D]`` to keys and values ``[B, H, K, D]``, not yet divided."""
-    scores = torch.matmul(queries, keys.transpose(-1, -2)).float()
-    if mask is not None:
-        scores += mask
-    largest = scores.amax(-1, keepdim=True)
-    weights = scores.sub_(largest).exp_()
-    return Part(largest, weights.sum(-1, keepdim=True), torch.matmul(weights.to(values.dtype), values))
+def attended(queries: Tensor, keys: Tensor, values: Tensor, scale: float, mask: Tensor | None = None) -> Part:
+    """Attention of queries ``[B, H, Q, D]`` to keys and values ``[B, H, K, D]``."""
+    fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    return Part(*fused(queries, keys, values, attn_mask=mask, scale=scale))
 
 
 def joined(one: Part, other: Part) -> Tensor:
     """Attention to the keys of both parts."""
-    largest = torch.maximum(one.largest, other.largest)
-    first, second = (one.largest - largest).exp_(), (other.largest - largest).exp_()
-    weighted = one.weighted * first + other.weighted * second
-    return (weighted / (one.total * first + other.total * second)).to(one.weighted.dtype)
+    share = torch.sigmoid(other.logsum - one.logsum)[..., None]
+    return torch.lerp(one.found, other.found, share.to(one.found.dtype))

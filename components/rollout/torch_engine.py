@@ -22,6 +22,7 @@ from components.rollout.precision import PRECISIONS
 from components.rollout.routes import RouteLog
 from components.seeds import derive
 from components.types import Completion
+from components.working import Work, working
 
 BUCKET = 128
 """Rows that a batch has at least before it is parted for the sake of padding: smaller ones cost more than they save."""
@@ -35,17 +36,28 @@ class TorchEngine(Engine):
     mix elsewhere. Dense decoders are computed by `dense`, all other models by their own forward pass."""
 
     def __init__(self, policy: Policy, settings: TorchEngineSettings) -> None:
-        self._policy = PRECISIONS[settings.precision](policy)
+        copy, self._rounded = PRECISIONS[settings.precision]
+        self._policy = copy(policy)
         self._dense = dense_model(self._policy.model)
+        if self._dense is not None:
+            self._dense.pack()
         self._rows, self._record_routes = settings.batch_rows, settings.record_routes
         self._neighbours: dict[int, Neighbours] = {}  # by number of candidates, of the present weights
 
+    @torch.no_grad()
     def load_weights(self, weights: dict[str, Tensor]) -> None:
-        self._policy.load_weights(weights)
+        (self._dense or self._policy).load_weights(self._rounded(self._policy, weights))
         self._neighbours.clear()
 
     @torch.no_grad()
     def generate(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[tuple[Completion, ...]]:
+        most = len(prompts) * sampling.n * sampling.max_new_tokens
+        with working("sampling", most, "tokens", at_most=True) as work:
+            return self._generate(prompts, sampling, work)
+
+    def _generate(
+        self, prompts: Sequence[Sequence[int]], sampling: Sampling, work: Work
+    ) -> list[tuple[Completion, ...]]:
         groups: list[tuple[Completion, ...]] = [()] * len(prompts)
         for places in buckets([len(prompt) for prompt in prompts], sampling.n, self._rows):
             batch = [prompts[place] for place in places]
@@ -53,13 +65,19 @@ class TorchEngine(Engine):
             mixer = self._mixer(sampling, len(batch) * sampling.n, derive(sampling.seed, "mixing", places[0]))
             with recorded(self._policy.model, self._record_routes) as router:
                 routes = RouteLog(router, batch, sampling.n)
-                completions = self._decode(batch, sampling, draws, mixer, routes)
+                completions = self._decode(batch, sampling, draws, mixer, routes, work)
             for row, place in enumerate(places):
                 groups[place] = tuple(completions[row * sampling.n : (row + 1) * sampling.n])
         return groups
 
     def _decode(
-        self, prompts: Sequence[Sequence[int]], sampling: Sampling, draws: Draws, mixer: Mixer | None, routes: RouteLog
+        self,
+        prompts: Sequence[Sequence[int]],
+        sampling: Sampling,
+        draws: Draws,
+        mixer: Mixer | None,
+        routes: RouteLog,
+        work: Work,
     ) -> list[Completion]:
         context = self._context(prompts, sampling.max_new_tokens)
         logits = context.read_prompts(sampling.n)
@@ -70,10 +88,13 @@ class TorchEngine(Engine):
             if mixer is not None:
                 choice = mixer.mix(logits, choice, writing)
             writing.add(choice)
+            work.add(len(choice.tokens))
             if writing.over:
+                work.spare(len(choice.tokens) * writing.left)
                 return routes.attached(writing.completions(self._policy))
             staying = writing.leave(context.leave_at)
             if staying is not None:
+                work.spare((len(choice.tokens) - len(staying)) * writing.left)
                 context.keep(staying)
                 choice = choice.rows(staying)
             logits = context.read(choice)

@@ -317,6 +317,7 @@ def test_a_token_without_a_number_is_left_out_and_reported_and_the_update_goes_o
 def test_activation_checkpointing_changes_no_bit_and_turns_no_dropout_on(model, monkeypatch):
     # Where it is on, the model computes by its own pass.
     monkeypatch.setattr("components.policy.logprobs.lean_pass", lambda _: None)
+    monkeypatch.setattr("components.learner.sharding.plain.lean_pass", lambda _: None)
     kept = learner_of(model(), learner={"updates_per_step": 2})
     computed_again = learner_of(model(), learner={"updates_per_step": 2, "activation_checkpointing": True})
     assert steps(computed_again, 3) == steps(kept, 3)
@@ -351,6 +352,18 @@ def test_bfloat16_computes_coarsely_and_keeps_weights_in_float32():
     losses = [steps(learner, 3) for learner in (exact, coarse)]
     assert [s["grad_norm"] for s in losses[1]] == pytest.approx([s["grad_norm"] for s in losses[0]], rel=0.05)
     assert {weight.dtype for weight in coarse.weights().values()} == {torch.float32}
+
+
+def test_in_bfloat16_the_first_update_of_a_step_is_on_policy_and_none_depends_on_the_split_but_for_rounding():
+    few, many = (
+        learner_of(policy(), learner={"compute_dtype": "bfloat16", "micro_batch_tokens": tokens})
+        for tokens in (4096, 64)
+    )
+    (one,), (other,) = steps(few, 1), steps(many, 1)
+    assert one["ratio_min"] == one["ratio_max"] == other["ratio_max"] == 1
+    assert other["grad_norm"] == pytest.approx(one["grad_norm"], rel=0.02)
+    for name, weight in few.weights().items():
+        assert torch.allclose(many.weights()[name], weight, atol=3e-3), name
 
 
 # Saving

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.learner.cuts import PASS, cuts
+from components.learner.cuts import PASS, SEATS, cuts, group_cuts
 
 
 def cut(prompts: list[int], responses: list[int], budget: int) -> list[int]:
@@ -69,3 +69,29 @@ def test_a_batch_of_mixed_lengths_has_less_padding_in_fewer_passes_than_equal_pa
     parts = [equal] * (256 // equal) + [256 % equal]
     assert sum(tokens(prompts, responses, sizes)) < sum(tokens(prompts, responses, parts))
     assert len(sizes) < len(parts)
+
+
+def test_passes_that_pack_keep_groups_whole_and_compute_no_more_than_their_budget():
+    groups, prompts, responses = rows(([0, 1, 0, 2, 1], [10, 10, 10, 10, 10], [5, 5, 5, 5, 5]))
+    assert [part.tolist() for part in group_cuts(groups, prompts, responses, 40)] == [[0, 2, 1, 4], [3]]
+
+
+def test_a_group_above_the_budget_is_cut_between_its_rows():
+    groups, prompts, responses = rows(([0, 0, 0, 1], [10, 10, 10, 10], [8, 8, 8, 8]))
+    assert [part.tolist() for part in group_cuts(groups, prompts, responses, 26)] == [[0, 1], [2], [3]]
+
+
+def test_a_row_above_the_budget_is_a_pass_of_its_own():
+    groups, prompts, responses = rows(([0, 1], [10, 10], [90, 1]))
+    assert [part.tolist() for part in group_cuts(groups, prompts, responses, 50)] == [[0], [1]]
+
+
+def test_a_long_response_does_not_make_a_pass_wide_for_many_short_ones():
+    groups, prompts, responses = rows(([0] * 8 + [1] * 8, [10] * 16, [5] * 15 + [90]))
+    found = group_cuts(groups, prompts, responses, 200)
+    assert all(len(part) * (10 + int(responses[part].max())) <= SEATS * 200 for part in found)
+    assert sorted(row for part in found for row in part.tolist()) == list(range(16))
+
+
+def rows(columns):
+    return tuple(np.array(column) for column in columns)

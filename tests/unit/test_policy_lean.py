@@ -60,10 +60,10 @@ class Case:
         return TokenStats(logp * self.mask, -(distribution.exp() * distribution).sum(-1) * self.mask)
 
 
-def gradients(policy: PreTrainedModel, stats: TokenStats) -> dict[str, Tensor]:
+def gradients(policy: PreTrainedModel, stats: TokenStats, of_entropy: float = 0.3) -> dict[str, Tensor]:
     weights = torch.linspace(-1, 1, stats.logp.numel()).view(stats.logp.shape)
     policy.zero_grad()
-    (weights * (stats.logp + 0.3 * stats.entropy)).sum().backward()
+    (weights * (stats.logp + of_entropy * stats.entropy)).sum().backward()
     return {name: p.grad.clone() for name, p in policy.named_parameters()}
 
 
@@ -78,7 +78,8 @@ def agrees(policy: PreTrainedModel, **how: Any) -> None:
     found, expected = case.scored(policy, **how), case.expected(policy)
     assert apart(found.logp, expected.logp) < 1e-5
     assert apart(found.entropy, expected.entropy) < 1e-5
-    wanted, got = gradients(policy, expected), gradients(policy, found)
+    of_entropy = 0.3 if how.get("entropy_grad", True) else 0.0
+    wanted, got = gradients(policy, expected, of_entropy), gradients(policy, found, of_entropy)
     assert got.keys() == wanted.keys()
     assert {name: apart(got[name], wanted[name]) < 1e-4 for name in wanted} == dict.fromkeys(wanted, True)
 
@@ -89,10 +90,29 @@ def test_numbers_and_gradients_are_those_of_the_models_own_pass(name):
 
 
 @pytest.mark.parametrize(
-    "how", [{"group": None}, {"logits_at_once": 2 * 272}], ids=["a prompt for every row", "logits in pieces"]
+    "how",
+    [
+        {"group": None},
+        {"logits_at_once": 2 * 272},
+        {"entropy_grad": False},
+        {"entropy_grad": False, "logits_at_once": 2 * 272},
+    ],
+    ids=["a prompt for every row", "logits in pieces", "no gradient of the entropy", "nor that, logits in pieces"],
 )
 def test_so_they_are(how):
     agrees(qwen3(), **how)
+
+
+def test_so_they_are_where_attention_is_computed_twice(monkeypatch):
+    monkeypatch.setattr(model, "KEPT", 0)
+    agrees(qwen3())
+
+
+def test_so_they_are_with_a_bias_in_the_output_layer():
+    policy = qwen3()
+    policy.lm_head.bias = torch.nn.Parameter(torch.linspace(-1, 1, 272))
+    agrees(policy, entropy_grad=False)
+    agrees(policy, entropy_grad=False, logits_at_once=2 * 272)
 
 
 def test_so_they_are_by_the_fused_attention_of_long_rows(monkeypatch):
@@ -147,15 +167,55 @@ def test_it_is_not_taken_for(spoil):
     assert lean_pass(policy) is None
 
 
-def test_it_is_not_taken_under_autocast():
-    policy = qwen3()
+def coarse(policy: PreTrainedModel, **how: Any) -> TokenStats:
     with torch.autocast("cpu", torch.bfloat16):
+        assert lean_pass(policy) is not None
+        return Case().scored(policy, **how)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "how",
+    [{"entropy_grad": False}, {"entropy_grad": False, "logits_at_once": 2 * 272}, {}],
+    ids=["log-probabilities", "in pieces", "and entropies"],
+)
+def test_under_autocast_its_products_are_in_bfloat16_and_gradients_point_the_same_way(name, how):
+    policy = MODELS[name]().requires_grad_(True)
+    exact, found = Case().scored(policy, **how), coarse(policy, **how)
+    of_entropy = 0.0 if how else 0.3
+    wanted, got = gradients(policy, exact, of_entropy), gradients(policy, found, of_entropy)
+    assert found.logp.dtype == torch.float32
+    assert 0 < apart(found.logp, exact.logp) < 5e-3
+    assert {gradient.dtype for gradient in got.values()} == {torch.float32}
+    whole, expected = (torch.cat([part.flatten() for part in side.values()]) for side in (got, wanted))
+    assert torch.cosine_similarity(whole, expected, 0) > 0.9995
+    assert apart(whole, expected) < 0.03
+
+
+def test_under_autocast_it_is_nearer_than_the_models_own_pass():
+    policy = qwen3()
+    exact = Case().scored(policy).logp
+    with torch.autocast("cpu", torch.bfloat16):
+        own = Case().expected(policy).logp
+    assert apart(coarse(policy).logp, exact) < apart(own, exact)
+
+
+def test_under_autocast_the_same_weights_give_a_ratio_of_exactly_one():
+    policy = qwen3().requires_grad_(True)
+    with torch.no_grad():
+        before = coarse(policy).logp
+    assert torch.equal(coarse(policy, entropy_grad=False).logp, before)
+
+
+def test_it_is_not_taken_in_a_precision_that_it_does_not_know():
+    policy = qwen3()
+    with torch.autocast("cpu", torch.float16):
         assert lean_pass(policy) is None
 
 
 def test_it_is_not_taken_for_a_model_that_fails_the_trial(monkeypatch):
     policy = qwen3()
-    monkeypatch.setattr(model, "gated", lambda both: 1.1 * both.chunk(2, dim=-1)[0])
+    monkeypatch.setattr(model, "gated", lambda both, weight, bias, to: 1.1 * to)
     assert lean_pass(policy) is None
 
 

@@ -143,7 +143,7 @@ def test_choose_reports_the_untempered_probability_of_a_greedy_token_and_the_tem
     logits, uniform = torch.tensor([[0.0, 2.0]]), torch.tensor([0.5])
     assert choose(logits, 0.0, uniform)[1].item() == pytest.approx(torch.log_softmax(logits, -1)[0, 1].item())
     chosen, logp = choose(logits, 0.5, uniform)
-    assert logp.item() == pytest.approx(torch.log_softmax(logits / 0.5, -1)[0, chosen.item()].item())
+    assert logp.item() == pytest.approx(torch.log_softmax(logits / 0.5, -1)[0, chosen.item()].item(), abs=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +152,21 @@ def test_choose_reports_the_untempered_probability_of_a_greedy_token_and_the_tem
 def test_a_sample_is_where_the_cumulative_probability_exceeds_the_uniform_number(uniform, token):
     logits = torch.tensor([[0.0, 0.2, 0.3, 0.0, 0.5, 0.0]]).log()  # tokens 0, 3 and 5 are impossible
     assert choose(logits, 1.0, torch.tensor([uniform], dtype=torch.float64))[0].item() == token
+
+
+@pytest.mark.parametrize("vocabulary", [49_152, 151_936, 32_000, 50_257])
+def test_a_large_vocabulary_is_sampled_by_the_same_rule(vocabulary):
+    torch.manual_seed(0)
+    logits = 3 * torch.randn(40, vocabulary)
+    logits[:, ::3] = -math.inf
+    uniform = torch.cat([torch.rand(38, dtype=torch.float64), torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)])
+    chosen, logp = choose(logits, 1.0, uniform)
+    cumulative = logits.double().softmax(-1).cumsum(-1)
+    upper = cumulative.gather(-1, chosen[:, None])[:, 0]
+    lower = cumulative.gather(-1, (chosen - 1).clamp(min=0)[:, None])[:, 0] * (chosen > 0)
+    assert bool((lower <= uniform + 1e-6).all() and (uniform <= upper + 1e-6).all())
+    assert torch.allclose(logp, torch.log_softmax(logits, -1).gather(-1, chosen[:, None])[:, 0], rtol=0, atol=1e-5)
+    assert bool(logp.isfinite().all())
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf])

@@ -25,9 +25,10 @@ from transformers import (
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.policy import Policy
 from components.policy.int8 import int8_copy
-from components.rollout import dense_context, shared_prompts, static_cache
+from components.rollout import dense, dense_context, shared_prompts, static_cache
 from components.rollout.base import Sampling
 from components.rollout.known_dense import dense_model
+from components.rollout.projection import Projection, packable
 from components.rollout.torch_engine import TorchEngine
 
 PROMPTS = [(2, 30, 3), (2, 30, 31, 32, 33, 34, 3), (2, 40, 41, 3)]
@@ -53,6 +54,12 @@ LLAMA3 = {
 }
 YARN = {**ROPE, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
 DYNAMIC = {**ROPE, "rope_type": "dynamic", "factor": 2.0}
+
+
+@pytest.fixture(autouse=True)
+def packed(monkeypatch):
+    """Projections of these small models are packed, as those of large ones are."""
+    monkeypatch.setattr(dense, "LEAST", 0)
 
 
 def built(kind: type[PreTrainedModel], config: type, **changes: Any) -> PreTrainedModel:
@@ -163,8 +170,9 @@ def test_a_model_that_might_compute_something_else_computes_itself(name):
     assert dense_model(OTHER[name]()) is None
 
 
-def test_weights_that_are_loaded_into_the_model_are_computed_with_at_once():
-    model, other = qwen2(), qwen2()
+@pytest.mark.parametrize("name", ["qwen2", "qwen3, tied", "llama, biases"])
+def test_weights_that_are_loaded_into_the_model_are_computed_with_at_once(name):
+    model, other = SAME[name](), SAME[name]()
     with torch.no_grad():
         for parameter in other.parameters():
             parameter.mul_(1.1)
@@ -181,10 +189,47 @@ def test_fused_weights_take_no_memory_of_their_own():
     model = qwen3()
     dense = dense_model(model)
     assert dense is not None
-    for layer, block in zip(dense.layers, model.base_model.layers, strict=True):
-        assert layer.qkv.data_ptr() == block.self_attn.q_proj.weight.data_ptr()
-        assert layer.gate_up.data_ptr() == block.mlp.gate_proj.weight.data_ptr()
-        assert block.mlp.up_proj.weight.untyped_storage().data_ptr() == layer.gate_up.data_ptr()
+    for block in model.base_model.layers:
+        attention, mlp = block.self_attn, block.mlp
+        for parts in ((attention.q_proj, attention.k_proj, attention.v_proj), (mlp.gate_proj, mlp.up_proj)):
+            assert len({part.weight.untyped_storage().data_ptr() for part in parts}) == 1
+
+
+@pytest.mark.skipif(not packable(torch.float32), reason="this processor has no products that read packed weights")
+@pytest.mark.parametrize("tied", [True, False])
+def test_packed_weights_are_the_only_ones(tied):
+    model = qwen3(tie_word_embeddings=tied)
+    dense = dense_model(model)
+    assert dense is not None
+    dense.pack()
+    held = {name for name, parameter in model.named_parameters() if parameter.dim() > 1 and parameter.numel()}
+    assert held == {"model.embed_tokens.weight"}
+
+
+@pytest.mark.parametrize("name", ["qwen3, tied", "qwen3", "llama, biases"])
+def test_weights_of_another_name_or_shape_are_refused(name):
+    dense = dense_model(SAME[name]())
+    assert dense is not None
+    dense.pack()
+    weights = dict(SAME[name]().named_parameters())
+    odd = "model.layers.1.self_attn.k_proj.weight"
+    with pytest.raises(ValueError, match="differing names"):
+        dense.load_weights({other: weight for other, weight in weights.items() if other != odd})
+    with pytest.raises((ValueError, RuntimeError), match=r"shape|size"):
+        dense.load_weights({**weights, odd: weights[odd][:-1]})
+
+
+@pytest.mark.skipif(not packable(torch.bfloat16), reason="this processor has no products in bfloat16")
+@pytest.mark.parametrize("rows", [1, 3, 8, 17, 64, 100])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_row_of_a_packed_product_does_not_depend_on_how_many_there_are(rows, dtype):
+    layer = torch.nn.Linear(48, 80, dtype=dtype).requires_grad_(False)
+    values = torch.randn(100, 48, dtype=dtype)
+    plain = layer(values[:rows])
+    projection = Projection(layer)
+    projection.pack(keep=layer.weight)
+    assert torch.equal(projection(values[:rows]), projection(values)[:rows])
+    assert torch.allclose(projection(values[:rows]), plain, rtol=0, atol=8 * torch.finfo(dtype).eps)
 
 
 def test_making_the_lean_pass_changes_no_weight_of_the_model():
@@ -238,7 +283,7 @@ def test_attention_in_two_parts_is_attention_to_both(first, second, size, seed):
     generator = torch.Generator().manual_seed(seed)
     queries, k, v = (torch.randn(2, 1, rows, 4, generator=generator) for rows in (3, first + second, first + second))
     queries = size * queries
-    parts = [shared_prompts.attended(queries, k[:, :, p], v[:, :, p]) for p in (slice(first), slice(first, None))]
+    parts = [shared_prompts.attended(queries, k[:, :, p], v[:, :, p], 1.0) for p in (slice(first), slice(first, None))]
     expected = torch.nn.functional.scaled_dot_product_attention(queries, k, v, scale=1.0)
     assert torch.allclose(
         shared_prompts.joined(*parts), expected, atol=1e-5 + 2e-6 * size

@@ -38,6 +38,7 @@ from components.learner.remote.wire import Message, pack
 from components.learner.torch_learner import FILES
 from components.objectives import Coefficients
 from components.policy import Policy
+from components.working import working
 
 PING_EVERY = 5.0
 """Seconds between two looks at ranks elsewhere, which may be asked to end while the run samples."""
@@ -144,7 +145,7 @@ class RemoteLearner(Learner):
         return reply
 
     def _replies(self, command: str, tensors: Mapping[str, Tensor] | None = None, **header: Any) -> list[Message]:
-        with self._one_at_a_time:
+        with self._one_at_a_time, working(f"learner ranks: {command}"):
             if self._failed is not None:
                 raise self._failed
             replies = [self._link.call(command, header, tensors)]

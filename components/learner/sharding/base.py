@@ -24,6 +24,11 @@ class Sharding(ABC):
     device: torch.device
     """Where batches have to be."""
 
+    @property
+    def packs(self) -> bool:
+        """Whether a pass over plain rows computes no padding, and the prompt of a group once."""
+        return False
+
     @abstractmethod
     def score(self, batch: Batch, how: Pass) -> TokenStats:
         """One forward pass over a micro-batch, with gradient where that is enabled."""

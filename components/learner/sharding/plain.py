@@ -13,6 +13,7 @@ from components.learner.optimizer import ClippedAdamW
 from components.learner.scoring_module import Pass, autocast, score_pass
 from components.learner.sharding.base import Sharding
 from components.policy import Policy, TokenStats
+from components.policy.lean.model import lean_pass
 
 
 class Plain(Sharding):
@@ -23,8 +24,13 @@ class Plain(Sharding):
         self.device = next(policy.model.parameters()).device
         self._optimizer = ClippedAdamW(dict(policy.model.named_parameters()), settings)
 
+    @property
+    def packs(self) -> bool:
+        with autocast(self._policy.model, self._settings.compute_dtype):
+            return lean_pass(self._policy.model) is not None
+
     def score(self, batch: Batch, how: Pass) -> TokenStats:
-        with autocast(self._policy.model, self._settings):
+        with autocast(self._policy.model, self._settings.compute_dtype):
             return score_pass(self._policy.model, batch, how)
 
     def zero_grad(self) -> None:

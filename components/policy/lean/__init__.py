@@ -6,5 +6,5 @@ tokens. `model` is the pass with gradients that scores and trains; `components.r
 - `known` — which models may be computed so
 - `packing` — what of a padded batch is computed at all
 - `model`, `attention` — the pass
-- `products`, `norm`, `gated`, `rotary` — its operations, each with its gradient
+- `products`, `norm`, `projection`, `gated`, `rotary`, `targets` — its operations, each with its gradient
 """

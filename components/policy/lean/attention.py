@@ -25,6 +25,11 @@ class Attention:
         seen = of_prompts[batch.prompt_of].expand(-1, rows, -1)
         self._behind = torch.cat([seen, causal(rows).expand(len(seen), -1, -1)], dim=2)  # [rows, R, P + R]
 
+    def kept(self, heads: int, head_dim: int) -> int:
+        """About how many numbers one layer keeps for the way back: scores, and what goes into them."""
+        seats = (self._within, self._behind)
+        return sum(len(part) * heads * part.shape[1] * (part.shape[2] + 2 * head_dim) for part in seats)
+
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """Queries ``[N, heads, D]``, keys and values ``[N, kv_heads, D]`` -> ``[N, heads * D]``."""
         batch = self._batch

@@ -10,25 +10,35 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from components.policy.lean.attention import Attention
 from components.policy.lean.gated import gated
-from components.policy.lean.known import known, passes_trial
+from components.policy.lean.known import TOLERANCE, known, passes_trial
 from components.policy.lean.norm import normed
 from components.policy.lean.packing import Packed, packed
-from components.policy.lean.products import joined, linear
+from components.policy.lean.products import linear
+from components.policy.lean.projection import projected
 from components.policy.lean.rotary import Rotary, turned
+from components.policy.lean.targets import scored
 
 _PASSED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 """What the trial of a model said, so that it is made once only."""
+KEPT = 2**24
+"""Numbers that the attention of all layers may keep for the way back. Where they would be more, it is computed twice:
+few of a large model's operations are in it, and much of its memory."""
 
 
 def lean_pass(model: PreTrainedModel) -> LeanPass | None:
-    """The lean pass of ``model``; None where it might not be the same, or not the faster one: on a GPU, in lower
-    precision, under autocast, where weights are spread over ranks (they hook into modules), where activations are
-    not kept."""
-    if model.device.type != "cpu" or model.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
+    """The lean pass of ``model``; None where it might not be the same, or not the faster one: on a GPU, with weights in
+    lower precision, where weights are spread over ranks (they hook into modules), where activations are not kept.
+
+    Under autocast its products are in bfloat16; weights, their gradients, the sums of layers, norms, attention and
+    logits are in fp32.
+    """
+    dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else torch.float32
+    if model.device.type != "cpu" or model.dtype != torch.float32 or dtype not in TOLERANCE:
         return None
     head = model.get_output_embeddings()
     watched = head is None or head._forward_hooks or head._forward_pre_hooks or head._backward_hooks
@@ -38,19 +48,21 @@ def lean_pass(model: PreTrainedModel) -> LeanPass | None:
     if model.training and model.config.attention_dropout:
         return None
     if model not in _PASSED:
-        _PASSED[model] = passes_trial(model, lambda ids: _trial(LeanPass(model), ids))
-    return LeanPass(model) if _PASSED[model] else None
+        with torch.autocast("cpu", enabled=False):
+            _PASSED[model] = passes_trial(model, lambda ids: _trial(LeanPass(model), ids))
+    return LeanPass(model, dtype) if _PASSED[model] else None
 
 
 class LeanPass:
-    """Computes with the parameters of the model itself, which stay where they are."""
+    """Computes with the parameters of the model itself, which stay where they are, in products of ``dtype``. Not to be
+    called under autocast."""
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: PreTrainedModel, dtype: torch.dtype = torch.float32) -> None:
         config, body = model.config, model.base_model
         attention = body.layers[0].self_attn
         self._heads, self._kv_heads = int(config.num_attention_heads), int(config.num_key_value_heads)
         self._head_dim, self._scale = int(attention.head_dim), float(attention.scaling)
-        self._body, self._head = body, model.get_output_embeddings()
+        self._body, self._head, self._dtype = body, model.get_output_embeddings(), dtype
 
     @property
     def vocabulary(self) -> int:
@@ -60,30 +72,43 @@ class LeanPass:
         """Hidden states ``[W, H]`` that the wanted tokens are predicted from."""
         rotary = self._rotary(int(batch.positions.max()) + 1).at(batch.positions)
         attend = Attention(batch, self._kv_heads, self._scale)
+        again = attend.kept(self._heads, self._head_dim) * len(self._body.layers) > KEPT
         table = self._body.embed_tokens  # the vector of its padding token is never learned
         hidden = nn.functional.embedding(batch.ids, table.weight, table.padding_idx)
         for block in self._body.layers:
-            queries, keys, values = self._projected(block, hidden, rotary)
-            out, mlp = block.self_attn.o_proj, block.mlp
-            hidden = linear(attend(queries, keys, values), out.weight, out.bias, to=hidden)
-            both = _joined(_norm(block.post_attention_layernorm, hidden), mlp.gate_proj, mlp.up_proj)
-            hidden = linear(gated(both), mlp.down_proj.weight, mlp.down_proj.bias, to=hidden)
+            own, mlp = block.self_attn, block.mlp
+            read = self._projected(block.input_layernorm, hidden, own.q_proj, own.k_proj, own.v_proj)
+            if again and torch.is_grad_enabled():
+                mixed = checkpoint(
+                    self._mixed, own, read, attend, rotary, use_reentrant=False, preserve_rng_state=False
+                )
+            else:
+                mixed = self._mixed(own, read, attend, rotary)
+            hidden = linear(mixed, own.o_proj.weight, own.o_proj.bias, to=hidden)
+            both = self._projected(block.post_attention_layernorm, hidden, mlp.gate_proj, mlp.up_proj)
+            hidden = gated(both, mlp.down_proj.weight, mlp.down_proj.bias, to=hidden)
         return _norm(self._body.norm, hidden.index_select(0, batch.before))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits ``[N, V]`` of hidden states ``[N, H]``."""
         return linear(hidden, self._head.weight, self._head.bias)
 
-    def _projected(self, block: Any, hidden: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of one block, ``[N, heads, D]``, turned."""
-        attention = block.self_attn
-        projected = _joined(
-            _norm(block.input_layernorm, hidden), attention.q_proj, attention.k_proj, attention.v_proj
-        ).view(len(hidden), -1, self._head_dim)
-        queries, keys, values = torch.split(projected, [self._heads, self._kv_heads, self._kv_heads], dim=1)
+    def scored(self, hidden: Tensor, targets: Tensor, temperature: float, logits_at_once: int) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropies of ``targets [N]``, see `targets`."""
+        head = self._head
+        return scored(hidden, targets, head.weight, head.bias, temperature, logits_at_once, self._dtype)
+
+    def _projected(self, norm: Any, values: Tensor, *linears: nn.Linear) -> Tensor:
+        weights, biases = [layer.weight for layer in linears], [x.bias for x in linears if x.bias is not None]
+        return projected(values, norm.weight, norm.variance_epsilon, weights, biases, self._dtype)
+
+    def _mixed(self, attention: Any, read: Tensor, attend: Attention, rotary: Rotary) -> Tensor:
+        """What attention makes of the queries, keys and values in ``read [N, (heads + 2 kv_heads) D]``."""
+        heads = read.float().view(len(read), -1, self._head_dim)
+        queries, keys, values = torch.split(heads, [self._heads, self._kv_heads, self._kv_heads], dim=1)
         if hasattr(attention, "q_norm"):
             queries, keys = _norm(attention.q_norm, queries), _norm(attention.k_norm, keys)
-        return turned(queries, rotary), turned(keys, rotary), values
+        return attend(turned(queries, rotary), turned(keys, rotary), values).to(self._dtype)
 
     @torch.no_grad()
     def _rotary(self, positions: int) -> Rotary:
@@ -91,10 +116,6 @@ class LeanPass:
         cos, sin = self._body.rotary_emb(self._body.embed_tokens.weight[:1], torch.arange(positions)[None])
         half = self._head_dim // 2
         return Rotary(cos[0, :, :half].contiguous(), sin[0, :, :half].contiguous())
-
-
-def _joined(values: Tensor, *linears: nn.Linear) -> Tensor:
-    return joined(values, [layer.weight for layer in linears], [x.bias for x in linears if x.bias is not None])
 
 
 def _norm(norm: Any, values: Tensor) -> Tensor:

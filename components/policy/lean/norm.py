@@ -26,11 +26,21 @@ class _Norm(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, Tensor, None]:
         (slope,), (values, weight) = gradients, ctx.saved_tensors
-        norms = torch.linalg.vector_norm(values, dim=-1, keepdim=True)
-        scale = norms.square_().div_(values.shape[-1]).add_(ctx.epsilon).rsqrt_()
-        unit = values * scale
-        product = slope * unit
-        of_weight = product.flatten(0, -2).sum(0)
-        along = product.mul_(weight).mean(-1, keepdim=True)
-        of_values = torch.mul(slope, weight, out=product).addcmul_(unit, along, value=-1).mul_(scale)
-        return of_values, of_weight, None
+        unit, scale = divided(values, ctx.epsilon)
+        return *norm_gradients(slope, unit, scale, weight), None
+
+
+def divided(values: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    """``values [..., D]`` divided by their root mean square, and by what they were multiplied for it ``[..., 1]``."""
+    norms = torch.linalg.vector_norm(values, dim=-1, keepdim=True)
+    scale = norms.square_().div_(values.shape[-1]).add_(epsilon).rsqrt_()
+    return values * scale, scale
+
+
+def norm_gradients(slope: Tensor, unit: Tensor, scale: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Those of the values that `divided` was given, and of the weight."""
+    product = slope * unit
+    of_weight = product.flatten(0, -2).sum(0)
+    along = product.mul_(weight).mean(-1, keepdim=True)
+    of_values = torch.mul(slope, weight, out=product).addcmul_(unit, along, value=-1).mul_(scale)
+    return of_values, of_weight

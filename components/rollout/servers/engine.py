@@ -36,6 +36,7 @@ from components.rollout.servers.fleet import Fleet
 from components.rollout.servers.server import Server, Stale, together
 from components.seeds import derive
 from components.types import Completion, FinishReason
+from components.working import working
 
 MODEL = "model"
 """What servers start from, in the folder that they share with the run."""
@@ -75,7 +76,8 @@ class ServerEngine(Engine):
         canary = (self._prompt, (policy.eos_id,))
         try:
             self._fleet = Fleet(places, self._prepare, lambda: self._number, servers, canary, self._note)
-            self._loop.run(self._fleet.start())
+            with working(f"starting {len(places)} inference servers"):
+                self._loop.run(self._fleet.start())
         except BaseException:
             self.close()
             raise
@@ -110,11 +112,14 @@ class ServerEngine(Engine):
         ]
         since = self._number
 
-        def sound(written: Sequence[Written]) -> None:
-            for one in written:
-                self._versions(one.labels, since)
+        with working("sampling on servers", len(prompts) * sampling.n, "completions") as work:
 
-        answers = self._loop.run(self._fleet.answer(requests, sound))
+            def sound(written: Sequence[Written]) -> None:
+                for one in written:
+                    self._versions(one.labels, since)
+                work.add(len(written))
+
+            answers = self._loop.run(self._fleet.answer(requests, sound))
         return [tuple(self._completion(one, since, stop) for one in answer) for answer in answers]
 
     def load_weights(self, weights: dict[str, Tensor]) -> None:
@@ -126,7 +131,8 @@ class ServerEngine(Engine):
         """
         check_names(dict(self._policy.model.named_parameters()), weights)
         try:
-            self._loop.run(self._hand_over(weights))
+            with working("handing weights over to the servers"):
+                self._loop.run(self._hand_over(weights))
         except BaseException:
             self._torn = "the servers' weights are torn: a hand-over did not come to its end"
             self._loop.run(self._fleet.give_up(self._torn))
