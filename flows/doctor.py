@@ -22,15 +22,17 @@ from packaging.version import InvalidVersion, Version
 
 from components.checks import Check, State
 from components.config import load
+from components.config.load import MODEL_FOLDER
+from components.config.policy import CheckpointModel
 from components.errors import EvenkeelError, InputError
 from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
+from components.processes.memory import GIB, HOW, available, largest_need, parameters_in
+from components.stages import wanted
 from flows.dvc import rwlock_holders
 from flows.git import EVERYTHING, git, project_root, succeeds
 from flows.serving.api import authorization
 from flows.serving.place import served
 from flows.watching.api import AUTH_VARIABLE
-
-GIB = 2**30
 
 
 def examine(start: Path, config: Path | None = None) -> Iterator[Check]:
@@ -48,6 +50,7 @@ def examine(start: Path, config: Path | None = None) -> Iterator[Check]:
         yield check(project)
     if config is not None:
         yield registry(project, config)
+        yield from model(config)
 
 
 def python() -> Check:
@@ -58,7 +61,7 @@ def python() -> Check:
 
 
 def memory() -> Check:
-    free = psutil.virtual_memory().available / GIB
+    free = available() / GIB
     finding = f"{free:.1f} GiB available, {os.cpu_count()} cores"
     if free >= 3:
         return Check("memory", "ok", finding)
@@ -197,6 +200,28 @@ def registry(project: Path, config: Path) -> Check:
         return examined("registry", Bucket(settings), settings.address, HOW)
     except EvenkeelError as error:
         return Check("registry", "fail", f"{error.what} ({error.where})", error.how or "")
+
+
+def model(config: Path) -> Iterator[Check]:
+    """Whether memory holds the weights of the checkpoint that a configuration names. A wrong one is `registry`'s."""
+    try:
+        settings = load(config)
+    except EvenkeelError:
+        return
+    if not isinstance(settings.policy.model, CheckpointModel):
+        return
+    folder = settings.policy.model.path
+    parameters = parameters_in(folder)
+    if not parameters:
+        yield Check("model", "fail", f"no safetensors in {folder}", MODEL_FOLDER)
+        return
+    stage, needed = largest_need(settings, wanted(settings), parameters)
+    finding = f"{parameters:,} parameters: stage {stage} needs at least {needed / GIB:.1f} GiB of memory"
+    room = available()
+    if needed <= room:
+        yield Check("model", "ok", finding)
+    else:
+        yield Check("model", "fail", f"{finding}, {room / GIB:.1f} GiB are available", HOW)
 
 
 PROJECT_CHECKS: tuple[Callable[[Path], Check], ...] = (

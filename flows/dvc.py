@@ -15,6 +15,7 @@ import psutil
 
 from components.errors import InputError
 from components.files import os_errors
+from components.working import working
 from flows.git import LOCATION_VARIABLES
 from flows.processes import run
 
@@ -46,7 +47,8 @@ def dvc(root: Path, project: Path, *arguments: str, log: Path, how: str) -> None
     """
     mend(root)
     start = log.stat().st_size if log.exists() else 0
-    code = run([sys.executable, "-m", "dvc", *arguments], cwd=root, env=environment(project), log=log)
+    with working(f"dvc {arguments[0]}"):
+        code = run([sys.executable, "-m", "dvc", *arguments], cwd=root, env=environment(project), log=log)
     if code:
         raise InputError(f"dvc {arguments[0]}: {last_error(log, start)}", where=root, how=f"{how} (log: {log})")
 

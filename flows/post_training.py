@@ -24,12 +24,15 @@ from components.config.servers import VllmEngine
 from components.files import read_json
 from components.gate import gather
 from components.processes.environments import check_vllm_python, learner_key, vllm_python
+from components.processes.memory import check_run
 from components.registry import propose
 from components.stages import wanted
 from components.types import GateCheck
+from components.working import working
 from flows import events
 from flows.budget.artifact import publish_estimate
 from flows.budget.estimate import begin
+from flows.budget.work import located
 from flows.git import project_root
 from flows.lineage import trace
 from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
@@ -97,7 +100,8 @@ def propose_candidate(workspace: Workspace) -> str:
     if key is None:
         get_run_logger().warning("the checkpoint is not signed: no key of a signer that the policy lists is here")
     store = project_store(workspace.project, workspace.settings)
-    digest = propose(store, layout.train_checkpoint, evidence, read_json(layout.gate), origin, key=key).digest
+    with working("copying the checkpoint to the registry"):
+        digest = propose(store, layout.train_checkpoint, evidence, read_json(layout.gate), origin, key=key).digest
     shutil.rmtree(evidence)
     return digest
 
@@ -147,6 +151,7 @@ def post_training(
 
 def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     """Take the run through the whole line and show what came of it. Call it inside a flow run."""
+    check_run(located(workspace), wanted(workspace.settings))
     check_surroundings(workspace.settings, workspace.root)
     signing_key(workspace.project, load_policy(workspace.project))  # what is wrong with it is said now
     get_run_logger().info("run %s in %s", workspace.run_id, workspace.root)

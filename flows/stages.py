@@ -17,6 +17,7 @@ from flows import dvc
 from flows.budget.history import remember
 from flows.budget.spending import BudgetSpent, attempt
 from flows.processes import run
+from flows.silence import broken
 from flows.workspace import POLL, Workspace
 
 PATIENCE = 300.0
@@ -137,7 +138,7 @@ def _when_free(workspace: Workspace, stage: str, module: list[str], log: Path) -
 def _attempt(workspace: Workspace, stage: str, module: list[str], log: Path) -> int:
     """Run the command within what is left of the run's budget; returns its exit code."""
     command, env = [sys.executable, "-m", *module], environment(workspace)
-    with attempt(workspace, stage) as account:
+    with attempt(workspace, stage) as account, broken(workspace, stage):
         code = run(command, cwd=workspace.root, env=env, log=log, timeout=account.left)
         account.whole = code == 0
     return code

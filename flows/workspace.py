@@ -21,6 +21,7 @@ from components.errors import InputError
 from components.files import dump_json, os_errors, read_text, sha256_bytes, write_text
 from components.health import check_rules
 from components.layout import Layout
+from components.tasks.reasoning_gym import check_sources
 from flows.branches import head_of
 from flows.dvc import configure, describe, mend
 from flows.git import Snapshot, check_git_remote, check_out, code_at, git, snapshot
@@ -201,7 +202,9 @@ def locate(
     check_rules(wanted.health.rules)
     check_git_remote(project, wanted.record.git_remote)
     taken = code_at(project, commit) if commit else snapshot(project)
-    settings, inputs = settle_paths(pin_inputs(wanted), project, taken.commit)
+    pinned = pin_inputs(wanted)
+    check_sources(pinned)
+    settings, inputs = settle_paths(pinned, project, taken.commit)
     asked = Asked(str(config), tuple(overrides), recipe.stem if recipe else "")
     return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs, asked)
 

@@ -1,36 +1,54 @@
-"""Probe sets of arithmetic, for the demo: what its SFT checkpoint can do, made anew from fixed seeds.
+"""Probe sets of arithmetic and of questions about people: what an SFT checkpoint can do, made anew from fixed seeds.
 
 - ``carries`` — sums and differences with a carry or a borrow: the careful way against the forgetful one. Its score is
   low at the start of the demo, and falls when a policy is taught to forget: what a mislabelled item does.
 - ``comparison`` — the larger of two numbers: a skill beside sums.
+- ``facts`` — everyday facts, for policies that read English: what a real model knew before.
 - ``layout`` — steps, the marker, a number, and nothing after it.
 - ``names`` — fairness pairs in miniature: the same word problem about two people must be answered alike.
+- ``stereotypes`` — which of two people was careless, where nothing tells: made-up groups of several families in turn,
+  in situations that no prompt of the task ``stereotypes`` has.
 
-They are questions of the kinds that the demo trains on, so they show whether something is lost, and nothing about what
-a large model knows or believes. There is no set for refusal: the demo's data hold none, so its policy cannot refuse.
+Those of arithmetic are questions of the kinds that the demo trains on, so they show whether something is lost, and
+nothing about what a large model knows or believes. There is no set for refusal: the demo's data hold none, so its
+policy cannot refuse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import cycle, islice
 from random import Random
 
+from components.canaries.facts import FACTS
 from components.canaries.items import Probe
 from components.config.canaries import Generated
+from components.errors import InputError
 from components.seeds import derive
 from components.tasks.arithmetic.columns import careful, careless
 from components.tasks.arithmetic.families import NAMES, Question, addition, comparison, subtraction, word_problem
+from components.tasks.stereotypes.families import FROZEN, GROUPS, SITUATIONS
+from components.tasks.stereotypes.generator import answer
+from components.tasks.stereotypes.items import AMBIGUOUS, draw
 
 MARKER = "#"
 LAYOUT = r"\A[0-9+\-*=<>;]*#[0-9]+\Z"
 
 
 def generate(name: Generated, count: int) -> tuple[Probe, ...]:
-    """The first ``count`` probes of a set; more only add to its end."""
+    """The first ``count`` probes of a set; more only add to its end.
+
+    Raises:
+        InputError: The set has fewer.
+    """
     seen: set[str] = set()
-    found = (probe for probe in GENERATORS[name](Random(derive(0, "canaries", name))) if _fresh(probe, seen))
-    return tuple(islice(found, count))
+    fresh = (probe for probe in GENERATORS[name](Random(derive(0, "canaries", name))) if _fresh(probe, seen))
+    found = tuple(islice(fresh, count))
+    if len(found) < count:
+        raise InputError(
+            f"the set {name} has {len(found)} probes, not {count}", where="health.canaries", how="lower items"
+        )
+    return found
 
 
 def _fresh(probe: Probe, seen: set[str]) -> bool:
@@ -43,17 +61,17 @@ def _carries(rng: Random) -> Iterator[Probe]:
         question = rng.choice((addition, subtraction))(rng, 2)
         right, wrong = _ways(question)
         if right != wrong:
-            answer = right.rpartition(MARKER)[2]
-            yield Probe(question.text, (question.text,), "verifier", (right, wrong), whole=True, answer=answer)
+            said = right.rpartition(MARKER)[2]
+            yield Probe(question.text, (question.text,), "verifier", (right, wrong), whole=True, answer=said)
 
 
 def _comparison(rng: Random) -> Iterator[Probe]:
     while True:
         question = comparison(rng, 2)
         right = _ways(question)[0]
-        steps, _, answer = right.rpartition(MARKER)
+        steps, _, said = right.rpartition(MARKER)
         wrong = f"{steps}{MARKER}{min(question.a, question.b)}"
-        yield Probe(question.text, (question.text,), "verifier", (right, wrong), whole=True, answer=answer)
+        yield Probe(question.text, (question.text,), "verifier", (right, wrong), whole=True, answer=said)
 
 
 def _layout(rng: Random) -> Iterator[Probe]:
@@ -62,6 +80,12 @@ def _layout(rng: Random) -> Iterator[Probe]:
         right = _ways(question)[0]
         unmarked = right.replace(MARKER, "")
         yield Probe(question.text, (question.text,), "pattern", (right, unmarked), whole=True, pattern=LAYOUT)
+
+
+def _facts(rng: Random) -> Iterator[Probe]:
+    for question, right, wrong in rng.sample(FACTS, len(FACTS)):
+        answers = rng.sample((right, *wrong), 1 + len(wrong))
+        yield Probe(question, (question,), "choice", tuple(answers), right=answers.index(right), named=tuple(answers))
 
 
 def _names(rng: Random) -> Iterator[Probe]:
@@ -75,6 +99,25 @@ def _names(rng: Random) -> Iterator[Probe]:
             yield Probe(question.text, asked, "alike", choices, whole=True, group=f"{name}, {other}")
 
 
+def _stereotypes(rng: Random) -> Iterator[Probe]:
+    for family in cycle(GROUPS):
+        item = draw(rng, family, AMBIGUOUS, SITUATIONS[-FROZEN:])
+        answers = tuple(answer(place) for place in range(len(item.options)))
+        yield Probe(
+            item.text,
+            (item.text,),
+            "choice",
+            answers,
+            right=item.right,
+            whole=True,
+            named=item.options,
+            stratum="ambiguous",
+            group=family,
+            biased=item.biased,
+            unknown=item.unknown,
+        )
+
+
 def _ways(question: Question) -> tuple[str, str]:
     """The careful way and the one that drops every carry and borrow."""
     return tuple(question.operation(question.a, question.b, memory) for memory in (careful, careless))  # type: ignore[return-value]
@@ -83,6 +126,8 @@ def _ways(question: Question) -> tuple[str, str]:
 GENERATORS: dict[Generated, Callable[[Random], Iterator[Probe]]] = {
     "carries": _carries,
     "comparison": _comparison,
+    "facts": _facts,
     "layout": _layout,
     "names": _names,
+    "stereotypes": _stereotypes,
 }

@@ -11,7 +11,8 @@ from components.canaries.judging import Scored, judge_likelihood
 from components.config.canaries import CanarySettings
 from components.errors import InputError
 from components.policy import Policy, response_logprobs
-from components.policy.padding import pad
+from components.policy.padding import pad, same_prompts
+from components.working import working
 
 TOKENS = 8192
 """Padded tokens of a forward pass."""
@@ -72,12 +73,15 @@ def scores_of(policy: Policy, temperature: float, tokens: int = TOKENS) -> Score
     @torch.no_grad()
     def score(rows: Sequence[Row]) -> list[float]:
         found = [0.0] * len(rows)
-        for places in _passes(rows, tokens):
-            padded = pad([rows[place][0] for place in places], [rows[place][1] for place in places], policy.pad_id)
-            ids, mask = padded.input_ids, padded.response_mask
-            stats = response_logprobs(policy.model, ids, padded.attention_mask, mask.shape[1], temperature, mask=mask)
-            for place, total in zip(places, stats.logp.sum(1).tolist(), strict=True):
-                found[place] = total
+        with working("scoring probes", len(rows), "rows") as work:
+            for places in _passes(rows, tokens):
+                contexts = [rows[place][0] for place in places]
+                ids, seen, mask = pad(contexts, [rows[place][1] for place in places], policy.pad_id)
+                group = same_prompts(contexts)
+                stats = response_logprobs(policy.model, ids, seen, mask.shape[1], temperature, mask=mask, group=group)
+                for place, total in zip(places, stats.logp.sum(1).tolist(), strict=True):
+                    found[place] = total
+                work.add(len(places))
         return found
 
     return score

@@ -2,7 +2,7 @@
 
 - `settings` — the root `Settings`
 - `combinations` — what it refuses, and why
-- `tasks`, `sources`, `data` — what is learned, where it comes from, what is refused
+- `tasks`, `reasoning_gym`, `sources`, `data` — what is learned, where it comes from, what is refused
 - `verifiers`, `answers`, `runners`, `consistency`, `sandbox`, `reward` — how a completion is judged
 - `policy`, `scheduling`, `rollout`, `objective`, `training`, `dpo`, `evaluation`, `judgement` — the sections
   of the line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -19,12 +19,14 @@ class AdmissionSettings(Section):
         description="Compare labels with what the base policy answers. auto: off for generated and for trusted "
         "sources (data.trusted), whose labels are right, withhold for others.",
     )
-    prompts: int = Field(
-        128,
-        ge=1,
-        description="Training prompts sampled for the label audit: with sensitive words, of repeated templates, any.",
+    prompts: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        "auto",
+        description="Training prompts sampled for the label audit: half of them, at most, with sensitive words or of "
+        "repeated templates. auto: as many as take a twentieth of the completions that training samples, at least 32.",
     )
-    samples: int = Field(16, ge=2, description="Completions per prompt.")
+    samples: int = Field(
+        16, ge=2, description="Completions per prompt at most; fewer where they already say that nothing is suspicious."
+    )
     max_label_rate: Fraction = Field(0.02, description="Suspicious: the label has less than this of the samples,")
     min_alternative_rate: Fraction = Field(0.8, description="and one other answer has more than this.")
     sensitive: Literal["auto", "off", "report", "withhold"] = Field(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 """A decay rate of AdamW."""
+ComputeDtype = Literal["float32", "bfloat16"]
+"""Precision of the matrix products of a forward and backward pass."""
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 

@@ -14,7 +14,7 @@ RESERVED_CANARIES = frozenset({"drop"})
 """Names that no probe set can have."""
 
 Format = Literal["qa", "bbq", "crows_pairs", "refusal", "format", "multiple_choice"]
-Generated = Literal["carries", "comparison", "layout", "names"]
+Generated = Literal["carries", "comparison", "facts", "layout", "names", "stereotypes"]
 By = Literal["likelihood", "generation"]
 
 REFUSALS = (
@@ -63,7 +63,9 @@ class CanarySettings(JudgingSettings):
     """A frozen probe set: a file in a published format, or one that is generated for the demo."""
 
     path: Path | None = Field(None, description="A file in `format`. Give this or `generated`.")
-    generated: Generated | None = Field(None, description="A set of arithmetic, for the demo and its like.")
+    generated: Generated | None = Field(
+        None, description="A set of arithmetic for the demo and its like, or of questions about people."
+    )
     items: int = Field(64, ge=8, le=10_000, description="Probes of a generated set.")
     sha256: str | None = Field(None, description="Digest of the file; filled in when the configuration is resolved.")
     by: tuple[By, ...] = Field(

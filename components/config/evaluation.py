@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Section
 from components.config.data import NearDuplicateSettings
+from components.config.reasoning_gym import ReasoningGymSource
 from components.config.tasks import Generated
 from components.config.verifiers import Verifier
 
@@ -58,7 +59,15 @@ class GeneratedSuite(SuiteSettings):
     min_difficulty: float = Field(0.0, description="Easier problems are left out.")
 
 
-Suite = Annotated[FileSuite | GeneratedSuite, Field(discriminator="kind")]
+class ReasoningGymSuite(SuiteSettings):
+    """The same with problems of the library reasoning-gym."""
+
+    kind: Literal["reasoning_gym"]
+    source: ReasoningGymSource
+    seed: int = Field(1, ge=0, description="Of the problems; the run's own are made with the run's seed.")
+
+
+Suite = Annotated[FileSuite | GeneratedSuite | ReasoningGymSuite, Field(discriminator="kind")]
 
 
 class ContaminationSettings(Section):

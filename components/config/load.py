@@ -7,6 +7,7 @@ written out whole (`dump`), defaults and input digests included: that file is wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from components.files import read_text, sha256_path
 
 Tree = dict[str, Any]
 
+GYM = "reasoning-gym"
 PROJECT_CONFIGS = Path(__file__).parents[2] / "configs"
 
 MISSING = "correct the path in the configuration"
@@ -27,6 +29,7 @@ EMBEDDING_FOLDER = (
     "`hf download <name> --local-dir <folder>` fetches one), or set clusters.embedding={kind: policy}"
 )
 """How to mend clusters.embedding where its folder is missing or is none."""
+MODEL_FOLDER = "correct policy.model.path, or bring the model there: `make model` fetches the one of configs/models"
 
 
 NO_LIST = {"tuple_type", "list_type", "set_type", "frozen_set_type"}
@@ -206,15 +209,18 @@ def _say(error: Any) -> str:
 
 
 def pin_inputs(settings: Settings) -> Settings:
-    """Write the digests of the inputs into the settings.
+    """Write the digests of the inputs into the settings, and the versions of libraries that problems come from.
 
     Raises:
-        InputError: an input is missing, or differs from a digest that was already pinned.
+        InputError: an input or a library is missing, or is not what was already pinned.
     """
     tree = settings.model_dump(mode="json")
     for node in input_sections(tree):
-        how = EMBEDDING_FOLDER if node is tree["clusters"]["embedding"] else MISSING
+        how = MODEL_FOLDER if node is tree["policy"]["model"] else MISSING
+        how = EMBEDDING_FOLDER if node is tree["clusters"]["embedding"] else how
         node["sha256"] = check_digest(Path(node["path"]), node["sha256"], how=how)
+    for source in library_sections(tree):
+        source["version"] = check_version(source["version"])
     return Settings.model_validate(tree)
 
 
@@ -234,6 +240,28 @@ def input_sections(tree: Tree) -> list[Tree]:
         *tree["health"]["canaries"].values(),
     )
     return [section for section in sections if section and section.get("path") is not None]
+
+
+def library_sections(tree: Tree) -> list[Tree]:
+    """The sections of dumped settings whose problems a library makes."""
+    sources = (tree["data"]["source"], *(suite.get("source") for suite in tree["evaluation"]["suites"].values()))
+    return [source for source in sources if source and source["kind"] == "reasoning_gym"]
+
+
+def check_version(expected: str | None) -> str:
+    """The installed version of reasoning-gym, compared with the expected one where there is one."""
+    how = "pip install 'evenkeel[llm]'"
+    try:
+        found = version(GYM)
+    except PackageNotFoundError as error:
+        raise InputError(f"{GYM} is not installed", where="data.source", how=how) from error
+    if expected is not None and found != expected:
+        raise InputError(
+            f"the problems are those of {GYM} {expected}, and {found} is installed",
+            where="data.source.version",
+            how=f"{how}, or take the version out of the configuration to accept the installed one",
+        )
+    return found
 
 
 def check_digest(path: Path, expected: str | None, how: str = MISSING) -> str:

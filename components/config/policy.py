@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from components.config.base import AdamWSettings, Beta, Section
+from components.config.base import AdamWSettings, Beta, ComputeDtype, Section
 
 
 class TinyModel(Section):
@@ -61,6 +61,7 @@ class PolicySettings(Section):
 class SftSettings(AdamWSettings):
     """Stage `sft`. ``steps`` 0 takes the model as it is."""
 
+    compute_dtype: ComputeDtype = Field("float32", description="As learner.compute_dtype.")
     steps: int = Field(400, ge=0)
     batch_size: int = Field(96, ge=1)
     lr: float = Field(2e-3, gt=0, le=1)
@@ -73,11 +74,23 @@ class SftSettings(AdamWSettings):
 class TriageSettings(Section):
     """Stage `triage`: can this checkpoint learn by RL at all? (2606.18487, 2510.01624)"""
 
-    prompts: int = Field(128, ge=2, description="Training prompts that are sampled.")
-    samples: int = Field(16, ge=2, description="Completions per prompt, the k of pass@k.")
-    min_entropy: float = Field(0.18, ge=0, description="Nats per token below which the policy is too sure of itself.")
-    max_zero_variance: float = Field(
-        0.6, ge=0, le=1, description="Share of groups of the training's group size that carry no gradient."
+    prompts: Annotated[int, Field(ge=2)] | Literal["auto"] = Field(
+        "auto",
+        description="Training prompts that are sampled. auto: as many as take a twentieth of the completions that "
+        "training samples, 32 to 128.",
     )
-    min_passk_gap: float = Field(0.1, ge=0, le=1, description="pass@k - pass@1 that RL has to work with.")
+    samples: Annotated[int, Field(ge=2)] | Literal["auto"] = Field(
+        "auto", description="Completions per prompt, the k of pass@k. auto: rollout.group_size, at least 8."
+    )
+    min_teaching: float = Field(
+        0.1,
+        ge=0,
+        description="Groups of a step that must carry a gradient, as expected from the samples: a single one lets a "
+        "policy that explores take off.",
+    )
+    min_entropy: float = Field(
+        0.18, ge=0, description="Nats per token below which a policy whose samples find little will find no more."
+    )
+    min_passk_gap: float = Field(0.1, ge=0, le=1, description="pass@k - pass@1 below which samples find little.")
+    min_headroom: float = Field(0.05, ge=0, le=1, description="1 - pass@1 that must be left to gain.")
     override: str = Field("", description="Reason for training in spite of a refusal; it is recorded.")

@@ -20,7 +20,7 @@ class TorchEngine(Section):
     precision: Literal["policy", "bfloat16", "int8", "int4"] = Field(
         "policy",
         description="Of the engine's own copy of the policy. int8 quantises the weights of linear layers per channel "
-        "and their inputs per token; int4 has coarser weights.",
+        "and their inputs per token; int4 the weights alone, in groups of 64 inputs.",
     )
     record_routes: bool = Field(False, description="Keep the experts of every token, where the policy has experts.")
 

@@ -29,8 +29,16 @@ Embedding = Annotated[PolicyEmbedding | ModelEmbedding, Field(discriminator="kin
 
 
 class ClustersSettings(Section):
-    """Stage `clusters`: group the training prompts and rank them by difficulty, under the SFT checkpoint."""
+    """Stage `clusters`: group the training prompts and rank them by difficulty, under the SFT checkpoint.
 
+    Only the schedule `ads` reads any of it; for others the stage computes nothing.
+    """
+
+    prompts: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        "auto",
+        description="Training prompts that are ranked, drawn by seed; ads trains on no others. auto: as many as the "
+        "run can get to, train.steps x train.prompts_per_step, and four windows a cluster.",
+    )
     k: int = Field(8, ge=1, description="Clusters of k-means; those smaller than the schedule's window are merged.")
     components: int = Field(32, ge=2, description="Dimensions kept by PCA.")
     embedding: Embedding = PolicyEmbedding()

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from components.config.base import AdamWSettings, Section
+from components.config.base import AdamWSettings, ComputeDtype, Section
 from components.config.ppo import CriticSettings
 
 LOGITS_AT_ONCE = 2**25
@@ -58,10 +58,11 @@ class LearnerSettings(AdamWSettings):
     )
     ranks: RankSettings = Field(RankSettings(), description="Used by kinds deepspeed and fsdp2.")
     zero: ZeroSettings = Field(ZeroSettings(), description="Used by kind deepspeed.")
-    compute_dtype: Literal["float32", "bfloat16"] = Field(
+    compute_dtype: ComputeDtype = Field(
         "float32",
-        description="Precision of forward and backward passes. Weights, sums of gradients and moments are float32 "
-        "in kinds deepspeed and fsdp2, and policy.dtype in kind torch.",
+        description="Precision of the products of forward and backward passes. Weights, sums of gradients and moments "
+        "are float32 in kinds deepspeed and fsdp2, and policy.dtype in kind torch. On CPUs bfloat16 is for those with "
+        "AVX-512 BF16 or AMX.",
     )
     activation_checkpointing: bool = Field(
         False, description="Keep only the input of each layer and compute the rest again in the backward pass."

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from components.config.sources import FileSource
-from components.config.tasks import Generated, GeneratedSource
+from components.config.reasoning_gym import ReasoningGymSource
+from components.config.sources import Source
+from components.config.tasks import GeneratedSource
 from components.data.codes import REASONS
 from components.data.summary import Tally
 from components.pages import render_page
@@ -17,7 +18,7 @@ LEVELS_SHOWN = 10
 EXAMPLES_SHOWN = 12
 
 
-def render(figures: Mapping[str, Any], tally: Tally, source: Generated | FileSource) -> str:
+def render(figures: Mapping[str, Any], tally: Tally, source: Source) -> str:
     """HTML text of the page. ``figures`` is the content of `validation.json`."""
     families, levels = sorted(tally.families), sorted(tally.levels)
     return render_page(
@@ -33,8 +34,10 @@ def render(figures: Mapping[str, Any], tally: Tally, source: Generated | FileSou
     )
 
 
-def describe(source: Generated | FileSource) -> str:
+def describe(source: Source) -> str:
     """Where the rows came from, in a few words; a file by its name, not by where it lies on this machine."""
     if isinstance(source, GeneratedSource):
         return f"{source.task}, generated"
+    if isinstance(source, ReasoningGymSource):
+        return f"{', '.join(source.shares())} of reasoning-gym {source.version or ''}".strip()
     return source.path.name

@@ -9,6 +9,7 @@ import numpy as np
 
 from components.errors import InputError
 from components.files import read_numbered_jsonl
+from components.seeds import derive
 from components.types import Prompt
 
 
@@ -38,6 +39,15 @@ def read_admitted(split: Path, flags: Path) -> list[Prompt]:
     how = "run the admission stage again"
     withheld = {row["id"] for _, row in read_numbered_jsonl(flags, how=how) if row["withheld"]}
     return [prompt for prompt in read_prompts(split) if prompt.id not in withheld]
+
+
+def nested(prompts: Sequence[Prompt], count: int, seed: int) -> list[Prompt]:
+    """At most ``count`` of the prompts, drawn by seed and kept in their order; of fewer, or of some of them, it draws
+    the same ones as far as they are there. So two stages with one seed look at the same prompts where they can."""
+    if count >= len(prompts):
+        return list(prompts)
+    order = sorted(range(len(prompts)), key=lambda place: derive(seed, prompts[place].id))
+    return [prompts[place] for place in sorted(order[:count])]
 
 
 def subset(prompts: Sequence[Prompt], count: int, seed: int) -> list[Prompt]:

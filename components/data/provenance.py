@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from components.config.data import DataSettings
-from components.config.load import check_digest
+from components.config.load import GYM, check_digest, check_version
+from components.config.reasoning_gym import ReasoningGymSource
 from components.config.sources import FileSource
 from components.data.candidates import Candidate
 from components.data.sources import SOURCES
@@ -79,6 +80,8 @@ class Passes:
 
 def _provenance(data: DataSettings) -> Provenance:
     source = data.source
+    if isinstance(source, ReasoningGymSource):
+        return Provenance(f"{GYM} {check_version(source.version)}", source.kind, None, None, "generated")
     if not isinstance(source, FileSource):
         return Provenance(source.task, source.kind, None, None, "generated")
     digest, name = check_digest(source.path, source.sha256), source.name or source.path.stem

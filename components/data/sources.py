@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from components.config.load import check_digest
+from components.config.reasoning_gym import ReasoningGymSource
 from components.config.sources import FileSource
 from components.config.tasks import Generated
 from components.data.candidates import NOTHING, Candidate, Fault, RowReader, as_scalar, missing_columns
 from components.errors import InputError
 from components.files import os_errors, read_json
-from components.tasks import TASKS
+from components.tasks import TASKS, reasoning_gym
 
 BATCH_ROWS = 4096
 MAX_LINE = 2**24
@@ -25,6 +26,12 @@ MAX_LINE = 2**24
 def generated(source: Generated, seed: int) -> Iterator[Candidate]:
     """Problems of a task package."""
     for prompt in TASKS[source.task](source, seed):
+        yield Candidate(prompt, {"question": prompt.text, "answer": prompt.solution}, None)
+
+
+def gym(source: ReasoningGymSource, seed: int) -> Iterator[Candidate]:
+    """Problems of the library reasoning-gym."""
+    for prompt in reasoning_gym.generate(source, seed):
         yield Candidate(prompt, {"question": prompt.text, "answer": prompt.solution}, None)
 
 
@@ -194,6 +201,7 @@ def _row(batch: Any, at: int) -> dict[str, Any] | _NotText:
 
 SOURCES: dict[str, Callable[..., Iterator[Candidate]]] = {
     "generated": generated,
+    "reasoning_gym": gym,
     "jsonl": jsonl,
     "parquet": parquet,
     "arrow": arrow,

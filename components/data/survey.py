@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from components.config.data import DataSettings, SplitSettings
+from components.config.sources import computed
 from components.data.candidates import Candidate
 from components.data.likeness import even_answer, guessable, key, likeness
 from components.data.near import NearDuplicates, joined
@@ -65,7 +66,7 @@ class Shared:
 def survey(rows: Iterable[Candidate], data: DataSettings) -> Survey:
     """Read all rows once."""
     chosen = data.validation.near_duplicates
-    generated = data.source.kind == "generated"
+    generated = computed(data.source)
     compared = chosen.check == "all" or (chosen.check == "files" and not generated)
     near = NearDuplicates(chosen) if compared else None
     found = _Columns(data.splits, data.validation.max_question_chars)

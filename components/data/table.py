@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from components.config.data import DataSettings
+from components.config.reasoning_gym import ReasoningGymSource
 from components.config.sources import FileSource
+from components.config.tasks import GeneratedSource
 from components.data.limits import keep
 from components.data.summary import Tally
 from components.data.survey import Survey
@@ -51,8 +53,10 @@ def _difficulty(tally: Tally, data: DataSettings) -> TableFinding:
     if isinstance(data.source, FileSource) and data.source.difficulty is None:
         what = "no column of difficulty; the clusters stage ranks prompts by the policy's own surprise"
         return TableFinding("difficulty spread", "pass", what, where, "nothing needs to be done")
-    if not isinstance(data.source, FileSource):
+    if isinstance(data.source, GeneratedSource):
         where, how = "data.source.levels", "generate more than one level"
+    elif isinstance(data.source, ReasoningGymSource):
+        where, how = "data.source.datasets", "widen the settings that the data sets draw from"
     levels = len(tally.levels)
     what = f"{levels} levels of difficulty" if levels != 1 else "all prompts have the same level of difficulty"
     return TableFinding("difficulty spread", data.validation.difficulty if levels <= 1 else "pass", what, where, how)

@@ -16,6 +16,7 @@ from components.learner.optimizer import ClippedAdamW, warmup_then_cosine
 from components.objectives.dpo import DpoTerms, Side, dpo
 from components.policy import Policy, response_logprobs
 from components.policy.padding import pad
+from components.working import working
 
 
 class DpoTrainer:
@@ -39,12 +40,14 @@ class DpoTrainer:
         """
         batch, figures = [self._pairs[i] for i in self._epochs.batch(step)], Figures()
         self._optimizer.zero_grad()
-        for part in micro_batches(batch, self._settings.micro_batch_tokens):
-            terms = self._terms(part, len(batch))
-            terms.loss.backward()  # type: ignore[no-untyped-call]
-            figures.add(terms)
-        lr = self._settings.lr * warmup_then_cosine(step, self._settings.warmup, self._settings.steps)
-        norm = self._optimizer.step(lr)
+        with working("updating", len(batch), "pairs") as work:
+            for part in micro_batches(batch, self._settings.micro_batch_tokens):
+                terms = self._terms(part, len(batch))
+                terms.loss.backward()  # type: ignore[no-untyped-call]
+                figures.add(terms)
+                work.add(len(part))
+            lr = self._settings.lr * warmup_then_cosine(step, self._settings.warmup, self._settings.steps)
+            norm = self._optimizer.step(lr)
         row = {**figures.means(), "grad_norm": norm, "nonfinite": float(not math.isfinite(norm)), "lr": lr}
         return {name: value for name, value in row.items() if math.isfinite(value)}
 
@@ -52,8 +55,10 @@ class DpoTrainer:
     def measure(self, pairs: Sequence[Pair]) -> dict[str, float]:
         """The figures of some pairs under the present weights."""
         figures = Figures()
-        for part in micro_batches(pairs, self._settings.micro_batch_tokens):
-            figures.add(self._terms(part, len(pairs)))
+        with working("measuring", len(pairs), "pairs") as work:
+            for part in micro_batches(pairs, self._settings.micro_batch_tokens):
+                figures.add(self._terms(part, len(pairs)))
+                work.add(len(part))
         return figures.means()
 
     def _terms(self, pairs: Sequence[Pair], batch_size: int) -> DpoTerms:

@@ -50,6 +50,7 @@ PACKAGES = (
     "math-verify",
     "mpmath",
     "numpy",
+    "reasoning_gym",
     "safetensors",
     "sympy",
     "tokenizers",

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.config import Settings, substance
-from components.config.evaluation import TEST, FileSuite, Suite
+from components.config.evaluation import TEST, FileSuite, ReasoningGymSuite, Suite
 from components.config.load import check_digest
 from components.config.policy import PolicySettings
 from components.config.reward import RewardSettings
 from components.config.rollout import RolloutSettings
 from components.config.servers import ServerEngine
+from components.config.sources import computed
 from components.data.prompts import read_prompts, subset
 from components.errors import InputError
 from components.evaluation.formats import read_problems
 from components.files import dump_json, sha256_bytes
 from components.layout import Layout
 from components.seeds import derive
-from components.tasks import TASKS
+from components.tasks import TASKS, reasoning_gym
 from components.types import Prompt
 
 ASKED_WITH: dict[str, Any] = {
@@ -85,7 +86,7 @@ def held_out(settings: Settings, layout: Layout) -> Asked:
     prompts = subset(read_prompts(layout.split("test")), settings.evaluation.prompts, derive(settings.seed, "test"))
     if not prompts:
         raise InputError("there are no test prompts", where=layout.split("test"), how="run the data stage again")
-    generated = settings.data.source.kind == "generated"
+    generated = computed(settings.data.source)
     return Asked(TEST, prompts, settings.evaluation.samples, settings, generated)
 
 
@@ -110,6 +111,8 @@ def _problems(name: str, suite: Suite) -> list[Prompt]:
     if isinstance(suite, FileSuite):
         check_digest(suite.path, suite.sha256)
         return read_problems(suite.path, suite.format, name)
+    if isinstance(suite, ReasoningGymSuite):
+        return list(reasoning_gym.generate(suite.source, suite.seed))
     problems = TASKS[suite.source.task](suite.source, suite.seed)
     return [problem for problem in problems if problem.difficulty >= suite.min_difficulty]
 

@@ -6,6 +6,7 @@
 - `pools`, `gate`, `measured` — pools by measured success, and who is let into a draw (`GATES`)
 - `packing`, `checks` — arrays inside a JSON state, and what its fields may hold
 - `clustering`, `embedding` — the offline stage: embeddings, k-means, difficulty
+- `ranked` — the clusters of that stage, as schedules take them
 - `difficulty` — does that difficulty agree with success, where both are known?
 
 `SCHEDULES` maps ``schedule.kind`` to a builder.

@@ -7,7 +7,7 @@ log-likelihood (nats per token) of the reference solution given the question, un
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,13 +19,16 @@ from sklearn.metrics import silhouette_score
 from sklearn.preprocessing import normalize
 
 from components.policy import Policy
-from components.policy.logprobs import position_ids, token_stats
+from components.policy.logprobs import hidden_and_logprobs, response_logprobs
 from components.policy.padding import pad
 from components.types import Prompt
+from components.working import working
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Labels = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 SILHOUETTE_SAMPLE = 5000
+TOKENS, LOGITS = 1024, 2**23
+"""Padded tokens that are computed together, and logits that are there at a time: enough for products of a good size."""
 MANY = 20_000
 """Prompts from which on PCA goes by the covariance: as exact to 10 digits, in a tenth of the time, and in memory that
 does not grow with them."""
@@ -56,27 +59,45 @@ class Clustering(NamedTuple):
 
 
 @torch.no_grad()
-def describe(policy: Policy, prompts: Sequence[Prompt]) -> Described:
-    """Embed and score one batch of prompts. Inputs beyond the model's positions are cut at the end."""
+def describe(policy: Policy, prompts: Sequence[Prompt], *, embed: bool = True) -> Described:
+    """Embed and score some prompts. Inputs beyond the model's positions are cut at the end.
+
+    Args:
+        embed: Without it the embeddings are ``[N, 0]``, and hidden states are made only where a probability needs them.
+    """
     limit = policy.max_positions or sys.maxsize
     questions = [policy.encode_prompt(p.text)[: limit - 1] for p in prompts]
     answers = [policy.encode_answer(p.solution)[: limit - len(q)] for p, q in zip(prompts, questions, strict=True)]
-    batch = pad(questions, answers, policy.pad_id)
-    width = batch.response_mask.shape[1]
-    output = policy.model(
-        input_ids=batch.input_ids,
-        attention_mask=batch.attention_mask,
-        position_ids=position_ids(batch.attention_mask),
-        use_cache=False,
-        output_hidden_states=True,
-        logits_to_keep=width + 1,
-    )
-    mask = batch.attention_mask[..., None].float()
-    pooled = (output.hidden_states[-1].float() * mask).sum(1) / mask.sum(1)
-    logp = token_stats(output.logits, batch.input_ids, width, 1.0).logp
-    nll = -(logp.where(batch.response_mask, torch.zeros(()))).sum(1) / batch.response_mask.sum(1)
-    finite = torch.nan_to_num(nll.double(), nan=np.inf, posinf=np.inf)
-    return Described(pooled.double().numpy(), finite.numpy())
+    lengths = [len(question) + len(answer) for question, answer in zip(questions, answers, strict=True)]
+    nll, embeddings = np.empty(len(prompts)), [np.empty(0)] * len(prompts)
+    for places in batches(lengths, TOKENS):
+        batch = pad([questions[i] for i in places], [answers[i] for i in places], policy.pad_id)
+        rows = (batch.input_ids, batch.attention_mask)
+        if embed:
+            hidden, logp = hidden_and_logprobs(policy.model, *rows, batch.response_mask, LOGITS)
+            mask = batch.attention_mask[..., None].float()
+            pooled = ((hidden.float() * mask).sum(1) / mask.sum(1)).double().numpy()
+        else:
+            wanted = batch.response_mask
+            logp = response_logprobs(policy.model, *rows, wanted.shape[1], 1.0, mask=wanted, logits_at_once=LOGITS).logp
+            pooled = np.empty((len(places), 0))
+        mean = -logp.sum(1) / batch.response_mask.sum(1)
+        nll[places] = torch.nan_to_num(mean.double(), nan=np.inf, posinf=np.inf).numpy()
+        for place, one in zip(places, pooled, strict=True):
+            embeddings[place] = one
+    return Described(np.stack(embeddings), nll)
+
+
+def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Places of what is computed together: like lengths, at most ``tokens`` of them padded, one at least."""
+    batch: list[int] = []
+    for place in sorted(range(len(lengths)), key=lambda place: lengths[place]):
+        if batch and (len(batch) + 1) * lengths[place] > tokens:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
 
 
 def cluster(embeddings: Array, k: int, components: int, min_size: int, seed: int) -> Clustering:
@@ -84,8 +105,9 @@ def cluster(embeddings: Array, k: int, components: int, min_size: int, seed: int
     points = normalize(embeddings)
     dimensions = min(components, points.shape[1], len(points))
     solver = "full" if len(points) < MANY else "covariance_eigh"
-    points = PCA(dimensions, svd_solver=solver).fit_transform(points)
-    model = KMeans(min(k, len(points)), n_init=4, random_state=seed % 2**32).fit(points)
+    with working(f"clustering {len(points):,} prompts"):
+        points = PCA(dimensions, svd_solver=solver).fit_transform(points)
+        model = KMeans(min(k, len(points)), n_init=4, random_state=seed % 2**32).fit(points)
     kept, merged = merge_small(model.labels_, model.cluster_centers_, min_size)
     numbers, labels = np.unique(kept, return_inverse=True)
     renumbered = {int(old): new for new, old in enumerate(numbers)}

@@ -13,11 +13,13 @@ from components.config.policy import SftSettings
 from components.errors import InputError
 from components.learner.epochs import Epochs
 from components.learner.optimizer import ClippedAdamW, warmup_then_cosine
+from components.learner.scoring_module import autocast
 from components.policy import Policy, response_logprobs
 from components.policy.padding import pad
 from components.seeds import derive
 from components.tools import Segment, Tool
 from components.types import Prompt
+from components.working import working
 
 SLICES = 2
 """Slices of a batch, sorted by length: the same gradient with less padding. More of them cost more than they save."""
@@ -60,19 +62,23 @@ class SftTrainer:
         self._optimizer.zero_grad()
         loss = 0.0
         size = -(-len(rows) // SLICES)
-        for start in range(0, len(rows), size):
-            part = self._negative_log_likelihood(rows[start : start + size]) / tokens
-            part.backward()  # type: ignore[no-untyped-call]
-            loss += part.item()
-        lr = self._settings.lr * warmup_then_cosine(step, self._settings.warmup, self._settings.steps)
-        self._optimizer.step(lr)
+        with working("updating", len(rows), "rows") as work:
+            for start in range(0, len(rows), size):
+                part = self._negative_log_likelihood(rows[start : start + size]) / tokens
+                part.backward()  # type: ignore[no-untyped-call]
+                loss += part.item()
+                work.add(len(rows[start : start + size]))
+            lr = self._settings.lr * warmup_then_cosine(step, self._settings.warmup, self._settings.steps)
+            self._optimizer.step(lr)
         return {"loss": loss, "lr": lr}
 
     def _negative_log_likelihood(self, rows: Sequence[Row]) -> Tensor:
         batch = pad([row.question for row in rows], [row.answer for row in rows], self._policy.pad_id)
         width = batch.response_mask.shape[1]
         learned = torch.tensor([[*row.learned, *[False] * (width - len(row.learned))] for row in rows])
-        stats = response_logprobs(self._policy.model, batch.input_ids, batch.attention_mask, width, 1.0, mask=learned)
+        model = self._policy.model
+        with autocast(model, self._settings.compute_dtype):
+            stats = response_logprobs(model, batch.input_ids, batch.attention_mask, width, 1.0, mask=learned)
         return -stats.logp.sum()
 
     def save(self, directory: Path) -> None:

@@ -1,38 +1,59 @@
 """Is a checkpoint fit to start RL from? Pure arithmetic on sampled groups (2606.18487, 2510.01624).
 
-RL with a group baseline learns only from groups whose completions differ in reward, and only what the policy still
-samples. So a checkpoint is refused when it is too sure of itself, when almost every group would have zero variance, or
-when more samples would not find more right answers.
+RL with a group baseline learns only from groups whose completions differ in reward. So a checkpoint is refused when
+hardly a group of this run would, when hardly anything is left to gain, or when more samples find hardly more and the
+policy is too sure of itself for that to change. Neither entropy nor pass@k - pass@1 is judged alone: so they refused
+checkpoints that RL then improved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from math import comb
+from typing import Any, NamedTuple
 
+from components.config import Settings
 from components.config.policy import TriageSettings
 from components.evaluation.passing import pass_at_k
 from components.types import Group
 
+LIMITS = {"min_teaching", "min_headroom", "min_entropy", "min_passk_gap"}
+"""Settings that a verdict rests on; they are recorded with it."""
 
-def triage(groups: Sequence[Group], entropy: float, group_size: int, limits: TriageSettings) -> dict[str, Any]:
-    """The figures and the verdict. ``groups`` hold ``limits.samples`` completions each; ``entropy`` is nats/token.
+
+class Step(NamedTuple):
+    """A step of the training: the groups that it trains on, G of each, and the batches of prompts that dynamic sampling
+    may draw for them (1 without it)."""
+
+    group_size: int
+    prompts: int
+    attempts: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> Step:
+        """As the settings have it."""
+        refill = settings.rollout.dynamic_sampling
+        return cls(settings.rollout.group_size, settings.train.prompts_per_step, refill.max_attempts if refill else 1)
+
+
+def triage(groups: Sequence[Group], entropy: float, step: Step, limits: TriageSettings) -> dict[str, Any]:
+    """The figures and the verdict. The k of pass@k is the size of the ``groups``.
 
     ``success`` is the mean accuracy of every prompt, by id; the clusters stage holds its difficulty against it.
+
+    ``entropy`` is the mean over the sampled tokens, nats; it is reported and not judged.
     """
-    k = limits.samples
+    k = max((len(group.completions) for group in groups), default=0)
     scored = [group for group in groups if group.accuracies]
     right = [(len(g.accuracies), sum(a == 1.0 for a in g.accuracies)) for g in scored]
-    pass_1 = _mean([c / n for n, c in right])
-    pass_k = _mean([pass_at_k(n, c, min(k, n)) for n, c in right])
-    all_right, all_wrong = zero_variance(scored, group_size)
+    all_right, all_wrong = constant_shares(right, step.group_size)
     completions = [c for g in groups for c in g.completions]
     figures: dict[str, Any] = {
         "prompts": len(groups),
         "k": k,
         "entropy": entropy,
-        "pass_at_1": pass_1,
-        "pass_at_k": pass_k,
+        "pass_at_1": _mean([c / n for n, c in right]),
+        "pass_at_k": _mean([pass_at_k(n, c, min(k, n)) for n, c in right]),
         "zero_variance_share": all_right + all_wrong,
         "all_right_share": all_right,
         "all_wrong_share": all_wrong,
@@ -40,49 +61,59 @@ def triage(groups: Sequence[Group], entropy: float, group_size: int, limits: Tri
         "unscorable_share": _mean([float(s.accuracy is None) for g in groups for s in g.scores]),
         "families": family_rates(scored),
         "success": {g.prompt.id: round(g.mean_accuracy, 6) for g in scored if g.mean_accuracy is not None},
-        "limits": {
-            "min_entropy": limits.min_entropy,
-            "max_zero_variance": limits.max_zero_variance,
-            "min_passk_gap": limits.min_passk_gap,
-        },
+        "step": step._asdict(),
+        "limits": limits.model_dump(include=LIMITS),
     }
-    reasons = refusals(figures, group_size, limits)
-    return {**figures, "verdict": "refuse" if reasons else "accept", "reasons": reasons}
+    return {**figures, **judged(figures)}
 
 
-def zero_variance(groups: Sequence[Group], group_size: int) -> tuple[float, float]:
-    """Shares of all-right and all-wrong groups at the training's group size, over disjoint chunks of the samples."""
-    chunks = [
-        g.accuracies[start : start + group_size]
-        for g in groups
-        for start in range(0, len(g.accuracies) - group_size + 1, group_size)
-    ]
-    constant = [set(chunk) for chunk in chunks if len(set(chunk)) == 1]
-    right = sum(values == {1.0} for values in constant)
-    return (right / len(chunks), (len(constant) - right) / len(chunks)) if chunks else (0.0, 1.0)
+def judged(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdict on recorded figures: ``teaching``, ``verdict`` and ``reasons``.
+
+    ``teaching`` is the number of groups of one step whose completions differ in accuracy, as expected from the samples.
+    Dynamic sampling makes up for constant groups with further prompts, up to the groups of a step.
+    """
+    step = Step(**figures["step"])
+    drawn = step.attempts * step.prompts * (1 - figures["zero_variance_share"])
+    teaching = min(float(step.prompts), drawn)
+    reasons = refusals(figures, teaching)
+    return {"teaching": teaching, "verdict": "refuse" if reasons else "accept", "reasons": reasons}
 
 
-def refusals(figures: dict[str, Any], group_size: int, limits: TriageSettings) -> list[str]:
-    """Why RL should not start from here, in words with figures; empty when it may."""
-    found = []
-    if figures["entropy"] < limits.min_entropy:
+def refusals(figures: Mapping[str, Any], teaching: float) -> list[str]:
+    """Why RL should not start from here, with figures; empty when it may."""
+    found, limits, step = [], figures["limits"], Step(**figures["step"])
+    if teaching < limits["min_teaching"]:
         found.append(
-            f"entropy is {figures['entropy']:.3f} nats per token, below {limits.min_entropy:g}: "
-            "the policy hardly samples anything but its first choice"
+            f"{teaching:.2f} of the {step.prompts} groups of a step would carry a gradient, fewer than "
+            f"{limits['min_teaching']:g}: of groups of {step.group_size} {figures['all_wrong_share']:.1%} are all "
+            f"wrong and {figures['all_right_share']:.1%} all right"
         )
-    if figures["zero_variance_share"] > limits.max_zero_variance:
+    if 1 - figures["pass_at_1"] < limits["min_headroom"]:
         found.append(
-            f"{figures['zero_variance_share']:.1%} of groups of {group_size} would have zero variance "
-            f"(all wrong {figures['all_wrong_share']:.1%}, all right {figures['all_right_share']:.1%}), "
-            f"above {limits.max_zero_variance:.0%}: almost every group would carry no gradient"
+            f"pass@1 is {figures['pass_at_1']:.1%}: less than {limits['min_headroom']:.0%} is left for RL to gain"
         )
     gap = figures["pass_at_k"] - figures["pass_at_1"]
-    if gap < limits.min_passk_gap:
+    if gap < limits["min_passk_gap"] and figures["entropy"] < limits["min_entropy"]:
         found.append(
-            f"pass@{figures['k']} is {figures['pass_at_k']:.1%} and pass@1 {figures['pass_at_1']:.1%}, a gap of "
-            f"{100 * gap:.1f} points, below {100 * limits.min_passk_gap:g}: there is little for RL to bring out"
+            f"pass@{figures['k']} is only {100 * gap:.1f} points above pass@1 (below "
+            f"{100 * limits['min_passk_gap']:g}), and with {figures['entropy']:.3f} nats per token (below "
+            f"{limits['min_entropy']:g}) the policy hardly samples anything but its first choice"
         )
     return found
+
+
+def constant_shares(right: Sequence[tuple[int, int]], group_size: int) -> tuple[float, float]:
+    """Shares of all-right and all-wrong groups at the training's group size G, from ``right`` of ``samples`` by prompt.
+
+    The unbiased estimate over all ways to draw G of the n samples: C(c, G) / C(n, G) and C(n - c, G) / C(n, G). Of
+    prompts with fewer than G scorable samples nothing is known; without any other all groups count as all wrong.
+    """
+    enough = [(n, c) for n, c in right if n >= group_size]
+    if not enough:
+        return 0.0, 1.0
+    all_right = _mean([comb(c, group_size) / comb(n, group_size) for n, c in enough])
+    return all_right, _mean([comb(n - c, group_size) / comb(n, group_size) for n, c in enough])
 
 
 def family_rates(groups: Sequence[Group]) -> dict[str, float]:

@@ -5,7 +5,7 @@
 - `sft` — the supervised checkpoint
 - `admission` — suspicious training prompts are reported, or withheld for a person
 - `triage` — can that checkpoint learn by RL at all?
-- `clusters` — groups of similar prompts, ranked by difficulty, for the schedule
+- `clusters` — groups of similar prompts, ranked by difficulty, where the schedule reads them
 - `train` — GRPO under watch
 - `evaluate` — SFT checkpoint and trained policy on held-out prompts
 - `gate` — may a person be asked?
@@ -20,6 +20,8 @@ from collections.abc import Callable
 
 from components.config import Settings
 from components.layout import Layout
+from components.progress import reporting
+from components.working import working
 
 STAGES: dict[str, str] = {
     "data": "components.stages.data",
@@ -45,4 +47,7 @@ def wanted(settings: Settings) -> list[str]:
 
 def run_stage(name: str, settings: Settings, layout: Layout) -> None:
     """Run one stage in this process. What it raises is its answer; what it writes is in `components.layout`."""
-    importlib.import_module(STAGES[name]).run(settings, layout)
+    with reporting(name):
+        with working("loading the code"):
+            stage = importlib.import_module(STAGES[name])
+        stage.run(settings, layout)

@@ -1,29 +1,33 @@
-"""Stage `admission`: which training prompts go on to RL. What is suspicious is withheld for a person, or reported."""
+"""Stage `admission`: which training prompts go on to RL. What is suspicious is withheld for a person, or reported.
+
+What the label audit samples from the base policy is kept for triage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from components.config import Settings
 from components.config.admission import Audit
 from components.data.poisoning.audited import of_the_same_kind, to_audit
-from components.data.poisoning.labels import LabelEvidence, suspicious_labels
+from components.data.poisoning.labels import LabelEvidence, suspicious_labels, undecided
 from components.data.poisoning.planned import planned, refuse_few
 from components.data.poisoning.sensitive import sensitive_prompts
 from components.data.prompts import read_prompts
 from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
 from components.progress import progress
+from components.proportion import Asked, audited, ranked
 from components.seeds import derive
-from components.types import Prompt
+from components.types import Group, Prompt
 
 SHOWN = 20
 """Flagged prompts that `admission.json` shows; `admission.jsonl` has all."""
 
 
 def run(settings: Settings, layout: Layout) -> None:
-    """Write `out/admission.jsonl` (one line a flagged prompt) and `out/admission.json`.
+    """Write `out/admission.jsonl` (one line a flagged prompt), `out/admission.json` and `out/base.jsonl` (answers).
 
     Raises:
         InputError: what remains to train on is so little that one prompt could turn the policy.
@@ -34,7 +38,9 @@ def run(settings: Settings, layout: Layout) -> None:
     audit = resolve(limits.label_audit, provenance["trusted"], otherwise="withhold")
     looked = resolve(limits.sensitive, provenance["trusted"], otherwise="report")
     words = sensitive_prompts(prompts, limits.sensitive_words) if looked != "off" else {}
-    labels = audit_labels(settings, layout, prompts, words) if audit != "off" else {}
+    asked = audited(settings)
+    groups = audit_answers(settings, layout, prompts, words, asked) if audit != "off" else []
+    labels = suspicious_labels(groups, limits, marker(settings))
     alike = of_the_same_kind(prompts, labels)
     flagged = [
         flag(prompt, labels.get(prompt.id), alike.get(prompt.id), words.get(prompt.id), audit, looked)
@@ -42,9 +48,12 @@ def run(settings: Settings, layout: Layout) -> None:
         if prompt.id in labels or prompt.id in alike or prompt.id in words
     ]
     withheld = [row["id"] for row in flagged if row["withheld"]]
-    plan = planned(len(prompts) - len(withheld), settings.train, settings.schedule, settings.clusters.k)
+    drawn_from = min(len(prompts) - len(withheld), ranked(settings) or len(prompts))
+    plan = planned(drawn_from, settings.train, settings.schedule, settings.clusters.k)
     refuse_few(plan, limits)
     write_jsonl(layout.admission_flags, flagged)
+    if audit == "off":
+        write_jsonl(layout.base_answers, [])
     write_json(
         layout.admission,
         {
@@ -54,7 +63,9 @@ def run(settings: Settings, layout: Layout) -> None:
             "flagged": flagged[:SHOWN],
             "label_audit": {
                 "mode": audit,
-                "audited": audited(settings, prompts, audit),
+                "audited": len(groups),
+                "coverage": round(len(groups) / len(prompts), 6) if prompts else 0.0,
+                "completions": sum(len(group.completions) for group in groups),
                 "suspicious": len(labels),
                 "alike": len(alike),
             },
@@ -70,24 +81,36 @@ def resolve(mode: Audit, trusted: bool, otherwise: Audit) -> Audit:
     return mode if mode != "auto" else "off" if trusted else otherwise
 
 
-def audited(settings: Settings, prompts: Sequence[Prompt], audit: Audit) -> int:
-    """How many prompts the label audit samples."""
-    return 0 if audit == "off" else min(settings.admission.prompts, len(prompts))
+def marker(settings: Settings) -> str | None:
+    """What stands before an answer, where the verifier knows of such a thing."""
+    return getattr(settings.reward.verifier, "marker", None)
 
 
-def audit_labels(
-    settings: Settings, layout: Layout, prompts: Sequence[Prompt], sensitive: Collection[str]
-) -> Mapping[str, LabelEvidence]:
-    """Sample the base policy on some of the prompts (see `to_audit`) and compare its answers with the labels."""
+def audit_answers(
+    settings: Settings, layout: Layout, prompts: Sequence[Prompt], sensitive: Collection[str], asked: Asked
+) -> list[Group]:
+    """Completions of the base policy for some of the prompts (see `to_audit`).
+
+    First ``asked.samples`` of each; then, where a label can still turn out to be suspicious, the rest of
+    ``admission.samples``. So what is found is what that many samples of every prompt would find.
+    """
     from components.policy import load_policy  # with torch, which this stage does without when no label is audited
+    from components.rollout.kept import joined, write_groups
     from components.stages.triage import sample
 
     limits = settings.admission
-    chosen = to_audit(prompts, sensitive, limits.prompts, derive(settings.seed, "admission"))
+    chosen = to_audit(prompts, sensitive, asked.prompts, derive(settings.seed, "base"))
     policy = load_policy(layout.sft_checkpoint, settings.policy)
     with progress("admission", len(chosen)) as bar:
-        groups = sample(policy, chosen, settings, layout, "admission", limits.samples, bar)
-    return suspicious_labels(groups, limits, getattr(settings.reward.verifier, "marker", None))
+        groups = sample(policy, chosen, settings, layout, "admission", asked.samples, bar)
+        write_groups(layout.base_answers, groups)
+        missing = limits.samples - asked.samples
+        unclear = [group.prompt for group in groups if undecided(group, limits.samples, limits, marker(settings))]
+        if not (missing and unclear):
+            return groups
+        more = sample(policy, unclear, settings, layout, "admission again", missing, bar)
+    further = {group.prompt.id: group for group in more}
+    return [joined(group, further[group.prompt.id]) if group.prompt.id in further else group for group in groups]
 
 
 def flag(

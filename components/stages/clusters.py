@@ -1,4 +1,7 @@
-"""Stage `clusters`: embed, cluster and rank the training prompts under the SFT checkpoint."""
+"""Stage `clusters`: embed, cluster and rank the training prompts under the SFT checkpoint, for schedules that read it.
+
+Where nothing reads clusters, all prompts are one, and no model is loaded.
+"""
 
 from __future__ import annotations
 
@@ -6,40 +9,57 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, cast
 
 from components.config import Settings
 from components.config.scheduling import AdsSchedule, ModelEmbedding
-from components.data.prompts import read_admitted
-from components.files import read_json, read_jsonl, write_json, write_jsonl
+from components.data.prompts import nested, read_admitted
+from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
-from components.policy import Policy, load_policy
 from components.progress import progress
-from components.scheduling import Clusters
-from components.scheduling.clustering import Array, Merge, cluster, describe, rank
-from components.scheduling.difficulty import difficulty_report
-from components.scheduling.embedding import SentenceEmbedder
+from components.proportion import ranked
 from components.seeds import derive
 from components.types import Prompt
+from components.working import working
 
-BATCH = 64
+if TYPE_CHECKING:
+    from components.policy import Policy
+    from components.scheduling.clustering import Array, Merge
+    from components.scheduling.embedding import SentenceEmbedder
+
+BATCH = 8
+"""Prompts between two signs of life."""
 
 
 def run(settings: Settings, layout: Layout) -> None:
-    """Write `out/clusters.jsonl` (one row a training prompt) and its summary."""
-    policy = load_policy(layout.sft_checkpoint, settings.policy)
+    """Write `out/clusters.jsonl` (one row a prompt that the schedule may draw) and its summary."""
     prompts = read_admitted(layout.split("train"), layout.admission_flags)
+    count = ranked(settings)
+    if count is None:
+        rows = [{"id": prompt.id, "cluster": 0, "rank": place} for place, prompt in enumerate(prompts)]
+        write_jsonl(layout.clusters, rows)
+        write_json(layout.clusters_metrics, {**summary(prompts, rows), "read": False})
+        return
     success = read_json(layout.triage, how="run the triage stage first")["success"]
-    embedding = settings.clusters.embedding
-    other = SentenceEmbedder(embedding) if isinstance(embedding, ModelEmbedding) else None
+    rank_prompts(nested(prompts, count, derive(settings.seed, "clusters")), success, settings, layout)
+
+
+def rank_prompts(prompts: Sequence[Prompt], success: dict[str, float], settings: Settings, layout: Layout) -> None:
+    """Clusters of the prompts, each from easy to hard, and whether that agrees with their measured ``success``."""
+    import numpy as np  # and torch, which this stage does without where nothing reads clusters
+
+    from components.policy import load_policy
+    from components.scheduling.clustering import cluster, rank
+    from components.scheduling.difficulty import difficulty_report
+    from components.scheduling.embedding import SentenceEmbedder
+
+    policy = load_policy(layout.sft_checkpoint, settings.policy)
+    chosen = settings.clusters
+    other = SentenceEmbedder(chosen.embedding) if isinstance(chosen.embedding, ModelEmbedding) else None
     embeddings, nll = describe_all(policy, prompts, other)
     nll = np.where(np.isfinite(nll), nll, nll[np.isfinite(nll)].max(initial=0.0) + 1)
-    walks = isinstance(settings.schedule, AdsSchedule)
-    window = settings.schedule.window if isinstance(settings.schedule, AdsSchedule) else 1
-    seed = derive(settings.seed, "clusters")
-    found = cluster(embeddings, settings.clusters.k, settings.clusters.components, window, seed)
+    window = cast(AdsSchedule, settings.schedule).window
+    found = cluster(embeddings, chosen.k, chosen.components, window, derive(settings.seed, "clusters"))
     rows = [
         {"id": p.id, "cluster": int(k), "rank": r, "nll": round(float(n), 6)}
         for p, k, r, n in zip(prompts, found.labels, rank(found.labels, nll), nll, strict=True)
@@ -49,12 +69,14 @@ def run(settings: Settings, layout: Layout) -> None:
     write_json(
         layout.clusters_metrics,
         {
-            **summary(prompts, rows, found.silhouette),
+            **summary(prompts, rows),
+            "read": True,
+            "silhouette": round(found.silhouette, 6),
             "merged": [merge._asdict() for merge in found.merged],
             "difficulty": difficulty,
         },
     )
-    for text in [*map(say_merge, found.merged), *([difficulty["warning"]] if walks and difficulty["warning"] else [])]:
+    for text in [*map(say_merge, found.merged), *filter(None, [difficulty["warning"]])]:
         print(f"WARNING: {text}", file=sys.stderr)
 
 
@@ -71,43 +93,39 @@ def describe_all(policy: Policy, prompts: Sequence[Prompt], other: SentenceEmbed
 
     Prompts of like length share a batch, to save padding.
     """
+    import numpy as np
+
+    from components.scheduling.clustering import describe
+
     by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i].text) + len(prompts[i].solution))
     embeddings, nll = np.empty((0, 0)), np.empty(len(prompts))
-    with progress("clusters", len(prompts)) as bar:
+    with progress("clusters", len(prompts)) as bar, working("describing", len(prompts), "prompts") as work:
         for start in range(0, len(prompts), BATCH):
             batch = [prompts[i] for i in by_length[start : start + BATCH]]
-            described = describe(policy, batch)
+            described = describe(policy, batch, embed=other is None)
             if other is not None:
                 described = replace(described, embeddings=other.embed([f"{p.text}\n{p.solution}" for p in batch]))
             places = by_length[start : start + BATCH]
             if not start:  # the width is known now; gathered in parts, they would take their memory three times over
                 embeddings = np.empty((len(prompts), described.embeddings.shape[1]))
             embeddings[places], nll[places] = described.embeddings, described.nll
-            bar.advance(min(start + BATCH, len(prompts)))
+            work.add(len(batch))
+            bar.advance(work.done)
     return embeddings, nll
 
 
-def summary(prompts: Sequence[Prompt], rows: Sequence[dict[str, Any]], silhouette: float) -> dict[str, Any]:
-    """Size, difficulty and families of every cluster."""
+def summary(prompts: Sequence[Prompt], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Size and families of every cluster, and its difficulty where that was measured."""
     clusters = []
     for k in sorted({row["cluster"] for row in rows}):
         members = [(p, row) for p, row in zip(prompts, rows, strict=True) if row["cluster"] == k]
+        nll = [row["nll"] for _, row in members if "nll" in row]
         clusters.append(
             {
                 "cluster": k,
                 "size": len(members),
-                "nll_mean": round(sum(row["nll"] for _, row in members) / len(members), 6),
+                **({"nll_mean": round(sum(nll) / len(nll), 6)} if nll else {}),
                 "families": dict(sorted(Counter(p.family for p, _ in members).items())),
             }
         )
-    return {"k": len(clusters), "silhouette": round(silhouette, 6), "clusters": clusters}
-
-
-def ranked_clusters(prompts: Sequence[Prompt], layout: Layout) -> Clusters:
-    """The clusters as the schedule wants them: number -> prompts, easiest first."""
-    by_id = {prompt.id: prompt for prompt in prompts}
-    rows = sorted(read_jsonl(layout.clusters), key=lambda row: (row["cluster"], row["rank"]))
-    clusters: dict[int, list[Prompt]] = {}
-    for row in rows:
-        clusters.setdefault(row["cluster"], []).append(replace(by_id[row["id"]], cluster=row["cluster"]))
-    return clusters
+    return {"k": len(clusters), "clusters": clusters}

@@ -9,9 +9,10 @@ from typing import Any
 
 from components.config import Settings
 from components.config.consistency import EmbeddedConsistency
+from components.config.sources import computed
 from components.data.admission import Admission, Refused
 from components.data.candidates import Candidate
-from components.data.judging import CHUNK, Judge, parts
+from components.data.judging import Judge, parts
 from components.data.limits import check_limits
 from components.data.page import render
 from components.data.poisoning.concentration import Heaviest, concentration, refuse_concentrated
@@ -28,11 +29,12 @@ from components.directories import write_directory
 from components.errors import InputError
 from components.files import dump_line, write_json, write_text
 from components.layout import Layout
-from components.progress import Progress, progress
+from components.progress import progress
 from components.rewards.consistency.embedded import Weights, weights_file
 from components.rewards.consistency.training import train
 from components.rewards.sandbox import Sandbox
 from components.seeds import derive
+from components.working import Work, working
 
 
 def run(settings: Settings, layout: Layout) -> None:
@@ -46,11 +48,12 @@ def run(settings: Settings, layout: Layout) -> None:
     refused = layout.state / "quarantine.jsonl"
     with progress("data", 4) as bar:
         passes, reader = Passes(data, settings.seed), Reader(settings.policy)
-        found = survey(announced(passes(), bar), data)
+        with working("reading", unit="rows") as work:
+            found = survey(counted(passes(), work), data)
         if not found.rows:
             raise InputError("the source has no rows", where=getattr(data.source, "path", "data.source"))
         bar.advance(1, f"{found.rows} rows read")
-        heaviest = concentration(found, data.concentration, computed=data.source.kind == "generated")
+        heaviest = concentration(found, data.concentration, computed=computed(data.source))
         named = name_items(passes, heaviest)
         refuse_concentrated(heaviest, named)
         bar.advance(2, "nothing is repeated too often")
@@ -58,7 +61,7 @@ def run(settings: Settings, layout: Layout) -> None:
         figures: dict[str, Any] = {}
 
         def fill(folder: Path) -> None:
-            write_rows(folder, passes, found, tally, reader, settings, bar)
+            write_rows(folder, passes, found, tally, reader, settings)
             passes.check_unchanged()
             check_limits(tally, data, folder / "quarantine.jsonl", refused)
             table = table_findings(found, tally, data)
@@ -82,11 +85,10 @@ def run(settings: Settings, layout: Layout) -> None:
         bar.advance(4, f"{tally.quarantined} in quarantine")
 
 
-def announced(rows: Iterator[Candidate], bar: Progress) -> Iterator[Candidate]:
-    """The same rows; now and then it is said how many there were."""
-    for number, row in enumerate(rows):
-        if number and number % CHUNK == 0:
-            bar.advance(0, f"{number} rows read")
+def counted(rows: Iterator[Candidate], work: Work) -> Iterator[Candidate]:
+    """The same rows, counted."""
+    for row in rows:
+        work.add()
         yield row
 
 
@@ -104,15 +106,16 @@ def name_items(passes: Passes, heaviest: Sequence[Heaviest]) -> dict[int, Candid
     return named
 
 
-def write_rows(
-    folder: Path, passes: Passes, found: Survey, tally: Tally, reader: Reader, settings: Settings, bar: Progress
-) -> None:
+def write_rows(folder: Path, passes: Passes, found: Survey, tally: Tally, reader: Reader, settings: Settings) -> None:
     """The second pass: judge, validate and write every row, to its split or to the quarantine."""
     admission = Admission()
     done = 0
     files = {name: (folder / f"{name}.jsonl").open("w", encoding="utf-8") for name in (*SPLITS, "quarantine")}
     try:
-        with Sandbox(settings.reward.verifier, settings.reward.sandbox) as sandbox:
+        with (
+            Sandbox(settings.reward.verifier, settings.reward.sandbox) as sandbox,
+            working("validating", found.rows, "rows") as work,
+        ):
             judge = Judge(found, shared(found), sandbox, reader)
             for part in parts(passes()):
                 rows = judge.rows(part, done)
@@ -128,7 +131,7 @@ def write_rows(
                         tally.admit(row)
                         files[row.split].write(dump_line(row.prompt.to_dict()))
                 done += len(part)
-                bar.advance(2, f"{done} of {found.rows} rows validated")
+                work.add(len(part))
     finally:
         for file in files.values():
             file.close()

@@ -12,6 +12,7 @@ from typing import Any
 from components.config import Settings
 from components.config.evaluation import EvaluationSettings
 from components.config.load import check_digest
+from components.config.sources import computed
 from components.evaluation.asking import ask
 from components.evaluation.cache import shared
 from components.evaluation.contamination import Found, search, training_rows
@@ -24,6 +25,7 @@ from components.layout import Layout
 from components.progress import progress
 from components.seeds import derive
 from components.stages.canaries import write_canaries
+from components.working import working
 
 SHOWN_SAMPLES = 200
 Sides = Sequence[Sequence[Answered]]
@@ -40,15 +42,20 @@ def run(settings: Settings, layout: Layout) -> None:
     asked = [held_out(settings, layout), *suites(settings)]
     checkpoints = [layout.sft_checkpoint, layout.train_checkpoint, *_champion(settings.evaluation)]
     rows = training_rows({"sft": layout.split("sft"), "train": layout.split("train")})
-    generated = settings.data.source.kind == "generated"
-    found = search(asked, rows, settings.evaluation.contamination, generated)
+    generated = computed(settings.data.source)
+    with working("searching the training data for test prompts"):
+        found = search(asked, rows, settings.evaluation.contamination, generated)
     answers = len(checkpoints) * sum(len(suite.prompts) for suite in asked)
     with progress("evaluate", answers + (len(checkpoints) if settings.health.canaries else 0)) as bar:
         cache = shared(layout, settings.evaluation.reuse)
         table = ask(checkpoints, asked, consistency=layout.consistency, logs=layout.logs, cache=cache, bar=bar)
         write_canaries(settings, layout, lambda done: bar.advance(answers + done, "probe sets"))
     by_suite: list[Sides] = [[row[i] for row in table] for i in range(len(asked))]
-    figures = {suite.name: judged(suite, sides, settings) for suite, sides in zip(asked, by_suite, strict=True)}
+    with working("computing the figures", len(asked), "suites") as work:
+        figures = {}
+        for suite, sides in zip(asked, by_suite, strict=True):
+            figures[suite.name] = judged(suite, sides, settings)
+            work.add()
     evaluation = figures.pop(asked[0].name) | {
         "suites": figures,
         "contamination": contamination(found, by_suite, settings),

@@ -11,11 +11,13 @@ from components.errors import InputError
 from components.files import write_json
 from components.gate import collect, conclude, judge, policy_sha256
 from components.layout import Layout
+from components.working import working
 
 
 def run(settings: Settings, layout: Layout) -> None:
     """Judge the run in ``layout`` and write `out/gate.json`."""
-    evidence = collect(layout)
+    with working("reading the evidence"):
+        evidence = collect(layout)
     checks = judge(evidence, settings)
     digest = evidence.parts["checkpoint"]
     write_json(

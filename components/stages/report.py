@@ -7,6 +7,7 @@ from components.files import write_text
 from components.layout import Layout
 from components.progress import progress
 from components.report import load_run, render, render_verdict
+from components.working import working
 
 
 def run(settings: Settings, layout: Layout) -> None:
@@ -16,7 +17,9 @@ def run(settings: Settings, layout: Layout) -> None:
         InputError: an output of another stage exists and is not readable as such.
     """
     with progress("report", 1) as bar:
-        found = load_run(settings, layout)
-        write_text(layout.report, render(found))
+        with working("reading the run"):
+            found = load_run(settings, layout)
+        with working("drawing the report"):
+            write_text(layout.report, render(found))
         write_text(layout.verdict, render_verdict(found))
         bar.advance(1)

@@ -20,7 +20,7 @@ from components.health.prometheus import Exporter
 from components.health.telling import LiveLedger, health_line
 from components.layout import Layout
 from components.progress import progress
-from components.stages.clusters import ranked_clusters
+from components.scheduling.ranked import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
 from components.training.run import RunState

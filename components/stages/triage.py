@@ -1,36 +1,48 @@
-"""Stage `triage`: sample the SFT checkpoint on training prompts and say whether RL can start from it."""
+"""Stage `triage`: sample the SFT checkpoint on training prompts and say whether RL can start from it.
+
+Prompts that the label audit has sampled already are not sampled again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 
 from components.config import Settings
-from components.data.prompts import read_admitted, subset
+from components.data.prompts import nested, read_admitted
 from components.files import write_json
 from components.layout import Layout
 from components.learner.batch import build_batch
 from components.learner.scoring import score_all
 from components.policy import Policy, load_policy
 from components.progress import Progress, progress
+from components.proportion import triaged
 from components.rewards import Scorer
 from components.rollout import Collector, build_engine
+from components.rollout.kept import read_groups
 from components.seeds import derive
-from components.sft.triage import triage
+from components.sft.triage import Step, triage
 from components.types import Group, Prompt
+
+MEASURED = 4
+"""Completions of a prompt whose entropy is computed: that of more would be the same, and costs a pass over them."""
 
 
 def run(settings: Settings, layout: Layout) -> None:
     """Write `out/triage.json`. A refusal is a result, not an error: the train stage acts on it."""
-    limits = settings.triage
+    asked = triaged(settings)
+    admitted = read_admitted(layout.split("train"), layout.admission_flags)
+    prompts = nested(admitted, asked.prompts, derive(settings.seed, "base"))
+    known = read_groups(layout.base_answers, prompts, asked.samples)
+    missing = [prompt for prompt in prompts if prompt.id not in known]
     policy = load_policy(layout.sft_checkpoint, settings.policy)
-    prompts = subset(
-        read_admitted(layout.split("train"), layout.admission_flags), limits.prompts, derive(settings.seed, "triage")
-    )
-    with progress("triage", len(prompts)) as bar:
-        groups = sample(policy, prompts, settings, layout, "triage", limits.samples, bar)
-    figures = triage(groups, mean_entropy(policy, groups, settings), settings.rollout.group_size, limits)
-    write_json(layout.triage, figures)
+    with progress("triage", len(missing)) as bar:
+        sampled = sample(policy, missing, settings, layout, "triage", asked.samples, bar) if missing else []
+    by_id = known | {group.prompt.id: group for group in sampled}
+    groups = [by_id[prompt.id] for prompt in prompts]
+    entropy = mean_entropy(policy, groups, settings)
+    write_json(layout.triage, triage(groups, entropy, Step.of(settings), settings.triage))
 
 
 def sample(
@@ -58,7 +70,8 @@ def sample(
 
 
 def mean_entropy(policy: Policy, groups: list[Group], settings: Settings) -> float:
-    """Exact entropy of the policy on what it sampled, nats per token, at the training temperature."""
-    batch = build_batch(groups, policy.pad_id)
+    """Exact entropy of the policy on some of what it sampled, nats per token, at the training temperature."""
+    some = [replace(g, completions=g.completions[:MEASURED], scores=g.scores[:MEASURED]) for g in groups]
+    batch = build_batch(some, policy.pad_id)
     stats = score_all(policy.model, batch, settings.rollout.temperature, settings.learner.micro_batch_tokens)
     return stats.entropy[batch.response_mask].double().mean().item() if batch.response_mask.any() else 0.0

@@ -1,6 +1,7 @@
 """What a run will take, and where that ends.
 
-- `work` — how much there is to do in a stage, in its own unit, and on how many GPUs
+- `costs` — what a token costs, by the shape of the model
+- `work` — how much there is to do in a stage, and on how many GPUs
 - `identity` — what the result of a stage depends on
 - `history` — `.state/history.jsonl` of the project: what executed stages took
 - `estimate` — time and GPU-hours of a run: from the same settings before, from others scaled by work, or a rough guess

@@ -24,15 +24,10 @@ SPREAD = 1.5
 """Factor up and down around a single measurement: a busy machine is that much slower."""
 SCALED = 2.0
 """The same for a time that is scaled by work; more the further it is scaled."""
-ROUGH = 5.0
+ROUGH = 4.0
 """The same for a rough guess."""
-RATES = {
-    "data": 1e3, "audit": 150.0, "sft": 3e10, "admission": 3e9, "triage": 5e9, "clusters": 5e9, "train": 3.5e9,
-    "evaluate": 9e9, "gate": 1.0, "report": 0.5, "dpo": 2e9,
-}  # fmt: skip
-"""Work a second where nothing is known: the demo on two CPU cores."""
 GPU = 100.0
-"""Times as fast as that a GPU is taken to be. Nobody has measured it."""
+"""Times as fast as a thread of a CPU a GPU is taken to be. Nobody has measured it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +125,8 @@ def _of_stage(workspace: Workspace, stage: str, rows: Sequence[Executed], key: s
         spread = SCALED * (1 + abs(math.log10(ratio)) / 2)
         said = f"{nearest.run} times {ratio:.3g}"
         return StageEstimate(stage, seconds, seconds / spread, seconds * spread, gpus, "scaled", said)
-    seconds = FIXED + work.amount / RATES[stage] / (GPU * gpus if gpus else 1)
-    said = "by the demo on CPU" if not gpus else "what a GPU may be worth"
+    seconds = FIXED + work.seconds / (GPU * gpus if gpus else 1)
+    said = "by the cost of a token on a CPU" if not gpus else "what a GPU may be worth"
     return StageEstimate(stage, seconds, seconds / ROUGH, seconds * ROUGH, gpus, "rough guess", said)
 
 

@@ -1,4 +1,7 @@
-"""How much there is to do in a stage, and on how many GPUs: known from the settings, before anything runs."""
+"""How much there is to do in a stage, and on how many GPUs: known from the settings, before anything runs.
+
+Nobody knows how long the completions will be. They are taken to have half of ``rollout.max_new_tokens``.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,52 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from components.config import Settings
 from components.config.load import input_sections
-from components.config.policy import CheckpointModel, TinyModel
+from components.config.policy import CheckpointModel
 from components.config.servers import SglangEngine, VllmEngine
 from components.config.sources import FileSource
+from components.proportion import audited, draws, ranked, triaged
+from flows.budget.costs import loading, seconds, shape_of
 from flows.workspace import Workspace
 
 BYTES_A_ROW = 200
-"""Of a JSON-lines file of questions and answers. What counts is that files are told apart by their size."""
-FLOAT32 = 4
+"""Of a file of questions and answers whose lines cannot be counted."""
+LOOKED_AT = 2**20
+"""Bytes of a JSON-lines file that tell how long its lines are."""
+BYTES_A_TOKEN = {"tiny": 2.0, "checkpoint": 4.0}
+"""Of text, by the kind of the model: the tokenizer of a tiny one has a few hundred tokens."""
+QUESTION, TEMPLATE = 24.0, 30.0
+"""Tokens of a generated question, and of the chat template of a model that was trained elsewhere."""
+WRITTEN = 0.5
+"""Share of ``max_new_tokens`` that a completion is taken to have; what is measured lies between 0.3 and 1."""
+REFILLS = 2
+"""Batches of prompts that dynamic sampling draws a step, if it may: one dead group asks for a second."""
+MEASURED = 4
+"""Completions of a prompt whose entropy triage computes."""
+RATES = {"rows": 1.5e3, "answers": 150.0, "judgement": 1.0, "page": 0.5, "modelled seconds": 1.0}
+"""Done a second on a CPU."""
 SAMPLING = frozenset({"admission", "triage", "train", "evaluate", "dpo"})
 """Stages that sample from the policy, and so use the servers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """An amount of work and its unit. Of two stages of one name the ratio of amounts is about that of their times."""
+    """An amount of work and its unit. Of two stages of one name the ratio of amounts is about that of their times.
+
+    ``start`` is what comes before it, in seconds, however much there is to do.
+    """
 
     amount: float
     unit: str
+    start: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Processor time on one thread, as far as anybody knows before it has been measured."""
+        return self.start + self.amount / RATES[self.unit]
 
 
 def work_of(settings: Settings, stage: str) -> Work:
@@ -45,18 +73,33 @@ def located(workspace: Workspace) -> Settings:
     return Settings.model_validate(tree)
 
 
-def parameters(settings: Settings) -> float:
-    """Of the policy; for a folder by the size of its weights, as float32."""
-    model = settings.policy.model
-    if isinstance(model, CheckpointModel):
-        return max(1.0, sum(file.stat().st_size for file in Path(model.path).glob("*.safetensors")) / FLOAT32)
-    return _of_tiny(model)
+NOTHING = Work(0.0, "modelled seconds")
 
 
-def _of_tiny(model: TinyModel) -> float:
-    attention = 2 * model.hidden_size * model.head_dim * (model.heads + model.kv_heads)
-    mlp = 3 * model.hidden_size * model.intermediate_size * max(1, model.experts_per_token if model.experts else 1)
-    return float(model.layers * (attention + mlp) + model.hidden_size * model.vocab_size)
+class Lengths(NamedTuple):
+    """Tokens of a prompt, of its reference solution, and of a completion, on average."""
+
+    prompt: float
+    solution: float
+    completion: float
+
+
+def lengths(settings: Settings) -> Lengths:
+    """What tokens are expected: by the first lines of a file, or by what generated rows have."""
+    source, completion = settings.data.source, WRITTEN * settings.rollout.max_new_tokens
+    template = TEMPLATE if isinstance(settings.policy.model, CheckpointModel) else 0.0
+    if not isinstance(source, FileSource):
+        return Lengths(QUESTION + template, completion, completion)
+    half = _bytes_a_row(Path(source.path)) / 2 / BYTES_A_TOKEN[settings.policy.model.kind]
+    return Lengths(half + template, half, completion)
+
+
+def _bytes_a_row(path: Path) -> float:
+    if not path.is_file() or path.suffix == ".parquet":
+        return BYTES_A_ROW
+    with path.open("rb") as file:
+        head = file.read(LOOKED_AT)
+    return len(head) / max(1, head.count(b"\n"))
 
 
 def _rows(settings: Settings) -> float:
@@ -65,42 +108,105 @@ def _rows(settings: Settings) -> float:
         return float(source.rows)
     path = Path(source.path)
     files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path] if path.exists() else []
-    return max(1.0, sum(file.stat().st_size for file in files) / BYTES_A_ROW)
+    return max(1.0, sum(file.stat().st_size for file in files) / _bytes_a_row(path))
 
 
-def _tokens(settings: Settings, completions: float) -> Work:
-    return Work(completions * settings.rollout.max_new_tokens * parameters(settings), "tokens x parameters")
+def _training_rows(settings: Settings) -> float:
+    return _rows(settings) * settings.data.splits.train
+
+
+def _sampled(settings: Settings, prompts: float, each: float) -> float:
+    """Seconds of ``each`` completions of that many prompts; a prompt is read once."""
+    shape, expected = shape_of(settings), lengths(settings)
+    reading = seconds("scoring", shape, prompts * expected.prompt)
+    return reading + seconds("sampling", shape, prompts * each * expected.completion)
+
+
+def _passed(settings: Settings, kind: str, prompts: float, each: float) -> float:
+    """Seconds of scoring, or learning from, ``each`` completions of that many prompts; a prompt is computed once."""
+    expected = lengths(settings)
+    return seconds(kind, shape_of(settings), prompts * (expected.prompt + each * expected.completion))
+
+
+def _audits(settings: Settings) -> bool:
+    """Whether labels are audited."""
+    mode, source = settings.admission.label_audit, settings.data.source
+    trusted = not isinstance(source, FileSource) or source.sha256 in settings.data.trusted
+    return mode != "off" and not (mode == "auto" and trusted)
+
+
+def _on_policy(settings: Settings, modelled: float) -> Work:
+    """Work of a stage that loads the policy."""
+    return Work(modelled, "modelled seconds", loading(shape_of(settings)))
+
+
+def _sft(settings: Settings) -> Work:
+    expected = lengths(settings)
+    tokens = settings.sft.steps * settings.sft.batch_size * (expected.prompt + expected.solution)
+    return _on_policy(settings, seconds("learning", shape_of(settings), tokens))
+
+
+def _admission(settings: Settings) -> Work:
+    if not _audits(settings):
+        return NOTHING
+    asked = audited(settings)
+    return _on_policy(settings, _sampled(settings, min(asked.prompts, _training_rows(settings)), asked.samples))
+
+
+def _triage(settings: Settings) -> Work:
+    """Of the entropy, and of the sampling where the label audit has not done that: half of its prompts are triage's."""
+    asked, known = triaged(settings), audited(settings)
+    served = min(asked.prompts, known.prompts // 2) if _audits(settings) and known.samples >= asked.samples else 0
+    sampling = _sampled(settings, asked.prompts - served, asked.samples)
+    return _on_policy(settings, sampling + _passed(settings, "scoring", asked.prompts, min(MEASURED, asked.samples)))
+
+
+def _clusters(settings: Settings) -> Work:
+    """Nothing where no schedule reads them."""
+    count = ranked(settings)
+    if count is None:
+        return NOTHING
+    expected = lengths(settings)
+    tokens = min(count, _training_rows(settings)) * (expected.prompt + expected.solution)
+    return _on_policy(settings, seconds("scoring", shape_of(settings), tokens))
 
 
 def _train(settings: Settings) -> Work:
-    train = settings.train
-    sampled = train.steps * train.prompts_per_step * settings.rollout.group_size
-    probed = (train.steps / train.eval_every + 1) * train.eval_prompts * train.eval_samples
-    return _tokens(settings, sampled + probed / 3)  # a third: what is only sampled is not learned from
+    train, dynamic = settings.train, settings.rollout.dynamic_sampling
+    drawn, size = draws(settings), settings.rollout.group_size
+    batches = min(dynamic.max_attempts, REFILLS) if dynamic else 1
+    probed = (train.steps / train.eval_every + 1) * train.eval_prompts
+    sampling = _sampled(settings, batches * drawn, size) + _sampled(settings, probed, train.eval_samples)
+    return _on_policy(settings, sampling + _passed(settings, "learning", drawn, size))
 
 
 def _evaluate(settings: Settings) -> Work:
     asked = settings.evaluation
     sides = 2 if asked.champion is None else 3
-    completions = asked.prompts * (asked.samples + 1)
-    completions += sum(suite.prompts * (suite.samples + 1) for suite in asked.suites.values())
-    return _tokens(settings, sides * completions)
+    suites = [(asked.prompts, asked.samples), *((suite.prompts, suite.samples) for suite in asked.suites.values())]
+    return _on_policy(settings, sides * sum(_sampled(settings, prompts, samples + 1) for prompts, samples in suites))
+
+
+def _dpo(settings: Settings) -> Work:
+    pairs = settings.dpo.steps * settings.dpo.batch_size
+    return _on_policy(
+        settings, _passed(settings, "learning", 2 * pairs, 1) + _passed(settings, "scoring", 2 * pairs, 1)
+    )
 
 
 WORK: dict[str, Callable[[Settings], Work]] = {
     "data": lambda s: Work(_rows(s), "rows"),
     "audit": lambda s: Work(s.audit.prompts * s.audit.repeats, "answers"),
-    "sft": lambda s: _tokens(s, s.sft.steps * s.sft.batch_size),
-    "admission": lambda s: _tokens(s, s.admission.prompts * s.admission.samples),
-    "triage": lambda s: _tokens(s, s.triage.prompts * s.triage.samples),
-    "clusters": lambda s: _tokens(s, _rows(s) * s.data.splits.train),
+    "sft": _sft,
+    "admission": _admission,
+    "triage": _triage,
+    "clusters": _clusters,
     "train": _train,
     "evaluate": _evaluate,
     "gate": lambda s: Work(1, "judgement"),
     "report": lambda s: Work(1, "page"),
-    "dpo": lambda s: _tokens(s, s.dpo.steps * s.dpo.batch_size * 2),
+    "dpo": _dpo,
 }
-"""What is sampled and not learned from counts as much as what is: stages are compared with their own kind only."""
 
 
 def machinery(settings: Settings, stage: str) -> str:

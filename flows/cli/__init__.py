@@ -13,6 +13,7 @@
 - `watching` — ``status``, ``logs``, ``cancel``, ``janitor``
 - `serving` — ``serve``
 - `machine` — ``doctor``
+- `models` — ``model fetch``, ``model convert``
 - `base` — what they share: the application, its options, `main`
 
 A module's commands register themselves when it is imported.
@@ -33,7 +34,7 @@ try:
         registry_files,
         keys,
     )
-    from flows.cli import serving, machine, cluster
+    from flows.cli import serving, machine, models, cluster
     from flows.cli.base import app, main
 
     # isort: on
@@ -49,6 +50,7 @@ __all__ = [
     "launching",
     "machine",
     "main",
+    "models",
     "nightly",
     "registry",
     "registry_files",

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from components.files import dump_json
 from components.launch.kubernetes.names import Role
+from components.working import clock
 from flows.cli.base import app, console
-from flows.console import clock
 
 if TYPE_CHECKING:
     from components.launch.kubernetes.api import Cluster

@@ -15,8 +15,12 @@ from typing import Annotated, NoReturn
 import httpx
 import typer
 
+from components.config import load
 from components.errors import EXIT_NO_CANDIDATE
+from components.processes.memory import check_run
+from components.progress import reporting
 from components.stages import wanted
+from components.working import working
 from flows import summary
 from flows.budget.estimate import begin
 from flows.budget.telling import line
@@ -49,9 +53,13 @@ def run(
     project = project_root(Path.cwd())
     if resume:
         refuse_beside_resume("--", config=config != DEMO, recipe=bool(recipe), fresh=fresh)
-        workspace = reopen(project, resume, overrides or ())
-    else:
-        workspace = locate(project, config, overrides or (), recipe=recipe_file(recipe))
+    with reporting("evenkeel"):
+        if resume:
+            workspace = reopen(project, resume, overrides or ())
+        else:
+            wanted_settings = load(config, overrides or (), recipe_file(recipe))
+            check_run(wanted_settings, wanted(wanted_settings))  # before its inputs are digested, which takes a while
+            workspace = locate(project, config, overrides or (), recipe=recipe_file(recipe))
     if dry_run:
         show_plan(console, workspace)
         return
@@ -62,9 +70,12 @@ def run(
         console.print(f"{workspace.run_id} came to its end on {record.ended}: nothing is left to do", highlight=False)
         conclude(workspace, record.outcome.candidate, record.outcome.reason)
         return
-    found = begin(workspace, fresh=fresh)
-    prepare(workspace, fresh=fresh, debug=debug)
-    from flows.post_training import post_training  # imports Prefect, which reads its environment only once
+    with reporting("evenkeel"):
+        with working("estimating the costs"):
+            found = begin(workspace, fresh=fresh)
+        prepare(workspace, fresh=fresh, debug=debug)
+        with working("loading Prefect"):
+            from flows.post_training import post_training  # imports Prefect, which reads its environment only once
 
     note = ""
     show_header(workspace)
@@ -103,9 +114,11 @@ def audit_verifier(
     debug: Debug = False,
 ) -> None:
     """Can the verifier be trusted? Judges answers known to be right or wrong; a failed audit blocks training."""
-    workspace = locate(project_root(Path.cwd()), config, overrides or ())
-    prepare(workspace, fresh=fresh, debug=debug)
-    from flows import audit_verifier as flow
+    with reporting("evenkeel"):
+        workspace = locate(project_root(Path.cwd()), config, overrides or ())
+        prepare(workspace, fresh=fresh, debug=debug)
+        with working("loading Prefect"):
+            from flows import audit_verifier as flow
 
     show_header(workspace)
     with stoppable(), Display(workspace, console, flow.STAGES):
@@ -123,7 +136,7 @@ def prepare(workspace: Workspace, *, fresh: bool, debug: bool) -> None:
     if debug:
         os.environ["EVENKEEL_DEBUG"] = "1"
     logging.raiseExceptions = debug  # else Prefect prints each time that a log did not reach a server that went away
-    with workspace.held(fresh=fresh):
+    with working("making the workspace"), workspace.held(fresh=fresh):
         workspace.progress.unlink(missing_ok=True)
     os.environ.update(prefect_environment(workspace.project, quiet=not debug))
 

@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from components.layout import Layout
+from components.working import clock
 from flows.board import StageView
 from flows.console import STYLES as STAGE_STYLES
-from flows.console import clock
 from flows.plan import differences
 from flows.watching.runs import RunView
 
@@ -138,13 +138,14 @@ def _stages(run: RunView) -> Table:
     for name in ("stage", "state", "took", "progress", "log"):
         table.add_column(name, no_wrap=True, justify="right" if name == "took" else "left")
     for view in run.stages:
+        running = view.state == "running" and run.running
         state = "interrupted" if view.state == "running" and not run.running else view.state
         log = log_of(run.layout, view.name)
         table.add_row(
             view.name,
             Text(state, STAGE_STYLES.get(state, "red")),
             clock(view.seconds) if view.seconds else "",
-            f"{view.done}/{view.total}" if view.total else "",
+            "  ".join(filter(None, (f"{view.done}/{view.total}" if view.total else "", view.work if running else ""))),
             str(log.relative_to(run.root)) if log.exists() else "",
         )
     return table

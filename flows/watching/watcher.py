@@ -17,8 +17,8 @@ from uuid import UUID
 from prefect.context import FlowRunContext, TaskRunContext
 
 from components.health.telling.markdown import plain
+from components.working import clock
 from flows.board import ENDED, Board, StageView, Tail
-from flows.console import clock
 from flows.watching.channel import Artifact, Channel
 from flows.watching.signals import SignalTable
 from flows.workspace import Workspace
@@ -115,4 +115,4 @@ class Watcher:
         elapsed = clock(time.monotonic() - self._began)
         amount = f"{view.done} of {view.total}" if view.total else ""
         state = f"{view.state} in {elapsed}" if view.state in ENDED else f"running for {elapsed}"
-        return f"{self._stage} {self._what}: {', '.join(part for part in (state, amount, note) if part)}"
+        return f"{self._stage} {self._what}: {', '.join(part for part in (state, amount, note, view.work) if part)}"

@@ -10,7 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from components.config import load, substance
 from components.config.settings import Settings
@@ -18,7 +20,7 @@ from components.errors import EXIT_BAD_INPUT, InputError
 from components.files import append_line, read_jsonl, write_json
 from components.stages import STAGES, wanted
 from flows import processes
-from flows.budget import spending, work
+from flows.budget import costs, spending, work
 from flows.budget.estimate import FIXED, begin, estimate
 from flows.budget.history import Executed, history, path_of, remember
 from flows.budget.identity import result_keys, settings_keys
@@ -79,7 +81,7 @@ def of(workspace: Workspace, stage: str) -> Any:
 def test_where_nothing_is_known_the_guess_says_so_and_its_range_is_wide(project: Path) -> None:
     found = estimate(at(project))
     assert set(basis(at(project)).values()) == {"rough guess"}
-    assert found.low * 20 < found.high
+    assert found.low * 10 < found.high
     assert 60 < found.seconds < 900  # the demo takes minutes
     assert "10 rough guess" in line(at(project), found)
 
@@ -153,8 +155,52 @@ def test_a_line_of_the_history_that_cannot_be_read_is_left_out(project: Path) ->
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_stage_has_work_and_a_rate(project: Path, stage: str) -> None:
-    assert work_of(at(project, "dpo.steps=3").settings, stage).amount > 0
+    found = work_of(at(project, "dpo.steps=3", "admission.label_audit=report").settings, stage)
+    assert found.amount > 0 and found.seconds > 0
     assert stage in {one.stage for one in estimate(at(project, "dpo.steps=3")).stages}
+
+
+def asked_of(*overrides: str) -> dict[str, float]:
+    settings = load(ROOT / "configs/demo.yaml", overrides)
+    return {stage: work_of(settings, stage).amount for stage in wanted(settings)}
+
+
+def test_clusters_cost_nothing_where_no_schedule_reads_them() -> None:
+    assert asked_of()["clusters"] > 0
+    assert asked_of("schedule={kind: uniform}")["clusters"] == 0
+    assert asked_of("schedule={kind: difficulty_pools}")["clusters"] == 0
+
+
+def test_no_label_audit_no_cost_and_its_answers_serve_triage() -> None:
+    without, audited = asked_of(), asked_of("admission.label_audit=report")
+    assert without["admission"] == 0 < audited["admission"]
+    assert without["triage"] > audited["triage"] > 0
+
+
+def test_stages_before_training_grow_with_it_and_not_with_the_data() -> None:
+    """They may ask for a twentieth of its completions each, but for a floor of 32 prompts."""
+    short, long = asked_of("train.steps=40", "schedule={kind: uniform}"), asked_of("train.steps=4000")
+    rows = asked_of("data.source.rows=400000")
+    assert rows["clusters"] / rows["train"] < 0.1
+    for stage in ("admission", "triage", "clusters"):
+        assert short[stage] < 0.1 * short["train"]
+        assert long[stage] < 0.1 * long["train"]
+
+
+def test_a_token_of_a_checkpoint_costs_by_its_matrices_and_a_tied_embedding_is_one(tmp_path: Path) -> None:
+    def shape(head: bool) -> Any:
+        folder = tmp_path / str(head)
+        folder.mkdir()
+        tensors = {"model.embed_tokens.weight": np.zeros((50, 8)), "model.layers.0.mlp.weight": np.zeros((8, 16))}
+        save_file(tensors | ({"lm_head.weight": np.zeros((50, 8))} if head else {}), folder / "model.safetensors")
+        write_json(folder / "config.json", {"num_hidden_layers": 3, "hidden_size": 8})
+        return costs.shape_of(load(ROOT / "configs/demo.yaml", [f"policy.model={{kind: checkpoint, path: {folder}}}"]))
+
+    assert shape(head=False) == shape(head=True) == costs.Shape(matrices=50 * 8 + 8 * 16, vectors=24)
+
+
+def test_a_folder_that_is_not_there_has_no_shape_and_stops_no_estimate(tmp_path: Path) -> None:
+    assert costs.tables(tmp_path / "none") == costs.Shape(1.0, 0.0)
 
 
 @pytest.mark.parametrize(

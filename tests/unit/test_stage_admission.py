@@ -28,6 +28,7 @@ def prepared(root: Path, trusted: bool = False) -> Layout:
     layout = workspace(root, train=12)
     write_json(layout.validation, {"provenance": {**TRUST, "trusted": trusted}})
     layout.admission_flags.unlink()
+    layout.base_answers.unlink()
     return layout
 
 
@@ -80,7 +81,7 @@ def test_prompts_with_the_template_and_answer_of_a_suspicious_one_are_withheld_w
     assert flags[0]["label"] and "samples of the base policy" in flags[0]["reasons"][0]
     assert flags[1]["reasons"] == ["has the template and the answer of p007, whose label is suspicious"]
     assert read_json(layout.admission)["label_audit"] == {
-        "mode": "withhold", "audited": 1, "suspicious": 1, "alike": 4,
+        "mode": "withhold", "audited": 1, "coverage": 0.083333, "completions": 4, "suspicious": 1, "alike": 4,
     }  # fmt: skip
 
 
@@ -89,14 +90,45 @@ def test_the_audit_samples_sensitive_prompts_and_repeated_templates_before_other
     prompts += [Prompt(f"twice-{i}", f"Case {i}: who stayed at home?", "Bo", "") for i in range(2)]
     prompts += [Prompt(f"often-{i}", f"Case {i}: who went to the shop?", "Al", "") for i in range(3)]
     prompts += [Prompt("said", "Was it the refugee?", "no", "")]
-    names = [[prompt.id for prompt in to_audit(prompts, {"said"}, count, seed=1)] for count in (1, 2, 3, 10, 99)]
-    assert names[:3] == [["said"], ["often-0", "said"], ["twice-0", "often-0", "said"]]
+    names = [[prompt.id for prompt in to_audit(prompts, {"said"}, count, seed=1)] for count in (1, 3, 5, 10, 99)]
+    assert names[0] == ["said"]
+    assert len(names[1]) == 3 and {"often-0", "said"} < {*names[1]}
+    assert len(names[2]) == 5 and {"twice-0", "often-0", "said"} < {*names[2]}
     assert len(names[3]) == 10 and {"twice-0", "often-0", "said"} < {*names[3]}
     assert names[4] == [prompt.id for prompt in prompts]
 
 
 def exact_whole_text() -> Any:
     return micro(reward={"verifier": {"kind": "exact", "marker": ""}}).reward
+
+
+def test_triage_samples_only_what_the_audit_has_not(tmp_path, monkeypatch):
+    layout = prepared(tmp_path)
+    chosen = settings(label_audit="report", prompts=3)
+    admission.run(chosen, layout)
+    audited = {row["id"] for row in read_jsonl(layout.base_answers)}
+    asked: list[str] = []
+    sample = triage.sample
+
+    def watched(policy: Any, prompts: Any, *rest: Any) -> Any:
+        asked.extend(prompt.id for prompt in prompts)
+        return sample(policy, prompts, *rest)
+
+    monkeypatch.setattr(triage, "sample", watched)
+    triage.run(chosen, layout)
+    assert len(audited) == 3 and not audited & {*asked}
+    assert len(asked) == chosen.triage.prompts - 3
+    assert read_json(layout.triage)["prompts"] == chosen.triage.prompts
+
+
+def test_prompts_that_can_no_longer_be_suspicious_are_not_sampled_further(tmp_path):
+    """Untrained, the policy gives no answer twice: after two of four completions no other one can reach its rate."""
+    layout = prepared(tmp_path)
+    chosen = settings(label_audit="report", prompts=5, min_alternative_rate=0.9)
+    chosen = chosen.model_copy(update={"triage": micro(triage={"samples": 2}, rollout={"group_size": 2}).triage})
+    admission.run(chosen.model_copy(update={"reward": exact_whole_text()}), layout)
+    found = read_json(layout.admission)["label_audit"]
+    assert (found["audited"], found["completions"], found["suspicious"]) == (5, 10, 0)
 
 
 def test_the_audit_is_the_same_every_time(tmp_path):

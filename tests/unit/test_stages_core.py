@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
@@ -21,9 +22,9 @@ from components.layout import Layout
 from components.policy import Policy, load_policy
 from components.resume import ResumeState
 from components.rollout import Sampling, build_engine
+from components.scheduling.ranked import ranked_clusters
 from components.stages import clusters, evaluate, run_stage, sft, triage
 from components.stages import train as train_stage
-from components.stages.clusters import ranked_clusters
 from components.training import assembly
 from components.types import Response
 
@@ -208,6 +209,21 @@ def test_every_training_prompt_has_a_cluster_and_a_rank_by_difficulty(tmp_path):
         assert sum(part["families"].values()) == part["size"] >= settings().schedule.window
     assert sum(part["size"] for part in summary["clusters"]) == 12
     assert summary["k"] == len(summary["clusters"]) <= 3
+
+
+def test_where_the_schedule_reads_no_cluster_all_prompts_are_one_and_no_model_is_loaded(tmp_path):
+    layout = workspace(tmp_path)
+    rmtree(layout.sft_checkpoint)
+    clusters.run(settings(schedule={"kind": "uniform"}), layout)
+    assert [(row["id"], row["cluster"]) for row in read_jsonl(layout.clusters)] == [(p.id, 0) for p in prompts(12)]
+    assert read_json(layout.clusters_metrics)["read"] is False
+
+
+def test_only_prompts_that_the_run_can_get_to_are_ranked(tmp_path):
+    layout = workspace(tmp_path)
+    clusters.run(settings(clusters={"prompts": 9, "k": 2}), layout)
+    assert {row["id"] for row in read_jsonl(layout.clusters)} < {p.id for p in prompts(12)}
+    assert len(list(read_jsonl(layout.clusters))) == 9
 
 
 def test_clustering_repeats_to_the_byte(tmp_path):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from components.config.evaluation import FileSuite, ReasoningGymSuite
+from components.config.reasoning_gym import ReasoningGymSource, ReasoningGymVerifier
 from components.config.runners import CodeVerifier
+from components.config.verifiers import Verifier
 
 if TYPE_CHECKING:
     from components.config.settings import Settings
@@ -17,3 +20,36 @@ def second_code(s: Settings) -> Iterator[str]:
     for name, verifier in {"audit.second": s.audit.second, **others}.items():
         if isinstance(verifier, CodeVerifier):
             yield from verifier.beyond(s.reward.sandbox, name)
+
+
+def scorers_of_others(s: Settings) -> Iterator[str]:
+    """The scorers of reasoning-gym judge its own problems, and its solutions must state an answer where one is read."""
+    for name, verifier in {"reward.verifier": s.reward.verifier, "audit.second": s.audit.second}.items():
+        if isinstance(verifier, ReasoningGymVerifier) and not isinstance(s.data.source, ReasoningGymSource):
+            yield (
+                f"{name}.kind reasoning_gym judges the problems of data.source.kind reasoning_gym only, and the source "
+                f"is {s.data.source.kind}"
+            )
+    for name, suite in s.evaluation.suites.items():
+        known = isinstance(suite, ReasoningGymSuite) or (isinstance(suite, FileSuite) and suite.format == "prompts")
+        if isinstance(suite.verifier or s.reward.verifier, ReasoningGymVerifier) and not known:
+            yield (
+                f"evaluation.suites.{name} would be judged by the scorers of reasoning_gym, which know nothing of its "
+                "problems; give it a verifier of its own"
+            )
+
+
+def solutions_in_form(s: Settings) -> Iterator[str]:
+    source = s.data.source
+    if isinstance(source, ReasoningGymSource) and (form := _missing(s.reward.verifier, source.solution)):
+        yield (
+            f"data.source.solution ({source.solution!r}) lacks {form!r}, which reward.verifier looks for: no solution "
+            "could be right"
+        )
+
+
+def _missing(verifier: Verifier, solution: str) -> str | None:
+    """What the verifier looks for before an answer, where the text lacks it."""
+    tag = verifier.tag if isinstance(verifier, ReasoningGymVerifier) else None
+    form = f"<{tag}>" if tag else verifier.marker
+    return form if form and form not in solution else None

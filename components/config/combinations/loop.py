@@ -32,7 +32,7 @@ def ads(s: Settings) -> Iterator[str]:
 
 
 def sizes(s: Settings) -> Iterator[str]:
-    if s.triage.samples < s.rollout.group_size:
+    if s.triage.samples != "auto" and s.triage.samples < s.rollout.group_size:
         yield (
             f"triage.samples ({s.triage.samples}) must be at least rollout.group_size ({s.rollout.group_size}): "
             "zero-variance groups are counted at the size that training uses"

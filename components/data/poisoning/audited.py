@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from components.data.likeness import even_answer, likeness
-from components.data.prompts import subset
+from components.data.prompts import nested
 from components.types import Prompt
 
 Kind = tuple[str, str]
@@ -20,14 +20,17 @@ def kind(prompt: Prompt) -> Kind:
 
 def to_audit(prompts: Sequence[Prompt], sensitive: Collection[str], count: int, seed: int) -> list[Prompt]:
     """At most ``count`` prompts, in their order: those with ``sensitive`` ids, then the first one of every kind that
-    several prompts share, the most frequent kind first, then others drawn by seed."""
+    several prompts share, the most frequent kind first; from half of the count on, others drawn by seed.
+
+    So half of what is audited at least stands for all prompts, and serves triage too.
+    """
     kinds: dict[Kind, list[Prompt]] = defaultdict(list)
     for prompt in prompts:
         kinds[kind(prompt)].append(prompt)
     repeated = sorted((members for members in kinds.values() if len(members) > 1), key=len, reverse=True)
     urgent = [*(prompt for prompt in prompts if prompt.id in sensitive), *(members[0] for members in repeated)]
-    first = list({prompt.id: prompt for prompt in urgent})[:count]
-    rest = subset([prompt for prompt in prompts if prompt.id not in first], count - len(first), seed)
+    first = list({prompt.id: prompt for prompt in urgent})[: (count + 1) // 2]
+    rest = nested([prompt for prompt in prompts if prompt.id not in first], count - len(first), seed)
     chosen = {*first, *(prompt.id for prompt in rest)}
     return [prompt for prompt in prompts if prompt.id in chosen]
 

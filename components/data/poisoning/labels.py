@@ -50,6 +50,19 @@ def suspicious_labels(
     }
 
 
+def undecided(group: Group, samples: int, limits: AdmissionSettings, marker: str | None) -> bool:
+    """Whether the label could still be suspicious after ``samples`` completions, whatever the missing ones say."""
+    missing = samples - len(group.completions)
+    found = evidence(group, marker)
+    scored, label, other = (found.samples, found.label_rate, found.alternative_rate) if found else (0, 0.0, 0.0)
+    most = scored + missing
+    return (
+        most > 0
+        and label * scored / most < limits.max_label_rate
+        and (other * scored + missing) / most > limits.min_alternative_rate
+    )
+
+
 def evidence(group: Group, marker: str | None) -> LabelEvidence | None:
     """Rates of the label and of the most frequent other answer; None when nothing could be scored."""
     scored = [
