@@ -8,10 +8,11 @@
 - `accuracy` — wall time to a held-out accuracy, beside TRL
 - `rollout`, `learner`, `gpu` — tokens a second and memory, beside `transformers.generate` and TRL; `micro` is what they
   share
+- `real` — the same questions of a real model, and what is aimed at
 - `orchestration` — bare commands, DVC, Prefect
 - `trial` — the health rules on every planted fault, once
 - `growth` — what costs how much more where there is more of it
 
-Not sections, with commands of their own: `health` (the trial), `recipes`, `schedules`, `staleness`, and the
+Not sections, with commands of their own: `health` (the trial), `gap`, `recipes`, `schedules`, `staleness`, and the
 ``test_*.py`` files, which print tables of single parts.
 """

@@ -12,6 +12,8 @@ import typer
 from components.errors import InputError
 from components.files import write_text
 from tests.benchmarks.ending import interrupted_by_signals
+from tests.benchmarks.gap import figures as gap
+from tests.benchmarks.gap.running import rows_of
 from tests.benchmarks.pages import filled, pages
 from tests.benchmarks.results import Results
 from tests.benchmarks.running import measure_cell, measure_section
@@ -86,7 +88,7 @@ def cell(
 
 
 def figures(results: Path) -> dict[str, str]:
-    """Every figure of the sections that have a result file, as ``section.name``."""
+    """Every figure of the sections that have a result file, as ``section.name``, and those of `gap`."""
     found = {}
     for name, section in SECTIONS.items():
         path = results / f"{name}.json"
@@ -95,7 +97,8 @@ def figures(results: Path) -> dict[str, str]:
             rows = {cell: measured.rows[cell] for cell in section.cells(measured.scale) if cell in measured.rows}
             own = {**section.figures(rows), "source": measured.source()}
             found |= {f"{name}.{figure}": text for figure, text in own.items()}
-    return found
+    gaps = gap.figures(rows_of(results / "gap.jsonl")) | gap.start_tables(rows_of(results / "gap-start.jsonl"))
+    return found | {f"gap.{figure}": text for figure, text in gaps.items()}
 
 
 if __name__ == "__main__":

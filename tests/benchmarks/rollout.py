@@ -38,14 +38,16 @@ class Rollout(Section):
     def measure(self, cell: str, scale: Scale, folder: Path) -> Row:
         name, _, what = cell.partition(": ")
         case = CASES[scale][name]
-        return speed(case, scale) if what == SPEED else memory(case, what.removeprefix(MEMORY))
+        if what != SPEED:
+            return memory(case, what.removeprefix(MEMORY))
+        return speed(case, list(SIDES.titles), ROUNDS[scale], ENOUGH[scale])
 
     def figures(self, rows: Rows) -> dict[str, str]:
         return figures(rows, SIDES, [*self.cells("full"), *self.cells("smoke")])
 
 
-def speed(case: Sampled, scale: Scale) -> Row:
-    """All ways in turns.
+def speed(case: Sampled, ways: Sequence[str], rounds: int, enough: float = 0.0, warm: int = 1) -> Row:
+    """These ways in turns.
 
     Raises:
         ValueError: No row can end, and yet one way wrote other than all of its tokens.
@@ -58,7 +60,7 @@ def speed(case: Sampled, scale: Scale) -> Row:
     from tests.benchmarks.micro.sampling import way_of
 
     torch.set_num_threads(1)
-    found = in_turns({name: way_of(name, case) for name in SIDES.titles}, ROUNDS[scale], ENOUGH[scale])
+    found = in_turns({name: way_of(name, case) for name in ways}, rounds, enough, warm)
     counts = {count for way in found.values() for count in way["tokens"]}
     if case.endless and counts != {case.rows * case.limit}:
         raise ValueError(f"not the same work: {counts} tokens where every way writes {case.rows * case.limit}")

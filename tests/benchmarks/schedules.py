@@ -29,7 +29,7 @@ from components.config import Settings, load
 from components.data.prompts import read_prompts
 from components.files import append_line, read_jsonl, write_text
 from components.layout import Layout
-from components.stages.clusters import ranked_clusters
+from components.scheduling.ranked import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
 from components.types import StepRecord

@@ -7,6 +7,7 @@ from tests.benchmarks.gpu import Gpu
 from tests.benchmarks.growth import Growth
 from tests.benchmarks.learner import Learner
 from tests.benchmarks.orchestration import Orchestration
+from tests.benchmarks.real import Real
 from tests.benchmarks.rollout import Rollout
 from tests.benchmarks.section import Section
 from tests.benchmarks.trial import Trial
@@ -15,6 +16,7 @@ SECTIONS: dict[str, Section] = {
     "accuracy": Accuracy(),
     "rollout": Rollout(),
     "learner": Learner(),
+    "real": Real(),
     "orchestration": Orchestration(),
     "health": Trial(),
     "gpu": Gpu(),

@@ -29,7 +29,7 @@ from components.learner import Batch, Learner, build_learner
 from components.policy import Policy
 from components.policy.tiny import build_model
 from components.resume import ResumeState
-from components.stages.clusters import ranked_clusters
+from components.scheduling.ranked import ranked_clusters
 from components.tasks import TASKS
 from components.training.assembly import assembled
 from components.training.checkpoints import CheckpointWriter

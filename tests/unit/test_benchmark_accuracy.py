@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from components.objectives.advantages.groups import standardised
 from tests.benchmarks.accuracy import origin, task
 from tests.benchmarks.accuracy.clock import Clock
 from tests.benchmarks.accuracy.reached import figures, reached
+from tests.benchmarks.accuracy.task import DEMO
 
 
 def curve(*values: float) -> list[tuple[int, float, float]]:
@@ -70,7 +72,7 @@ def test_passes_of_a_batch_stand_beside_each_other():
 
 def test_advantages_of_the_same_recipe_are_trls():
     """Rewards less their group's mean, over their group's unbiased standard deviation and 1e-4."""
-    how = task.settings_of(task.SAME, 0, "full").objective.advantage
+    how = DEMO["full"].settings(DEMO["full"].same, 0).objective.advantage
     assert isinstance(how, GrpoAdvantage) and how.std != "none"
     rewards = torch.tensor([[1.0, 0, 0, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1]])
     trls = (rewards - rewards.mean(1, keepdim=True)) / (rewards.std(1, keepdim=True) + 1e-4)
@@ -86,22 +88,22 @@ def test_a_prepared_checkpoint_is_used_again_only_for_what_it_was_made_by(tmp_pa
         made.append((stage, layout.root))
 
     monkeypatch.setattr(task, "run_stage", run_stage)
-    first = task.prepared(tmp_path, "smoke")
-    assert [stage for stage, _ in made] == list(task.STAGES)
-    assert task.prepared(tmp_path, "smoke").root == first.root and len(made) == len(task.STAGES)
-    monkeypatch.setattr(task, "SMALL", [*task.SMALL, "sft.steps=13"])
-    second = task.prepared(tmp_path, "smoke")
-    assert second.root != first.root and len(made) == 2 * len(task.STAGES)
+    small = DEMO["smoke"]
+    first = small.prepared(tmp_path)
+    assert [stage for stage, _ in made] == list(small.stages)
+    assert small.prepared(tmp_path).root == first.root and len(made) == len(small.stages)
+    second = replace(small, changes=(*small.changes, "sft.steps=13")).prepared(tmp_path)
+    assert second.root != first.root and len(made) == 2 * len(small.stages)
 
 
 def test_code_and_packages_are_of_the_origin_of_a_checkpoint(monkeypatch):
-    settings = task.settings_of(task.SAME, 0, "smoke")
-    before = origin.origin(settings, task.STAGES)
-    assert before == origin.origin(settings, task.STAGES)
+    settings, stages = DEMO["smoke"].settings(DEMO["smoke"].same, 0), DEMO["smoke"].stages
+    before = origin.origin(settings, stages)
+    assert before == origin.origin(settings, stages)
     monkeypatch.setattr(origin, "versions", lambda: {"torch": "another"})
-    packages = origin.origin(settings, task.STAGES)
+    packages = origin.origin(settings, stages)
     monkeypatch.setattr(origin, "sha256_file", lambda path: "another")
-    assert len({before, packages, origin.origin(settings, task.STAGES)}) == 3
+    assert len({before, packages, origin.origin(settings, stages)}) == 3
 
 
 def test_a_clock_gives_every_moment_to_the_innermost_phase_and_none_while_it_is_stopped():

@@ -2,7 +2,7 @@
 
 - `task` — the SFT checkpoint, prompts and verifier of both sides, and the held-out measurement
 - `origin` — what that checkpoint comes from
-- `ours`, `theirs` — the two sides; `passes` — in how many passes TRL makes a batch fastest
+- `ours`, `theirs`, `arms` — the two sides, by name; `passes` — in how many passes TRL makes a batch fastest
 - `clock` — what is timed, and what it was spent on
 - `reached` — when a curve reaches a target and stays there; tables
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.benchmarks.accuracy import reached
-from tests.benchmarks.section import Row, Rows, Scale, Section
+from tests.benchmarks.section import PREPARED, Row, Rows, Scale, Section
 
 SEEDS = (2, 3, 4, 5, 6)
 PASSES = "passes of TRL"
@@ -34,20 +34,15 @@ class Accuracy(Section):
         # What is heavy is imported by the process of a cell alone.
         import torch
 
-        from tests.benchmarks.accuracy import ours, passes, task, theirs
+        from tests.benchmarks.accuracy import arms, passes
+        from tests.benchmarks.accuracy.task import DEMO
 
         torch.set_num_threads(1)
-        layout, every = task.prepared(folder / "prepared", scale), 2 if scale == "full" else 1
-        if cell == "prepare":
-            policy = task.start(layout, task.settings_of(task.SAME, 0, scale))
-            return {"pass_at_1": task.HeldOut(layout, scale).pass_at_1(policy.weights())}
+        task = DEMO[scale]
+        if cell != PASSES:
+            return arms.measure(task, cell, folder)
         with TemporaryDirectory(dir=folder) as own:
-            if cell == PASSES:
-                return passes.run(layout, Path(own), SEEDS[0], scale)
-            arm, seed = cell.split()
-            if arm == "trl":
-                return theirs.run(layout, Path(own), int(seed), scale, every)
-            return ours.run(layout, Path(own), task.SAME if arm == "same" else task.OWN, int(seed), scale, every)
+            return passes.run(task, task.prepared(folder / PREPARED), Path(own), SEEDS[0], scale)
 
     def figures(self, rows: Rows) -> dict[str, str]:
         return reached.figures(rows)

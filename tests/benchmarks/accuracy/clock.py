@@ -13,13 +13,14 @@ REST, STOPPED = "bookkeeping", "stopped"
 
 
 class Clock:
-    """Wall seconds since it was made, less those that it was stopped for.
+    """Seconds since it was made, of the wall or of what ``read`` reads, less those that it was stopped for.
 
     Every moment belongs to one phase: to the innermost that is under way.
     """
 
-    def __init__(self) -> None:
-        self._since, self._now = time.perf_counter(), REST
+    def __init__(self, read: Callable[[], float] = time.perf_counter) -> None:
+        self._read = read
+        self._since, self._now = read(), REST
         self.spent = dict.fromkeys((*PHASES, REST, STOPPED), 0.0)
 
     def seconds(self) -> float:
@@ -55,7 +56,7 @@ class Clock:
 
     def _turn(self, phase: str) -> str:
         """From now on it is ``phase``; returns what it was."""
-        now, outer = time.perf_counter(), self._now
+        now, outer = self._read(), self._now
         self.spent[outer] += now - self._since
         self._since, self._now = now, phase
         return outer

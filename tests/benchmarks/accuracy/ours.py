@@ -13,14 +13,14 @@ from components.layout import Layout
 from components.learner.torch_learner import TorchLearner
 from components.rewards import Scorer
 from components.rollout.torch_engine import TorchEngine
-from components.stages.clusters import ranked_clusters
+from components.scheduling.ranked import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
 from components.training.reference import Reference
 from components.types import StepRecord
 from tests.benchmarks.accuracy.clock import Clock
-from tests.benchmarks.accuracy.task import HeldOut, settings_of
-from tests.benchmarks.section import Row, Scale
+from tests.benchmarks.accuracy.task import HeldOut, Task
+from tests.benchmarks.section import Row
 
 PARTS = {
     (TorchEngine, "generate"): "rollout",
@@ -32,24 +32,24 @@ PARTS = {
 }
 
 
-def run(layout: Layout, folder: Path, extra: Sequence[str], seed: int, scale: Scale, every: int) -> Row:
+def run(task: Task, layout: Layout, folder: Path, extra: Sequence[str], seed: int) -> Row:
     """Train, measuring held-out accuracy every so many steps. ``folder`` is the run's own, and empty."""
-    settings = settings_of(extra, seed, scale)
-    held_out, began = HeldOut(layout, scale), time.perf_counter()
+    settings = task.settings(extra, seed)
+    held_out, began = HeldOut(task, layout), time.perf_counter()
     (folder / "out").symlink_to(layout.root / "out", target_is_directory=True)
     own = Layout(folder)
     clusters = ranked_clusters(read_prompts(own.split("train")), own)
     reached: list[tuple[int, float, float]] = []
     completions = 0
     with assembled(settings, own, clusters) as parts:
-        clock = Clock()
+        clock = Clock(task.clock)
         startup = time.perf_counter() - began
 
         def on_step(record: StepRecord) -> None:
             nonlocal completions
             completions += int(record.signals["groups_sampled"]) * settings.rollout.group_size
             done = record.step + 1
-            if done % every:
+            if done % task.every:
                 return
             parts.state.writer.wait()  # writing a checkpoint takes time of the run, not of the measurement
             seconds = clock.seconds()

@@ -21,7 +21,7 @@ Point = Sequence[float]
 """Steps done, seconds, held-out pass@1."""
 
 
-def reached(curve: Sequence[Point], target: float = TARGET) -> Point | None:
+def reached(curve: Sequence[Point], target: float) -> Point | None:
     """The first measurement from which on all are at least ``target``; None if the last one is below."""
     found = None
     for point in reversed(curve):
@@ -31,23 +31,22 @@ def reached(curve: Sequence[Point], target: float = TARGET) -> Point | None:
     return found
 
 
-def figures(rows: Rows) -> dict[str, str]:
+def figures(rows: Rows, target: float = TARGET) -> dict[str, str]:
     """Tables ``time``, ``phases`` and ``passes``; ratios, ``seeds``, and how fine the time is known for sentences."""
     arms = {arm: _of(rows, arm) for arm in ARMS}
-    ratios = {arm: _ratios(arms["trl"], arms[arm]) for arm in ("same", "own")}
     return {
-        "time": _time(arms),
+        "time": _time(arms, target),
         "phases": _phases(arms),
-        "target": f"{TARGET:.0%}",
+        "target": f"{target:.0%}",
         "start": f"{rows['prepare']['pass_at_1']:.0%}" if "prepare" in rows else "-",
         "seeds": str(len(arms["trl"])),
-        "ratio_same": spread(ratios["same"], 1),
-        "ratio_own": spread(ratios["own"], 1),
+        "ratio_same": spread(ratios(rows, "same", target), 1),
+        "ratio_own": spread(ratios(rows, "own", target), 1),
         "step_ratio": spread(_step_ratios(arms["trl"], arms["same"]), 1),
         "every": str(next((row["curve"][0][0] for row in arms["trl"].values()), "-")),
         "apart_trl": spread(_apart(arms["trl"]), 1, " s"),
         "apart_same": spread(_apart(arms["same"]), 1, " s"),
-        "same_step": _same_step(arms["trl"], arms["same"]),
+        "same_step": _same_step(arms["trl"], arms["same"], target),
         "passes": _passes(rows),
     }
 
@@ -57,20 +56,25 @@ def _of(rows: Rows, arm: str) -> dict[str, Row]:
     return {cell.split()[1]: row for cell, row in rows.items() if cell.split()[0] == arm}
 
 
-def _ratios(theirs: dict[str, Row], ours: dict[str, Row]) -> list[float]:
-    """TRL's time to the target over ours, seed by seed, where both reach it."""
-    return [one[1] / other[1] for one, other in _pairs(theirs, ours)]
+def ratios(rows: Rows, arm: str, target: float) -> list[float]:
+    """TRL's time to the target over that of an arm, seed by seed, where both reach it."""
+    return _ratios(_of(rows, "trl"), _of(rows, arm), target)
 
 
-def _same_step(theirs: dict[str, Row], ours: dict[str, Row]) -> str:
+def _ratios(theirs: dict[str, Row], ours: dict[str, Row], target: float) -> list[float]:
+    return [one[1] / other[1] for one, other in _pairs(theirs, ours, target)]
+
+
+def _same_step(theirs: dict[str, Row], ours: dict[str, Row], target: float) -> str:
     """In how many seeds both sides reach the target at the same step, of those in which both reach it."""
-    pairs = _pairs(theirs, ours)
+    pairs = _pairs(theirs, ours, target)
     return f"{sum(one[0] == other[0] for one, other in pairs)} of {len(pairs)}"
 
 
-def _pairs(theirs: dict[str, Row], ours: dict[str, Row]) -> list[tuple[Point, Point]]:
+def _pairs(theirs: dict[str, Row], ours: dict[str, Row], target: float) -> list[tuple[Point, Point]]:
     """Where either side reaches the target, seed by seed, where both do."""
-    pairs = [(reached(theirs[seed]["curve"]), reached(ours[seed]["curve"])) for seed in theirs if seed in ours]
+    both = [seed for seed in theirs if seed in ours]
+    pairs = [(reached(theirs[seed]["curve"], target), reached(ours[seed]["curve"], target)) for seed in both]
     return [(one, other) for one, other in pairs if one and other]
 
 
@@ -87,12 +91,12 @@ def _step(row: Row) -> float:
     return float(row["seconds"]) / int(row["steps"])
 
 
-def _time(arms: dict[str, dict[str, Row]]) -> str:
+def _time(arms: dict[str, dict[str, Row]], target: float) -> str:
     lines = []
     for arm, name in ARMS.items():
         rows = list(arms[arm].values())
-        found = [point for row in rows if (point := reached(row["curve"])) is not None]
-        ratio = "1" if arm == "trl" else spread(_ratios(arms["trl"], arms[arm]), 1)
+        found = [point for row in rows if (point := reached(row["curve"], target)) is not None]
+        ratio = "1" if arm == "trl" else spread(_ratios(arms["trl"], arms[arm], target), 1)
         lines.append(
             [
                 name,
@@ -105,7 +109,7 @@ def _time(arms: dict[str, dict[str, Row]]) -> str:
                 spread([100 * row["curve"][-1][2] for row in rows], 0, " %"),
             ]
         )
-    head = ["", f"seeds at {TARGET:.0%}", "time to it", "ratio", "steps to it", "a step", "completions a step"]
+    head = ["", f"seeds at {target:.0%}", "time to it", "ratio", "steps to it", "a step", "completions a step"]
     return table([*head, "pass@1 at the end"], lines)
 
 

@@ -20,10 +20,11 @@ from components.config.objective import ObjectiveSettings
 from components.config.ratios import ClipRatio
 from components.layout import Layout
 from components.policy import Policy
+from components.rewards import build_verifier
 from components.types import Prompt
 from tests.benchmarks.accuracy.clock import Clock
-from tests.benchmarks.accuracy.task import SAME, HeldOut, settings_of, start, training_prompts, verifier
-from tests.benchmarks.section import Row, Scale
+from tests.benchmarks.accuracy.task import HeldOut, Task, start, training_prompts
+from tests.benchmarks.section import Row
 
 Chat = list[dict[str, str]]
 PARTS = {
@@ -34,23 +35,23 @@ PARTS = {
 }
 
 
-def run(layout: Layout, folder: Path, seed: int, scale: Scale, every: int) -> Row:
+def run(task: Task, layout: Layout, folder: Path, seed: int) -> Row:
     """Train, measuring held-out accuracy every so many steps."""
-    settings = settings_of(SAME, seed, scale)
-    held_out, began = HeldOut(layout, scale), time.perf_counter()
-    policy, reward = start(layout, settings), Reward(training_prompts(layout))
+    settings = task.settings(task.same, seed)
+    held_out, began = HeldOut(task, layout), time.perf_counter()
+    policy, reward = start(layout, settings), Reward(training_prompts(layout), settings)
     trainer = trainer_of(policy, reward, settings, folder, seed)
     reached: list[tuple[int, float, float]] = []
     clock: Clock
 
     def measure(step: int) -> None:
-        if step % every == 0:
+        if step % task.every == 0:
             seconds = clock.seconds()
             with clock.stopped():
                 reached.append((step, seconds, held_out.pass_at_1(policy.weights())))
 
     trainer.add_callback(after_steps(measure))
-    clock = Clock()
+    clock = Clock(task.clock)
     startup = time.perf_counter() - began
     with ExitStack() as stack:
         for (owner, name), phase in PARTS.items():
@@ -61,13 +62,14 @@ def run(layout: Layout, folder: Path, seed: int, scale: Scale, every: int) -> Ro
 
 
 class Reward:
-    """The demo's verifier as TRL calls it."""
+    """The run's verifier as TRL calls it, in this process."""
 
     __name__ = "reward"  # TRL logs by it
 
-    def __init__(self, prompts: list[Prompt]) -> None:
+    def __init__(self, prompts: list[Prompt], settings: Settings) -> None:
         self.prompts, self.completions = prompts, 0
-        self._by_text, self._judge = {prompt.text: prompt for prompt in prompts}, verifier()
+        self._by_text = {prompt.text: prompt for prompt in prompts}
+        self._judge = build_verifier(settings.reward.verifier)
 
     def __call__(self, prompts: list[Chat], completions: list[Chat], **_: Any) -> list[float]:
         self.completions += len(completions)

@@ -19,8 +19,8 @@ from components.policy import load_policy
 from components.rewards import Scorer
 from components.rollout import Collector, build_engine
 from components.scheduling import Clusters
+from components.scheduling.ranked import ranked_clusters
 from components.seeds import derive
-from components.stages.clusters import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
 from components.types import StepRecord

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-Size = Literal["toy", "demo", "25M"]
+Size = Literal["toy", "demo", "25M", "real"]
+"""``real`` is the model of `tests.benchmarks.real`, all others have random weights."""
+Precision = Literal["fp32", "bf16"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Sampled:
     """No row ends before the limit; otherwise one token in ``limit`` ends a row."""
     memory: bool = False
     """Peak memory is measured too."""
+    precision: Precision = "fp32"
+    """Of weights and products, on both sides."""
 
     @property
     def rows(self) -> int:
@@ -38,12 +42,16 @@ class Updated:
     prompts: int = 2
     group: int = 8
     length: int = 64
+    prompt: int = 0
+    """Tokens of the longest prompt; 0: a quarter of the length."""
     vocabulary: int = 384
     without_gradient: float = 0.0
     """Share of the groups whose completions all have the same reward."""
     pass_tokens: int = 4096
     """Padded tokens of one forward and backward pass at most, on both sides."""
     memory: bool = False
+    precision: Precision = "fp32"
+    """Of products; weights, moments and sums of gradients are in fp32 on both sides."""
     whole: bool = False
     """Ours is measured with its logits all at once too."""
 

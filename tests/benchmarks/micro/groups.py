@@ -10,12 +10,12 @@ from tests.benchmarks.micro.shapes import END, FIRST
 
 
 def groups_of(case: Updated) -> list[Group]:
-    """Prompts of an eighth to a quarter of the length, completions of a quarter of what is left to all of it.
+    """Prompts of half to all of ``prompt``, completions of a quarter of what is left to all of it.
 
     In the share of groups without a gradient every reward is the same, in all others they are 0 and 1.
     """
     draw = random.Random(0)
-    most = max(1, case.length // 4)
+    most = case.prompt or max(1, case.length // 4)
     room = case.length - most
 
     def words(count: int) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ def way_of(name: str, case: Sampled) -> Way:
 
 def engine(policy: Policy, prompts: Prompts, ends: tuple[int, ...], case: Sampled) -> Way:
     """The embedded engine. It returns log-probabilities too, which the others do not."""
-    built = TorchEngine(policy, TorchEngineSettings())
+    built = TorchEngine(policy, TorchEngineSettings(precision="bfloat16" if case.precision == "bf16" else "policy"))
 
     def way(seed: int) -> int:
         found = built.generate(prompts, Sampling(case.group, case.limit, 1.0, seed, stop=ends))
@@ -54,6 +54,7 @@ def engine(policy: Policy, prompts: Prompts, ends: tuple[int, ...], case: Sample
 def generate(policy: Policy, prompts: Prompts, ends: tuple[int, ...], case: Sampled) -> Way:
     """`transformers.generate` on the prompts, left-padded, with its own cache; no text is made of the tokens."""
     ids, mask, _ = pad(prompts, [()] * len(prompts), policy.pad_id)
+    policy.model.to(torch.bfloat16 if case.precision == "bf16" else torch.float32)
     how = GenerationConfig(
         do_sample=True,
         top_k=0,

@@ -1,4 +1,5 @@
-"""Models with random weights in the shape of the demo's, and larger ones; a tokenizer for any vocabulary."""
+"""Models with random weights in the shape of the demo's, and larger ones, and a tokenizer for any vocabulary; the real
+model."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from components.policy import Policy
+from components.config.policy import PolicySettings
+from components.policy import Policy, load_policy
 from tests.benchmarks.micro.cases import Size
+from tests.benchmarks.real.model import MODEL
 
 PAD, END, FIRST = 0, 1, 2
 """Token ids; words begin at ``FIRST``."""
@@ -35,7 +38,10 @@ SHAPES: dict[Size, Shape] = {
 
 
 def policy_of(size: Size, vocabulary: int, *, endless: bool = False) -> Policy:
-    """Random weights in fp32. ``endless``: its end token is none of the model's, so no row ends by itself."""
+    """Weights in fp32, random but for the real model. ``endless``: its end token is none of the model's, so no row
+    ends by itself."""
+    if size == "real":
+        return real_policy(endless=endless)
     shape = SHAPES[size]
     torch.manual_seed(0)
     config = Qwen3Config(
@@ -53,6 +59,13 @@ def policy_of(size: Size, vocabulary: int, *, endless: bool = False) -> Policy:
         pad_token_id=PAD,
     )
     return Policy(Qwen3ForCausalLM(config).float().eval(), tokenizer_of(vocabulary, endless=endless), chat=False)
+
+
+def real_policy(*, endless: bool = False) -> Policy:
+    policy = load_policy(MODEL, PolicySettings())
+    if endless:
+        policy.tokenizer.add_special_tokens({"eos_token": "<none of the model's>"})
+    return policy
 
 
 def tokenizer_of(vocabulary: int, *, endless: bool = False) -> PreTrainedTokenizerFast:

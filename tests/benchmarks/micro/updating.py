@@ -7,10 +7,12 @@ AdamW, and what either side notes of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from components.config.objective import ObjectiveSettings
-from components.config.training import LOGITS_AT_ONCE, LearnerSettings
+from components.config.training import LearnerSettings
 from components.learner import Batch, build_batch
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
@@ -51,19 +53,16 @@ class Updating(NamedTuple):
 
 
 def updating(name: str, case: Updated) -> Updating:
-    """One of the ways, with a model of its own; all of them have the same weights and groups."""
-    policy, groups = policy_of(case.size, case.vocabulary), groups_of(case)
-    if name == "trl":
-        return trl(policy, groups, case)
-    return learner(policy, groups, case, {"ours": LOGITS_AT_ONCE, "ours whole": WHOLE}[name])
+    """One of `WAYS`, with a model of its own; all of them have the same weights and groups."""
+    return WAYS[name](policy_of(case.size, case.vocabulary), groups_of(case), case)
 
 
-def learner(policy: Policy, groups: list[Group], case: Updated, logits: int) -> Updating:
-    """`TorchLearner`."""
-    settings = LearnerSettings(
-        lr=RATE, betas=BETAS, warmup=0, grad_clip=1.0, micro_batch_tokens=case.pass_tokens, logits_at_once=logits
+def learner(policy: Policy, groups: list[Group], case: Updated, **settings: Any) -> Updating:
+    """`TorchLearner`; ``settings`` are further ones of the learner."""
+    how = LearnerSettings(
+        lr=RATE, betas=BETAS, warmup=0, grad_clip=1.0, micro_batch_tokens=case.pass_tokens, **settings
     )
-    built = TorchLearner(policy, settings, OBJECTIVE, temperature=1.0)
+    built = TorchLearner(policy, how, OBJECTIVE, temperature=1.0)
     batch, tokens, made = credited(built, policy, groups), tokens_in(groups), list[Update]()
 
     def way(seed: int) -> int:
@@ -79,11 +78,11 @@ def credited(built: TorchLearner, policy: Policy, groups: list[Group]) -> Batch:
     return Credit(built, None, policy, OBJECTIVE).assign(build_batch(groups, PAD), groups, step=0).batch
 
 
-def trl(policy: Policy, groups: list[Group], case: Updated) -> Updating:
+def trl(policy: Policy, groups: list[Group], case: Updated, bf16: bool = False) -> Updating:
     """TRL's `GRPOTrainer`; advantages are made before, as ours are."""
     from tests.benchmarks.micro.trl_trainer import updater
 
-    trainer = updater(policy.model, policy.tokenizer, groups, case.pass_tokens, use_cpu=True, **TRLS)
+    trainer = updater(policy.model, policy.tokenizer, groups, case.pass_tokens, use_cpu=True, bf16=bf16, **TRLS)
     batches, tokens, made = trainer.batches(), tokens_in(groups), list[Update]()
 
     def way(seed: int) -> int:
@@ -91,3 +90,13 @@ def trl(policy: Policy, groups: list[Group], case: Updated) -> Updating:
         return tokens
 
     return Updating(way, made)
+
+
+WAYS: dict[str, Callable[[Policy, list[Group], Updated], Updating]] = {
+    "ours": learner,
+    "ours whole": partial(learner, logits_at_once=WHOLE),
+    "ours bf16": partial(learner, compute_dtype="bfloat16"),
+    "trl": trl,
+    "trl bf16": partial(trl, bf16=True),
+}
+"""bf16: weights, moments and sums of gradients stay in fp32 on both sides; only products are in bf16."""

@@ -1,0 +1,72 @@
+"""Runs in processes of their own; a line of the output file for each."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from datetime import UTC, datetime
+from multiprocessing import get_context
+from pathlib import Path
+
+from components.errors import InputError
+from components.files import append_line, read_jsonl
+from tests.benchmarks.gap.arms import Arm
+from tests.benchmarks.machine import machine, versions
+from tests.benchmarks.measured_code import Code
+from tests.benchmarks.section import Row, Scale
+
+
+def rows_of(path: Path) -> list[Row]:
+    return list(read_jsonl(path)) if path.exists() else []
+
+
+def run_all(runs: Sequence[tuple[Arm, int]], out: Path, work: Path, scale: Scale, jobs: int) -> None:
+    """Every run that ``out`` does not hold yet, in this order, ``jobs`` at a time. One that cannot be made here says
+    why and leaves no line."""
+    done = {(row["sampler"], row["correction"], row["seed"]) for row in rows_of(out)}
+    wanted = [(arm, seed) for arm, seed in runs if (*arm, seed) not in done]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    # One process a run: the memory that a run has taken is free before the next.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        pool.submit(prepare, work, scale).result()
+        futures = [pool.submit(measure, work, arm, seed, scale) for arm, seed in wanted]
+        for number, future in enumerate(as_completed(futures), start=1):
+            row = future.result()
+            if "skipped" not in row:
+                append_line(out, row)
+            print(f"{number}/{len(futures)}  {said(row)}", flush=True)
+
+
+def prepare(work: Path, scale: Scale) -> None:
+    """Everything before training, once for all runs."""
+    from tests.benchmarks.gap.training import TASKS
+
+    work.mkdir(parents=True, exist_ok=True)
+    TASKS[scale].prepared(work / "prepared")
+
+
+def measure(work: Path, arm: Arm, seed: int, scale: Scale) -> Row:
+    """The row of one run; where its sampler cannot be started here, the reason."""
+    import torch
+
+    from tests.benchmarks.gap.training import TASKS, run
+
+    torch.set_num_threads(1)
+    task, code = TASKS[scale], Code.now()
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        try:
+            row = run(task, task.prepared(work / "prepared"), Path(folder), arm, seed)
+        except InputError as error:
+            row = {"skipped": str(error).splitlines()[0]}
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    of = {"date": date, "commit": code.until(Code.now()), "machine": machine(), "versions": versions()}
+    return {"sampler": arm.sampler, "correction": arm.correction, "seed": seed, **row, **of}
+
+
+def said(row: Row) -> str:
+    """One line about a run."""
+    named = f"{row['sampler']}, {row['correction']}, seed {row['seed']}: "
+    if "skipped" in row:
+        return f"{named}{row['skipped']}"
+    return f"{named}held-out pass@1 {row['curve'][0][1]:.0%} to {row['curve'][-1][1]:.0%}, {row['cpu_s']:.0f} s"
