@@ -20,6 +20,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from components.errors import InputError
+from components.working import working
 
 
 @contextlib.contextmanager
@@ -258,12 +259,16 @@ def _utf8_name(path: Path, directory: Path) -> str:
 
 def sha256_tree(directory: Path) -> str:
     """Digest of a folder: sha256 over its manifest, so names and contents both count."""
-    return sha256_bytes(dump_json(manifest(directory)).encode())
+    with working(f"hashing {directory.name}"):
+        return sha256_bytes(dump_json(manifest(directory)).encode())
 
 
 def sha256_path(path: Path) -> str:
     """Digest of a file or of a folder."""
-    return sha256_tree(path) if path.is_dir() else sha256_file(path)
+    if path.is_dir():
+        return sha256_tree(path)
+    with working(f"hashing {path.name}"):
+        return sha256_file(path)
 
 
 def code_digest(root: Path = Path(__file__).parent, parts: Sequence[str] = (".",)) -> str:

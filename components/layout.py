@@ -89,6 +89,11 @@ class Layout:
         return self.out / "admission.jsonl"
 
     @property
+    def base_answers(self) -> Path:
+        """What the label audit sampled from the base policy, one group a line; empty where nothing was audited."""
+        return self.out / "base.jsonl"
+
+    @property
     def triage(self) -> Path:
         """The verdict with its figures, and the measured success of the prompts that were sampled."""
         return self.out / "triage.json"

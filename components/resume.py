@@ -26,6 +26,7 @@ from components.files import (
     write_json,
 )
 from components.processes.stopping import STOPPING
+from components.working import working
 
 NAME = re.compile(r"step-([0-9]{6,})")
 """Of a checkpoint's folder. What somebody has set aside beside them, such as ``step-000010.bak``, is none."""
@@ -59,7 +60,8 @@ class ResumeState:
 
     def save(self, step: int, fill: Callable[[Path], None]) -> None:
         """Write the checkpoint of ``step`` whole, then drop all but the newest ones."""
-        write_directory(self.folder(step), fill)
+        with working("writing a checkpoint"):
+            write_directory(self.folder(step), fill)
         self.drop_all_but(self.steps()[-KEEP:])
 
     def steps(self) -> list[int]:

@@ -18,6 +18,7 @@ class Prompt:
 
     ``solution`` is the reference solution, answer included; ``demonstration`` is what the SFT teacher wrote, which may
     be wrong. ``difficulty`` is the source's own level (higher is harder), ``cluster`` is -1 until the clusters stage.
+    ``reference`` is what a scorer needs beside the answer, as text; most need nothing.
     """
 
     id: str
@@ -30,9 +31,13 @@ class Prompt:
     family: str = ""
     difficulty: float = 0.0
     cluster: int = -1
+    reference: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # `asdict` copies texts, slowly
+        named = {field.name: getattr(self, field.name) for field in fields(self)}  # `asdict` copies texts, slowly
+        if not self.reference:
+            del named["reference"]
+        return named
 
 
 @dataclass(frozen=True, slots=True)

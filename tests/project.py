@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -39,3 +40,14 @@ def commit_all(project: Path) -> Path:
     git(project, "add", "--all")
     git(project, "commit", "--quiet", "--message=copy")
     return project
+
+
+RUN_LINE = re.compile(r"^(\S+)  commit ", re.MULTILINE)
+"""The line of `evenkeel run` that says where it works. Lines of progress may come before it."""
+
+
+def run_id(said: str) -> str:
+    """The name of the run, from `RUN_LINE`."""
+    found = RUN_LINE.search(said)
+    assert found, said
+    return found[1]

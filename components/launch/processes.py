@@ -7,7 +7,9 @@ Every process has a log of its own under ``logs/``: this one ``driver.log``, ser
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
 from components.layout import Layout
 from components.processes import Child
+from components.progress import PROGRESS_VARIABLE, relayed
 from components.status import clear_status, read_status
 
 MODULE = ["-m", "components"]
@@ -30,6 +33,7 @@ class ProcessLauncher(Launcher):
     def __init__(self) -> None:
         self._jobs: dict[str, tuple[Job, Child]] = {}
         self._cancelled: set[str] = set()
+        self._began: dict[str, int] = {}  # where in the log each job begins
 
     def submit(self, job: Job) -> str:
         layout, job_id = Layout(job.workspace), f"{job.stage}-{len(self._jobs)}"
@@ -37,7 +41,10 @@ class ProcessLauncher(Launcher):
         write_text(config, dump(inline(job.settings)))
         clear_status(layout, job.stage)
         command = [sys.executable, *MODULE, job.stage, "--config", str(config)]
-        child = Child("driver", command, log=driver_log(layout), cwd=job.workspace, grace=GRACE)
+        log = driver_log(layout)
+        self._began[job_id] = log.stat().st_size if log.exists() else 0
+        lines = {PROGRESS_VARIABLE: os.devnull}  # in its log, and no bar
+        child = Child("driver", command, log=log, env=lines, cwd=job.workspace, grace=GRACE)
         self._jobs[job_id] = job, child
         return job_id
 
@@ -61,6 +68,21 @@ class ProcessLauncher(Launcher):
         _, child = self._jobs[job_id]
         with child.log.open(encoding="utf-8", errors="replace") as lines:
             yield from (line.rstrip("\n") for line in lines)
+
+    def wait(self, job_id: str, poll: float = 1.0) -> JobStatus:
+        """As `Launcher.wait`; what the stage says of its progress in its log is reported here."""
+        job, child = self._jobs[job_id]
+        with child.log.open(encoding="utf-8", errors="replace") as log:
+            log.seek(self._began[job_id])
+            rest = ""
+            while True:
+                status = self.status(job_id)
+                *lines, rest = (rest + log.read()).split("\n")
+                for line in lines:
+                    relayed(line, job.stage)
+                if status.ended:
+                    return status
+                time.sleep(poll)
 
     def cancel(self, job_id: str) -> None:
         _, child = self._jobs[job_id]

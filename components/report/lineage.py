@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from components.config.sources import computed
 from components.report.run import Part, Run, dig
 from components.words import number, plural
 
@@ -88,9 +89,10 @@ def _data(run: Run) -> Origin:
     source, rows = run.settings.data.source, dig(run.validation, "rows")
     named = str(getattr(source, "path", "") or dig(run.admission, "source", "name") or source.kind)
     digest = getattr(source, "sha256", None)
-    generated = "generated from the seed" if source.kind == "generated" else "no digest"
+    made = computed(source)
+    generated = "generated from the seed" if made else "no digest"
     counted = f"{number(rows)} rows" if isinstance(rows, int) else ""
-    return Origin(f"Data, {named}", str(digest or generated), counted, known=bool(digest) or source.kind == "generated")
+    return Origin(f"Data, {named}", str(digest or generated), counted, known=bool(digest) or made)
 
 
 def _show(value: Any) -> str:

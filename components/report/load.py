@@ -51,7 +51,7 @@ VALIDATION = json_with("rows", "quarantined", "success", "splits", "families", "
 AUDIT = json_with("verdict", "reasons", "prompts", "false_positive", "false_negative", "kinds", "limits")
 TRIAGE = json_with(
     "verdict", "reasons", "prompts", "k", "entropy", "pass_at_1", "pass_at_k", "zero_variance_share",
-    "all_right_share", "all_wrong_share", "truncated_share", "limits", "families",
+    "all_right_share", "all_wrong_share", "truncated_share", "teaching", "step", "limits", "families",
 )  # fmt: skip
 TRAIN = json_with("outcome", "steps", "stopped_by", "reason", "checkpoint_step", "checkpoint_sha256")
 EVALUATION = json_with("prompts", "samples", "k", "sft", "trained", "gain", "checkpoint_sha256")
@@ -64,7 +64,7 @@ SOURCES: dict[str, Source] = {
         "admission", "admission", lambda at: at.admission, json_with("verdict", "withheld", "flagged", "planned")
     ),
     "triage": Source("triage", "triage", lambda at: at.triage, TRIAGE),
-    "clusters": Source("clusters", "clusters", lambda at: at.clusters_metrics, json_with("silhouette", "clusters")),
+    "clusters": Source("clusters", "clusters", lambda at: at.clusters_metrics, json_with("k", "clusters")),
     "records": Source("train", "training record", lambda at: at.records, read_records),
     "verdicts": Source("train", "health verdicts", lambda at: at.train / "verdicts.jsonl", read_verdicts),
     "ledger": Source("train", "ledger of responses", lambda at: at.ledger, read_ledger),

@@ -87,7 +87,6 @@ PANELS: dict[str, Panel] = {
     "entropy": Panel(
         "Entropy", "nats per token", (Series("entropy", "entropy", "blue"),),
         "Falls as the policy grows sure. Near 0 nothing is explored any more.",
-        reference=Reference("triage limit", lambda s: s.triage.min_entropy),
     ),
     "zero_variance": Panel(
         "Groups without a gradient", "%",

@@ -76,12 +76,11 @@ def triage_limits(triage: Part | None) -> list[Limit]:
     """The figures that triage judged, each against the limit that it recorded."""
     if triage is None:
         return []
-    entropy, limits = triage["entropy"], triage["limits"]
+    limits, prompts = triage["limits"], triage["step"]["prompts"]
     return [
-        Limit("Entropy", entropy, limits["min_entropy"], True, "nats per token",
-              "below it the policy is too sure of itself to explore", 2 * max(entropy, limits["min_entropy"], 1e-9)),
-        Limit("Groups without a gradient", triage["zero_variance_share"], limits["max_zero_variance"], False, "%",
-              "all right or all wrong at the training's group size", 1.0),
-        Limit(f"pass@{triage['k']} − pass@1", triage["pass_at_k"] - triage["pass_at_1"], limits["min_passk_gap"], True,
-              "points", "what more samples find: the room that RL has", 1.0),
+        Limit("Groups of a step with a gradient", triage["teaching"], limits["min_teaching"], True,
+              f"of {prompts}", "as expected from the samples, with the refills of dynamic sampling",
+              float(prompts)),
+        Limit("1 − pass@1", 1 - triage["pass_at_1"], limits["min_headroom"], True, "points",
+              "what is left to gain", 1.0),
     ]  # fmt: skip

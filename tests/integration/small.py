@@ -33,9 +33,9 @@ SMALL = (
     "evaluation.suites.more_digits.prompts=8",
 )
 NO_LIMITS = (
+    "triage.min_teaching=0",
     "triage.min_entropy=0",
-    "triage.max_zero_variance=1",
-    "triage.min_passk_gap=0",
+    "triage.min_headroom=0",
     "gate.min_gain=-1",
     "gate.min_prompts=2",
     "gate.max_truncated=1",

@@ -14,7 +14,7 @@ import yaml
 from safetensors import safe_open
 
 from tests.integration.small import NO_LIMITS, SMALL
-from tests.project import commit_all, copy_project
+from tests.project import commit_all, copy_project, run_id
 
 pytestmark = pytest.mark.integration
 
@@ -57,7 +57,7 @@ def demo(project: Path) -> tuple[Path, str]:
     """The workspace of a finished run, and what the run printed."""
     code, said = evenkeel(project, "run", *settings(*SMALL, *NO_LIMITS))
     assert code == 0, said
-    return project / "runs" / said.split()[0], said
+    return project / "runs" / run_id(said), said
 
 
 @pytest.mark.timeout(400)

@@ -20,6 +20,7 @@ import pytest
 from components.files import read_json
 from flows.processes import OWNER_VARIABLE
 from tests import fake_line
+from tests.project import RUN_LINE, run_id
 from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
@@ -64,13 +65,13 @@ class Run(subprocess.Popen[str]):
         return self.output.read_text(encoding="utf-8")
 
     def workspace(self, project: Path) -> Path:
-        return project / "runs" / self.said().split()[0]
+        return project / "runs" / run_id(self.said())
 
     def wait_until_training(self, project: Path) -> Path:
         """Wait until the fake train stage has done some work; returns its mark in the workspace."""
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline and self.poll() is None:
-            if self.said() and (mark := self.workspace(project) / ".state/train.done").exists():
+            if RUN_LINE.search(self.said()) and (mark := self.workspace(project) / ".state/train.done").exists():
                 return mark
             time.sleep(0.1)
         raise AssertionError(self.said())
@@ -125,7 +126,7 @@ def test_a_run_ends_with_a_candidate_and_only_what_changed_runs_again(project: P
     assert code == 0
     assert set(states(said).values()) == {"cached"}
     assert "awaiting approval" in said
-    shown = artifacts(server, said.split()[0])
+    shown = artifacts(server, run_id(said))
     assert shown["run-health"]["data"].startswith("# Health of run demo")
     (row,) = json.loads(shown["run-ledger"]["data"])
     assert (row["Step"], row["Rule"], row["Changed"]) == ("3", "entropy_low", "back to step 1; learner.lr 0.2 → 0.1")
@@ -139,11 +140,11 @@ def test_a_run_ends_with_a_candidate_and_only_what_changed_runs_again(project: P
 
 
 def test_a_refusal_ends_the_line_with_a_report_and_exit_code_3(project: Path, server: str) -> None:
-    code, said = run(project, "--set", "triage.min_entropy=2", server=server)
+    code, said = run(project, "--set", "triage.min_headroom=1", server=server)
     assert code == 3, said
     assert states(said)["train"] == "refused"
     assert "evaluate" not in states(said)
-    assert set(artifacts(server, said.split()[0])) == {"run-estimate", "run-health", "run-report"}
+    assert set(artifacts(server, run_id(said))) == {"run-estimate", "run-health", "run-report"}
     assert "triage refused the checkpoint" in said
     assert "report.html" in said
 

@@ -63,7 +63,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "pairs.jsonl", ({"prompt": f"{i}+1=", "chosen": f"#{i + 1}", "rejected": "#"} for i in range(9))
     )
     every = [[name] for name in ("data", "audit", "sft", "admission", "triage", "clusters", "train", "dpo")]
-    line = f"import sys\nfrom components.__main__ import main\nsys.exit(max(main(stage) for stage in {every}))"
+    line = f"import sys\nfrom components.command import main\nsys.exit(max(main(stage) for stage in {every}))"
     done = subprocess.run(
         [sys.executable, "-c", line],
         cwd=folder,

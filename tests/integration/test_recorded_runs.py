@@ -15,6 +15,7 @@ from components.files import read_json
 from flows.git import git
 from tests import fake_line
 from tests.integration.test_evenkeel_run import LONG, Run, states
+from tests.project import run_id
 from tests.unit.flows_project import add_store
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -64,14 +65,14 @@ def test_a_run_comes_out_again_on_another_machine_by_plain_dvc_and_by_reproduce(
     assert code == 0, said
     assert "pushed     outputs to the DVC remote store" in said
     assert "pushed     the branch to hub" in said
-    run_id = said.split()[0]
+    name = run_id(said)
     shutil.rmtree(given)
 
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", f"file://{project.parent}/hub.git", "clone")
     store = f"['remote \"store\"']\n    url = {project.parent}/store\n"
     (clone / ".dvc/config.local").write_text(store, encoding="utf-8")
-    git(clone, "checkout", "--quiet", f"runs/{run_id}")
+    git(clone, "checkout", "--quiet", f"runs/{name}")
     for command in (["-m", "dvc", "pull"], ["-m", "dvc", "repro"]):
         code, said = call(clone, *command)
         assert code == 0, said
@@ -82,9 +83,9 @@ def test_a_run_comes_out_again_on_another_machine_by_plain_dvc_and_by_reproduce(
     assert git(clone, "status", "--porcelain") == ""
 
     git(clone, "checkout", "--quiet", "main")
-    code, said = call(clone, "-c", EVENKEEL, "reproduce", run_id)
+    code, said = call(clone, "-c", EVENKEEL, "reproduce", name)
     assert code == 0, said
-    assert f"{run_id} came out as recorded, to the byte" in said
+    assert f"{name} came out as recorded, to the byte" in said
 
 
 def test_two_runs_at_once_share_the_cache_and_do_not_meet(project: Path) -> None:

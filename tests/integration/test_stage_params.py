@@ -30,7 +30,8 @@ NO_DEPENDENCY = {"health.prometheus.textfile", "health.prometheus.port", "evalua
 """Read, and not declared: where figures are shown while `train` runs changes no byte of what it writes, and answers
 that are kept are the same to the byte as those that `evaluate` and `dpo` would make."""
 
-AUDITED = ("admission.label_audit=report", "admission.sensitive=report")
+AUDITED = ("admission.label_audit=report", "admission.sensitive=report", "admission.prompts=8")
+"""Half of what triage asks for, so that it has something left to sample."""
 
 
 def sections(section: Section, path: str = "") -> Iterator[tuple[int, str]]:

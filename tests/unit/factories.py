@@ -164,6 +164,7 @@ def workspace(root: Path, *, train: int = 12, verdict: str = "accept") -> Layout
     for split, count in (("sft", 6), ("train", train), ("dev", 4), ("test", 6)):
         write_jsonl(layout.split(split), (p.to_dict() for p in prompts(count)))  # type: ignore[arg-type]
     write_jsonl(layout.admission_flags, [])
+    write_jsonl(layout.base_answers, [])
     policy().save(layout.sft_checkpoint)
     rows = [{"id": p.id, "cluster": i % 3, "rank": i // 3, "nll": 1.0} for i, p in enumerate(prompts(train))]
     write_jsonl(layout.clusters, rows)

@@ -109,13 +109,17 @@ def audit() -> dict[str, Any]:
 
 def triage(accept: bool) -> dict[str, Any]:
     wrong = 0.21 if accept else 0.961
-    reason = "96.1% of groups of 8 would have zero variance, above 60%: almost every group would carry no gradient"
+    reason = (
+        "0.62 of the 16 groups of a step would carry a gradient, fewer than 1: of groups of 8 96.1% are all wrong and "
+        "0.0% all right"
+    )
     return {
         "verdict": "accept" if accept else "refuse", "reasons": [] if accept else [reason], "prompts": 128, "k": 16,
         "entropy": 0.442, "pass_at_1": 0.33 if accept else 0.004, "pass_at_k": 0.81 if accept else 0.03,
         "zero_variance_share": wrong + 0.04 * accept, "all_right_share": 0.04 * accept, "all_wrong_share": wrong,
         "truncated_share": 0.012, "families": {name: 0.2 + 0.05 * i for i, name in enumerate(FAMILIES)},
-        "limits": {"min_entropy": 0.18, "max_zero_variance": 0.6, "min_passk_gap": 0.1},
+        "step": {"group_size": 8, "prompts": 16, "attempts": 1}, "teaching": 12.0 if accept else 0.624,
+        "limits": {"min_teaching": 1.0, "min_headroom": 0.05},
     }  # fmt: skip
 
 

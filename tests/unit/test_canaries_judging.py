@@ -122,7 +122,7 @@ def test_a_choice_s_log_probability_is_that_of_its_tokens_after_the_question():
 
 def test_scores_do_not_depend_on_what_stands_beside_them():
     micro = policy()
-    rows = [((1, 2, 3), (4, 5)), ((1,), (6,)), ((7, 8, 9, 10, 11), (12, 13, 14))]
+    rows = [((1, 2, 3), (4, 5)), ((1,), (6,)), ((7, 8, 9, 10, 11), (12, 13, 14)), ((1, 2, 3), (5, 4))]
     together, apart = scores_of(micro, 1.0)(rows), scores_of(micro, 1.0, tokens=1)(rows)
     assert together == pytest.approx(apart, abs=1e-4)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from components import __main__ as cli
+from components import command as cli
 from components.config import Settings, dump
 from components.errors import InputError, NoCandidate
 from components.layout import Layout

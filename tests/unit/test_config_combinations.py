@@ -18,6 +18,8 @@ Tree = dict[str, Any]
 
 FOUR = {"learner": {"updates_per_step": 4}}
 BY_SEQUENCE = {"aggregation": {"kind": "sequence_mean"}}
+GYM_SOURCE = {"kind": "reasoning_gym", "rows": 100, "datasets": {"chain_sum": {}}}
+GYM_SCORER = {"kind": "reasoning_gym"}
 CONSISTENCY = {"reward": {"consistency": {"kind": "embedded"}}}
 
 
@@ -353,6 +355,34 @@ LOOP = [
         ["audit.second.seconds (60)", "sandbox.timeout (10)"],
         {"audit": {"second": {"kind": "code", "seconds": 9}}},
         id="a second verifier whose code outlives the worker",
+    ),
+    pytest.param(
+        {"reward": {"verifier": GYM_SCORER}},
+        ["reward.verifier.kind reasoning_gym", "data.source.kind reasoning_gym", "the source is generated"],
+        {"data": {"source": GYM_SOURCE}},
+        id="scorers of reasoning-gym, and other problems",
+    ),
+    pytest.param(
+        {"audit": {"second": GYM_SCORER}},
+        ["audit.second.kind reasoning_gym"],
+        {"audit": {"second": {"kind": "exact"}}},
+        id="a second verifier that knows nothing of the problems",
+    ),
+    pytest.param(
+        {
+            "data": {"source": GYM_SOURCE},
+            "reward": {"verifier": GYM_SCORER},
+            "evaluation": {"suites": {"sums": {"kind": "generated", "source": {"task": "arithmetic"}}}},
+        },
+        ["evaluation.suites.sums", "scorers of reasoning_gym"],
+        {"evaluation": {"suites": {"sums": {"verifier": {"kind": "exact"}}}}},
+        id="a suite that the scorers of reasoning-gym know nothing of",
+    ),
+    pytest.param(
+        {"data": {"source": GYM_SOURCE}},
+        ["data.source.solution", "'#'", "reward.verifier"],
+        {"data": {"source": {"solution": "#{answer}"}}},
+        id="solutions without the marker",
     ),
     pytest.param(
         {**objective(correction=None), "rollout": {"asynchrony": {"max_staleness": 3}}},

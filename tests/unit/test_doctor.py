@@ -75,7 +75,7 @@ def test_python_must_be_a_supported_one(
 
 
 def test_little_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**30))
+    monkeypatch.setattr(doctor, "available", lambda: 2**30)
     assert doctor.memory().state == "warn"
 
 

@@ -29,11 +29,11 @@ def test_only_one_module_imports_kubernetes() -> None:
 
 def test_launch_is_used_only_by_the_command_line_and_by_flows() -> None:
     users = importers("components.launch", COMPONENTS)
-    assert {name for name in users if not name.startswith("components.launch")} == {"components.__main__"}
+    assert {name for name in users if not name.startswith("components.launch")} == {"components.command"}
 
 
 def test_only_stages_and_their_launcher_import_stages() -> None:
-    allowed = ("components.stages", "components.launch", "components.__main__")
+    allowed = ("components.stages", "components.launch", "components.command")
     assert {name for name in importers("components.stages", COMPONENTS) if not name.startswith(allowed)} == set()
 
 
@@ -55,7 +55,7 @@ def loaded_by(statement: str) -> set[str]:
 @pytest.mark.parametrize(
     "module",
     [
-        *(f"components.{name}" for name in ("config", "health", "registry", "report", "launch", "stages", "__main__")),
+        *(f"components.{name}" for name in ("config", "health", "registry", "report", "launch", "stages", "command")),
         *(f"components.stages.{name}" for name in ("data", "gate", "report")),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from components import stages
 from components.config import Settings
 from components.config.judgement import LaunchSettings
 from components.errors import NoCandidate
+from components.files import read_jsonl
 from components.launch import LAUNCHERS, Job, JobFailed, JobStatus, Launcher
 from components.launch.inline import InlineLauncher
 from components.launch.processes import ProcessLauncher
 from components.layout import Layout
+from components.progress import PROGRESS_VARIABLE
 from tests.code_graph import ROOT
 
 JOB = Job("train", Settings())
@@ -155,6 +158,21 @@ def test_a_stage_that_failed_names_the_log_that_has_its_traceback(launched, tmp_
     status = launcher.wait(job_id, poll=0.05)
     log = tmp_path / "logs" / "driver.log"
     assert status == JobStatus("failed", code, f"ZeroDivisionError: planted\n  its own log: {log}")
+
+
+def test_what_a_stage_in_a_process_of_its_own_says_of_its_progress_is_reported_here(
+    launched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "driver.log").write_text("train 9/9  of an earlier job\n", encoding="utf-8")
+    monkeypatch.setenv(PROGRESS_VARIABLE, str(tmp_path / "events"))
+    code = "print('train 1/3  acc 0.5 | updating 2 of 8 rows, 0:01', 'other', flush=True, sep=chr(10))\n"
+    own = f"import os; print(os.environ['{PROGRESS_VARIABLE}'])"
+    launcher, job_id = launched(code + own)
+    launcher.wait(job_id, poll=0.05)
+    expected = {"stage": "train", "done": 1, "total": 3, "note": "acc 0.5", "work": "updating 2 of 8 rows, 0:01"}
+    assert list(read_jsonl(tmp_path / "events")) == [expected]
+    assert list(launcher.logs(job_id))[-1] == os.devnull, "it does not write to the file itself"
 
 
 def test_a_stage_that_was_killed_shows_how_and_the_end_of_its_log(launched) -> None:

@@ -21,7 +21,7 @@ OUTPUTS: dict[str, set[Path]] = {
     "data": {LAYOUT.data, LAYOUT.validation},
     "audit": {LAYOUT.audit, LAYOUT.audit_page},
     "sft": {LAYOUT.sft, LAYOUT.sft_metrics},
-    "admission": {LAYOUT.admission, LAYOUT.admission_flags},
+    "admission": {LAYOUT.admission, LAYOUT.admission_flags, LAYOUT.base_answers},
     "triage": {LAYOUT.triage},
     "clusters": {LAYOUT.clusters, LAYOUT.clusters_metrics},
     "train": {LAYOUT.train, LAYOUT.train_metrics, LAYOUT.curves},
@@ -30,7 +30,7 @@ OUTPUTS: dict[str, set[Path]] = {
     "report": {LAYOUT.report, LAYOUT.verdict},
     "dpo": {LAYOUT.dpo, LAYOUT.dpo_metrics},
 }
-WITHOUT_EFFECT = ("config", "errors", "layout", "processes", "progress", "stages", "__init__")
+WITHOUT_EFFECT = ("config", "errors", "layout", "processes", "progress", "stages", "working", "__init__")
 """Code that cannot change a byte of an output, see the head of dvc.yaml. Of `stages` only the package itself."""
 
 

@@ -54,7 +54,7 @@ def test_a_stopped_run_names_the_rule_the_override_and_what_is_missing_and_canno
 def test_a_refused_run_says_why_and_which_parts_it_kept_from_running(tmp_path: Path) -> None:
     text = page(fixture.refused(tmp_path))
     assert "Refused before training: nothing to approve" in text
-    assert "96.1% of groups of 8 would have zero variance" in text
+    assert "0.62 of the 16 groups of a step would carry a gradient" in text
     for path in ("out/train/records.jsonl", "out/train.json", "out/evaluation.json"):
         assert f"(<code>{path}</code>): triage refused the SFT checkpoint" in text
     assert f"{len(fixture.settings().health.rules)} rules configured, none has watched yet" in text

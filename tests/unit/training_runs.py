@@ -14,8 +14,8 @@ from components.config import Settings
 from components.data.prompts import read_prompts
 from components.files import manifest, read_jsonl
 from components.layout import Layout
+from components.scheduling.ranked import ranked_clusters
 from components.stages import train as stage
-from components.stages.clusters import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train as loop
 from components.training.run import RunState

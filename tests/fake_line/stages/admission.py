@@ -7,4 +7,5 @@ from components.layout import Layout
 
 def run(settings: Settings, layout: Layout) -> None:
     write_jsonl(layout.admission_flags, [])
+    write_jsonl(layout.base_answers, [])
     write_json(layout.admission, {"verdict": "clear", "withheld": [], "flagged": []})

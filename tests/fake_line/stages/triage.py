@@ -6,5 +6,5 @@ from components.layout import Layout
 
 
 def run(settings: Settings, layout: Layout) -> None:
-    verdict = "refuse" if settings.triage.min_entropy > 1 else "accept"
-    write_json(layout.triage, {"verdict": verdict, "reasons": ["too sure of itself"]})
+    verdict = "refuse" if settings.triage.min_headroom == 1 else "accept"
+    write_json(layout.triage, {"verdict": verdict, "reasons": ["nothing left to gain"]})
