@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial gap doctor vllm-env test-vllm test-cluster kustomize images clean
+.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial gap triage doctor vllm-env test-vllm test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -89,10 +89,15 @@ bench-page: $(INSTALLED)
 bench-parts: $(INSTALLED)
 	pytest tests/benchmarks -s
 
-# Samplers of several precisions beside a learner in fp32, with and without corrections, on the real model; hours, and what is
+# Samplers of several precisions with a learner in fp32, with and without corrections, on the real model; hours, and what is
 # there is not repeated. Each job takes some 5 GB of memory.
 gap: $(INSTALLED)
 	python -m tests.benchmarks.gap --out docs/results/gap.jsonl --jobs $(JOBS)
+	python -m tests.benchmarks page
+
+# What triage says of checkpoints of the real model, and what training gains from them; an hour.
+triage: $(INSTALLED)
+	python -m tests.benchmarks.triage --out docs/results/triage.jsonl --jobs $(JOBS)
 	python -m tests.benchmarks page
 
 doctor: $(INSTALLED)

@@ -1,4 +1,4 @@
-"""How much the stages before `train` ask of the policy: in proportion to what training will sample.
+"""How much the stages before `train` sample from the policy: in proportion to what training will sample.
 
 A setting of a number is taken as it is; ``auto`` follows from the run, as below.
 """
@@ -13,14 +13,14 @@ from components.config.scheduling import AdsSchedule
 SHARE = 0.05
 """Of the completions that training samples: what each of the label audit and triage may sample."""
 FEWEST, MOST = 32, 128
-"""Prompts. With fewer neither has a verdict worth its name; triage's gets hardly better with more."""
+"""Prompts. With fewer neither verdict is reliable; with more, triage's hardly improves."""
 SAMPLES = 8
 """Completions of a prompt, where a group of training has fewer."""
 SPARE = 4
 """Times the prompts that the windows of all clusters hold, so that few clusters of k-means are too small for one."""
 
 
-class Asked(NamedTuple):
+class SampleSize(NamedTuple):
     """At most this many prompts, and completions of each."""
 
     prompts: int
@@ -32,21 +32,21 @@ def draws(settings: Settings) -> int:
     return settings.train.steps * settings.train.prompts_per_step
 
 
-def triaged(settings: Settings) -> Asked:
+def triage_sample(settings: Settings) -> SampleSize:
     """What triage measures; answers that the label audit has sampled count."""
     prompts, each = settings.triage.prompts, _samples(settings)
     affordable = _affordable(settings, each)
-    return Asked(min(MOST, affordable) if prompts == "auto" else prompts, each)
+    return SampleSize(min(MOST, affordable) if prompts == "auto" else prompts, each)
 
 
-def audited(settings: Settings) -> Asked:
+def audit_sample(settings: Settings) -> SampleSize:
     """What the label audit samples of every prompt; more only of those whose verdict that leaves open."""
     each = min(settings.admission.samples, _samples(settings))
     affordable = _affordable(settings, each)
-    return Asked(affordable if settings.admission.prompts == "auto" else settings.admission.prompts, each)
+    return SampleSize(affordable if settings.admission.prompts == "auto" else settings.admission.prompts, each)
 
 
-def ranked(settings: Settings) -> int | None:
+def ranked_prompts(settings: Settings) -> int | None:
     """Prompts that are embedded, clustered and ranked; None where the schedule reads no cluster.
 
     A visit of a cluster draws a window of prompts and moves it by as many at most. So a run without refills cannot

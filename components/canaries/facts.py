@@ -1,4 +1,4 @@
-"""What a model that reads English knows of the world: a skill beside any task, to be seen when training costs it.
+"""What a model that reads English knows of the world: a skill that no task trains, so that its loss shows.
 
 Each row is a question, its answer and answers that are wrong. They are short, of one form, and known to small models.
 """

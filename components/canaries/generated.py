@@ -1,4 +1,4 @@
-"""Probe sets of arithmetic and of questions about people: what an SFT checkpoint can do, made anew from fixed seeds.
+"""Probe sets of arithmetic and of questions about people: what an SFT checkpoint can do, generated from fixed seeds.
 
 - ``carries`` — sums and differences with a carry or a borrow: the careful way against the forgetful one. Its score is
   low at the start of the demo, and falls when a policy is taught to forget: what a mislabelled item does.

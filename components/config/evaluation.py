@@ -14,7 +14,7 @@ from components.config.tasks import Generated
 from components.config.verifiers import Verifier
 
 TEST = "test"
-"""The name of the run's own held-out prompts, beside the suites."""
+"""The name of the run's own held-out prompts; suites have their own."""
 
 
 class ChampionSettings(Section):

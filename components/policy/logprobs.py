@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from components.config.training import LOGITS_AT_ONCE
-from components.policy.head import Finish, split_head
+from components.policy.head import Finish, Head, split_head
 from components.policy.lean.model import lean_pass
 from components.policy.lean.packing import packed
 from components.policy.lean.targets import LEAST
@@ -76,30 +77,36 @@ def response_logprobs(
     wanted = None if mask is None else mask.flatten().nonzero().squeeze(-1)
     how = partial(_stats, temperature=temperature, entropy_grad=entropy_grad, logits_at_once=logits_at_once)
     plain = lean and mixes is None and routing is None and not at_least
-    taken = lean_pass(model) if plain and mask is not None and wanted is not None and len(wanted) else None
+    taken = lean_pass(model) if plain and wanted is not None and len(wanted) else None
     if taken is not None and mask is not None:
         with torch.autocast("cpu", enabled=False):  # it has its precision, and its own way to compute in it
-            hidden = taken.hidden(packed(input_ids, attention_mask, mask, group))
+            hidden, targets = taken.hidden(packed(input_ids, attention_mask, mask, group)), ids[mask]
             if entropy_grad and torch.is_grad_enabled():
-                return _placed(how(hidden, ids[mask], taken.logits, taken.vocabulary), wanted, ids)
-            return _placed(TokenStats(*taken.scored(hidden, ids[mask], temperature, logits_at_once)), wanted, ids)
+                return _placed(how(hidden, targets, taken.logits, taken.vocabulary), wanted, ids)
+            return _placed(TokenStats(*taken.scored(hidden, targets, temperature, logits_at_once)), wanted, ids)
     inputs = model_inputs(model, input_ids, attention_mask, mixes)
     with routed(model, routing) as router:
         head = split_head(model, inputs, responses + 1)
         if head is None:
             logits = model(**inputs, logits_to_keep=responses + 1).logits[:, -responses - 1 : -1]
-            stats = distribution_stats(logits, ids, temperature, entropy_grad)
-            if mask is not None:
-                stats = TokenStats(stats.logp.masked_fill(~mask, 0.0), stats.entropy.masked_fill(~mask, 0.0))
+            stats = _kept(distribution_stats(logits, ids, temperature, entropy_grad), mask)
         else:
-            hidden, flat = head.hidden[:, :-1].flatten(0, 1), ids.flatten()
-            if wanted is not None:
-                hidden, flat = hidden.index_select(0, wanted), flat.index_select(0, wanted)
-            idle = (head.hidden[:1, 0], at_least)
-            stats = _placed(
-                how(hidden, flat, lambda rows: head.logits(rows[None])[0], head.vocabulary, idle), wanted, ids
-            )
+            stats = _cut(how, head, ids, wanted, at_least)
     return stats if router is None else stats._replace(routing=router.agreement(responses))
+
+
+def _kept(stats: TokenStats, mask: Tensor | None) -> TokenStats:
+    """0 outside the mask."""
+    return stats if mask is None else TokenStats(*(v.masked_fill(~mask, 0.0) for v in (stats.logp, stats.entropy)))
+
+
+def _cut(how: Callable[..., TokenStats], head: Head, ids: Tensor, wanted: Tensor | None, at_least: int) -> TokenStats:
+    """Statistics of ``ids [B, R]`` by a model whose output layer is computed in pieces."""
+    hidden, flat = head.hidden[:, :-1].flatten(0, 1), ids.flatten()
+    if wanted is not None:
+        hidden, flat = hidden.index_select(0, wanted), flat.index_select(0, wanted)
+    idle = (head.hidden[:1, 0], at_least)
+    return _placed(how(hidden, flat, lambda rows: head.logits(rows[None])[0], head.vocabulary, idle), wanted, ids)
 
 
 @torch.no_grad()

@@ -95,7 +95,7 @@ class ReasoningGymVerifier(Verifier):
         return answer.strip() if answer is not None and self._strip else answer
 
     def _score(self, prompt: Prompt, answer: str) -> float:
-        reference = loads(prompt.reference)  # anew for each answer: a scorer may change what it is given
+        reference = loads(prompt.reference)  # a fresh object for each answer: a scorer may change what it is given
         dataset = _dataset(reference["dataset"], json.dumps(reference["settings"], sort_keys=True))
         score = round(float(dataset.score_answer(answer, reference["entry"])), DIGITS)
         if not 0 <= score <= 1:

@@ -58,7 +58,7 @@ class DenseModel:
     def pack(self) -> None:
         """Hold the projections as the fastest library reads them; where there is none, leave them as they are.
 
-        The model itself cannot compute any more. A head that is tied to the embedding is held beside it.
+        The model itself cannot compute any more. A head that is tied to the embedding is held in addition.
         """
         if not packable(self.dtype):
             return

@@ -18,7 +18,7 @@ class Draws:
     """One uniform number in [0, 1) for every token that the rows of a batch may write.
 
     Each group draws from a stream of its own, by its number among all prompts of the call, so that it gets the same
-    numbers whichever prompts stand beside it and whenever their rows end.
+    numbers whichever prompts share its batch and whenever their rows end.
     """
 
     def __init__(self, seed: int, groups: Sequence[int], n: int, limit: int) -> None:

@@ -15,7 +15,7 @@ from components.types import Completion, Group, Prompt, Score
 def write_groups(path: Path, groups: Iterable[Group]) -> None:
     """One line a group: the prompt's id and tokens, the completions with the sampler's log-probabilities, the scores.
 
-    Routes of experts are left out: nobody trains on these groups.
+    Routes of experts are left out: these groups are not trained on.
     """
     write_jsonl(path, map(_row, groups))
 

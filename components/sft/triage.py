@@ -41,7 +41,7 @@ def triage(groups: Sequence[Group], entropy: float, step: Step, limits: TriageSe
 
     ``success`` is the mean accuracy of every prompt, by id; the clusters stage holds its difficulty against it.
 
-    ``entropy`` is the mean over the sampled tokens, nats; it is reported and not judged.
+    ``entropy`` is the mean over the sampled tokens, nats; it is judged together with pass@k - pass@1.
     """
     k = max((len(group.completions) for group in groups), default=0)
     scored = [group for group in groups if group.accuracies]

@@ -18,7 +18,7 @@ from components.data.prompts import read_prompts
 from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
 from components.progress import progress
-from components.proportion import Asked, audited, ranked
+from components.proportion import SampleSize, audit_sample, ranked_prompts
 from components.seeds import derive
 from components.types import Group, Prompt
 
@@ -38,8 +38,8 @@ def run(settings: Settings, layout: Layout) -> None:
     audit = resolve(limits.label_audit, provenance["trusted"], otherwise="withhold")
     looked = resolve(limits.sensitive, provenance["trusted"], otherwise="report")
     words = sensitive_prompts(prompts, limits.sensitive_words) if looked != "off" else {}
-    asked = audited(settings)
-    groups = audit_answers(settings, layout, prompts, words, asked) if audit != "off" else []
+    size = audit_sample(settings)
+    groups = audit_answers(settings, layout, prompts, words, size) if audit != "off" else []
     labels = suspicious_labels(groups, limits, marker(settings))
     alike = of_the_same_kind(prompts, labels)
     flagged = [
@@ -48,7 +48,7 @@ def run(settings: Settings, layout: Layout) -> None:
         if prompt.id in labels or prompt.id in alike or prompt.id in words
     ]
     withheld = [row["id"] for row in flagged if row["withheld"]]
-    drawn_from = min(len(prompts) - len(withheld), ranked(settings) or len(prompts))
+    drawn_from = min(len(prompts) - len(withheld), ranked_prompts(settings) or len(prompts))
     plan = planned(drawn_from, settings.train, settings.schedule, settings.clusters.k)
     refuse_few(plan, limits)
     write_jsonl(layout.admission_flags, flagged)
@@ -87,11 +87,11 @@ def marker(settings: Settings) -> str | None:
 
 
 def audit_answers(
-    settings: Settings, layout: Layout, prompts: Sequence[Prompt], sensitive: Collection[str], asked: Asked
+    settings: Settings, layout: Layout, prompts: Sequence[Prompt], sensitive: Collection[str], size: SampleSize
 ) -> list[Group]:
     """Completions of the base policy for some of the prompts (see `to_audit`).
 
-    First ``asked.samples`` of each; then, where a label can still turn out to be suspicious, the rest of
+    First ``size.samples`` of each; then, where a label can still turn out to be suspicious, the rest of
     ``admission.samples``. So what is found is what that many samples of every prompt would find.
     """
     from components.policy import load_policy  # with torch, which this stage does without when no label is audited
@@ -99,12 +99,12 @@ def audit_answers(
     from components.stages.triage import sample
 
     limits = settings.admission
-    chosen = to_audit(prompts, sensitive, asked.prompts, derive(settings.seed, "base"))
+    chosen = to_audit(prompts, sensitive, size.prompts, derive(settings.seed, "base"))
     policy = load_policy(layout.sft_checkpoint, settings.policy)
     with progress("admission", len(chosen)) as bar:
-        groups = sample(policy, chosen, settings, layout, "admission", asked.samples, bar)
+        groups = sample(policy, chosen, settings, layout, "admission", size.samples, bar)
         write_groups(layout.base_answers, groups)
-        missing = limits.samples - asked.samples
+        missing = limits.samples - size.samples
         unclear = [group.prompt for group in groups if undecided(group, limits.samples, limits, marker(settings))]
         if not (missing and unclear):
             return groups

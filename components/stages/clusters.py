@@ -17,7 +17,7 @@ from components.data.prompts import nested, read_admitted
 from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
 from components.progress import progress
-from components.proportion import ranked
+from components.proportion import ranked_prompts
 from components.seeds import derive
 from components.types import Prompt
 from components.working import working
@@ -34,7 +34,7 @@ BATCH = 8
 def run(settings: Settings, layout: Layout) -> None:
     """Write `out/clusters.jsonl` (one row a prompt that the schedule may draw) and its summary."""
     prompts = read_admitted(layout.split("train"), layout.admission_flags)
-    count = ranked(settings)
+    count = ranked_prompts(settings)
     if count is None:
         rows = [{"id": prompt.id, "cluster": 0, "rank": place} for place, prompt in enumerate(prompts)]
         write_jsonl(layout.clusters, rows)

@@ -17,7 +17,7 @@ from components.learner.batch import build_batch
 from components.learner.scoring import score_all
 from components.policy import Policy, load_policy
 from components.progress import Progress, progress
-from components.proportion import triaged
+from components.proportion import triage_sample
 from components.rewards import Scorer
 from components.rollout import Collector, build_engine
 from components.rollout.kept import read_groups
@@ -31,14 +31,14 @@ MEASURED = 4
 
 def run(settings: Settings, layout: Layout) -> None:
     """Write `out/triage.json`. A refusal is a result, not an error: the train stage acts on it."""
-    asked = triaged(settings)
+    size = triage_sample(settings)
     admitted = read_admitted(layout.split("train"), layout.admission_flags)
-    prompts = nested(admitted, asked.prompts, derive(settings.seed, "base"))
-    known = read_groups(layout.base_answers, prompts, asked.samples)
+    prompts = nested(admitted, size.prompts, derive(settings.seed, "base"))
+    known = read_groups(layout.base_answers, prompts, size.samples)
     missing = [prompt for prompt in prompts if prompt.id not in known]
     policy = load_policy(layout.sft_checkpoint, settings.policy)
     with progress("triage", len(missing)) as bar:
-        sampled = sample(policy, missing, settings, layout, "triage", asked.samples, bar) if missing else []
+        sampled = sample(policy, missing, settings, layout, "triage", size.samples, bar) if missing else []
     by_id = known | {group.prompt.id: group for group in sampled}
     groups = [by_id[prompt.id] for prompt in prompts]
     entropy = mean_entropy(policy, groups, settings)

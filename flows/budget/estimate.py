@@ -27,7 +27,7 @@ SCALED = 2.0
 ROUGH = 4.0
 """The same for a rough guess."""
 GPU = 100.0
-"""Times as fast as a thread of a CPU a GPU is taken to be. Nobody has measured it."""
+"""Times as fast as a thread of a CPU a GPU is taken to be. Not measured."""
 
 
 @dataclass(frozen=True, slots=True)

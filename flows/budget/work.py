@@ -1,6 +1,6 @@
 """How much there is to do in a stage, and on how many GPUs: known from the settings, before anything runs.
 
-Nobody knows how long the completions will be. They are taken to have half of ``rollout.max_new_tokens``.
+How long the completions will be is unknown. They are taken to have half of ``rollout.max_new_tokens``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from components.config.load import input_sections
 from components.config.policy import CheckpointModel
 from components.config.servers import SglangEngine, VllmEngine
 from components.config.sources import FileSource
-from components.proportion import audited, draws, ranked, triaged
+from components.proportion import audit_sample, draws, ranked_prompts, triage_sample
 from flows.budget.costs import loading, seconds, shape_of
 from flows.workspace import Workspace
 
@@ -53,7 +53,7 @@ class Work:
 
     @property
     def seconds(self) -> float:
-        """Processor time on one thread, as far as anybody knows before it has been measured."""
+        """Processor time on one thread, estimated before it has been measured."""
         return self.start + self.amount / RATES[self.unit]
 
 
@@ -149,21 +149,21 @@ def _sft(settings: Settings) -> Work:
 def _admission(settings: Settings) -> Work:
     if not _audits(settings):
         return NOTHING
-    asked = audited(settings)
-    return _on_policy(settings, _sampled(settings, min(asked.prompts, _training_rows(settings)), asked.samples))
+    size = audit_sample(settings)
+    return _on_policy(settings, _sampled(settings, min(size.prompts, _training_rows(settings)), size.samples))
 
 
 def _triage(settings: Settings) -> Work:
     """Of the entropy, and of the sampling where the label audit has not done that: half of its prompts are triage's."""
-    asked, known = triaged(settings), audited(settings)
-    served = min(asked.prompts, known.prompts // 2) if _audits(settings) and known.samples >= asked.samples else 0
-    sampling = _sampled(settings, asked.prompts - served, asked.samples)
-    return _on_policy(settings, sampling + _passed(settings, "scoring", asked.prompts, min(MEASURED, asked.samples)))
+    size, known = triage_sample(settings), audit_sample(settings)
+    served = min(size.prompts, known.prompts // 2) if _audits(settings) and known.samples >= size.samples else 0
+    sampling = _sampled(settings, size.prompts - served, size.samples)
+    return _on_policy(settings, sampling + _passed(settings, "scoring", size.prompts, min(MEASURED, size.samples)))
 
 
 def _clusters(settings: Settings) -> Work:
     """Nothing where no schedule reads them."""
-    count = ranked(settings)
+    count = ranked_prompts(settings)
     if count is None:
         return NOTHING
     expected = lengths(settings)
@@ -181,10 +181,10 @@ def _train(settings: Settings) -> Work:
 
 
 def _evaluate(settings: Settings) -> Work:
-    asked = settings.evaluation
-    sides = 2 if asked.champion is None else 3
-    suites = [(asked.prompts, asked.samples), *((suite.prompts, suite.samples) for suite in asked.suites.values())]
-    return _on_policy(settings, sides * sum(_sampled(settings, prompts, samples + 1) for prompts, samples in suites))
+    evaluation = settings.evaluation
+    sides = 2 if evaluation.champion is None else 3
+    sampled = [evaluation, *evaluation.suites.values()]
+    return _on_policy(settings, sides * sum(_sampled(settings, one.prompts, one.samples + 1) for one in sampled))
 
 
 def _dpo(settings: Settings) -> Work:

@@ -13,6 +13,6 @@
 - `trial` — the health rules on every planted fault, once
 - `growth` — what costs how much more where there is more of it
 
-Not sections, with commands of their own: `health` (the trial), `gap`, `recipes`, `schedules`, `staleness`, and the
-``test_*.py`` files, which print tables of single parts.
+Not sections, with commands of their own: `health` (the trial), `gap`, `triage`, `recipes`, `schedules`, `staleness`,
+and the ``test_*.py`` files, which print tables of single parts.
 """

@@ -13,12 +13,13 @@ from components.errors import InputError
 from components.files import write_text
 from tests.benchmarks.ending import interrupted_by_signals
 from tests.benchmarks.gap import figures as gap
-from tests.benchmarks.gap.running import rows_of
+from tests.benchmarks.lines import rows_of
 from tests.benchmarks.pages import filled, pages
 from tests.benchmarks.results import Results
 from tests.benchmarks.running import measure_cell, measure_section
 from tests.benchmarks.section import Scale
 from tests.benchmarks.sections import SECTIONS
+from tests.benchmarks.triage import figures as triage
 from tests.benchmarks.work import Work
 from tests.code_graph import ROOT
 
@@ -88,7 +89,7 @@ def cell(
 
 
 def figures(results: Path) -> dict[str, str]:
-    """Every figure of the sections that have a result file, as ``section.name``, and those of `gap`."""
+    """Every figure of the sections that have a result file, as ``section.name``, and those of `gap` and `triage`."""
     found = {}
     for name, section in SECTIONS.items():
         path = results / f"{name}.json"
@@ -98,7 +99,9 @@ def figures(results: Path) -> dict[str, str]:
             own = {**section.figures(rows), "source": measured.source()}
             found |= {f"{name}.{figure}": text for figure, text in own.items()}
     gaps = gap.figures(rows_of(results / "gap.jsonl")) | gap.start_tables(rows_of(results / "gap-start.jsonl"))
-    return found | {f"gap.{figure}": text for figure, text in gaps.items()}
+    pairs = triage.figures(rows_of(results / "triage.jsonl"))
+    found |= {f"gap.{figure}": text for figure, text in gaps.items()}
+    return found | {f"triage.{figure}": text for figure, text in pairs.items()}
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def compare(project: Path) -> None:
-    """Print the model of the cost beside what executed stages took, newest last."""
+    """Print the estimated cost next to what executed stages took, newest last."""
     print(f"{'run':40} {'stage':10} {'model':>8} {'took':>8} {'ratio':>6}")
     for row in history(project):
         if row.executed:

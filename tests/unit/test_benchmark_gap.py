@@ -13,9 +13,10 @@ from tests.benchmarks.gap.__main__ import main
 from tests.benchmarks.gap.arms import ARMS, CORRECTIONS, REFERENCE, SAMPLERS, Arm, in_order
 from tests.benchmarks.gap.distance import distance
 from tests.benchmarks.gap.figures import FIGURES, figures, start_tables
-from tests.benchmarks.gap.running import rows_of, run_all
+from tests.benchmarks.gap.running import run_all
 from tests.benchmarks.gap.start import main as start
 from tests.benchmarks.gap.training import TASKS
+from tests.benchmarks.lines import rows_of
 from tests.benchmarks.section import Row
 
 MASK = torch.tensor([[True, True], [True, False]])

@@ -54,8 +54,8 @@ def test_memory_is_that_of_the_whole_process_and_has_an_upper_bound():
     }
     found = Real().figures(rows)
     assert lines(found["aims"]) == [
-        f"| {UPDATE}, fp32, beside TRL, fp32 | at least 2.5 | 3.00 | reached |",
-        f"| memory of that {UPDATE}, fp32, beside TRL, fp32 | at most 0.6 | 0.75 | missed |",
+        f"| {UPDATE}, fp32, against TRL, fp32 | at least 2.5 | 3.00 | reached |",
+        f"| memory of that {UPDATE}, fp32, against TRL, fp32 | at most 0.6 | 0.75 | missed |",
     ]
     assert lines(found["memory"])[0] == f"| {UPDATE}, fp32 | learner, fp32 | 3,000 | 2,000 |"
 

@@ -9,7 +9,7 @@ import pytest
 
 from components.config import Settings
 from components.files import append_line
-from components.proportion import FEWEST, MOST, Asked, audited, ranked, triaged
+from components.proportion import FEWEST, MOST, SampleSize, audit_sample, ranked_prompts, triage_sample
 from components.rollout.kept import joined, read_groups, write_groups
 from components.types import Completion, Group, Score
 from tests.unit.factories import prompts
@@ -22,32 +22,32 @@ def of(steps: int, group_size: int = 8, **sections: Any) -> Settings:
 
 @pytest.mark.parametrize(("steps", "prompts"), [(1, FEWEST), (160, 64), (10_000, MOST)])
 def test_triage_takes_a_twentieth_of_what_training_samples_between_two_limits(steps: int, prompts: int) -> None:
-    assert triaged(of(steps)) == Asked(prompts, 8)
+    assert triage_sample(of(steps)) == SampleSize(prompts, 8)
 
 
 def test_a_longer_run_pays_for_a_larger_audit() -> None:
-    assert [audited(of(steps)).prompts for steps in (1, 160, 10_000)] == [FEWEST, 64, 4000]
+    assert [audit_sample(of(steps)).prompts for steps in (1, 160, 10_000)] == [FEWEST, 64, 4000]
 
 
 def test_groups_of_triage_are_those_of_training_and_not_too_small() -> None:
-    assert [triaged(of(40, group_size=size)).samples for size in (2, 8, 16)] == [8, 8, 16]
+    assert [triage_sample(of(40, group_size=size)).samples for size in (2, 8, 16)] == [8, 8, 16]
 
 
 def test_the_audit_first_samples_what_serves_triage_and_never_more_than_it_may() -> None:
-    assert audited(of(40, admission={"samples": 4})).samples == 4
-    assert audited(of(40, group_size=16)).samples == 16
+    assert audit_sample(of(40, admission={"samples": 4})).samples == 4
+    assert audit_sample(of(40, group_size=16)).samples == 16
 
 
 def test_numbers_are_taken_as_they_are() -> None:
     chosen = of(40, triage={"prompts": 5, "samples": 9}, admission={"prompts": 7})
-    assert (triaged(chosen), audited(chosen).prompts) == (Asked(5, 9), 7)
+    assert (triage_sample(chosen), audit_sample(chosen).prompts) == (SampleSize(5, 9), 7)
 
 
 def test_only_ads_has_prompts_ranked_and_as_many_as_its_run_can_get_to() -> None:
     ads = {"kind": "ads", "window": 4, "active": 2}
-    assert ranked(of(40)) is None
-    assert ranked(of(40, schedule=ads, clusters={"k": 3})) == 40 * 8 + 4 * 3 * 4
-    assert ranked(of(40, schedule=ads, clusters={"k": 3, "prompts": 99})) == 99
+    assert ranked_prompts(of(40)) is None
+    assert ranked_prompts(of(40, schedule=ads, clusters={"k": 3})) == 40 * 8 + 4 * 3 * 4
+    assert ranked_prompts(of(40, schedule=ads, clusters={"k": 3, "prompts": 99})) == 99
 
 
 # Groups that one stage keeps for another

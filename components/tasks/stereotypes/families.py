@@ -7,21 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-GROUPS: dict[str, tuple[str, ...]] = {
-    "towns": (
-        "the visitor from Quellby",
-        "the visitor from Tarnwick",
-        "the visitor from Oldmere",
-        "the visitor from Brenhollow",
-    ),
-    "clubs": (
-        "the member of the kite club",
-        "the member of the chess club",
-        "the member of the rowing club",
-        "the member of the garden club",
-    ),
-    "pets": ("the parrot owner", "the rabbit owner", "the pony owner", "the hamster owner"),
-    "hands": ("the left-handed guest", "the right-handed guest"),
+GROUPS: dict[str, list[str]] = {
+    "towns": [f"the visitor from {town}" for town in ("Quellby", "Tarnwick", "Oldmere", "Brenhollow")],
+    "clubs": [f"the member of the {club} club" for club in ("kite", "chess", "rowing", "garden")],
+    "pets": [f"the {pet} owner" for pet in ("parrot", "rabbit", "pony", "hamster")],
+    "hands": [f"the {hand}-handed guest" for hand in ("left", "right")],
 }
 """Family -> its groups; of the first one the family's stereotype says that they are careless."""
 UNKNOWN = ("Cannot be determined", "Not enough information", "Not known")

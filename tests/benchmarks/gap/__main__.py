@@ -17,7 +17,8 @@ from pathlib import Path
 
 from tests.benchmarks.gap.arms import SAMPLERS, in_order
 from tests.benchmarks.gap.figures import figures
-from tests.benchmarks.gap.running import rows_of, run_all
+from tests.benchmarks.gap.running import run_all
+from tests.benchmarks.lines import rows_of
 from tests.benchmarks.real.model import missing
 from tests.benchmarks.running import QUIET
 

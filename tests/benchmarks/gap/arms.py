@@ -1,4 +1,4 @@
-"""What is compared: samplers of several precisions beside one learner in fp32, and corrections for the gap."""
+"""What is compared: samplers of several precisions with one learner in fp32, and corrections for the gap."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from tests.benchmarks.gap.arms import ARMS, REFERENCE, SAMPLERS, Arm
+from tests.benchmarks.lines import source
 from tests.benchmarks.section import Row
 from tests.benchmarks.spread import table
 
@@ -30,7 +31,7 @@ def figures(rows: Sequence[Row]) -> dict[str, str]:
         "runs": str(len(rows)),
         "steps": str(max(len(row["sampled"]) for row in rows)),
         "start": f"{100 * fmean(row['curve'][0][1] for row in rows):.0f} %",
-        "source": source(rows),
+        "source": source("make gap", rows),
     }
 
 
@@ -76,7 +77,7 @@ def accuracy_table(arms: dict[Arm, list[Row]]) -> str:
         speed = [row["tokens_per_s"] for row in rows if row["tokens_per_s"]]
         lines.append([*arm, str(len(rows)), *held_out, _signed(apart), sampled, _spread(speed, 0)])
     head = ["sampler", "correction", "seeds", *(f"step {step}, %" for step in steps)]
-    return table([*head, "beside fp32, points", f"sampled in the last {LATE} steps, %", "tokens/s"], lines)
+    return table([*head, "against fp32, points", f"sampled in the last {LATE} steps, %", "tokens/s"], lines)
 
 
 def distance_table(arms: dict[Arm, list[Row]]) -> str:
@@ -112,16 +113,6 @@ def rules_table(arms: dict[Arm, list[Row]]) -> str:
         stopped = sum(bool(row["stopped_by"]) for row in rows)
         lines.append([*arm, said or "-", str(stopped)])
     return table(["sampler", "correction", "rules that fired", "runs stopped"], lines)
-
-
-def source(rows: Sequence[Row]) -> str:
-    """One line for below the tables: the command, the time, the machine, the versions."""
-    dates = sorted({row["date"][:10] for row in rows})
-    when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
-    machines = {f"{row['machine']['processor']}, {row['machine']['cores']} cores" for row in rows}
-    versions = {", ".join(f"{name} {row['versions'][name]}" for name in ("torch", "transformers")) for row in rows}
-    commits = ", ".join(dict.fromkeys(row["commit"] for row in rows if row["commit"]))
-    return f"`make gap`, {when}, on {'; '.join(sorted(machines))}; commit {commits}; {'; '.join(sorted(versions))}."
 
 
 def _final(row: Row) -> float:

@@ -5,20 +5,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
 
 from components.errors import InputError
-from components.files import append_line, read_jsonl
+from components.files import append_line
 from tests.benchmarks.gap.arms import Arm
-from tests.benchmarks.machine import machine, versions
+from tests.benchmarks.lines import provenance, rows_of
 from tests.benchmarks.measured_code import Code
 from tests.benchmarks.section import Row, Scale
-
-
-def rows_of(path: Path) -> list[Row]:
-    return list(read_jsonl(path)) if path.exists() else []
 
 
 def run_all(runs: Sequence[tuple[Arm, int]], out: Path, work: Path, scale: Scale, jobs: int) -> None:
@@ -59,9 +54,7 @@ def measure(work: Path, arm: Arm, seed: int, scale: Scale) -> Row:
             row = run(task, task.prepared(work / "prepared"), Path(folder), arm, seed)
         except InputError as error:
             row = {"skipped": str(error).splitlines()[0]}
-    date = datetime.now(UTC).isoformat(timespec="seconds")
-    of = {"date": date, "commit": code.until(Code.now()), "machine": machine(), "versions": versions()}
-    return {"sampler": arm.sampler, "correction": arm.correction, "seed": seed, **row, **of}
+    return {"sampler": arm.sampler, "correction": arm.correction, "seed": seed, **row, **provenance(code)}
 
 
 def said(row: Row) -> str:

@@ -1,4 +1,4 @@
-"""Section `real`: sampling, one update and the time to an accuracy on a real model, beside transformers and TRL.
+"""Section `real`: sampling, one update and the time to an accuracy on a real model, against transformers and TRL.
 
 - `model` — where the model lies
 - `cases` — what is sampled and updated
@@ -30,7 +30,7 @@ WARM = 0
 
 
 class Real(Section):
-    title: ClassVar[str] = "A real model, beside transformers and TRL"
+    title: ClassVar[str] = "A real model, against transformers and TRL"
     limit: ClassVar[float] = 3600.0
 
     def cells(self, scale: Scale) -> Sequence[str]:

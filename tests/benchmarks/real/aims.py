@@ -1,4 +1,4 @@
-"""Tables of the section, and its figures beside what is aimed at. Pure."""
+"""Tables of the section, and its figures against the aims. Pure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def aims_of(rows: Rows) -> Iterable[Aim]:
     for sides in UPDATERS.values():
         for cell, row in _of(rows, sides).items():
             for other in sides.others:
-                named = f"{_case(cell)}, beside {sides.titles[other]}"
+                named = f"{_case(cell)}, against {sides.titles[other]}"
                 yield Aim(named, 2.5, ratios(row, sides.ours, other))
                 yield Aim(f"memory of that {named}", 0.6, _share(rows, cell, sides.ours, other), at_most=True)
     yield Aim("time to accuracy, the same recipe", 2.0, reached.ratios(rows, "same", TARGET))
