@@ -15,7 +15,7 @@ JOBS ?= 2
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
 
-# The same with a real language model: a quarter of an hour at most, 6 GB of memory.
+# The same with a real language model: about 15 minutes, 6 GB of memory.
 demo-llm: model
 	evenkeel run --config configs/smollm2.yaml
 

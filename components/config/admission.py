@@ -25,7 +25,9 @@ class AdmissionSettings(Section):
         "repeated templates. auto: as many as take a twentieth of the completions that training samples, at least 32.",
     )
     samples: int = Field(
-        16, ge=2, description="Completions per prompt at most; fewer where they already say that nothing is suspicious."
+        16,
+        ge=2,
+        description="Completions per prompt at most; sampling stops early once a label cannot become suspicious.",
     )
     max_label_rate: Fraction = Field(0.02, description="Suspicious: the label has less than this of the samples,")
     min_alternative_rate: Fraction = Field(0.8, description="and one other answer has more than this.")

@@ -29,7 +29,10 @@ EMBEDDING_FOLDER = (
     "`hf download <name> --local-dir <folder>` fetches one), or set clusters.embedding={kind: policy}"
 )
 """How to mend clusters.embedding where its folder is missing or is none."""
-MODEL_FOLDER = "correct policy.model.path, or bring the model there: `make model` fetches the one of configs/models"
+MODEL_FOLDER = (
+    "correct policy.model.path, or bring the model there: `make model` (SmolLM2-135M-Instruct), "
+    "or `evenkeel model convert`"
+)
 
 
 NO_LIST = {"tuple_type", "list_type", "set_type", "frozen_set_type"}
@@ -250,16 +253,16 @@ def library_sections(tree: Tree) -> list[Tree]:
 
 def check_version(expected: str | None) -> str:
     """The installed version of reasoning-gym, compared with the expected one where there is one."""
-    how = "pip install 'evenkeel[llm]'"
+    how = "pip install -c constraints.txt -e '.[llm]'"
     try:
         found = version(GYM)
     except PackageNotFoundError as error:
         raise InputError(f"{GYM} is not installed", where="data.source", how=how) from error
     if expected is not None and found != expected:
         raise InputError(
-            f"the problems are those of {GYM} {expected}, and {found} is installed",
+            f"{GYM} {found} is installed, and the configuration has version {expected}",
             where="data.source.version",
-            how=f"{how}, or take the version out of the configuration to accept the installed one",
+            how=f"pip install {GYM}=={expected}, or remove `version` to accept {found}",
         )
     return found
 

@@ -85,12 +85,12 @@ class TriageSettings(Section):
     min_teaching: float = Field(
         0.1,
         ge=0,
-        description="Groups of a step that must carry a gradient, as expected from the samples: a single one lets a "
-        "policy that explores take off.",
+        description="Minimum number of groups of a step with a gradient, as expected from the samples. It is low "
+        "because a few such groups are enough for a policy that explores.",
     )
     min_entropy: float = Field(
-        0.18, ge=0, description="Nats per token below which a policy whose samples find little will find no more."
+        0.18, ge=0, description="Minimum entropy, nats per token; refused only where min_passk_gap is not met either."
     )
-    min_passk_gap: float = Field(0.1, ge=0, le=1, description="pass@k - pass@1 below which samples find little.")
+    min_passk_gap: float = Field(0.1, ge=0, le=1, description="Minimum pass@k - pass@1; see min_entropy.")
     min_headroom: float = Field(0.05, ge=0, le=1, description="1 - pass@1 that must be left to gain.")
     override: str = Field("", description="Reason for training in spite of a refusal; it is recorded.")

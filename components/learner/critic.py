@@ -96,7 +96,7 @@ class Critic:
 
     def _parts(self, batch: Batch) -> Iterator[tuple[Batch, slice]]:
         """Micro-batches, and which rows of the batch they are."""
-        with working("the critic", len(batch), "rows") as work:
+        with working("updating the critic", len(batch), "rows") as work:
             for part in batch.micro_batches(self._tokens):
                 yield part, slice(work.done, work.done + len(part))
                 work.add(len(part))

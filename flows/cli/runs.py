@@ -136,7 +136,7 @@ def prepare(workspace: Workspace, *, fresh: bool, debug: bool) -> None:
     if debug:
         os.environ["EVENKEEL_DEBUG"] = "1"
     logging.raiseExceptions = debug  # else Prefect prints each time that a log did not reach a server that went away
-    with working("making the workspace"), workspace.held(fresh=fresh):
+    with working("creating the workspace"), workspace.held(fresh=fresh):
         workspace.progress.unlink(missing_ok=True)
     os.environ.update(prefect_environment(workspace.project, quiet=not debug))
 

@@ -110,8 +110,8 @@ def audit() -> dict[str, Any]:
 def triage(accept: bool) -> dict[str, Any]:
     wrong = 0.21 if accept else 0.961
     reason = (
-        "0.62 of the 16 groups of a step would carry a gradient, fewer than 1: of groups of 8 96.1% are all wrong and "
-        "0.0% all right"
+        "0.62 of the 16 groups of a step would carry a gradient, fewer than triage.min_teaching (1): of groups of 8 "
+        "96.1% are all wrong and 0.0% all right"
     )
     return {
         "verdict": "accept" if accept else "refuse", "reasons": [] if accept else [reason], "prompts": 128, "k": 16,
@@ -119,7 +119,7 @@ def triage(accept: bool) -> dict[str, Any]:
         "zero_variance_share": wrong + 0.04 * accept, "all_right_share": 0.04 * accept, "all_wrong_share": wrong,
         "truncated_share": 0.012, "families": {name: 0.2 + 0.05 * i for i, name in enumerate(FAMILIES)},
         "step": {"group_size": 8, "prompts": 16, "attempts": 1}, "teaching": 12.0 if accept else 0.624,
-        "limits": {"min_teaching": 1.0, "min_headroom": 0.05},
+        "limits": {"min_teaching": 1.0, "min_headroom": 0.05, "min_passk_gap": 0.1, "min_entropy": 0.18},
     }  # fmt: skip
 
 

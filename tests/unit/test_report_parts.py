@@ -141,9 +141,15 @@ def test_of_a_section_that_a_configuration_names_only_what_is_not_its_own_defaul
 
 
 def test_each_triage_figure_is_held_against_the_limit_that_triage_recorded() -> None:
-    teaching, headroom = triage_limits(fixture.triage(accept=False))
+    teaching, headroom, _, _ = triage_limits(fixture.triage(accept=False))
     assert not teaching.met and headroom.met
     assert triage_limits(None) == []
+
+
+@pytest.mark.parametrize(("entropy", "met"), [(0.44, True), (0.1, False)])
+def test_entropy_makes_up_for_samples_that_find_little(entropy: float, met: bool) -> None:
+    _, _, *joint = triage_limits(fixture.triage(accept=False) | {"entropy": entropy})
+    assert [limit.met for limit in joint] == [met, met]
 
 
 def test_a_verdict_shows_the_last_values_that_it_saw_and_says_when_one_is_missing() -> None:

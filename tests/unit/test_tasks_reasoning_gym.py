@@ -77,7 +77,9 @@ def test_every_data_set_makes_the_same_problems_twice_or_says_why_not() -> None:
     assert {name: again[name] for name in made} == made
     refused = {name: made.what for name, made in found.items() if isinstance(made, InputError)}
     no_answer = ("boxnet", "graph_color", "propositional_logic", "rubiks_cube", "rush_hour")
-    assert refused == {"composite": "composite cannot be a source"} | {n: f"{n} gives no answer" for n in no_answer}
+    assert refused == {"composite": "composite cannot be a source"} | {
+        n: f"{n} has no reference answer" for n in no_answer
+    }
     assert set(found) == set(names())
 
 
@@ -119,8 +121,8 @@ def refusals() -> dict[str, Any]:
         ("chain_sum", "no setting 'terms'", "min_terms, max_terms"),
         ("gcd", "max_numbers must be >= min_numbers", "correct the setting"),
         ("lcm", "lcm refuses its settings", "correct the setting"),
-        ("products", "distinct problems with these settings, 700 are wanted", "lower rows"),
-        ("graph_color", "graph_color gives no answer", "leave it out"),
+        ("products", "distinct problems with these settings, 700 are needed", "lower rows"),
+        ("graph_color", "graph_color has no reference answer", "leave it out"),
         ("composite", "composite cannot be a source", "data.source.datasets"),
     ],
 )
@@ -174,9 +176,9 @@ def test_another_version_than_the_pinned_one_is_refused() -> None:
             "source": {"kind": "reasoning_gym", "rows": 16, "datasets": MIXED, "solution": "#{answer}", "version": "0"}
         }
     )
-    with pytest.raises(InputError, match=r"are those of reasoning-gym 0, and 0\.1\.25 is installed"):
+    with pytest.raises(InputError, match=r"reasoning-gym 0\.1\.25 is installed, and the configuration has version 0"):
         pin_inputs(pinned)
-    with pytest.raises(InputError, match="are those of reasoning-gym 0"):
+    with pytest.raises(InputError, match="the configuration has version 0"):
         check_sources(pinned)
 
 
@@ -184,7 +186,7 @@ def test_a_missing_library_is_an_error_that_says_how_to_install_it(monkeypatch: 
     monkeypatch.setattr(sys.modules["components.config.load"], "GYM", "no-such-library")
     with pytest.raises(InputError) as caught:
         list(generate(source(MIXED), 0))
-    assert caught.value.how == "pip install 'evenkeel[llm]'"
+    assert caught.value.how == "pip install -c constraints.txt -e '.[llm]'"
 
 
 def test_suites_take_problems_of_the_library_too() -> None:

@@ -28,14 +28,14 @@ def scorers_of_others(s: Settings) -> Iterator[str]:
         if isinstance(verifier, ReasoningGymVerifier) and not isinstance(s.data.source, ReasoningGymSource):
             yield (
                 f"{name}.kind reasoning_gym judges the problems of data.source.kind reasoning_gym only, and the source "
-                f"is {s.data.source.kind}"
+                f"is {s.data.source.kind}: set another kind"
             )
     for name, suite in s.evaluation.suites.items():
         known = isinstance(suite, ReasoningGymSuite) or (isinstance(suite, FileSuite) and suite.format == "prompts")
         if isinstance(suite.verifier or s.reward.verifier, ReasoningGymVerifier) and not known:
             yield (
-                f"evaluation.suites.{name} would be judged by the scorers of reasoning_gym, which know nothing of its "
-                "problems; give it a verifier of its own"
+                f"evaluation.suites.{name} has no problems of reasoning_gym, so reward.verifier.kind reasoning_gym "
+                f"cannot score it: set evaluation.suites.{name}.verifier"
             )
 
 
@@ -43,8 +43,8 @@ def solutions_in_form(s: Settings) -> Iterator[str]:
     source = s.data.source
     if isinstance(source, ReasoningGymSource) and (form := _missing(s.reward.verifier, source.solution)):
         yield (
-            f"data.source.solution ({source.solution!r}) lacks {form!r}, which reward.verifier looks for: no solution "
-            "could be right"
+            f"data.source.solution ({source.solution!r}) lacks {form!r}, which reward.verifier looks for: add it, or "
+            "change reward.verifier"
         )
 
 

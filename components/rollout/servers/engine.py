@@ -131,7 +131,7 @@ class ServerEngine(Engine):
         """
         check_names(dict(self._policy.model.named_parameters()), weights)
         try:
-            with working("handing weights over to the servers"):
+            with working("sending weights to the servers"):
                 self._loop.run(self._hand_over(weights))
         except BaseException:
             self._torn = "the servers' weights are torn: a hand-over did not come to its end"

@@ -45,7 +45,7 @@ def draw(name: str, settings: Mapping[str, Any], seed: int, rows: int) -> Iterat
             yield entry
     if len(seen) < rows:
         raise InputError(
-            f"{name} has only {len(seen)} distinct problems with these settings, {rows} are wanted",
+            f"{name} has only {len(seen)} distinct problems with these settings, {rows} are needed",
             where=f"{WHERE}.{name}",
             how="lower rows or its weight, or widen its settings",
         )
@@ -67,7 +67,7 @@ def _entry(dataset: Any, name: str, seed: int, index: int) -> dict[str, Any]:
     for part in ("question", "answer"):
         if not isinstance(entry.get(part), str):  # an empty text is the row's own fault: the data stage says so
             raise InputError(
-                f"{name} gives no {part}",
+                f"{name} has no {'reference answer' if part == 'answer' else part}",
                 where=f"{WHERE}.{name}",
                 how="leave it out: an answer that is known to be right is needed to audit the scorer and to teach",
             )

@@ -12,7 +12,7 @@ from tests.benchmarks.spread import table
 FIGURES = ("pairs", "chosen", "reported", "count", "source")
 GAIN = 0.05
 """Held-out pass@1 that training must gain before a pair counts as one that RL can train."""
-HEAD = "pair|task|SFT steps|pass@1, %|pass@k, %|entropy, nats|teaching groups|triage|after, %|gain, points"
+HEAD = "pair|task|SFT steps|pass@1, %|pass@16, %|entropy, nats|groups with a gradient|triage|after, %|gain, points"
 
 
 def figures(rows: Sequence[Row]) -> dict[str, str]:
