@@ -16,6 +16,8 @@ FEWEST, MOST = 32, 128
 """Prompts. With fewer neither verdict is reliable; with more, triage's hardly improves."""
 SAMPLES = 8
 """Completions of a prompt, where a group of training has fewer."""
+MEASURED = 4
+"""Completions of a prompt whose entropy triage computes: that of more would be the same, and costs a pass over them."""
 SPARE = 4
 """Times the prompts that the windows of all clusters hold, so that few clusters of k-means are too small for one."""
 
@@ -49,14 +51,15 @@ def audit_sample(settings: Settings) -> SampleSize:
 def ranked_prompts(settings: Settings) -> int | None:
     """Prompts that are embedded, clustered and ranked; None where the schedule reads no cluster.
 
-    A visit of a cluster draws a window of prompts and moves it by as many at most. So a run without refills cannot
-    leave behind more prompts than it draws, and further ones would be ranked for nothing.
+    A visit of a cluster draws a window of prompts and moves it by as many at most. So a cluster that is visited in
+    every step, which is the most, needs ``steps x window`` prompts and, as all clusters are of some like size, the run
+    ``k`` times as many. Where refills draw more than that, the window of such a cluster stays at its end.
     """
-    drawn = draws(settings)
     if not isinstance(settings.schedule, AdsSchedule):
         return None
     windows = settings.clusters.k * settings.schedule.window
-    return drawn + SPARE * windows if settings.clusters.prompts == "auto" else settings.clusters.prompts
+    reached = (settings.train.steps + SPARE) * windows
+    return reached if settings.clusters.prompts == "auto" else settings.clusters.prompts
 
 
 def _samples(settings: Settings) -> int:

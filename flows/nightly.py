@@ -16,6 +16,9 @@ from prefect.runtime import flow_run
 from pydantic import Field
 
 from components.config import load
+from components.processes.memory import check_run
+from components.stages import wanted
+from flows.budget.work import located
 from flows.git import project_root
 from flows.nights.ledger import Begun, Ended, Ledger
 from flows.nights.plan import Night, Start, plan_night
@@ -79,6 +82,7 @@ def nightly(
             if night.answered and not fresh:
                 return _unchanged(night, night.answered)
             workspace, begun = night.workspace, begins(night)
+            check_run(located(workspace), wanted(workspace.settings))
             ledger.add(begun)
         say(begun.lines)
         outcome = conduct(workspace, fresh=fresh)

@@ -143,6 +143,7 @@ def post_training(
         workspace, fresh = reopen(project, earlier, [*fields, *overrides] if resume else ()), False
     else:
         workspace = locate(project, Path(config), [*fields, *overrides], commit or None, recipe_file(recipe))
+        check_run(located(workspace), wanted(workspace.settings))
     outcome = conduct(workspace, fresh=fresh)
     if outcome.candidate is None:
         return answer(outcome, "NoCandidate", outcome.reason)
@@ -151,7 +152,6 @@ def post_training(
 
 def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     """Take the run through the whole line and show what came of it. Call it inside a flow run."""
-    check_run(located(workspace), wanted(workspace.settings))
     check_surroundings(workspace.settings, workspace.root)
     signing_key(workspace.project, load_policy(workspace.project))  # what is wrong with it is said now
     get_run_logger().info("run %s in %s", workspace.run_id, workspace.root)

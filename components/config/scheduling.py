@@ -37,7 +37,7 @@ class ClustersSettings(Section):
     prompts: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
         "auto",
         description="Training prompts that are ranked, drawn by seed; ads trains on no others. "
-        "auto: train.steps x train.prompts_per_step + 4 x clusters.k x schedule.window.",
+        "auto: (train.steps + 4) x clusters.k x schedule.window.",
     )
     k: int = Field(8, ge=1, description="Clusters of k-means; those smaller than the schedule's window are merged.")
     components: int = Field(32, ge=2, description="Dimensions kept by PCA.")

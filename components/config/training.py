@@ -69,7 +69,12 @@ class LearnerSettings(AdamWSettings):
     )
     lr: float = Field(1e-4, gt=0, le=1)
     updates_per_step: int = Field(1, ge=1, description="Optimizer updates per rollout batch (mini-batches of groups).")
-    micro_batch_tokens: int = Field(4096, ge=64, description="Padded tokens of one forward and backward pass.")
+    micro_batch_tokens: int = Field(
+        4096,
+        ge=64,
+        description="Tokens of one forward and backward pass: padded ones, or computed ones where padding is not "
+        "computed (kind torch on a CPU, dense decoders), with up to four times as many places in attention.",
+    )
     logits_at_once: int = Field(
         LOGITS_AT_ONCE,
         ge=1,

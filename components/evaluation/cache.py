@@ -38,6 +38,7 @@ CODE = (
     "rollout",
     "seeds.py",
     "tasks/identity.py",
+    "tasks/reasoning_gym",
     "tools",
     "types.py",
 )

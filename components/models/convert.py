@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, redirect_stderr
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -103,25 +104,34 @@ def dequantised(gguf: Path, header: Header) -> Policy:
         InputError: see `convert_into`.
     """
     try:
-        with quiet(), warnings.catch_warnings(action="ignore"), _bars_on_a_terminal():
+        with quiet(), warnings.catch_warnings(action="ignore"), _bars_on_a_terminal(), _alone(gguf) as folder:
             options: dict[str, Any] = {"gguf_file": gguf.name, "local_files_only": True, "trust_remote_code": False}
-            config = AutoConfig.from_pretrained(gguf.parent, **options)
+            config = AutoConfig.from_pretrained(folder, **options)
             _check_size(config, gguf, header)
             model, report = AutoModelForCausalLM.from_pretrained(
-                gguf.parent,
+                folder,
                 config=config,
                 dtype=torch.float32,
                 quantization_config=GgufConfig(dequantize=True),
                 output_loading_info=True,
                 **options,
             )
-            tokenizer = AutoTokenizer.from_pretrained(gguf.parent, **options)
+            tokenizer = AutoTokenizer.from_pretrained(folder, **options)
     except (InputError, MemoryError):
         raise
     except ANYTHING as error:
         raise _not_convertible(error, gguf, header) from error
     check_weights(report, gguf)
     return Policy(_as_if_never_quantised(model), tokenizer, chat=False)
+
+
+@contextmanager
+def _alone(gguf: Path) -> Iterator[Path]:
+    """A folder with the file and nothing else: transformers takes a tokenizer or a chat template that lies next to it
+    rather than the file's own."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / gguf.name).symlink_to(gguf.resolve())
+        yield Path(folder)
 
 
 def _bars_on_a_terminal() -> AbstractContextManager[Any]:

@@ -22,6 +22,8 @@ from components.errors import InputError
 
 GIB = 2**30
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.0}
+MALFORMED = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error)
+"""What reading a header that is none may raise."""
 ADAMW = 4
 """Weights, gradients and two moments, in multiples of the weights."""
 HOW = "set policy.dtype=bfloat16, take a smaller model or a larger machine, or end what else takes memory"
@@ -66,26 +68,34 @@ def _number_of(file: Path, name: str) -> int:
 
 
 def parameters_in(folder: Path) -> int:
-    """Weights of a checkpoint folder, from the headers of its safetensors. What is no checkpoint counts as 0: whoever
-    loads it says what is wrong."""
+    """Weights of a checkpoint folder; see `tensor_sizes`."""
+    return sum(tensor_sizes(folder).values())
+
+
+def tensor_sizes(folder: Path) -> dict[str, int]:
+    """Name -> number of weights, from the headers of a checkpoint's safetensors; no weight is read.
+
+    Of what is no checkpoint nothing is found: the stage that loads it raises the error.
+    """
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if whole.is_file():
         return _in_file(whole)
     try:
-        files = {folder / name for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        files = set(folder.glob("*.safetensors"))
-    return sum(_in_file(file) for file in files)
+        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        files = [folder / name for name in sorted(names)]
+    except MALFORMED:
+        files = sorted(folder.glob("*.safetensors"))
+    return {name: size for file in files for name, size in _in_file(file).items()}
 
 
-def _in_file(file: Path) -> int:
+def _in_file(file: Path) -> dict[str, int]:
     try:
         with file.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
             header = json.loads(stream.read(length)) if length <= file.stat().st_size else {}
-        return sum(prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
-        return 0
+        return {name: prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__"}
+    except MALFORMED:
+        return {}
 
 
 def _weights(settings: Settings) -> float:

@@ -77,6 +77,10 @@ class DenseModel:
         own = dict(self._model.named_parameters())
         check_names(own, weights)
         names = {parameter: name for name, parameter in own.items()}
+        packed = {part: shape for one in self._packed for part, shape in zip(one.weights, one.shapes, strict=True)}
+        odd = [name for name, part in own.items() if weights[name].shape != packed.get(part, part.shape)]
+        if odd:
+            raise ValueError(f"weights of another shape than the model's: {', '.join(odd[:5])}")
         for projection in self._packed:
             projection.load([weights[names[parameter]] for parameter in projection.weights])
         for name, parameter in own.items():

@@ -26,7 +26,7 @@ class Projection:
 
     def __init__(self, *linears: nn.Linear) -> None:
         self.weights = [linear.weight for linear in linears]
-        self._shapes = [weight.shape for weight in self.weights]
+        self.shapes = [weight.shape for weight in self.weights]
         self._weight = _joined(self.weights)
         biases = [linear.bias for linear in linears if linear.bias is not None]
         self._bias = _joined(biases) if biases else None
@@ -35,7 +35,7 @@ class Projection:
     @property
     def size(self) -> int:
         """How many weights there are."""
-        return sum(shape.numel() for shape in self._shapes)
+        return sum(shape.numel() for shape in self.shapes)
 
     def pack(self, keep: nn.Parameter) -> None:
         """Pack the weights, and empty the parameters that they came from unless these are ``keep``."""
@@ -45,14 +45,7 @@ class Projection:
                 parameter.data = parameter.data.new_empty(0)
 
     def load(self, weights: Sequence[Tensor]) -> None:
-        """Pack other weights, one ``[out, in]`` for each layer.
-
-        Raises:
-            ValueError: one has another shape.
-        """
-        shapes = [weight.shape for weight in weights]
-        if shapes != self._shapes:
-            raise ValueError(f"weights of shapes {shapes} are not {self._shapes}")
+        """Pack other weights, one ``[out, in]`` for each layer, of the same `shapes`."""
         self._weight = _packed(torch.cat([weight.detach() for weight in weights]).to(self._weight.dtype))
 
     def __call__(self, values: Tensor) -> Tensor:

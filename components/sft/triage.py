@@ -74,8 +74,8 @@ def judged(figures: Mapping[str, Any]) -> dict[str, Any]:
     Dynamic sampling makes up for constant groups with further prompts, up to the groups of a step.
     """
     step = Step(**figures["step"])
-    drawn = step.attempts * step.prompts * (1 - figures["zero_variance_share"])
-    teaching = min(float(step.prompts), drawn)
+    varied = 1 - figures["zero_variance_share"] if step.group_size > 1 else 1.0  # with a critic one is enough
+    teaching = min(float(step.prompts), step.attempts * step.prompts * varied)
     reasons = refusals(figures, teaching)
     return {"teaching": teaching, "verdict": "refuse" if reasons else "accept", "reasons": reasons}
 
@@ -107,14 +107,14 @@ def refusals(figures: Mapping[str, Any], teaching: float) -> list[str]:
 def constant_shares(right: Sequence[tuple[int, int]], group_size: int) -> tuple[float, float]:
     """Shares of all-right and all-wrong groups at the training's group size G, from ``right`` of ``samples`` by prompt.
 
-    The unbiased estimate over all ways to draw G of the n samples: C(c, G) / C(n, G) and C(n - c, G) / C(n, G). Of
-    prompts with fewer than G scorable samples nothing is known; without any other all groups count as all wrong.
+    The unbiased estimate over all ways to draw G of the n samples: C(c, G) / C(n, G) and C(n - c, G) / C(n, G). Of a
+    prompt with fewer than G scorable samples all of them are taken. Without a sample all groups count as all wrong.
     """
-    enough = [(n, c) for n, c in right if n >= group_size]
-    if not enough:
+    if not right:
         return 0.0, 1.0
-    all_right = _mean([comb(c, group_size) / comb(n, group_size) for n, c in enough])
-    return all_right, _mean([comb(n - c, group_size) / comb(n, group_size) for n, c in enough])
+    drawn = [(n, c, min(group_size, n)) for n, c in right]
+    all_right = _mean([comb(c, size) / comb(n, size) for n, c, size in drawn])
+    return all_right, _mean([comb(n - c, size) / comb(n, size) for n, c, size in drawn])
 
 
 def family_rates(groups: Sequence[Group]) -> dict[str, float]:

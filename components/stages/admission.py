@@ -104,10 +104,11 @@ def audit_answers(
     with progress("admission", len(chosen)) as bar:
         groups = sample(policy, chosen, settings, layout, "admission", size.samples, bar)
         write_groups(layout.base_answers, groups)
-        missing = limits.samples - size.samples
-        unclear = [group.prompt for group in groups if undecided(group, limits.samples, limits, marker(settings))]
-        if not (missing and unclear):
-            return groups
+    missing = limits.samples - size.samples
+    unclear = [group.prompt for group in groups if undecided(group, limits.samples, limits, marker(settings))]
+    if not (missing and unclear):
+        return groups
+    with progress("admission", len(unclear)) as bar:
         more = sample(policy, unclear, settings, layout, "admission again", missing, bar)
     further = {group.prompt.id: group for group in more}
     return [joined(group, further[group.prompt.id]) if group.prompt.id in further else group for group in groups]

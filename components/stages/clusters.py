@@ -41,7 +41,7 @@ def run(settings: Settings, layout: Layout) -> None:
         write_json(layout.clusters_metrics, {**summary(prompts, rows), "read": False})
         return
     success = read_json(layout.triage, how="run the triage stage first")["success"]
-    rank_prompts(nested(prompts, count, derive(settings.seed, "clusters")), success, settings, layout)
+    rank_prompts(nested(prompts, count, derive(settings.seed, "base")), success, settings, layout)
 
 
 def rank_prompts(prompts: Sequence[Prompt], success: dict[str, float], settings: Settings, layout: Layout) -> None:
@@ -59,7 +59,7 @@ def rank_prompts(prompts: Sequence[Prompt], success: dict[str, float], settings:
     embeddings, nll = describe_all(policy, prompts, other)
     nll = np.where(np.isfinite(nll), nll, nll[np.isfinite(nll)].max(initial=0.0) + 1)
     window = cast(AdsSchedule, settings.schedule).window
-    found = cluster(embeddings, chosen.k, chosen.components, window, derive(settings.seed, "clusters"))
+    found = cluster(embeddings, chosen.k, chosen.components, window, derive(settings.seed, "base"))
     rows = [
         {"id": p.id, "cluster": int(k), "rank": r, "nll": round(float(n), 6)}
         for p, k, r, n in zip(prompts, found.labels, rank(found.labels, nll), nll, strict=True)

@@ -17,16 +17,13 @@ from components.learner.batch import build_batch
 from components.learner.scoring import score_all
 from components.policy import Policy, load_policy
 from components.progress import Progress, progress
-from components.proportion import triage_sample
+from components.proportion import MEASURED, triage_sample
 from components.rewards import Scorer
 from components.rollout import Collector, build_engine
 from components.rollout.kept import read_groups
 from components.seeds import derive
 from components.sft.triage import Step, triage
 from components.types import Group, Prompt
-
-MEASURED = 4
-"""Completions of a prompt whose entropy is computed: that of more would be the same, and costs a pass over them."""
 
 
 def run(settings: Settings, layout: Layout) -> None:

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
 from components.config import Settings
 from components.config.policy import CheckpointModel, TinyModel
-
-SMALLEST_HEADER = 8
-"""Bytes at the head of a safetensors file that hold the length of its table."""
+from components.processes.memory import tensor_sizes
 
 
 class Rate(NamedTuple):
@@ -74,7 +71,7 @@ def _of_tiny(model: TinyModel) -> Shape:
 
 def tables(folder: Path) -> Shape:
     """Of a checkpoint folder, by the tables at the heads of its safetensors; nothing is loaded."""
-    sizes = {name: size for file in sorted(folder.glob("*.safetensors")) for name, size in _tensors(file).items()}
+    sizes = tensor_sizes(folder)
     lookup = sum(size for name, size in sizes.items() if "embed_tokens" in name or "wte" in name)
     head = sum(size for name, size in sizes.items() if "lm_head" in name)
     try:
@@ -83,13 +80,3 @@ def tables(folder: Path) -> Shape:
     except (OSError, ValueError, KeyError, TypeError):
         vectors = 0.0  # it is refused when it is loaded, with a better word for it
     return Shape(max(1.0, sum(sizes.values()) - (lookup if head else 0)), vectors)
-
-
-def _tensors(file: Path) -> dict[str, int]:
-    """Name -> number of elements."""
-    with file.open("rb") as opened:
-        try:
-            table = json.loads(opened.read(int.from_bytes(opened.read(SMALLEST_HEADER), "little")))
-        except ValueError:
-            return {}
-    return {name: prod(one["shape"]) for name, one in table.items() if name != "__metadata__"}

@@ -16,7 +16,7 @@ from components.config.load import input_sections
 from components.config.policy import CheckpointModel
 from components.config.servers import SglangEngine, VllmEngine
 from components.config.sources import FileSource
-from components.proportion import audit_sample, draws, ranked_prompts, triage_sample
+from components.proportion import MEASURED, audit_sample, draws, ranked_prompts, triage_sample
 from flows.budget.costs import loading, seconds, shape_of
 from flows.workspace import Workspace
 
@@ -32,8 +32,6 @@ WRITTEN = 0.5
 """Share of ``max_new_tokens`` that a completion is taken to have; what is measured lies between 0.3 and 1."""
 REFILLS = 2
 """Batches of prompts that dynamic sampling draws a step, if it may: one dead group asks for a second."""
-MEASURED = 4
-"""Completions of a prompt whose entropy triage computes."""
 RATES = {"rows": 1.5e3, "answers": 150.0, "judgement": 1.0, "page": 0.5, "modelled seconds": 1.0}
 """Done a second on a CPU."""
 SAMPLING = frozenset({"admission", "triage", "train", "evaluate", "dpo"})
@@ -99,7 +97,7 @@ def _bytes_a_row(path: Path) -> float:
         return BYTES_A_ROW
     with path.open("rb") as file:
         head = file.read(LOOKED_AT)
-    return len(head) / max(1, head.count(b"\n"))
+    return max(1.0, len(head) / max(1, head.count(b"\n")))
 
 
 def _rows(settings: Settings) -> float:

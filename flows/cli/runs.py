@@ -53,7 +53,7 @@ def run(
     project = project_root(Path.cwd())
     if resume:
         refuse_beside_resume("--", config=config != DEMO, recipe=bool(recipe), fresh=fresh)
-    with reporting("evenkeel"):
+    with reporting("evenkeel"), working("reading the settings and the inputs"):
         if resume:
             workspace = reopen(project, resume, overrides or ())
         else:
@@ -115,7 +115,8 @@ def audit_verifier(
 ) -> None:
     """Can the verifier be trusted? Judges answers known to be right or wrong; a failed audit blocks training."""
     with reporting("evenkeel"):
-        workspace = locate(project_root(Path.cwd()), config, overrides or ())
+        with working("reading the settings and the inputs"):
+            workspace = locate(project_root(Path.cwd()), config, overrides or ())
         prepare(workspace, fresh=fresh, debug=debug)
         with working("loading Prefect"):
             from flows import audit_verifier as flow

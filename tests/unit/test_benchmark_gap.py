@@ -121,7 +121,7 @@ def test_what_is_there_is_not_run_again(tmp_path, capsys, monkeypatch):
     assert len(rows_of(out)) == 1 and capsys.readouterr().out == ""
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_runs_are_made_small_from_the_command_to_the_tables(tmp_path, capsys):
     out = tmp_path / "gap.jsonl"

@@ -35,7 +35,7 @@ from components.config.combinations.advantage import (
 )
 from components.config.combinations.asynchrony import asynchrony
 from components.config.combinations.cluster import learner_pods, rollout_pods, section, state
-from components.config.combinations.judges import scorers_of_others, second_code, solutions_in_form
+from components.config.combinations.judges import probes_of_others, scorers_of_others, second_code, solutions_in_form
 from components.config.combinations.loop import ads, models, sizes
 from components.config.combinations.ratio import (
     nothing_has_moved,
@@ -67,6 +67,7 @@ RULES: tuple[Callable[[Settings], Iterator[str]], ...] = (
     critic_schedule,
     second_code,
     scorers_of_others,
+    probes_of_others,
     solutions_in_form,
     asynchrony,
     section,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from components.config.evaluation import FileSuite, ReasoningGymSuite
+from components.config.evaluation import ReasoningGymSuite
 from components.config.reasoning_gym import ReasoningGymSource, ReasoningGymVerifier
 from components.config.runners import CodeVerifier
 from components.config.verifiers import Verifier
@@ -31,11 +31,22 @@ def scorers_of_others(s: Settings) -> Iterator[str]:
                 f"is {s.data.source.kind}: set another kind"
             )
     for name, suite in s.evaluation.suites.items():
-        known = isinstance(suite, ReasoningGymSuite) or (isinstance(suite, FileSuite) and suite.format == "prompts")
-        if isinstance(suite.verifier or s.reward.verifier, ReasoningGymVerifier) and not known:
+        gym = isinstance(suite, ReasoningGymSuite)
+        if isinstance(suite.verifier or s.reward.verifier, ReasoningGymVerifier) and not gym:
             yield (
                 f"evaluation.suites.{name} has no problems of reasoning_gym, so reward.verifier.kind reasoning_gym "
                 f"cannot score it: set evaluation.suites.{name}.verifier"
+            )
+
+
+def probes_of_others(s: Settings) -> Iterator[str]:
+    """The scorers of reasoning-gym cannot judge what a probe set generates."""
+    for name, one in s.health.canaries.items():
+        verified = one.generated in ("carries", "comparison") or (one.generated is None and one.format == "qa")
+        if isinstance(s.reward.verifier, ReasoningGymVerifier) and verified and "generation" in one.by:
+            yield (
+                f"health.canaries.{name} has no problems of reasoning_gym, so reward.verifier.kind reasoning_gym "
+                f"cannot judge its answers: set health.canaries.{name}.by: [likelihood]"
             )
 
 

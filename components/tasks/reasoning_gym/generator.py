@@ -20,6 +20,8 @@ from components.errors import InputError
 from components.seeds import derive
 from components.tasks.identity import content_id
 from components.tasks.reasoning_gym.entries import dumps, loads
+from components.tasks.reasoning_gym.library import WHERE
+from components.tasks.reasoning_gym.process import BEGUN, SECONDS
 from components.types import Prompt
 
 Request = dict[str, Any]
@@ -55,9 +57,13 @@ def check_sources(settings: Settings) -> None:
     """`check_source` of the run's own problems and of its suites."""
     if isinstance(source := settings.data.source, ReasoningGymSource):
         check_source(source, settings.seed)
-    for suite in settings.evaluation.suites.values():
+    for name, suite in settings.evaluation.suites.items():
         if isinstance(suite, ReasoningGymSuite):
-            check_source(suite.source, suite.seed)
+            try:
+                check_source(suite.source, suite.seed)
+            except InputError as error:
+                where = str(error.where).replace("data.source", f"evaluation.suites.{name}.source", 1)
+                raise InputError(error.what, where=where, how=error.how) from error
 
 
 def check_source(source: ReasoningGymSource, seed: int) -> None:
@@ -156,8 +162,10 @@ def _read(reply: Any) -> tuple[str, Entry | InputError]:
 
 
 def _died(code: int, said: str) -> InputError:
+    lines = said.splitlines()
+    name = next((line.removeprefix(BEGUN) for line in reversed(lines) if line.startswith(BEGUN)), "")
     if code == -signal.SIGALRM:
-        what = "reasoning-gym made no problem within 60 s"
+        what = f"{name} made no problem within {SECONDS} s"
     else:
-        what = f"the process that makes problems ended with code {code}: {said.strip().rpartition(chr(10))[2]}"
-    return InputError(what, where="data.source.datasets", how="make the settings easier, or leave that data set out")
+        what = f"the process that makes problems of {name} ended with code {code}: {lines[-1] if lines else ''}"
+    return InputError(what, where=f"{WHERE}.{name}", how="make its settings easier, or leave it out")

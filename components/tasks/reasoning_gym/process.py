@@ -13,6 +13,7 @@ import random
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from components.errors import InputError
@@ -20,8 +21,10 @@ from components.tasks.identity import normalise
 from components.tasks.reasoning_gym.entries import dumps
 from components.tasks.reasoning_gym.library import WHERE, open_dataset
 
+BEGUN = "data set: "
+"""Begins the line of standard error that names the data set of what follows, should this process not survive it."""
 SECONDS = 60
-"""For one entry. The kernel ends the process then, whatever it is doing."""
+"""To open a data set, and to make one entry."""
 REPEATS = 500
 """Entries in a row whose questions there were before, after which a data set has no new one."""
 
@@ -32,8 +35,10 @@ def draw(name: str, settings: Mapping[str, Any], seed: int, rows: int) -> Iterat
     Raises:
         InputError: wrong name or settings, no reference answer, or fewer distinct questions.
     """
+    print(f"{BEGUN}{name}", file=sys.stderr, flush=True)
     size = rows + REPEATS
-    dataset = open_dataset(name, {**settings, "seed": seed, "size": size})
+    with _limited():
+        dataset = open_dataset(name, {**settings, "seed": seed, "size": size})
     seen: set[str] = set()
     index = last = 0
     while len(seen) < rows and index - last < REPEATS and index < 2 * size:
@@ -51,19 +56,27 @@ def draw(name: str, settings: Mapping[str, Any], seed: int, rows: int) -> Iterat
         )
 
 
-def _entry(dataset: Any, name: str, seed: int, index: int) -> dict[str, Any]:
-    random.seed(f"{seed}/{index}")  # for those that draw from the global stream
+@contextmanager
+def _limited() -> Iterator[None]:
+    """The kernel ends this process when the block takes more than `SECONDS`."""
     signal.alarm(SECONDS)
     try:
-        entry: dict[str, Any] = dataset[index]
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def _entry(dataset: Any, name: str, seed: int, index: int) -> dict[str, Any]:
+    random.seed(f"{seed}/{index}")  # for those that draw from the global stream
+    try:
+        with _limited():
+            entry: dict[str, Any] = dataset[index]
     except Exception as error:
         raise InputError(
             f"{name} cannot make problem {index}: {type(error).__name__}: {error}",
             where=f"{WHERE}.{name}",
             how="correct its settings, or leave it out",
         ) from error
-    finally:
-        signal.alarm(0)
     for part in ("question", "answer"):
         if not isinstance(entry.get(part), str):  # an empty text is the row's own fault: the data stage says so
             raise InputError(

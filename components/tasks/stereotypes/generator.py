@@ -8,6 +8,7 @@ from random import Random
 from string import ascii_uppercase
 
 from components.config.tasks import PlantedItem, StereotypesSource
+from components.errors import InputError
 from components.seeds import derive
 from components.tasks.identity import content_id
 from components.tasks.stereotypes.families import FROZEN, SITUATIONS
@@ -24,7 +25,7 @@ def generate(source: StereotypesSource, seed: int) -> list[Prompt]:
     The planted item does not depend on the seed: another seed changes the data around it.
 
     Raises:
-        InputError: so many distinct items do not exist.
+        InputError: so many distinct items, or the planted one, do not exist.
     """
     planted = [] if source.planted is None else [_planted(source, source.planted)] * source.planted.rows
     taken = {prompt.text for prompt in planted}
@@ -43,7 +44,10 @@ def _level(source: StereotypesSource, seed: int, family: str, level: int, seen: 
 
 
 def _planted(source: StereotypesSource, planted: PlantedItem) -> Prompt:
-    item = next(islice(_items(0, planted.family, AMBIGUOUS, set()), planted.item, None))
+    item = next(islice(_items(0, planted.family, AMBIGUOUS, set()), planted.item, None), None)
+    if item is None:
+        what = f"the family {planted.family} has no item {planted.item}"
+        raise InputError(what, where="data.source.planted.item", how="lower it, or plant an item of another family")
     return _prompt(source, planted.family, AMBIGUOUS, item, item.biased)
 
 
