@@ -379,6 +379,16 @@ LOOP = [
         id="a suite that the scorers of reasoning-gym know nothing of",
     ),
     pytest.param(
+        {
+            "data": {"source": GYM_SOURCE},
+            "reward": {"verifier": GYM_SCORER},
+            "health": {"canaries": {"carries": {"generated": "carries", "by": ["generation"]}}},
+        },
+        ["health.canaries.carries", "reward.verifier.kind reasoning_gym"],
+        {"health": {"canaries": {"carries": {"by": ["likelihood"]}}}},
+        id="a probe set whose answers the scorers of reasoning-gym would judge",
+    ),
+    pytest.param(
         {"data": {"source": GYM_SOURCE}},
         ["data.source.solution", "'#'", "reward.verifier"],
         {"data": {"source": {"solution": "#{answer}"}}},

@@ -199,6 +199,12 @@ def test_a_token_of_a_checkpoint_costs_by_its_matrices_and_a_tied_embedding_is_o
     assert shape(head=False) == shape(head=True) == costs.Shape(matrices=50 * 8 + 8 * 16, vectors=24)
 
 
+def test_a_file_without_rows_stops_no_estimate(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    source = {"kind": "jsonl", "path": str(tmp_path / "empty.jsonl")}
+    assert work.lengths(Settings.model_validate({"data": {"source": source}})).solution > 0
+
+
 def test_a_folder_that_is_not_there_has_no_shape_and_stops_no_estimate(tmp_path: Path) -> None:
     assert costs.tables(tmp_path / "none") == costs.Shape(1.0, 0.0)
 

@@ -101,6 +101,13 @@ def test_tokenizer_and_chat_template_come_along(tiny, tmp_path):
     assert policy.tokenizer.decode(policy.encode_prompt("1 a?")) == "<|start|>1 a?"
 
 
+def test_a_tokenizer_that_lies_next_to_the_file_is_not_taken_for_the_file_s(tiny, tmp_path):
+    (tiny.parent / "tokenizer.json").write_text("{}")
+    (tiny.parent / "tokenizer_config.json").write_text('{"chat_template": "other"}')
+    convert(tiny, tmp_path / "model", silent)
+    assert loaded(tmp_path / "model").tokenizer.chat_template == TEMPLATE
+
+
 @pytest.mark.parametrize(
     ("template", "why"), [(None, "the tokenizer has no chat template"), ("{{ 1 / 0", "cannot be rendered")]
 )

@@ -28,7 +28,7 @@ BILLION = 10**9
 
 def checkpoint(folder: Path, parameters: int = BILLION, name: str = "model.safetensors") -> Path:
     """A folder whose weights are that many, by the header of a file that takes no room on the disk."""
-    header = {"w": {"dtype": "F32", "shape": [parameters], "data_offsets": [0, 4 * parameters]}, "__metadata__": {}}
+    header = {name: {"dtype": "F32", "shape": [parameters], "data_offsets": [0, 4 * parameters]}, "__metadata__": {}}
     content = json.dumps(header).encode()
     folder.mkdir(exist_ok=True)
     with (folder / name).open("wb") as file:
@@ -58,7 +58,10 @@ def test_weights_are_counted_without_reading_them(tmp_path):
     assert parameters_in(shards) == BILLION
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff" * 16, struct.pack("<Q", 2) + b"[]"])
+NESTED = struct.pack("<Q", 200_000) + b"[" * 200_000
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 16, struct.pack("<Q", 2) + b"[]", NESTED])
 def test_what_is_no_checkpoint_is_left_to_whoever_loads_it(tmp_path, content):
     (tmp_path / "model.safetensors").write_bytes(content)
     assert parameters_in(tmp_path) == 0

@@ -46,7 +46,7 @@ def test_numbers_are_taken_as_they_are() -> None:
 def test_only_ads_has_prompts_ranked_and_as_many_as_its_run_can_get_to() -> None:
     ads = {"kind": "ads", "window": 4, "active": 2}
     assert ranked_prompts(of(40)) is None
-    assert ranked_prompts(of(40, schedule=ads, clusters={"k": 3})) == 40 * 8 + 4 * 3 * 4
+    assert ranked_prompts(of(40, schedule=ads, clusters={"k": 3})) == (40 + 4) * 3 * 4
     assert ranked_prompts(of(40, schedule=ads, clusters={"k": 3, "prompts": 99})) == 99
 
 

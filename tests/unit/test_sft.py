@@ -207,8 +207,11 @@ def test_a_checkpoint_with_mixed_groups_is_accepted_with_its_figures():
 @pytest.mark.parametrize(
     ("rights", "words"),
     [
-        ([0] * 60, ["0.00 of the 8 groups of a step", "all wrong and 0.0% all right", "fewer than 1"]),
-        ([8] * 60, ["100.0% all right", "pass@1 is 100.0%: less than 5% is left"]),
+        (
+            [0] * 60,
+            ["0.00 of the 8 groups of a step", "all wrong and 0.0% all right", "fewer than triage.min_teaching (1)"],
+        ),
+        ([8] * 60, ["100.0% all right", "pass@1 is 100.0%: less than triage.min_headroom (5%) is left"]),
     ],
 )
 def test_a_refusal_says_why_with_figures_and_limits(rights, words):
@@ -239,7 +242,15 @@ def test_a_step_never_trains_on_more_groups_than_it_has():
 def test_constant_groups_are_counted_over_all_ways_to_draw_them():
     assert constant_shares([(4, 2)], 2) == (pytest.approx(1 / 6), pytest.approx(1 / 6))
     assert constant_shares([(16, 8), (16, 0)], 8) == (pytest.approx(0.5 / 12870), pytest.approx(0.5 + 0.5 / 12870))
-    assert constant_shares([(4, 4)], 8) == (0.0, 1.0)
+    assert constant_shares([], 8) == (0.0, 1.0)
+
+
+def test_of_a_prompt_with_too_few_scorable_samples_all_are_taken():
+    assert constant_shares([(4, 4), (4, 0), (4, 2), (4, 1)], 8) == (0.25, 0.25)
+
+
+def test_groups_of_one_carry_a_gradient_because_a_critic_is_their_baseline():
+    assert verdict(0, 0, 4, group_size=1)["verdict"] == "accept"
 
 
 def test_a_recorded_verdict_can_be_judged_again():

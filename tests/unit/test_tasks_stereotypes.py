@@ -82,6 +82,11 @@ def test_who_plants_an_item_chooses_its_split():
         assert assign(planted.text, shares) == "train"
 
 
+def test_a_planted_item_that_does_not_exist_is_refused():
+    with pytest.raises(InputError, match="the family hands has no item 700"):
+        generate(source(planted=PlantedItem(family="hands", item=700)), seed=0)
+
+
 def test_more_items_than_exist_are_refused():
     with pytest.raises(InputError, match="distinct problems exist"):
         generate(source(families=("hands",), rows=5000), seed=0)
