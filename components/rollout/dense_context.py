@@ -15,6 +15,7 @@ from components.rollout.decoding import Choice
 from components.rollout.dense import DenseModel
 from components.rollout.shared_prompts import SharedPrompts
 from components.rollout.static_cache import Cache, RepeatedPrompts
+from components.working import working
 
 SHARED_FROM = 32
 """Tokens of a prompt from which the rows of a group share its keys and values: measured for heads of 32 and of 64, as
@@ -40,13 +41,15 @@ class DenseContext(Context):
         def attend(layer: int, *heads: Tensor) -> Tensor:
             queries, keys, values = (part.view(prompts, width, -1, dense.head_dim).transpose(1, 2) for part in heads)
             cache.write_prompts(layer, keys, values)
+            work.add()
             found = functional.scaled_dot_product_attention(
                 queries, keys, values, attn_mask=seen, is_causal=seen is None, scale=dense.scale, enable_gqa=True
             )
             return found.transpose(1, 2).reshape(prompts * width, -1)
 
         positions = position_ids(self._mask)
-        hidden = dense.forward(dense.embedding(self._ids.flatten()), self._rotary.at(positions.flatten()), attend)
+        with working(f"reading {prompts} prompts", len(dense.layers), "layers") as work:
+            hidden = dense.forward(dense.embedding(self._ids.flatten()), self._rotary.at(positions.flatten()), attend)
         self._cache, self._positions = cache, (positions[:, -1] + 1).repeat_interleave(n)
         return dense.logits(hidden.view(prompts, width, -1)[:, -1]).repeat_interleave(n, 0)
 

@@ -16,7 +16,7 @@ from flows.budget.work import gpus_of, located, machinery, work_of
 from flows.workspace import Workspace
 
 Basis = Literal["unchanged", "same settings", "scaled", "rough guess"]
-FIXED = 3.0
+FIXED = 2.5
 """Seconds of any stage, whatever it does: DVC, Python and the imports."""
 RECENT = 5
 """Earlier executions with the same settings that count."""
@@ -126,7 +126,7 @@ def _of_stage(workspace: Workspace, stage: str, rows: Sequence[Executed], key: s
         said = f"{nearest.run} times {ratio:.3g}"
         return StageEstimate(stage, seconds, seconds / spread, seconds * spread, gpus, "scaled", said)
     seconds = FIXED + work.seconds / (GPU * gpus if gpus else 1)
-    said = "by the cost of a token on a CPU" if not gpus else "what a GPU may be worth"
+    said = "by the cost of a token on a CPU" if not gpus else "assumed speed of a GPU, not measured"
     return StageEstimate(stage, seconds, seconds / ROUGH, seconds * ROUGH, gpus, "rough guess", said)
 
 

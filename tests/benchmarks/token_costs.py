@@ -12,16 +12,22 @@ import argparse
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from components.config import Settings
+from components.config.policy import CheckpointModel, PolicySettings
 from components.config.rollout import TorchEngine
 from flows.budget.costs import PASSES, Shape, shape_of
 from flows.budget.estimate import FIXED
 from flows.budget.history import history
 from flows.budget.work import Work
 
+if TYPE_CHECKING:
+    from components.policy import Policy
+
 PROMPTS, SAMPLES, PROMPT, TOKENS = 8, 8, 32, 16
+WORDS = 5000
+"""Texts that the tokenizer of the tiny model is trained on."""
 TINY = {"kind": "tiny", "hidden_size": 128, "layers": 3, "vocab_size": 384}
 
 
@@ -50,15 +56,13 @@ def of_a_token(settings: Settings) -> dict[str, float]:
     """Processor seconds of sampling, scoring and learning from one token."""
     import torch
 
-    from components.policy import load_policy, response_logprobs
-    from components.policy.tiny import build_model
+    from components.policy import response_logprobs
     from components.rollout import Sampling
     from components.rollout.torch_engine import TorchEngine as Engine
 
     torch.set_num_threads(1)
-    model = settings.policy.model
-    policy: Any = load_policy(model.path, settings.policy) if model.kind == "checkpoint" else None
-    network = policy.model if policy else build_model(model, 0, 0)
+    policy = policy_of(settings.policy)
+    network = policy.model
     ids = torch.randint(0, network.config.vocab_size, (PROMPTS * SAMPLES, PROMPT + TOKENS))
     ids[:] = ids[:1]
     attention, mask = torch.ones_like(ids), torch.ones(len(ids), TOKENS, dtype=torch.bool)
@@ -79,6 +83,19 @@ def of_a_token(settings: Settings) -> dict[str, float]:
     found = {"scoring": scoring, "learning": timed(lambda: score().backward()) / computed}
     written = sample()
     return {"sampling": max(0.0, timed(sample) - PROMPTS * PROMPT * scoring) / written, **found}
+
+
+def policy_of(settings: PolicySettings) -> Policy:
+    """The checkpoint, or a tiny model with random weights and a vocabulary of the whole size."""
+    from components.policy import Policy, load_policy
+    from components.policy.tiny import build_model, build_tokenizer
+
+    model = settings.model
+    if isinstance(model, CheckpointModel):
+        return load_policy(model.path, settings)
+    words = (f"{place:x}" for place in range(WORDS))
+    tokenizer = build_tokenizer(words, model.vocab_size, model.max_positions)
+    return Policy(build_model(model, tokenizer, 0), tokenizer)
 
 
 def timed(work: Callable[[], object]) -> float:
