@@ -74,7 +74,7 @@ trial: $(INSTALLED)
 	python -m tests.benchmarks.health run --results trial --arm both --jobs $(JOBS)
 	python -m tests.benchmarks.health table --results trial --out trial/table.md
 
-# Every section of docs/benchmarks.md that is not measured yet, then its figures into the pages; within an hour.
+# Every section of docs/benchmarks.md that is not measured yet, then its figures into the pages; two hours, one of them `real`.
 # SECTIONS="growth orchestration": some of them. ANEW=1: throw away what was measured before.
 SECTIONS ?=
 bench: $(INSTALLED)
