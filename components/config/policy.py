@@ -83,10 +83,7 @@ class TriageSettings(Section):
         "auto", description="Completions per prompt, the k of pass@k. auto: rollout.group_size, at least 8."
     )
     min_teaching: float = Field(
-        0.1,
-        ge=0,
-        description="Minimum number of groups of a step with a gradient, as expected from the samples. It is low "
-        "because a few such groups are enough for a policy that explores.",
+        1.0, ge=0, description="Minimum number of groups of a step with a gradient, as expected from the samples."
     )
     min_entropy: float = Field(
         0.18, ge=0, description="Minimum entropy, nats per token; refused only where min_passk_gap is not met either."

@@ -173,7 +173,7 @@ def test_training_with_a_tool_makes_calls_likelier_and_leaves_their_results_open
 # Triage
 
 
-LIMITS = TriageSettings(min_teaching=1.0, min_headroom=0.05)
+LIMITS = TriageSettings()
 
 
 def rewards(right: int, of: int = 8) -> list[float]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from components.sft.triage import judged
+from components.config.policy import TriageSettings
+from components.sft.triage import LIMITS, judged
 from tests.benchmarks.lines import source
 from tests.benchmarks.section import Row
 from tests.benchmarks.spread import table
@@ -34,11 +36,15 @@ def gain(row: Row) -> float:
     return float(row["after"] - row["before"])
 
 
+def judgement(row: Row) -> dict[str, Any]:
+    """What triage says of a pair with the present limits."""
+    return judged({**row["triage"], "limits": TriageSettings().model_dump(include=LIMITS)})
+
+
 def rates(rows: Sequence[Row]) -> str:
     """How many of the refused and of the accepted pairs gained `GAIN` or more."""
     refused, accepted = (
-        [gain(row) >= GAIN for row in rows if judged(row["triage"])["verdict"] == verdict]
-        for verdict in ("refuse", "accept")
+        [gain(row) >= GAIN for row in rows if judgement(row)["verdict"] == verdict] for verdict in ("refuse", "accept")
     )
     return (
         f"of {len(refused)} refused pairs {sum(refused)} gained {100 * GAIN:.0f} points or more, "
@@ -48,7 +54,7 @@ def rates(rows: Sequence[Row]) -> str:
 
 def _line(row: Row) -> list[str]:
     found = row["triage"]
-    verdict = judged(found)
+    verdict = judgement(row)
     return [
         str(row["pair"]),
         row["task"],
