@@ -24,13 +24,16 @@ def run_all(runs: Sequence[tuple[Arm, int]], out: Path, work: Path, scale: Scale
     out.parent.mkdir(parents=True, exist_ok=True)
     # One process a run: the memory that a run has taken is free before the next.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        pool.submit(prepare, work, scale).result()
-        futures = [pool.submit(measure, work, arm, seed, scale) for arm, seed in wanted]
-        for number, future in enumerate(as_completed(futures), start=1):
-            row = future.result()
-            if "skipped" not in row:
-                append_line(out, row)
-            print(f"{number}/{len(futures)}  {said(row)}", flush=True)
+        try:
+            pool.submit(prepare, work, scale).result()
+            futures = [pool.submit(measure, work, arm, seed, scale) for arm, seed in wanted]
+            for number, future in enumerate(as_completed(futures), start=1):
+                row = future.result()
+                if "skipped" not in row:
+                    append_line(out, row)
+                print(f"{number}/{len(futures)}  {said(row)}", flush=True)
+        finally:
+            pool.shutdown(cancel_futures=True)  # after an error no other run is begun
 
 
 def prepare(work: Path, scale: Scale) -> None:

@@ -44,12 +44,15 @@ def run_all(pairs: Sequence[int], out: Path, work: Path, jobs: int) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     # One process a pair: the memory that a run has taken is free before the next.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        for future in [pool.submit(checkpoint, work, sft) for sft in sorted({PAIRS[n].sft for n in wanted})]:
-            future.result()
-        for future in as_completed([pool.submit(measure, work, number) for number in wanted]):
-            row = future.result()
-            append_line(out, row)
-            print(f"{PAIRS[row['pair']]}: {row['before']:.0%} to {row['after']:.0%}", flush=True)
+        try:
+            for future in [pool.submit(checkpoint, work, sft) for sft in sorted({PAIRS[n].sft for n in wanted})]:
+                future.result()
+            for future in as_completed([pool.submit(measure, work, number) for number in wanted]):
+                row = future.result()
+                append_line(out, row)
+                print(f"{PAIRS[row['pair']]}: {row['before']:.0%} to {row['after']:.0%}", flush=True)
+        finally:
+            pool.shutdown(cancel_futures=True)  # after an error no other pair is begun
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import yaml
@@ -45,10 +46,13 @@ def checkpoint(work: Path, sft: int) -> Path:
 
 def measure(work: Path, number: int) -> Row:
     """Judge and train one pair; accuracy before and after on the same held-out prompts."""
-    pair, code = PAIRS[number], Code.now()
-    folder = work / f"pair-{number}"
-    layout = Layout(folder)
-    settings = _settings(folder, checkpoint(work, pair.sft), TASKS[pair.task], {
+    with tempfile.TemporaryDirectory(dir=work, prefix=f"pair-{number}-") as folder:  # checkpoints of gigabytes
+        return _measured(number, checkpoint(work, PAIRS[number].sft), Path(folder))
+
+
+def _measured(number: int, model: Path, folder: Path) -> Row:
+    pair, code, layout = PAIRS[number], Code.now(), Layout(folder)
+    settings = _settings(folder, model, TASKS[pair.task], {
         "sft": {"steps": 0},
         "train": {"steps": pair.steps, "prompts_per_step": 8, "eval_every": pair.steps, "eval_prompts": 2,
                   "eval_samples": 2, "checkpoint_every": 1000, "keep_pairs": 0},
