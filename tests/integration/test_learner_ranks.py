@@ -47,7 +47,7 @@ class Started:
         return self.learner
 
 
-@pytest.fixture(scope="module", params=slow_but(KINDS, "zero-2", "fsdp2"))
+@pytest.fixture(scope="module", params=slow_but(KINDS, "zero-2"))
 def started(request, tmp_path_factory) -> Iterator[Started]:
     folder = tmp_path_factory.mktemp(request.param)
     chosen = how(**KINDS[request.param])

@@ -14,6 +14,7 @@ import pytest
 
 from tests.benchmarks.ending import run_to_end
 from tests.code_graph import ROOT
+from tests.tiers import slow_but
 
 CELL = """\
 import os, signal, subprocess, sys, time
@@ -57,7 +58,7 @@ def left(processes: list[int]) -> list[int]:
     return [pid for pid in processes if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
 
 
-@pytest.mark.parametrize("how", ["hears", "deaf"])
+@pytest.mark.parametrize("how", slow_but(["hears", "deaf"], "deaf"))
 def test_a_cell_whose_time_is_over_is_ended_with_all_that_it_started(tmp_path, how):
     command = [sys.executable, "-S", "-c", CELL, str(tmp_path / "pids"), how]
     said = run_to_end(command, tmp_path, os.environ, tmp_path / "log", limit=5, grace=1 if how == "deaf" else 30)
@@ -66,7 +67,7 @@ def test_a_cell_whose_time_is_over_is_ended_with_all_that_it_started(tmp_path, h
     assert len(pids) == 3 and not left(pids)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", slow_but([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], signal.SIGTERM))
 def test_an_interrupted_call_ends_its_cell_with_all_that_it_started(tmp_path, number):
     runner = subprocess.Popen(
         [sys.executable, "-c", RUNNER, str(tmp_path), CELL],

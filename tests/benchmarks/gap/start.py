@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
@@ -29,7 +28,7 @@ from components.types import Completion
 from tests.benchmarks.gap.arms import CORRECTIONS, REFERENCE, SAMPLERS, Arm
 from tests.benchmarks.gap.distance import Distance, distance
 from tests.benchmarks.gap.training import TASKS
-from tests.benchmarks.machine import machine, versions
+from tests.benchmarks.lines import provenance
 from tests.benchmarks.measured_code import Code
 from tests.benchmarks.section import Scale
 
@@ -78,8 +77,7 @@ def measure(out: Path, work: Path, scale: Scale) -> None:
     prompts = [prompt.text for prompt in read_prompts(layout.split("train"))][:PROMPTS]
     for sampler in (name for name, engine in SAMPLERS.items() if "kind: torch" in engine):
         found = distances(policy, sampler, prompts, scale)
-        date = datetime.now(UTC).isoformat(timespec="seconds")
-        of = {"date": date, "commit": code.until(Code.now()), "machine": machine(), "versions": versions()}
+        of = provenance(code)
         for correction, one in found.items():
             append_line(out, {"sampler": sampler, "correction": correction, **one, **of})
         print(f"{sampler}: {found[REFERENCE.correction]['mean']:.4f} nats a token", flush=True)
