@@ -225,7 +225,7 @@ def _on_a_terminal() -> bool:
 
 @contextmanager
 def _bar(stage: str) -> Iterator[Show]:
-    """A bar with the note and the present work below it, each in a line of its own: beside it a terminal of 80 columns
+    """A bar with the note and the present work below it, each in a line of its own: next to it a terminal of 80 columns
     has no room for them. One that never had a total leaves nothing behind."""
     from rich.console import Console, RenderableType
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn

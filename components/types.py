@@ -18,7 +18,7 @@ class Prompt:
 
     ``solution`` is the reference solution, answer included; ``demonstration`` is what the SFT teacher wrote, which may
     be wrong. ``difficulty`` is the source's own level (higher is harder), ``cluster`` is -1 until the clusters stage.
-    ``reference`` is what a scorer needs beside the answer, as text; most need nothing.
+    ``reference`` is what a scorer needs besides the answer, as text; most need nothing.
     """
 
     id: str

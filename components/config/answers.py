@@ -22,7 +22,7 @@ class MathVerifier(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Reward parts beside the accuracy."""
+        """Reward parts besides the accuracy."""
         return ()
 
 
@@ -35,7 +35,7 @@ class MultipleChoiceVerifier(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Reward parts beside the accuracy."""
+        """Reward parts besides the accuracy."""
         return ()
 
 
@@ -51,6 +51,6 @@ class JsonVerifier(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Reward parts beside the accuracy."""
+        """Reward parts besides the accuracy."""
         schema = () if self.json_schema is None else ("schema",)
         return ("parsed", *schema) if self.structure else ()

@@ -106,5 +106,5 @@ class ReasoningGymVerifier(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Reward parts beside the accuracy."""
+        """Reward parts besides the accuracy."""
         return ("partial",) if self.partial else ()

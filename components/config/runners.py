@@ -24,7 +24,7 @@ class CodeVerifier(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Reward parts beside the accuracy."""
+        """Reward parts besides the accuracy."""
         return ()
 
     def beyond(self, sandbox: SandboxSettings, name: str) -> Iterator[str]:
@@ -53,5 +53,5 @@ class ClassifierVerifier(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Reward parts beside the accuracy."""
+        """Reward parts besides the accuracy."""
         return ()

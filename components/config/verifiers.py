@@ -20,7 +20,7 @@ class ExactVerifier(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Reward parts beside the accuracy."""
+        """Reward parts besides the accuracy."""
         return ()
 
 
@@ -40,7 +40,7 @@ class NumericVerifier(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Reward parts beside the accuracy."""
+        """Reward parts besides the accuracy."""
         return ()
 
 
@@ -57,7 +57,7 @@ class StructureVerifier(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Reward parts beside the accuracy."""
+        """Reward parts besides the accuracy."""
         return ("jaccard_class", "jaccard_function", "jaccard_parameter", *(("tree",) if self.tree else ()))
 
 
@@ -69,7 +69,7 @@ class CountdownVerifier(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Reward parts beside the accuracy."""
+        """Reward parts besides the accuracy."""
         return ()
 
 

@@ -1,4 +1,4 @@
-"""Models that somebody else made, as folders that a run can start from. No stage imports this package.
+"""Models of others, as folders that a run can start from. No stage imports this package.
 
 - `header` — what a GGUF file says about itself, read without trusting it
 - `convert` — a GGUF file into a folder with safetensors, tokenizer and chat template
