@@ -76,7 +76,6 @@ def row(sampler: str, correction: str, seed: int, final: float) -> Row:
         "distances": [step, step],
         "rules": {"mismatch": 3} if sampler == "int4" else {},
         "stopped_by": "",
-        "tokens_per_s": 100.0,
         "date": "2026-01-02T03:04:05",
         "commit": "abc",
         "machine": {"processor": "a processor", "cores": 2},

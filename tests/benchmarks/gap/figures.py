@@ -74,10 +74,9 @@ def accuracy_table(arms: dict[Arm, list[Row]]) -> str:
         ]
         apart = [100 * (_final(row) - reference[row["seed"]]) for row in rows if row["seed"] in reference]
         sampled = _spread([100 * fmean(row["sampled"][-LATE:]) for row in rows])
-        speed = [row["tokens_per_s"] for row in rows if row["tokens_per_s"]]
-        lines.append([*arm, str(len(rows)), *held_out, _signed(apart), sampled, _spread(speed, 0)])
+        lines.append([*arm, str(len(rows)), *held_out, _signed(apart), sampled])
     head = ["sampler", "correction", "seeds", *(f"step {step}, %" for step in steps)]
-    return table([*head, "against fp32, points", f"sampled in the last {LATE} steps, %", "tokens/s"], lines)
+    return table([*head, "against fp32, points", f"sampled in the last {LATE} steps, %"], lines)
 
 
 def distance_table(arms: dict[Arm, list[Row]]) -> str:

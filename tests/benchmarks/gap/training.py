@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 from components.data.prompts import read_prompts
 from components.layout import Layout
@@ -15,8 +13,6 @@ from components.scheduling.ranked import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
 from components.types import StepRecord
-from tests.benchmarks.accuracy.clock import Clock
-from tests.benchmarks.accuracy.ours import PARTS
 from tests.benchmarks.accuracy.task import HeldOut, Task
 from tests.benchmarks.gap.arms import Arm
 from tests.benchmarks.gap.distance import noted
@@ -40,7 +36,7 @@ def run(task: Task, layout: Layout, folder: Path, arm: Arm, seed: int) -> Row:
         InputError: the sampler cannot be started here.
     """
     settings, began = task.settings(arm.changes, seed), time.process_time()
-    held_out, clock = HeldOut(task, layout), Clock(time.process_time)
+    held_out = HeldOut(task, layout)
     (folder / "out").symlink_to(layout.root / "out", target_is_directory=True)
     own = Layout(folder)
     clusters = ranked_clusters(read_prompts(own.split("train")), own)
@@ -48,23 +44,16 @@ def run(task: Task, layout: Layout, folder: Path, arm: Arm, seed: int) -> Row:
     with (
         noted(settings.objective.correction) as distances,
         assembled(settings, own, clusters) as parts,
-        ExitStack() as stack,
     ):
-        for (owner, name), phase in PARTS.items():
-            stack.enter_context(mock.patch.object(owner, name, clock.counted(phase, getattr(owner, name))))
-        with clock.stopped():
-            curve = [(0, held_out.pass_at_1(parts.state.learner.weights()))]
+        curve = [(0, held_out.pass_at_1(parts.state.learner.weights()))]
 
         def on_step(record: StepRecord) -> None:
             records.append(record)
             if (record.step + 1) % task.every == 0 or parts.state.stopped_by:
-                with clock.stopped():
-                    curve.append((record.step + 1, held_out.pass_at_1(parts.state.learner.weights())))
+                curve.append((record.step + 1, held_out.pass_at_1(parts.state.learner.weights())))
 
         train(parts, on_step)
         stopped_by = parts.state.stopped_by
-    tokens = sum(record.signals["length_mean"] * record.signals["groups_sampled"] for record in records)
-    rollout = clock.phases()["rollout"]
     return {
         "curve": curve,
         "sampled": [round(record.signals["accuracy"], 4) for record in records],
@@ -72,7 +61,6 @@ def run(task: Task, layout: Layout, folder: Path, arm: Arm, seed: int) -> Row:
         "distances": distances,
         "rules": _rules(records),
         "stopped_by": stopped_by or "",
-        "tokens_per_s": tokens * settings.rollout.group_size / rollout if rollout else None,
         "cpu_s": time.process_time() - began,
     }
 
