@@ -63,7 +63,8 @@ class RemoteLearner(Learner):
         write_directory(folder, policy.save)
         ranks = settings.learner.ranks
         self._shared = ranks.shared_folder
-        self._link = Link(ranks, None if ranks.address else LocalRanks(ranks.processes, settings.threads, logs))
+        with working("starting the learner ranks"):
+            self._link = Link(ranks, None if ranks.address else LocalRanks(ranks.processes, settings.threads, logs))
         try:
             place = self._placed(folder, "policy")
             reply = self._call(
