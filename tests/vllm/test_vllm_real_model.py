@@ -33,7 +33,9 @@ def test_a_real_model_goes_through_a_vllm_server_and_two_ranks_to_a_candidate(pr
     )
     assert code == 0, said
     (workspace,) = (project / "runs").glob("local-processes-llm-*")
-    assert json.loads((workspace / "out/gate.json").read_text())["result"] == "pass"
+    assert "awaiting approval" in said
+    gate = json.loads((workspace / "out/gate.json").read_text())
+    assert gate["result"] in ("pass", "inconclusive"), "eight steps may be too few to tell a loss from noise"
 
     records = list(read_jsonl(workspace / "out/train/records.jsonl"))
     gaps = [row["signals"]["mismatch_mean"] for row in records if "mismatch_mean" in row["signals"]]
