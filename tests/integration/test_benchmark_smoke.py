@@ -14,7 +14,7 @@ from tests.tiers import slow_but
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.parametrize("name", slow_but(SECTIONS, "rollout", "health"))
+@pytest.mark.parametrize("name", slow_but(SECTIONS, "health"))
 def test_a_section_is_measured_and_makes_its_figures(name, tmp_path):
     path, section = tmp_path / f"{name}.json", SECTIONS[name]
     results = measure_section(name, section, "smoke", path, tmp_path / "work")

@@ -15,7 +15,7 @@ from components.errors import InputError
 from flows.serving import cluster
 from tests.code_graph import ROOT
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 IMAGE = f"registry.example.com/evenkeel/orchestrator@sha256:{'a' * 64}"
 TEMPLATE = json.loads((ROOT / "k8s/prefect/base-job-template.json").read_text(encoding="utf-8"))
 

@@ -64,7 +64,8 @@ def test_a_rank_that_is_lost_is_named_and_all_others_end(broken, how_, number):
 UNFINISHED = [(None, "learner.ranks.reply_timeout"), (1, "SIGKILL"), (0, "SIGKILL")]
 
 
-@pytest.mark.parametrize(("victim", "said"), slow_but(UNFINISHED, (1, "SIGKILL")))
+@pytest.mark.slow
+@pytest.mark.parametrize(("victim", "said"), UNFINISHED)
 def test_a_checkpoint_that_rank_0_does_not_finish_is_explained(broken, victim, said, tmp_path):
     """Rank 0 writes into a pipe that nobody reads: a disk that is too slow."""
 
@@ -91,6 +92,7 @@ def test_a_checkpoint_that_rank_0_does_not_finish_is_explained(broken, victim, s
     writer.close()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_takes_its_ranks_with_it(tmp_path):
     script = (
         f"import sys, time; sys.path[:0] = {[str(Path(__file__).parents[2])]}\n"

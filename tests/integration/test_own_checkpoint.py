@@ -41,6 +41,7 @@ def save_llama(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_llama_folder_and_a_parquet_file_go_through_every_stage(tmp_path: Path) -> None:
     pq.write_table(pa.table({"q": [q for q, _ in ROWS], "a": [a for _, a in ROWS]}), tmp_path / "prompts.parquet")
     own = (

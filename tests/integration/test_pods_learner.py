@@ -19,7 +19,6 @@ import pytest
 from components.files import read_jsonl
 from components.processes import free_port
 from tests.integration.runs import kill, prepared, rows, start, steps, trained, when
-from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
 DRIVER = ("components.pods.driver", "train", "--config", "settings.yaml")
@@ -159,7 +158,8 @@ def test_nodes_that_wait_for_others_end_at_once_when_they_are_asked_to(tmp_path)
     assert alone.wait(10) == 143
 
 
-@pytest.mark.parametrize("both", slow_but([True, False], False))
+@pytest.mark.slow
+@pytest.mark.parametrize("both", [True, False])
 def test_nodes_that_wait_for_their_run_end_at_once_when_they_are_asked_to(tmp_path, both):
     prepared(tmp_path)
     own = {"EVENKEEL_LEARNER_KEY": "secret", "EVENKEEL_LEARNER_LISTEN": f"127.0.0.1:{free_port()}"}

@@ -14,8 +14,8 @@ from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
 STEPS = 2
-QUICK = ("adaptive_kl", "cispo", "dapo", "grpo", "gspo", "int8", "maxrl", "ppo", "two_grpo")
-"""One of each part that recipes exchange; the others are in the slow tier."""
+QUICK = ("dapo", "int8", "ppo")
+"""Dynamic sampling, a coarser sampler with a correction, a critic; the others are in the slow tier."""
 SHORT: dict[str, Any] = {
     # Comparisons, which even a checkpoint with hardly any training gets right now and then.
     "data": {"source": {"rows": 1500, "families": ["comparison"], "levels": 2}},

@@ -392,6 +392,7 @@ def test_a_folder_that_could_run_code_or_has_changed_is_refused(folder, tmp_path
         Scorer(RewardSettings(consistency=NliConsistency(kind="nli", path=tmp_path)))
 
 
+@pytest.mark.slow
 def test_a_class_that_does_not_exist_is_said_before_anything_is_judged(folder):
     wrong = NliConsistency(kind="nli", path=folder, label="sure")
     with Scorer(RewardSettings(consistency=wrong)) as scorer, pytest.raises(EvenkeelError, match="contradiction, ent"):

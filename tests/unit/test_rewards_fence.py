@@ -195,7 +195,7 @@ def test_workers_are_kept_between_calls_and_replaced_only_after_a_failure(tmp_pa
 ACTIONS = st.sampled_from(["42", "42", "41", "41", "raise no", "die", "leave", "return 2", "part 0.5"])
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.lists(ACTIONS, max_size=12))
 def test_scores_and_their_order_do_not_depend_on_the_number_of_workers(texts):
     with fenced(workers=1) as one, fenced(workers=3) as three:

@@ -23,6 +23,7 @@ from components.rewards.sandbox import Sandbox
 from components.tasks.reasoning_gym import generate
 from components.tasks.reasoning_gym.entries import dumps
 from components.types import Completion, Prompt, Score
+from tests.tiers import slow_but
 
 SETTINGS = ReasoningGymVerifier(kind="reasoning_gym")
 FAKE = (sys.executable, str(Path(__file__).with_name("gym_worker.py")))
@@ -188,7 +189,7 @@ def audited(name: str, rows: int = 20) -> dict[str, Any]:
     return judge_audit(audit, AuditSettings(max_false_positive=0.2))
 
 
-@pytest.mark.parametrize("name", ["chain_sum", "basic_arithmetic", "word_sorting"])
+@pytest.mark.parametrize("name", slow_but(["chain_sum", "basic_arithmetic", "word_sorting"], "chain_sum"))
 def test_a_sound_scorer_passes_its_audit(name: str) -> None:
     assert audited(name)["reasons"] == []
 

@@ -69,6 +69,7 @@ def test_another_classifier_is_another_run(cora):
     assert read_json(layout.state / "train" / "identity.json") != before
 
 
+@pytest.mark.slow
 def test_p4ir_rewards_overlap_and_only_measures_distances(tmp_path):
     layout = line(tmp_path, load(ROOT / "configs/p4ir.yaml", ["data.source.rows=200", *MICRO]))
     signals, trained = figures(layout)
