@@ -168,6 +168,7 @@ def test_the_command_says_what_it_did_and_does_it_once(tiny, tmp_path):
     assert "exists and its files are unchanged: nothing to do" in second.output
 
 
+@pytest.mark.slow
 def test_what_a_killed_conversion_left_is_removed_by_the_next(tiny, tmp_path):
     code = (
         "import os, sys; from pathlib import Path; from components.models import convert as c\n"

@@ -189,7 +189,7 @@ WITH_STATE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", WITH_STATE)
+@pytest.mark.parametrize("name", slow_but(WITH_STATE, "three steps off"))
 def test_from_the_checkpoint_of_any_step_a_run_goes_on_to_the_same_bytes(tmp_path, name):
     chosen = ahead(**WITH_STATE[name], train=EVERY_STEP)
     whole = train(tmp_path / "whole", chosen)

@@ -373,7 +373,7 @@ def chosen_with_state(root: Path, name: str) -> Any:
     return settings(**sections)
 
 
-@pytest.mark.parametrize("name", WITH_STATE)
+@pytest.mark.parametrize("name", slow_but(WITH_STATE, "a critic", "responses and a canary"))
 def test_from_the_checkpoint_of_any_step_a_run_goes_on_to_the_same_bytes(tmp_path, name):
     chosen = chosen_with_state(tmp_path, name)
     whole = train(tmp_path / "whole", chosen)
