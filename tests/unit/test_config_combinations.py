@@ -18,6 +18,7 @@ Tree = dict[str, Any]
 
 FOUR = {"learner": {"updates_per_step": 4}}
 BY_SEQUENCE = {"aggregation": {"kind": "sequence_mean"}}
+MASK = {"kind": "mask_sequence_geometric", "low": 0.98, "high": 1.02}
 GYM_SOURCE = {"kind": "reasoning_gym", "rows": 100, "datasets": {"chain_sum": {}}}
 GYM_SCORER = {"kind": "reasoning_gym"}
 CONSISTENCY = {"reward": {"consistency": {"kind": "embedded"}}}
@@ -75,18 +76,18 @@ RATIO = [
     ),
     *(
         pytest.param(
-            objective(ratio=ratio, correction={"kind": correction}),
+            objective(ratio=ratio, correction=correction),
             [
                 f"objective.ratio.kind {ratio['kind']}",
-                f"objective.correction.kind {correction}",
+                f"objective.correction.kind {correction['kind']}",
                 "2602.04879",
                 "to null",
             ],
             objective(correction=None),
-            id=f"{ratio['kind']} and {correction}",
+            id=f"{ratio['kind']} and {correction['kind']}",
         )
         for ratio in ({"kind": "cispo", "anchor": "rollout"}, {"kind": "dppo_tv"}, {"kind": "dppo_kl"})
-        for correction in ("tis_token", "icepop", "mask_sequence_geometric")
+        for correction in ({"kind": "tis_token"}, {"kind": "icepop"}, MASK)
     ),
     pytest.param(
         objective(ratio={"kind": "luspo"}, **BY_SEQUENCE),
@@ -97,17 +98,17 @@ RATIO = [
     pytest.param(
         objective(ratio={"kind": "luspo"}, correction={"kind": "icepop"}),
         ["objective.ratio.kind luspo", "objective.correction.kind icepop"],
-        objective(correction={"kind": "mask_sequence_geometric"}),
+        objective(correction=MASK),
         id="luspo and icepop",
     ),
     *(
         pytest.param(
-            objective(ratio={"kind": "vespo"}, correction={"kind": correction}),
-            ["objective.ratio.kind vespo", f"objective.correction.kind {correction}", "2602.10693"],
+            objective(ratio={"kind": "vespo"}, correction=correction),
+            ["objective.ratio.kind vespo", f"objective.correction.kind {correction['kind']}", "2602.10693"],
             objective(correction={"kind": "tis_token"}),
-            id=f"vespo and {correction}",
+            id=f"vespo and {correction['kind']}",
         )
-        for correction in ("tis_sequence_product", "tis_sequence_geometric", "mask_sequence_geometric")
+        for correction in ({"kind": "tis_sequence_product"}, {"kind": "tis_sequence_geometric"}, MASK)
     ),
     pytest.param(
         objective(selection={"kind": "kl_cov"}),

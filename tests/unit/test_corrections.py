@@ -20,9 +20,15 @@ NAMES = sorted(CORRECTIONS)
 SEQUENCES = [name for name in NAMES if "sequence" in name]
 
 
+def correction(kind: str, **settings: float) -> Correction:
+    """Its settings; a mask has a window of one per cent unless another is given."""
+    window = {"low": 0.99, "high": 1.01} if kind.startswith("mask") else {}
+    return TypeAdapter(Correction).validate_python({"kind": kind, **window, **settings})
+
+
 def weights(kind: str, gaps: Tensor, mask: Tensor | None = None, **settings: float) -> Tensor:
     """Weights ``[B, R]`` where log pi_old - log pi_rollout is ``gaps``."""
-    chosen = TypeAdapter(Correction).validate_python({"kind": kind, **settings})
+    chosen = correction(kind, **settings)
     mask = torch.ones_like(gaps, dtype=torch.bool) if mask is None else mask
     return CORRECTIONS[kind](gaps - 1.0, torch.full_like(gaps, -1.0), mask, chosen)
 
@@ -48,7 +54,7 @@ def test_every_choice_of_the_settings_is_registered_and_nothing_else():
         ("mask_sequence_product", {"low": 0.7, "high": 2.0}, [1.0, 1.0, 1.0]),
         ("mask_sequence_product", {"low": 0.8, "high": 2.0}, [0.0, 0.0, 0.0]),
         ("mask_sequence_geometric", {"low": 0.9, "high": 1.1}, [1.0, 1.0, 1.0]),
-        ("mask_sequence_geometric", {}, [0.0, 0.0, 0.0]),
+        ("mask_sequence_geometric", {"low": 0.99, "high": 1.01}, [0.0, 0.0, 0.0]),
     ],
 )
 def test_worked_weights_of_three_tokens(kind, settings, expected):
@@ -68,8 +74,7 @@ def test_icepop_drops_what_is_outside_its_window_and_weighs_what_is_inside(ratio
 @pytest.mark.parametrize("kind", NAMES)
 def test_equal_sampler_and_trainer_give_every_token_exactly_one(kind):
     logp = torch.randn(4, 7, generator=torch.Generator().manual_seed(0))
-    chosen = TypeAdapter(Correction).validate_python({"kind": kind})
-    assert (CORRECTIONS[kind](logp, logp, lengths(7, 3, 1, 0, width=7), chosen) == 1).all()
+    assert (CORRECTIONS[kind](logp, logp, lengths(7, 3, 1, 0, width=7), correction(kind)) == 1).all()
 
 
 @pytest.mark.parametrize("kind", SEQUENCES)
@@ -129,10 +134,21 @@ def test_unbiased_noise_drops_long_answers_by_product_and_none_by_geometric_mean
 # Settings
 
 
+@pytest.mark.parametrize("kind", ["mask_sequence_product", "mask_sequence_geometric"])
+def test_the_window_of_a_mask_has_no_default(kind):
+    """What fits hundreds of tokens drops nearly everything of a dozen."""
+    with pytest.raises(ValidationError, match="low\n  Field required"):
+        TypeAdapter(Correction).validate_python({"kind": kind})
+
+
 @pytest.mark.parametrize("kind", ["icepop", "mask_sequence_product", "mask_sequence_geometric"])
 @pytest.mark.parametrize(
     ("window", "problem"),
-    [({"low": 1.0, "high": 1.0}, "would reject everything"), ({"low": 1.1}, "low"), ({"high": 0.9}, "high")],
+    [
+        ({"low": 1.0, "high": 1.0}, "would reject everything"),
+        ({"low": 1.1, "high": 2.0}, "low"),
+        ({"low": 0.5, "high": 0.9}, "high"),
+    ],
 )
 def test_a_window_that_leaves_out_agreement_is_refused(kind, window, problem):
     with pytest.raises(ValidationError, match=problem):
