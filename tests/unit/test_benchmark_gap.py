@@ -98,6 +98,18 @@ def test_a_loss_is_taken_against_fp32_of_the_same_seed():
     assert (found["runs"], found["start"]) == ("4", "20 %")
 
 
+def test_differences_are_taken_between_runs_of_one_sampler_and_seed():
+    rows = [
+        row("int4", "none", 1, 0.5),
+        row("int4", "none", 2, 0.7),
+        row("int4", "TIS", 1, 0.6),
+        row("int4", "TIS", 2, 1.0),
+        row("int4", "TIS", 3, 0.0),  # without a partner
+    ]
+    lines = figures(rows)["pairs"].splitlines()[2:]
+    assert lines == ["| TIS, to none | 2 | +20.0 ± 10.0 | +0.0 ± 0.0 |"]
+
+
 def test_the_gap_at_the_start_has_a_line_for_each_sampler_and_one_for_each_correction_of_it():
     rows = [
         {"sampler": "int4", "correction": "none", **distance(OLD, ROLLOUT, MASK, None)},

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from tests.benchmarks.gap.arms import ARMS, REFERENCE, SAMPLERS, Arm
+from tests.benchmarks.gap.arms import ARMS, CORRECTIONS, REFERENCE, SAMPLERS, Arm
 from tests.benchmarks.lines import source
 from tests.benchmarks.section import Row
 from tests.benchmarks.spread import table
 
-FIGURES = ("accuracy", "distance", "weights", "rules", "runs", "steps", "start", "source")
+FIGURES = ("accuracy", "pairs", "distance", "weights", "rules", "runs", "steps", "start", "source")
 DISTANCES = ("mean, nats", "99th percentile", "largest", "k1", "k3", "effective share of the tokens")
 LATE = 5
 """Last steps of a run, over which distances are averaged: the policy has become sharper by then."""
@@ -25,6 +25,7 @@ def figures(rows: Sequence[Row]) -> dict[str, str]:
     arms = {arm: found for arm, found in arms.items() if found}
     return {
         "accuracy": accuracy_table(arms),
+        "pairs": pairs_table(arms),
         "distance": distance_table(arms),
         "weights": weights_table(arms),
         "rules": rules_table(arms),
@@ -79,6 +80,24 @@ def accuracy_table(arms: dict[Arm, list[Row]]) -> str:
     return table([*head, "against fp32, points", "sampled over all steps, %"], lines)
 
 
+def pairs_table(arms: dict[Arm, list[Row]]) -> str:
+    """Differences between two runs of one seed, over samplers and seeds: a coarse sampler to fp32, and a correction to
+    none with the same sampler. Mean and standard error in points."""
+    coarse = [sampler for sampler in SAMPLERS if sampler != REFERENCE.sampler]
+    compared = {"none, to fp32": [(Arm(sampler, "none"), REFERENCE) for sampler in coarse]}
+    for name in CORRECTIONS:
+        if name != "none":
+            compared[f"{name}, to none"] = [(Arm(sampler, name), Arm(sampler, "none")) for sampler in coarse]
+    lines = []
+    for name, pairs in compared.items():
+        found = [pair for arm, base in pairs for pair in _of_one_seed(arms.get(arm, []), arms.get(base, []))]
+        if len(found) > 1:
+            final = [_final(row) - _final(other) for row, other in found]
+            whole = [fmean(row["sampled"]) - fmean(other["sampled"]) for row, other in found]
+            lines.append([name, str(len(found)), _with_error(final), _with_error(whole)])
+    return table(["correction", "pairs", "step 20", "sampled over all steps"], lines)
+
+
 def distance_table(arms: dict[Arm, list[Row]]) -> str:
     """Per token, at the first step and over the last, without a correction."""
     lines = []
@@ -112,6 +131,15 @@ def rules_table(arms: dict[Arm, list[Row]]) -> str:
         stopped = sum(bool(row["stopped_by"]) for row in rows)
         lines.append([*arm, said or "-", str(stopped)])
     return table(["sampler", "correction", "rules that fired", "runs stopped"], lines)
+
+
+def _of_one_seed(rows: Sequence[Row], others: Sequence[Row]) -> list[tuple[Row, Row]]:
+    return [(row, other) for row in rows for other in others if row["seed"] == other["seed"]]
+
+
+def _with_error(shares: Sequence[float]) -> str:
+    points = [100 * share for share in shares]
+    return f"{fmean(points):+.1f} ± {stdev(points) / len(points) ** 0.5:.1f}"
 
 
 def _final(row: Row) -> float:
