@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from components.config import dump, load
+from components.proportion import ranked_prompts
 from tests.code_graph import ROOT
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -65,13 +66,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(600)
-def test_all_rows_are_read_validated_split_clustered_and_ranked(folder: Path) -> None:
+def test_all_rows_are_read_validated_and_split_and_those_in_reach_are_clustered_and_ranked(folder: Path) -> None:
     validation = read(folder / "out/validation.json")
     assert validation["rows"] == 7473
     assert validation["codes"] == {"near_duplicate": 1}  # two cassette tapes, once on a budget and once as a gift
     assert sum(validation["splits"].values()) == 7472
     rows = [json.loads(line) for line in (folder / "out/clusters.jsonl").read_text().splitlines()]
-    assert len(rows) == validation["splits"]["train"]
+    in_reach = ranked_prompts(load(folder / "params.yaml"))
+    assert in_reach is not None
+    assert len(rows) == in_reach < validation["splits"]["train"]
     by_cluster: dict[int, list[tuple[int, float]]] = {}
     for row in rows:
         by_cluster.setdefault(row["cluster"], []).append((row["rank"], row["nll"]))
@@ -88,7 +91,7 @@ def test_triage_refuses_with_figures_and_training_does_not_start(folder: Path) -
     assert triage["all_wrong_share"] > 0.9
     result = stage(folder, "train")
     assert result.returncode == 3
-    assert "zero variance" in result.stderr
+    assert "0.00 of the " in result.stderr and "groups of a step would carry a gradient" in result.stderr
     assert "triage.override" in result.stderr
     assert "Traceback" not in result.stderr
     assert not (folder / "out/train").exists()
