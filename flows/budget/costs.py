@@ -1,14 +1,16 @@
-"""What a token costs: processor time of sampling, scoring and learning, by the shape of the model.
+"""What a token costs: processor time of sampling, scoring and learning, by the shape of the model and this machine.
 
-Products with matrices take time by the number of parameters, what is done to the vectors between them by layers x
-width; of a small model the second is most. `RATES` has both, for one thread of a CPU; to measure them again:
-`python -m tests.benchmarks.token_costs measure <checkpoint>`.
+Products with matrices take time by the number of parameters, everything else (many small operations) by the number of
+layers; of a small model that is most. `RATES` has both, for one thread of a CPU on which the probes took `PROBED`
+seconds. To measure all of them again: `python -m tests.benchmarks.token_costs measure <checkpoint>`.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,19 +20,21 @@ from components.processes.memory import tensor_sizes
 
 
 class Rate(NamedTuple):
-    """``products``: multiplications and additions a second. ``vector``: seconds for each number of a layer's width."""
+    """``products``: multiplications and additions a second. ``rest``: seconds of everything else, for each layer."""
 
     products: float
-    vector: float
+    rest: float
 
 
 RATES = {
-    "sampling": Rate(6.0e10, 2.1e-7),
-    "scoring": Rate(6.5e10, 1.5e-8),
-    "learning": Rate(8.5e10, 3.7e-8),
+    "sampling": Rate(6.1e10, 4.5e-5),
+    "scoring": Rate(8.3e10, 1.1e-5),
+    "learning": Rate(6.9e10, 2.7e-5),
 }
 """Measured in November 2026, float32, on a model of 0.64 million parameters and on one of 135 million."""
-IMPORTS, LOADING = 3.0, 3e-8
+PROBED = Rate(0.050, 0.027)
+"""Seconds of `probe_products` and `probe_rest` on the CPU of `RATES`."""
+IMPORTS, LOADING = 6.5, 3e-8
 """Seconds until torch and transformers are there, and seconds a parameter to read a model or to write it."""
 PASSES = {"sampling": 1, "scoring": 1, "learning": 3}
 """Products of a token, in forward passes: a backward pass is two."""
@@ -39,16 +43,59 @@ PASSES = {"sampling": 1, "scoring": 1, "learning": 3}
 @dataclass(frozen=True, slots=True)
 class Shape:
     """``matrices``: parameters that a token is multiplied with; looking an embedding up costs nothing, its use as the
-    output layer does. ``vectors``: layers x width."""
+    output layer does."""
 
     matrices: float
-    vectors: float
+    layers: float
 
 
 def seconds(kind: str, shape: Shape, tokens: float) -> float:
     """Processor time of ``tokens`` tokens, where ``kind`` is one of `RATES`."""
     rate = RATES[kind]
-    return tokens * (PASSES[kind] * 2 * shape.matrices / rate.products + shape.vectors * rate.vector)
+    return tokens * (PASSES[kind] * 2 * shape.matrices / rate.products + shape.layers * rate.rest)
+
+
+def slowness(shape: Shape) -> float:
+    """How many times as long as on the CPU of `RATES` a model of this shape takes here and now.
+
+    Hosts of virtual machines differ by a factor of two and more, and in small operations more than in products.
+    """
+    here = machine()
+    products = sum(PASSES[kind] * 2 * shape.matrices / rate.products for kind, rate in RATES.items())
+    rest = sum(shape.layers * rate.rest for rate in RATES.values())
+    return (here.products * products + here.rest * rest) / (products + rest)
+
+
+@cache
+def machine() -> Rate:
+    """How many times as long as on the CPU of `RATES` both probes take; half a second to measure."""
+    return Rate(*(min(probe() for _ in range(5)) / known for probe, known in zip(PROBES, PROBED, strict=True)))
+
+
+def probe_products() -> float:
+    """Processor seconds of products that fill the caches."""
+    import numpy as np  # where it is used: most commands estimate nothing
+
+    weight, rows = np.full((1536, 576), 0.5, np.float32), np.full((576, 256), 0.5, np.float32)
+    began = time.process_time()
+    for _ in range(10):
+        weight @ rows
+    return time.process_time() - began
+
+
+def probe_rest() -> float:
+    """Processor seconds of many small operations."""
+    import numpy as np
+
+    state, weight = np.full((48, 48), 0.5, np.float32), np.eye(48, dtype=np.float32)
+    began = time.process_time()
+    for _ in range(4000):
+        state = np.tanh(state @ weight)
+    return time.process_time() - began
+
+
+PROBES = (probe_products, probe_rest)
+"""Where `machine` measures its two figures; their seconds on the CPU of `RATES` are `PROBED`."""
 
 
 def loading(shape: Shape) -> float:
@@ -66,7 +113,7 @@ def _of_tiny(model: TinyModel) -> Shape:
     attention = 2 * model.hidden_size * model.head_dim * (model.heads + model.kv_heads)
     mlp = 3 * model.hidden_size * model.intermediate_size * max(1, model.experts_per_token if model.experts else 1)
     matrices = model.layers * (attention + mlp) + model.hidden_size * model.vocab_size
-    return Shape(matrices, model.layers * model.hidden_size)
+    return Shape(matrices, model.layers)
 
 
 def tables(folder: Path) -> Shape:
@@ -76,7 +123,7 @@ def tables(folder: Path) -> Shape:
     head = sum(size for name, size in sizes.items() if "lm_head" in name)
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        vectors = float(config["num_hidden_layers"] * config["hidden_size"])
+        layers = float(config["num_hidden_layers"])
     except (OSError, ValueError, KeyError, TypeError):
-        vectors = 0.0  # it is refused when it is loaded, with a better word for it
-    return Shape(max(1.0, sum(sizes.values()) - (lookup if head else 0)), vectors)
+        layers = 0.0  # it is refused when it is loaded, with a better word for it
+    return Shape(max(1.0, sum(sizes.values()) - (lookup if head else 0)), layers)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from components.errors import InputError
 from components.stages import wanted
+from flows.budget.costs import shape_of, slowness
 from flows.budget.history import Executed, history
 from flows.budget.identity import result_keys, settings_keys
 from flows.budget.spending import HOUR, seconds_of, settle, spent
@@ -121,12 +122,13 @@ def _of_stage(workspace: Workspace, stage: str, rows: Sequence[Executed], key: s
     if measured and work.amount > 0:
         nearest = min(reversed(measured), key=lambda row: abs(math.log(work.amount / row.amount)))
         ratio = work.amount / nearest.amount
-        seconds = FIXED + max(0.0, nearest.seconds - FIXED) * ratio
+        seconds = FIXED + work.start + max(0.0, nearest.seconds - FIXED - nearest.start) * ratio
         spread = SCALED * (1 + abs(math.log10(ratio)) / 2)
         said = f"{nearest.run} times {ratio:.3g}"
         return StageEstimate(stage, seconds, seconds / spread, seconds * spread, gpus, "scaled", said)
-    seconds = FIXED + work.seconds / (GPU * gpus if gpus else 1)
-    said = "by the cost of a token on a CPU" if not gpus else "assumed speed of a GPU, not measured"
+    slow = slowness(shape_of(settings))
+    seconds = slow * (FIXED + work.start + work.seconds / (GPU * gpus if gpus else 1))
+    said = "by the cost of a token on this CPU" if not gpus else "assumed speed of a GPU, not measured"
     return StageEstimate(stage, seconds, seconds / ROUGH, seconds * ROUGH, gpus, "rough guess", said)
 
 

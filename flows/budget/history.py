@@ -27,7 +27,8 @@ READ = 2**22
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """One execution of a stage. ``settings`` and ``result`` are the digests of `flows.budget.identity`.
+    """One execution of a stage. ``settings`` and ``result`` are the digests of `flows.budget.identity`; ``amount``,
+    ``unit`` and ``start`` are its `Work`.
 
     One that was not ``executed`` was found in the cache: its seconds say nothing, its result is known all the same.
     """
@@ -43,6 +44,7 @@ class Executed:
     result: str
     at: str
     executed: bool = True
+    start: float = 0.0
 
 
 def path_of(project: Path) -> Path:
@@ -68,6 +70,7 @@ def remember(workspace: Workspace, stage: str, *, executed: bool) -> None:
         result=result,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         executed=executed,
+        start=work.start,
     )
     append_line(path_of(workspace.project), asdict(row))
 

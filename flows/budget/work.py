@@ -6,7 +6,7 @@ How long the completions will be is unknown. They are taken to have half of ``ro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -33,7 +33,7 @@ WRITTEN = 0.5
 SPEED_UP = 0.75
 """Exponent: two threads are 1.7 times as fast as one, measured on a model of 135 million parameters."""
 LIBRARY = 3.0
-"""Seconds until reasoning-gym is loaded, for each source that it makes."""
+"""Seconds until scikit-learn is loaded, or reasoning-gym, for each source that it makes."""
 REFILLS = 2
 """Batches of prompts that dynamic sampling draws a step, if it may: one dead group asks for a second."""
 RATES = {"rows": 1.5e3, "answers": 150.0, "judgement": 1.0, "page": 0.5, "modelled seconds": 1.0}
@@ -55,8 +55,8 @@ class Work:
 
     @property
     def seconds(self) -> float:
-        """How long it takes on a CPU, estimated before it has been measured."""
-        return self.start + self.amount / RATES[self.unit]
+        """How long it takes on a CPU after its start, estimated before it has been measured."""
+        return self.amount / RATES[self.unit]
 
 
 def work_of(settings: Settings, stage: str) -> Work:
@@ -174,7 +174,8 @@ def _clusters(settings: Settings) -> Work:
         return NOTHING
     expected = lengths(settings)
     tokens = min(count, _training_rows(settings)) * (expected.prompt + expected.solution)
-    return _on_policy(settings, seconds("scoring", shape_of(settings), tokens))
+    work = _on_policy(settings, seconds("scoring", shape_of(settings), tokens))
+    return replace(work, start=work.start + LIBRARY)
 
 
 def _train(settings: Settings) -> Work:

@@ -3,7 +3,7 @@
     python -m tests.benchmarks.token_costs measure models/my-sft    # one minute; the tiny model and that one
     python -m tests.benchmarks.token_costs compare                  # of every stage in .state/history.jsonl
 
-Two models give two equations for each of the three rates: by parameters, and by layers x width.
+Two models give two equations for each of the three rates: by parameters, and by layers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from components.config import Settings
 from components.config.policy import CheckpointModel, PolicySettings
 from components.config.rollout import TorchEngine
-from flows.budget.costs import PASSES, Shape, shape_of
+from flows.budget.costs import PASSES, PROBES, Shape, shape_of
 from flows.budget.estimate import FIXED
 from flows.budget.history import history
 from flows.budget.work import Work
@@ -40,16 +40,17 @@ def measure(checkpoint: Path) -> None:
         costs.append(of_a_token(settings))
         print(shapes[-1], {kind: f"{1 / cost:.0f} tokens/s" for kind, cost in costs[-1].items()}, flush=True)
     for kind, passes in PASSES.items():
-        products, vector = solved(shapes, [cost[kind] for cost in costs], passes)
-        print(f'"{kind}": Rate({products:.2g}, {vector:.2g}),')
+        products, rest = solved(shapes, [cost[kind] for cost in costs], passes)
+        print(f'"{kind}": Rate({products:.2g}, {rest:.2g}),')
+    print(f"PROBED = {tuple(round(min(probe() for _ in range(20)), 4) for probe in PROBES)}")
 
 
 def solved(shapes: list[Shape], costs: list[float], passes: int) -> tuple[float, float]:
-    """Products a second and seconds a number, that explain the costs of a token of two models."""
-    (a, b), (c, d) = ((2 * passes * shape.matrices, shape.vectors) for shape in shapes)
+    """Products a second and seconds a layer, that explain the costs of a token of two models."""
+    (a, b), (c, d) = ((2 * passes * shape.matrices, shape.layers) for shape in shapes)
     determinant = a * d - b * c
-    slowness, vector = (costs[0] * d - costs[1] * b) / determinant, (a * costs[1] - c * costs[0]) / determinant
-    return 1 / slowness, vector
+    product, rest = (costs[0] * d - costs[1] * b) / determinant, (a * costs[1] - c * costs[0]) / determinant
+    return 1 / product, rest
 
 
 def of_a_token(settings: Settings) -> dict[str, float]:
@@ -107,11 +108,11 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def compare(project: Path) -> None:
-    """Print the estimated cost next to what executed stages took, newest last."""
+    """Print what the cost of a token on a CPU says of executed stages, next to what they took, newest last."""
     print(f"{'run':40} {'stage':10} {'model':>8} {'took':>8} {'ratio':>6}")
     for row in history(project):
         if row.executed:
-            modelled = FIXED + Work(row.amount, row.unit).seconds
+            modelled = FIXED + row.start + Work(row.amount, row.unit).seconds
             print(f"{row.run:40} {row.stage:10} {modelled:8.0f} {row.seconds:8.0f} {row.seconds / modelled:6.2f}")
 
 

@@ -43,6 +43,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fake_line.build(tmp_path_factory.mktemp("line"))
 
 
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimates are those of the CPU of `costs.RATES`, whatever this one is."""
+    monkeypatch.setattr(costs, "machine", lambda: costs.Rate(1.0, 1.0))
+
+
 @pytest.fixture
 def project(built: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project without a history; the working folder."""
@@ -62,8 +68,9 @@ def remembered(workspace: Workspace, **seconds: float) -> None:
         found = work_of(workspace.settings, stage)
         machine = work.machinery(workspace.settings, stage)
         row = Executed(
-            workspace.run_id, stage, taken, 0, machine, found.amount, found.unit, same[stage], results[stage], ""
-        )
+            workspace.run_id, stage, taken, 0, machine, found.amount, found.unit, same[stage], results[stage], "",
+            start=found.start,
+        )  # fmt: skip
         append_line(path_of(workspace.project), asdict(row))
 
 
@@ -117,10 +124,11 @@ def test_the_same_settings_on_other_data_take_as_long_as_before(project: Path) -
 
 
 def test_more_work_takes_as_much_longer(project: Path) -> None:
-    remembered(at(project, "train.steps=40"), train=SECONDS)
-    found = of(at(project, "train.steps=400"), "train")
-    assert found.basis == "scaled"
-    assert found.seconds == pytest.approx(FIXED + (SECONDS - FIXED) * 10, rel=0.05)
+    short = at(project, "train.steps=40")
+    remembered(short, train=SECONDS)
+    found, before = of(at(project, "train.steps=400"), "train"), FIXED + work_of(short.settings, "train").start
+    assert found.basis == "scaled" and before > FIXED  # libraries and weights are loaded once
+    assert found.seconds == pytest.approx(before + (SECONDS - before) * 10, rel=0.05)
     assert found.low < found.seconds / 2 < found.seconds * 2 < found.high
 
 
@@ -196,7 +204,29 @@ def test_a_token_of_a_checkpoint_costs_by_its_matrices_and_a_tied_embedding_is_o
         write_json(folder / "config.json", {"num_hidden_layers": 3, "hidden_size": 8})
         return costs.shape_of(load(ROOT / "configs/demo.yaml", [f"policy.model={{kind: checkpoint, path: {folder}}}"]))
 
-    assert shape(head=False) == shape(head=True) == costs.Shape(matrices=50 * 8 + 8 * 16, vectors=24)
+    assert shape(head=False) == shape(head=True) == costs.Shape(matrices=50 * 8 + 8 * 16, layers=3)
+
+
+def test_a_slow_machine_is_measured_in_products_and_in_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny, large = costs.Shape(6e5, 3), costs.Shape(7e9, 32)
+    monkeypatch.setattr(costs, "machine", lambda: costs.Rate(products=1.0, rest=3.0))
+    assert costs.slowness(tiny) > 2 and costs.slowness(large) == pytest.approx(1, abs=0.01)
+    monkeypatch.setattr(costs, "machine", lambda: costs.Rate(products=2.0, rest=2.0))
+    assert costs.slowness(tiny) == costs.slowness(large) == pytest.approx(2)
+
+
+def test_a_rough_guess_follows_the_machine_and_a_measured_time_does_not(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remembered(at(project), sft=60)
+    before = {stage.stage: stage.seconds for stage in estimate(at(project), fresh=True).stages}
+    monkeypatch.setattr(costs, "machine", lambda: costs.Rate(2.0, 2.0))
+    after = {stage.stage: stage.seconds for stage in estimate(at(project), fresh=True).stages}
+    assert after == {stage: pytest.approx(before[stage] * (1 if stage == "sft" else 2)) for stage in before}
+
+
+def test_the_probes_take_time_and_count_it() -> None:
+    assert all(0 < probe() < 10 for probe in costs.PROBES)
 
 
 def test_a_file_without_rows_stops_no_estimate(tmp_path: Path) -> None:
