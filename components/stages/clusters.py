@@ -46,12 +46,13 @@ def run(settings: Settings, layout: Layout) -> None:
 
 def rank_prompts(prompts: Sequence[Prompt], success: dict[str, float], settings: Settings, layout: Layout) -> None:
     """Clusters of the prompts, each from easy to hard, and whether that agrees with their measured ``success``."""
-    import numpy as np  # and torch, which this stage does without where nothing reads clusters
+    with working("loading the code"):  # and torch, which this stage does without where nothing reads clusters
+        import numpy as np
 
-    from components.policy import load_policy
-    from components.scheduling.clustering import cluster, rank
-    from components.scheduling.difficulty import difficulty_report
-    from components.scheduling.embedding import SentenceEmbedder
+        from components.policy import load_policy
+        from components.scheduling.clustering import cluster, rank
+        from components.scheduling.difficulty import difficulty_report
+        from components.scheduling.embedding import SentenceEmbedder
 
     policy = load_policy(layout.sft_checkpoint, settings.policy)
     chosen = settings.clusters

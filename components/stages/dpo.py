@@ -9,6 +9,7 @@ from components.config import Settings
 from components.directories import write_directory
 from components.files import write_json, write_jsonl
 from components.layout import Layout
+from components.working import working
 
 
 def run(settings: Settings, layout: Layout) -> None:
@@ -17,6 +18,6 @@ def run(settings: Settings, layout: Layout) -> None:
         write_directory(layout.dpo, lambda directory: write_jsonl(directory / "log.jsonl", []))
         write_json(layout.dpo_metrics, {"steps": 0})
         return
-    from components.stages.preferences import optimize
-
+    with working("loading the code"):
+        from components.stages.preferences import optimize
     optimize(settings, layout)
