@@ -20,7 +20,7 @@ def estimate_k3(logp: Tensor, ref_logp: Tensor) -> Tensor:
     l is clamped below, at -20: there the value is about 4.9e8 and the gradient 0. Above, nothing can overflow.
     """
     difference = (logp - ref_logp).clamp(min=-MAX_LOG_RATIO)
-    return (-difference).exp() - 1 + difference
+    return (-difference).expm1() + difference  # exp() - 1 would round to less than 0 where l is small
 
 
 def k2(logp: Tensor, tokens: TokenInputs) -> Tensor:
