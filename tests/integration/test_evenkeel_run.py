@@ -21,7 +21,6 @@ from components.files import read_json
 from flows.processes import OWNER_VARIABLE
 from tests import fake_line
 from tests.project import RUN_LINE, run_id
-from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
 LONG = ("--set", "train.steps=400")
@@ -198,17 +197,15 @@ def reached(run: Run, whom: str) -> list[int]:
     return pids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "whom", "code"),
-    slow_but(
-        [
-            (signal.SIGINT, "group", 130),
-            (signal.SIGTERM, "run", 143),
-            (signal.SIGTERM, "group", 143),
-            (signal.SIGTERM, "container", 143),
-        ],
+    [
+        (signal.SIGINT, "group", 130),
+        (signal.SIGTERM, "run", 143),
+        (signal.SIGTERM, "group", 143),
         (signal.SIGTERM, "container", 143),
-    ),
+    ],
 )
 def test_a_signal_ends_the_run_and_all_it_started(project: Path, number: signal.Signals, whom: str, code: int) -> None:
     stopped = Run(project, "--set", f"name={whom}-{number}", *LONG)

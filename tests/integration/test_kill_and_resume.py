@@ -16,7 +16,6 @@ import pytest
 from components.config import dump, load
 from components.files import manifest, write_jsonl
 from tests.integration.small import NO_LIMITS, SMALL
-from tests.tiers import slow_but
 
 PROJECT = Path(__file__).parents[2]
 TRAINING = ("train", "records.jsonl", 8)
@@ -93,9 +92,10 @@ def lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "log", "rows"),
-    slow_but([("sft", "log.jsonl", 13), ("train", "records.jsonl", 1), TRAINING, ("dpo", "log.jsonl", 7)], TRAINING),
+    [("sft", "log.jsonl", 13), ("train", "records.jsonl", 1), TRAINING, ("dpo", "log.jsonl", 7)],
 )
 def test_killed_and_resumed_it_gives_the_same_bytes(
     finished: Path, before: Callable[[str, str], Path], name: str, log: str, rows: int

@@ -14,8 +14,8 @@ from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
 STEPS = 2
-QUICK = ("dapo", "int8", "ppo")
-"""Dynamic sampling, a coarser sampler with a correction, a critic; the others are in the slow tier."""
+QUICK = ("ppo",)
+"""A critic, the most parts of its own; the others are in the slow tier."""
 SHORT: dict[str, Any] = {
     # Comparisons, which even a checkpoint with hardly any training gets right now and then.
     "data": {"source": {"rows": 1500, "families": ["comparison"], "levels": 2}},

@@ -93,6 +93,7 @@ def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return caught.value.code
 
 
+@pytest.mark.slow
 def test_on_another_machine_the_same_comes_out(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
