@@ -66,7 +66,11 @@ def engine_of(own: Policy, logs: Path, temperature: float = 1.0, **options: Any)
     finally:
         running = [process for server in servers(built) for process in processes(server)]
         built.close()
-        assert not [process for process in running if process.is_running()], "processes were left behind"
+        # vLLM's tracker of shared memory ignores SIGTERM and ends a moment after the processes that it tracks.
+        _, left = psutil.wait_procs(running, timeout=10)
+        assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE], (
+            "processes were left behind"
+        )
 
 
 def servers(engine: ServerEngine) -> list[Server]:
