@@ -191,8 +191,8 @@ class Response:
     """An entry of a run's ledger: what was seen, and what was done about it.
 
     ``asked`` is the rule's own level, ``level`` what was done: a budget that is used up makes the ladder go further,
-    and of several rules that speak at once only the gravest is acted upon. ``back_to`` is the step whose state the run
-    went back to.
+    and of several rules that speak at once only the gravest is acted upon. ``back_to`` is the step of the log whose
+    state the run went back to.
     """
 
     number: int
@@ -206,6 +206,12 @@ class Response:
     back_to: int | None = None
     quarantined: tuple[str, ...] = ()
     did: str = ""
+    back_progress: int | None = None
+
+    @property
+    def returns_to(self) -> int | None:
+        """The step that the run went back to, in steps that the policy has behind it."""
+        return self.back_to if self.back_progress is None else self.back_progress
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "response", **asdict(self)}
@@ -213,9 +219,11 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a response: whether its rule holds no more, each signal then and now, and steps lost by it.
+    """The outcome of a response: whether the run recovered, each signal then and now, and steps lost by it.
 
-    ``recovered`` is None where the run ended too early to tell.
+    ``recovered``: the rule holds no more, and held-out accuracy is what it was at its best. It is None where that was
+    not measured before the run ended. ``below`` are the families whose held-out accuracy is measurably lower, ``all``
+    for that of all prompts.
     """
 
     of: int
@@ -223,6 +231,7 @@ class Outcome:
     recovered: bool | None
     signals: Mapping[str, list[float | None]] = field(default_factory=dict)
     cost_steps: int = 0
+    below: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "outcome", **asdict(self)}

@@ -73,7 +73,8 @@ class ResponseSettings(Section):
     norm_factor: float = Field(
         50.0,
         gt=1,
-        description="An update whose gradient norm is this many times the median of the last is skipped.",
+        description="An update whose gradient norm is this many times the median of the last is skipped; before there "
+        "are enough for a median, this many times the largest so far.",
     )
     norm_window: int = Field(20, ge=5, description="Updates that this median is taken over.")
 

@@ -1,6 +1,7 @@
 """Is this run healthy? Signals in, verdicts out; no torch, no I/O besides `records`.
 
 - `signals` — `SIGNALS`, what every number of a step means, and how those of its groups are computed
+- `sequential` — tests of counts that may be looked at after every step; `falls` — of held-out accuracy, by family
 - `history` — what is remembered of a signal, in bounded memory
 - `windows` — `WINDOWS`, the functions over history that a rule may call
 - `rules` — from the text of a rule to a checked condition
@@ -17,6 +18,7 @@ A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new k
 """
 
 from components.health.check import check_rules
+from components.health.falls import Falls
 from components.health.monitor import LEVELS, Monitor, replay, unjudged, worst
 from components.health.records import read_records, read_verdicts
 from components.health.responses import KNOBS, Guard, Ledger, Plan, Responder, Saved, read_ledger
@@ -38,6 +40,7 @@ __all__ = [
     "PREFIXES",
     "SIGNALS",
     "WINDOWS",
+    "Falls",
     "Guard",
     "Jumps",
     "Ledger",

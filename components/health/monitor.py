@@ -17,6 +17,8 @@ HUGE = 1e150
 """Values from here on are no measurements: their squares could overflow."""
 PATIENCE = 20
 """Steps after its verdict for which an acting rule that still holds makes a step unhealthy."""
+SINCE = "_since"
+"""Ends the name of a signal that says of another one since which step it has been growing."""
 LEVELS: tuple[Level, ...] = get_args(Level)
 """From harmless to grave."""
 
@@ -60,6 +62,7 @@ class Monitor:
         self._steps: deque[int] = deque(maxlen=max(reach.values(), default=1) + 1)  # the latest ones, with their gaps
         self._streaks = {rule.name: Streak() for rule in self._rules}
         self._known: dict[str, float | None] = {}  # what has been read in this step
+        self._since: dict[str, int] = {}  # of signals that say so: the last step that is no part of their evidence
 
     def observe(self, record: StepRecord) -> list[Verdict]:
         """Take one step in and return what the rules newly say about it.
@@ -72,6 +75,8 @@ class Monitor:
         self._step, self._seen = record.step, self._seen + 1
         self._steps.append(record.step)
         self._known.clear()
+        since = ((name.removesuffix(SINCE), step) for name, step in record.signals.items() if name.endswith(SINCE))
+        self._since = {name: int(step) for name, step in since}
         for name, history in self._histories.items():
             if name in record.signals:
                 value = record.signals[name]
@@ -149,6 +154,7 @@ class Monitor:
         clean = self._before(1)
         for reading in rule.when.nested:
             latest = self._histories[reading.signal].latest
+            clean = min(clean, self._since.get(reading.signal, clean))
             if reading.count is not None and reading.function not in BASELINES:
                 clean = min(clean, self._before(reading.count))
             elif reading.function not in BASELINES and latest:

@@ -11,6 +11,7 @@ from typing import Any
 
 from components.errors import InputError, PeerLost, Stopped
 from components.health import Plan
+from components.health.falls import Counts
 from components.processes.stopping import Asked
 from components.rollout import Rollout
 from components.training.assembly import Parts
@@ -96,7 +97,9 @@ def watch(state: RunState, record: StepRecord) -> tuple[list[Verdict], StepRecor
         return [], replace(record, notes={**record.notes, "monitor_failed": state.blind})
 
 
-def respond(verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record: StepRecord) -> StepRecord:
+def respond(
+    verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record: StepRecord, held_out: Counts
+) -> StepRecord:
     """Act upon the verdicts of a step, log the step and the ledger's entries; returns the record as logged.
 
     Outcomes that are due come before new responses: they are judged by what was known when they fell due.
@@ -106,12 +109,15 @@ def respond(verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record:
     """
     state = parts.state
     if "dev_pass_at_1" in record.signals:
-        state.measured(record.step, record.signals["dev_pass_at_1"], record.signals.get("dev_pass_at_1_se", 0.0))
-    outcomes = state.responder.outcomes(record.step, state.monitor, blind=bool(state.blind))
+        state.measured(
+            record.step, record.signals["dev_pass_at_1"], record.signals.get("dev_pass_at_1_se", 0.0), held_out
+        )
+    outcomes = state.responder.outcomes(record.step, state.monitor, held_out, blind=bool(state.blind))
     poison = poisonous(rollout.trained, record)
     plan = state.responder.respond(verdicts, state.monitor, state.candidates, poison, len(state.schedule.prompts))
     anew = _measured_anew(plan, state)
-    record = replace(record, notes={**record.notes, **_notes(verdicts, plan, anew)})
+    counted = {"held_out": {name: list(count) for name, count in held_out.items()}} if held_out else {}
+    record = replace(record, notes={**record.notes, **counted, **_notes(verdicts, plan, anew)})
     state.append(record)
     state.enter([*outcomes, *plan.responses])
     carry_out(plan, parts, measure_anew=anew)

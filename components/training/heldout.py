@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from components.health.falls import Counts, counts, fallen
+from components.health.sequential import Count
 from components.rollout import Collector
 from components.seeds import derive
+from components.training.run import RunState
 from components.types import Group, Prompt
 
 
@@ -19,3 +22,23 @@ class HeldOut:
         """One scored group of ``samples`` completions a prompt, from the engine's current weights."""
         sampling = self._collector.sampling(derive(seed, "dev"), n=self.samples)
         return self._collector.reviewed(self._collector.groups(self._prompts, sampling))
+
+
+def followed(state: RunState, dev: Sequence[Group]) -> tuple[dict[str, float], Counts]:
+    """Signals of the held-out accuracies over time, and their counts, by stream; nothing where none was measured.
+
+    The first measurement after a return is of the very weights that were saved: where it is worse than when they were
+    saved, something else has changed than the policy.
+    """
+    found = counts(dev)
+    if not found:
+        return {}, {}
+    falls = state.falls.observe(state.step, found)
+    worst = max(falls, key=lambda name: falls[name])
+    signals = {"fall_evidence": falls[worst], "fall_evidence_since": float(state.falls.since(worst))}
+    back, state.returned = state.returned, None
+    if back is not None and back.counts is not None:
+        before = {name: Count(*count) for name, count in back.counts.items()}
+        if again := fallen(before, found):
+            signals["same_weights_fall"] = max(again.values())
+    return signals, found

@@ -8,12 +8,14 @@ from dataclasses import replace
 from components.config import Settings
 from components.dpo.pairs import pairs_of
 from components.health import dev_signals, like_gap, step_signals
+from components.health.invariants import Facts, broken, broken_signals, with_broken
 from components.learner import build_batch
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.background import finished
 from components.training.conduct import checkpoint, configure, peers_asked_as_well, respond, standing, stoppable, watch
 from components.training.credit import Credit
+from components.training.heldout import followed
 from components.training.staleness import mismatch, named, staleness
 from components.training.weights import hand_over
 from components.types import StepRecord
@@ -39,7 +41,7 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         checkpoint(parts)  # where a run begins can always be gone back to
     while state.progress < how.steps and not state.stopped_by:
         settings, seed = state.responder.settings, state.seed()
-        due = state.progress % how.eval_every == 0
+        due = state.dev_is_due
         with stoppable(parts):
             asked = (parts.rollouts.dev() if due else finished([])), parts.rollouts.canaries()
             rollout = parts.rollouts.take()
@@ -52,17 +54,21 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         measured |= {f"schedule_{name}": value for name, value in rollout.schedule.items()}
         opinion, disagreements = parts.second.compare(rollout.sampled, state.step)
         measured |= opinion | state.jumps.observe(rollout.sampled) | standing(state)
-        measured |= dev_signals(dev, how.eval_samples) | like_gap(rollout.sampled, dev)
+        fallen, held_out = followed(state, dev)
+        measured |= dev_signals(dev, how.eval_samples) | like_gap(rollout.sampled, dev) | fallen
+        unsound = broken(Facts(settings, update, rollout.sampled, {parts.reference.policy.eos_id}))
+        measured |= broken_signals(unsound)
         record = StepRecord(state.step, step_signals(rollout.sampled, rollout.trained, measured, rollout.attempts))
 
         pairs = pairs_of(rollout.sampled, state.step, seed, how.keep_pairs)
         record = replace(record, notes={"pairs": [pair.to_row() for pair in pairs], "disagreements": disagreements})
+        record = with_broken(record, unsound)
         verdicts, record = watch(state, record)
-        record = respond(verdicts, parts, rollout, record)
+        record = respond(verdicts, parts, rollout, record, held_out)
         if state.progress % how.checkpoint_every == 0 or state.stopped_by:
             checkpoint(parts)
         on_step(record)
-    state.enter(state.responder.outcomes(state.step - 1, state.monitor, over=True, blind=bool(state.blind)))
+    state.enter(state.responder.outcomes(state.step - 1, state.monitor, {}, over=True, blind=bool(state.blind)))
     checkpoint(parts)
     state.writer.wait()
 

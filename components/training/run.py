@@ -10,7 +10,8 @@ from typing import Any
 
 from components.canaries.baseline import CanaryBaseline
 from components.files import append_line, cut_rows, dump_json, read_json, read_jsonl, write_jsonl
-from components.health import Guard, Jumps, Monitor, Responder, Saved
+from components.health import Falls, Guard, Jumps, Monitor, Responder, Saved
+from components.health.falls import Counts
 from components.learner import Learner
 from components.learner.critic import Critic
 from components.resume import ResumeState
@@ -43,6 +44,8 @@ class RunState:
     resume: ResumeState
     critic: Critic | None = None
     jumps: Jumps = field(default_factory=Jumps)
+    falls: Falls = field(default_factory=Falls)
+    returned: Saved | None = None  # the checkpoint whose policy this is, until it is measured again
     canaries: CanaryBaseline = field(init=False)
     guard: Guard = field(init=False)
     writer: CheckpointWriter = field(init=False)
@@ -72,6 +75,13 @@ class RunState:
     def ledger(self) -> Path:
         """The append-only record of what was done about it."""
         return self.resume.directory / "ledger.jsonl"
+
+    @property
+    def dev_is_due(self) -> bool:
+        """Whether this step measures the dev split: every ``eval_every`` steps, and after a return to a policy that was
+        measured, to see whether that gives the same."""
+        regular = self.progress % self.responder.started.train.eval_every == 0
+        return regular or (self.returned is not None and self.returned.counts is not None)
 
     def seed(self, progress: int | None = None) -> int:
         """The seed of a step, the present one unless given: of its number in the training, and of the roll-backs
@@ -150,6 +160,8 @@ class RunState:
             "monitor": self.monitor.state_dict(),
             "responder": self.responder.state_dict(),
             "jumps": self.jumps.state_dict(),
+            "falls": self.falls.state_dict(),
+            "returned": None if self.returned is None else self.returned.to_dict(),
             "canaries": self.canaries.state_dict(),
             "guard": self.guard.state_dict(),
             "stopped_by": self.stopped_by,
@@ -175,6 +187,7 @@ class RunState:
         self._load(directory, state)
         self.monitor.load_state_dict(state["monitor"])
         self.stopped_by, self.entries, self.blind = state["stopped_by"], int(state["entries"]), state["blind"]
+        self.returned = None if state["returned"] is None else Saved(**state["returned"])
         self.version = int(state["version"])
         prompts = {prompt.id: prompt for prompt in self.schedule.prompts}
         self.pending = [from_row(row, prompts) for row in read_jsonl(directory / PENDING)]
@@ -191,17 +204,22 @@ class RunState:
         self.monitor.go_back(state["monitor"])
         self.saved = [one for one in self.saved if one.step <= to.step]
         self.pending = []
+        self.returned = to
 
-    def measured(self, step: int, dev: float, error: float) -> None:
+    def measured(self, step: int, dev: float, error: float, counts: Counts) -> None:
         """Note the dev pass@1 of a step: that of its first policy, and so of the checkpoint made before it."""
         self.dev = (dev, error)
-        self.saved = [replace(one, dev=dev, dev_se=error) if one.step == step else one for one in self.saved]
+        found = {name: list(count) for name, count in counts.items()}
+        self.saved = [
+            replace(one, dev=dev, dev_se=error, counts=found) if one.step == step else one for one in self.saved
+        ]
 
     def measure_anew(self) -> None:
         """The dev split is judged otherwise from now on: earlier figures are no measure any more."""
         self.monitor.forget(DEV_SIGNALS)
         self.dev = (None, 0.0)
-        self.saved = [replace(one, dev=None, dev_se=0.0) for one in self.saved]
+        self.saved = [replace(one, dev=None, dev_se=0.0, counts=None) for one in self.saved]
+        self.falls, self.returned, self.responder.held_out = Falls(), None, {}
 
     def _load(self, directory: Path, state: Mapping[str, Any]) -> None:
         # Coefficients that follow a measurement belong to the settings that they moved under.
@@ -214,6 +232,7 @@ class RunState:
         self.schedule.load_state_dict(state["schedule"])
         self.schedule.fork(self.responder.attempt)
         self.jumps.load_state_dict(state["jumps"])
+        self.falls.load_state_dict(state["falls"])
         self.canaries.load_state_dict(state["canaries"])
         self.guard.load_state_dict(state["guard"])
         self.progress, self.dev = int(state["progress"]), tuple(state["dev"])

@@ -235,8 +235,27 @@ def test_training_accuracy_below_half_of_its_start_warns_and_held_out_accuracy_d
     assert {verdict.rule for verdict in again} == {"held_out_collapse", "held_out_falls"}
 
 
-def test_a_policy_far_from_its_reference_warns() -> None:
-    assert levels(run(10, kl_ref=lambda s: 0.02 * s)) == {"kl_drift": 6}
+def test_distance_from_the_reference_alone_is_no_warning() -> None:
+    assert levels(run(10, kl_ref=lambda s: 0.02 * s)) == {}
+
+
+def test_a_weight_on_accuracy_is_not_taken_for_shaping() -> None:
+    assert levels(run(10, accuracy=0.9, reward=9.0, shaping=0.0)) == {}
+    assert "shaping_outweighs" in levels(run(10, accuracy=0.9, reward=4.9, shaping=4.0))
+
+
+def test_what_is_found_exactly_is_acted_on_in_that_step() -> None:
+    (found,) = acting(run(10, broken_settings=lambda s: float(s == 4)))
+    assert (found.rule, found.level, found.step, found.clean) == ("settings_differ", "rollback", 4, 3)
+    (found,) = acting(run(10, broken_sampler=lambda s: float(s == 4)))
+    assert (found.rule, found.level, found.step) == ("sampler_broken", "stop", 4)
+
+
+def test_evidence_of_a_fall_is_acted_on_where_sampler_and_learner_agree() -> None:
+    fall = {"fall_evidence": lambda s: 12.0 if s == 5 else -1.0, "fall_evidence_since": lambda s: 2.0}
+    (found,) = acting(run(10, **fall))
+    assert (found.rule, found.step, found.clean) == ("accuracy_fell", 5, 2)
+    assert [one.rule for one in acting(run(10, **fall, mismatch_k3=0.1))] == ["mismatch"]
 
 
 def test_distance_that_doubles_while_held_out_accuracy_is_flat_warns() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from components.config.judgement import ResponseSettings
 from components.health import KNOBS, Guard, Monitor, Plan, Responder, Saved
 from components.health.responses import healthiest
+from components.health.sequential import Count
 from components.types import Change, StepRecord, Verdict
 
 START = Saved(0, 0, at_ease=True)
@@ -283,14 +285,23 @@ def test_a_knob_that_cannot_be_turned_says_why_and_the_next_one_is(sections, act
 # What became of it
 
 
-def judged(entropies: list[float], at: int, *, over: bool = False, rule: str = "hm") -> list[tuple[Any, ...]]:
-    """Outcomes at step ``at`` of a response of step 2 that is to be judged after 3 steps."""
+WELL = {"all": Count(70, 100), "sums": Count(40, 50), "products": Count(30, 50)}
+HALF = {"all": Count(55, 100), "sums": Count(40, 50), "products": Count(15, 50)}
+"""Held-out answers of which one family is right half as often, and all together are right a fifth less often."""
+
+
+def judged(
+    entropies: list[float], at: int, *, over: bool = False, rule: str = "hm", held_out: Mapping[int, Any] | None = None
+) -> list[tuple[Any, ...]]:
+    """Outcomes until step ``at`` of a response of step 2 that is to be judged after 3 steps; held-out accuracy stays
+    the same unless ``held_out`` has another one for a step."""
     one = responder(judge_after=3)
     monitor = Monitor(one.started.health.rules)
     found = []
     for step, entropy in enumerate(entropies):
         said = monitor.observe(StepRecord(step, {"entropy": entropy}))
-        found += one.outcomes(step, monitor, over=over and step == at)
+        counts = WELL if held_out is None else held_out.get(step, {})
+        found += one.outcomes(step, monitor, counts, over=over and step == at)
         one.respond([v for v in said if v.rule == rule], monitor, [START], (), 20)
     return [(o.of, o.step, o.recovered, dict(o.signals)) for o in found if o.of == 1]
 
@@ -298,6 +309,33 @@ def judged(entropies: list[float], at: int, *, over: bool = False, rule: str = "
 def test_a_response_is_judged_after_some_steps_by_whether_its_rule_still_holds():
     assert judged([9, 9, 1, 9, 9, 8, 9], 6) == [(1, 5, True, {"entropy": [1, 8]})]
     assert judged([9, 9, 1, 9, 9, 2, 9], 6) == [(1, 5, False, {"entropy": [1, 2]})]
+
+
+def test_accuracy_that_does_not_come_back_is_no_recovery_and_the_family_is_named():
+    one, monitor = responder(judge_after=3), Monitor(responder().started.health.rules)
+    for step, counts in enumerate([WELL, {}, {}, {}, {}, HALF, {}, WELL]):
+        said = monitor.observe(StepRecord(step, {"entropy": 1.0 if step == 1 else 9.0}))
+        found = [(o.step, o.recovered, o.below) for o in one.outcomes(step, monitor, counts)]
+        assert found == {5: [(5, False, ("products",))], 7: [(7, True, ())]}.get(step, [])
+        one.respond([v for v in said if v.rule == "hm"], monitor, [START], (), 20)
+
+
+def test_what_accuracy_was_is_not_forgotten_by_going_back():
+    one, monitor = responder(judge_after=1), watching(responder(), 9.0)
+    one.outcomes(0, monitor, WELL)
+    act(one, "bad", step=2)
+    again = responder(judge_after=1)
+    again.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    assert [o.below for o in again.outcomes(9, monitor, HALF)] == [("products",)]
+
+
+def test_a_response_waits_for_a_measurement_and_is_not_known_without_one():
+    assert judged([9, 9, 1, 9, 9, 9, 8, 9], 7, held_out={6: WELL}) == [(1, 6, True, {"entropy": [1, 8]})]
+    assert judged([9, 9, 1, 9, 9, 9, 8], 6, over=True, held_out={}) == [(1, 6, None, {"entropy": [1, 8]})]
+
+
+def test_one_that_has_not_recovered_is_judged_again_until_it_has():
+    assert judged([9, 9, 1, 1, 1, 1, 9], 6) == [(1, 5, False, {"entropy": [1, 1]}), (1, 6, True, {"entropy": [1, 9]})]
 
 
 def test_a_rule_that_spoke_again_in_between_has_not_recovered():
@@ -314,8 +352,8 @@ def test_no_outcome_is_due_twice_and_a_stop_has_none():
     monitor = watching(one)
     act(one, "hm", step=10)
     act(one, "over", step=10)
-    assert [o.of for o in one.outcomes(11, monitor)] == [1]
-    assert one.outcomes(99, monitor, over=True) == []
+    assert [o.of for o in one.outcomes(11, monitor, WELL)] == [1]
+    assert one.outcomes(99, monitor, {}, over=True) == []
 
 
 def test_a_rollback_costs_the_steps_that_it_undid_and_no_step_twice():
@@ -325,7 +363,7 @@ def test_a_rollback_costs_the_steps_that_it_undid_and_no_step_twice():
     act(one, "worse", step=70, saved=[START, Saved(40, 40, at_ease=True)])  # 13 steps later, at 53 of progress
     act(one, "low", step=71)
     act(one, "worse", step=72, saved=[START])
-    assert [o.cost_steps for o in one.outcomes(99, monitor)] == [18, 13, 0, 42]
+    assert [o.cost_steps for o in one.outcomes(99, monitor, WELL)] == [18, 13, 0, 42]
     assert one.lost == 73  # nothing is left of 73 steps
 
 
@@ -388,11 +426,12 @@ def test_the_checkpoint_to_go_back_to(saved, clean, step):
 # The largest norm
 
 
-def test_there_is_no_limit_until_enough_norms_are_known_and_then_it_is_a_multiple_of_their_median():
+def test_the_limit_is_a_multiple_of_the_largest_norm_until_there_are_enough_for_a_median():
     guard = Guard(ResponseSettings(norm_window=5, norm_factor=10))
-    for norm in (1.0, 2.0, 3.0, 400.0):
+    assert guard.limit == math.inf
+    for norm, limit in ((2.0, 20), (1.0, 20), (3.0, 30), (400.0, 300)):
         guard.observe({"grad_norm": norm})
-        assert guard.limit == math.inf
+        assert guard.limit == limit
     guard.observe({"grad_norm": 2.5})
     assert guard.limit == 25
     for _ in range(5):

@@ -34,9 +34,9 @@ def test_entries_come_back_as_they_were_written(tmp_path):
     assert (ledger.outcome(RESPONSE), ledger.outcome(other)) == (OUTCOME, None)
 
 
-def test_of_two_outcomes_of_a_response_the_first_counts():
+def test_of_two_outcomes_of_a_response_the_latest_counts():
     later = Outcome(3, 90, False)
-    assert Ledger((RESPONSE,), (OUTCOME, later)).outcome(RESPONSE) == OUTCOME
+    assert Ledger((RESPONSE,), (OUTCOME, later)).outcome(RESPONSE) == later
 
 
 def test_a_ledger_of_a_run_in_which_nothing_was_said_is_empty(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 import report_fixture as fixture
@@ -202,6 +203,30 @@ def test_advice_is_about_signals_that_exist_and_settings_that_can_be_set(start):
         section, _, rest = dotted.partition(".")
         assert section in Settings.model_fields, dotted
         assert rest.partition(".")[0] in type(getattr(SETTINGS, section)).model_fields, dotted
+
+
+def test_a_second_roll_back_is_named_by_the_steps_that_the_policy_has_behind_it():
+    again = replace(response(), back_to=83, back_progress=40)
+    found = verdict(Ledger((again,), (outcome(),)), [COLLAPSE])
+    assert "the run went back to step 40 with" in found.headline
+    assert "back to step 40" in ledger_rows(Ledger((again,)))[0].changed
+
+
+def test_a_run_that_ends_below_its_best_in_a_family_is_worse_whatever_no_rule_said():
+    at = {10: {"all": [70, 100], "sums": [40, 50], "products": [36, 50]}}
+    at[60] = {"all": [55, 100], "sums": [40, 50], "products": [15, 50]}
+    records = [replace(r, notes={"held_out": at[r.step]}) if r.step in at else r for r in RECORDS]
+    found = run_verdict(SETTINGS, completed(), records, [], Ledger())
+    assert (found.state, found.tone) == ("worse", "bad")
+    said = "held-out accuracy of products was 36 of 50 at its best and is 15 of 50 at the end"
+    assert said in found.headline
+    recovered = run_verdict(SETTINGS, completed(), records, [COLLAPSE], Ledger((response(),), (outcome(),)))
+    assert recovered.state == "not recovered"
+
+
+def test_that_no_second_verifier_looks_is_said():
+    said = part(verdict(settings=settings_with("audit.second=null")), "What could not be judged")
+    assert any(one.startswith("Whether the verifier is right: no second verifier") for one in said)
 
 
 @pytest.mark.parametrize("rule", SHIPPED)

@@ -348,7 +348,8 @@ def test_other_rules_have_respond_runs_of_their_own(tmp_path):
         ([{"accuracy": 0.5}] * 29 + [{"accuracy": 0.0}], True),
         ([{"grad_norm": 1.0}] * 30 + [{"grad_norm": 49.0}], False),
         ([{"grad_norm": 1.0}] * 30 + [{"grad_norm": 51.0}], True),  # the guard refuses it
-        ([{"grad_norm": 1.0}] * 5 + [{"grad_norm": 51.0}], False),  # and needs twenty to go by
+        ([{"grad_norm": 1.0}] * 5 + [{"grad_norm": 51.0}], True),  # also before there are twenty to go by
+        ([{"grad_norm": 51.0}, {"grad_norm": 1.0}], False),  # and needs one
     ],
 )
 def test_the_arms_part_where_a_rule_or_the_guard_acts(signals, acts):

@@ -17,7 +17,7 @@ from components.config.judgement import GateSettings, HealthSettings, Prometheus
 from components.config.training import TrainSettings
 from components.evaluation.results import PromptResult
 from components.evaluation.summary import compare
-from components.files import read_json, sha256_tree, write_json, write_jsonl
+from components.files import read_json, read_jsonl, sha256_tree, write_json, write_jsonl
 from components.gate import conclude, policy_sha256
 from components.gate.checks import CHECKS
 from components.health import replay
@@ -433,13 +433,41 @@ def acted_upon(layout: Layout, recovered: bool | None) -> None:
     write_ledger(layout, [entry(verdicts[0], "rollback"), Outcome(of=1, step=9, recovered=recovered)])
 
 
-@pytest.mark.parametrize(("recovered", "result"), [(True, "pass"), (False, "inconclusive"), (None, "inconclusive")])
+@pytest.mark.parametrize(("recovered", "result"), [(True, "pass"), (False, "fail"), (None, "inconclusive")])
 def test_a_run_that_was_acted_upon_passes_where_that_is_known_to_have_helped(
     layout: Layout, recovered: bool | None, result: str
 ) -> None:
     acted_upon(layout, recovered)
     found, evidence = check(layout, "training health", WATCHED)
     assert (found, "reach (step 4)" in evidence) == (result, True)
+
+
+def test_what_a_later_response_to_the_same_rule_mended_is_mended(layout: Layout) -> None:
+    acted_upon(layout, False)
+    (first, outcome) = read_jsonl(layout.ledger)
+    again = {**first, "number": 2, "step": 6}
+    write_jsonl(layout.ledger, [first, outcome, again, {**outcome, "of": 2, "recovered": True}])
+    assert check(layout, "training health", WATCHED)[0] == "pass"
+
+
+@pytest.mark.parametrize(("end", "result"), [([15, 50], "fail"), ([29, 50], "pass")])
+def test_a_family_that_is_not_what_it_was_at_its_best_fails(layout: Layout, end: list[int], result: str) -> None:
+    rows = [record.to_dict() for record in records()]
+    for step, products in ((1, [30, 50]), (4, [36, 50]), (8, end)):
+        rows[step]["notes"]["held_out"] = {"all": [70, 100], "sums": [40, 50], "products": products}
+    write_jsonl(layout.records, rows)
+    found, evidence = check(layout, "training health")
+    assert found == result
+    said = "held-out accuracy of products was 36 of 50 at its best and is 15 of 50 at the end"
+    assert (said in evidence) == (result == "fail")
+
+
+@pytest.mark.parametrize("counts", [[], {"all": [3, 2]}, {"all": [1, 0]}, {"all": 0.5}, {"all": [True, True]}])
+def test_counts_that_are_none_fail(layout: Layout, counts: object) -> None:
+    rows = [record.to_dict() for record in records()]
+    rows[3]["notes"]["held_out"] = counts
+    write_jsonl(layout.records, rows)
+    assert check(layout, "training health")[0] == "fail"
 
 
 def test_a_roll_back_that_was_asked_for_and_not_made_fails(layout: Layout) -> None:

@@ -1,4 +1,8 @@
-"""Was training healthy? The monitor that ran is not trusted: the rules are replayed over the whole log."""
+"""Was training healthy? The monitor that ran is not trusted: the rules are replayed over the whole log.
+
+A run fails that was stopped, that did not recover from a response, or whose held-out accuracy, of all prompts or of one
+family, is measurably below its best at the end.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from components.errors import InputError
 from components.gate.checks.base import Answer, Check
 from components.gate.evidence import Evidence
 from components.health import Ledger, replay, unjudged
+from components.health.falls import lost
 from components.health.rulebook import GRAVE
 from components.types import Response, StepRecord, Verdict
 
@@ -31,6 +36,8 @@ def _healthy(evidence: Evidence, settings: Settings) -> Answer:
     stop = next((response for response in ledger.responses if _ends(response, settings)), None)
     if stop is not None:
         return "fail", f"{stop.rule} says {stop.asked} at step {stop.step}: {stop.reason}"
+    if parts := lost(records):
+        return "fail", "; ".join(parts)
     return _responses(again, ledger)
 
 
@@ -58,20 +65,19 @@ def blind(rules: Mapping[str, RuleSettings], records: Sequence[StepRecord]) -> s
 
 
 def _responses(verdicts: Sequence[Verdict], ledger: Ledger) -> Answer:
-    """A run that was acted upon passes where every action helped; otherwise a person has to look."""
+    """A run that was acted upon passes where it recovered from everything. Where that was not measured a person has to
+    look; what a later response to the same rule mended is mended."""
     acted = [one for one in ledger.responses if one.level in ("intervene", "rollback")]
-    open_ended = [f"{one.rule} (step {one.step})" for one in acted if not _helped(ledger, one)]
-    if open_ended:
-        return "inconclusive", f"acted upon, and not known to have recovered: {', '.join(open_ended)}"
+    last = {one.rule: one for one in acted}.values()
+    known = {one.rule: outcome.recovered for one in last if (outcome := ledger.outcome(one)) is not None}
+    if failed := [f"{one.rule} (step {one.step})" for one in last if known.get(one.rule) is False]:
+        return "fail", f"acted upon, and not recovered: {', '.join(failed)}"
+    if unknown := [f"{one.rule} (step {one.step})" for one in last if known.get(one.rule) is None]:
+        return "inconclusive", f"acted upon, and not known to have recovered: {', '.join(unknown)}"
     if acted:
         return "pass", f"acted upon and recovered: {', '.join(f'{one.rule} (step {one.step})' for one in acted)}"
     warnings = ", ".join(f"{verdict.rule} (step {verdict.step})" for verdict in verdicts)
     return "pass", f"warnings: {warnings}" if warnings else "no rule spoke"
-
-
-def _helped(ledger: Ledger, response: Response) -> bool:
-    outcome = ledger.outcome(response)
-    return outcome is not None and outcome.recovered is True
 
 
 def under(rules: Mapping[str, RuleSettings], evidence: Evidence) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ class Saved:
     """A checkpoint of the run: made after ``step`` steps, with ``progress`` of them behind the policy.
 
     ``at_ease``: no acting rule held then. ``dev`` and ``dev_se`` are its dev pass@1 and standard error: of the latest
-    measurement when it was made, and of its own policy where that was measured afterwards.
+    measurement when it was made, and of its own policy where that was measured afterwards; only then there are
+    ``counts``, right answers of how many, by stream (`components.health.falls`).
     """
 
     step: int
@@ -23,6 +24,7 @@ class Saved:
     at_ease: bool
     dev: float | None = None
     dev_se: float = 0.0
+    counts: Mapping[str, Sequence[int]] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -12,7 +12,7 @@ from components.config.judgement import ResponseSettings
 
 
 class Guard:
-    """A multiple of the median of the last norms; no limit until there are enough of them."""
+    """A multiple of the median of the last norms; of the largest so far until there are enough for a median."""
 
     def __init__(self, settings: ResponseSettings, enabled: bool = True) -> None:
         self._settings, self._enabled = settings, enabled and settings.enabled
@@ -21,9 +21,10 @@ class Guard:
     @property
     def limit(self) -> float:
         """Norms above it are skipped."""
-        if not self._enabled or len(self._norms) < self._settings.norm_window:
+        if not self._enabled or not self._norms:
             return math.inf
-        return self._settings.norm_factor * median(self._norms)
+        usual = median(self._norms) if len(self._norms) == self._settings.norm_window else max(self._norms)
+        return self._settings.norm_factor * usual
 
     def observe(self, signals: Mapping[str, float]) -> None:
         """Learn from a step's largest norm; one that was skipped counts as the limit, so that a run whose gradients

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from components.config import Settings
+from components.health.falls import Counts, below, best
 from components.health.monitor import LEVELS, Monitor
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.knobs import QUARANTINE, turn, with_knob
+from components.health.sequential import Count
 from components.types import Change, Level, Outcome, Response, Verdict
 
 
@@ -24,7 +26,8 @@ class Plan:
 
 @dataclass
 class Pending:
-    """A response that is yet to be judged."""
+    """A response whose run has not recovered yet. ``again``: its rule has spoken again. ``lasting``: it was due before,
+    and had not recovered."""
 
     number: int
     rule: str
@@ -32,6 +35,7 @@ class Pending:
     signals: Mapping[str, float | None]
     cost: int = 0
     again: bool = False
+    lasting: bool = False
 
 
 @dataclass
@@ -52,6 +56,7 @@ class Responder:
     _actions: dict[str, int] = field(default_factory=dict)  # by rule: actions tried so far
     _changes: dict[str, Any] = field(default_factory=dict)
     _pending: list[Pending] = field(default_factory=list)
+    held_out: dict[str, Count] = field(default_factory=dict)  # accuracies at their best
 
     def __post_init__(self) -> None:
         self.settings = self.started
@@ -125,12 +130,15 @@ class Responder:
         self.attempt += 1
         changes = () if change is None else (change,)
         did = "; ".join([f"back to step {back.progress}, with other seeds", *([tried] if tried else [])])
-        entry = self._entry(verdict, "rollback", changes=changes, back_to=back.step, did=did)
+        entry = self._entry(
+            verdict, "rollback", changes=changes, back_to=back.step, back_progress=back.progress, did=did
+        )
         return Plan((entry,), back_to=back)
 
     def _stop(self, verdict: Verdict, back: Saved | None) -> Plan:
         kept = "stopped" if back is None else f"stopped; the policy of step {back.progress} is kept"
-        entry = self._entry(verdict, "stop", back_to=None if back is None else back.step, did=kept)
+        place = {} if back is None else {"back_to": back.step, "back_progress": back.progress}
+        entry = self._entry(verdict, "stop", did=kept, **place)
         return Plan((entry,), back_to=back, stopped_by=verdict.rule)
 
     def _note(self, verdict: Verdict) -> Plan:
@@ -170,22 +178,36 @@ class Responder:
         due = response.step + self._limits.judge_after
         self._pending.append(Pending(response.number, response.rule, due, monitor.latest(response.rule), lost))
 
-    def outcomes(self, step: int, monitor: Monitor, *, over: bool = False, blind: bool = False) -> list[Outcome]:
-        """What became of the responses that are due for judgement; of all that are left when the run is over.
+    def outcomes(
+        self, step: int, monitor: Monitor, held_out: Counts, *, over: bool = False, blind: bool = False
+    ) -> list[Outcome]:
+        """The outcomes of responses: from the step on at which they are due, at every measurement of held-out accuracy
+        until the run has recovered; of all that are left when the run is over.
 
-        Where the monitor is ``blind`` nobody knows.
+        Args:
+            held_out: right answers by stream, where the dev split was measured in this step.
+            blind: there is no monitor that could say whether a rule holds.
         """
-        due = [one for one in self._pending if step >= one.due or over]
-        self._pending = [one for one in self._pending if one not in due]
-        return [self._judged(one, step, monitor, blind) for one in due]
+        found = []
+        for one in [one for one in self._pending if over or (step >= one.due and held_out)]:
+            outcome = self._judged(one, step, monitor, held_out, blind)
+            if not (one.lasting and outcome.recovered is not True):  # that it has not recovered is known already
+                found.append(outcome)
+            one.lasting = True
+            if outcome.recovered or one.again or over:
+                self._pending.remove(one)
+        self.held_out = best(self.held_out, held_out)
+        return found
 
-    def _judged(self, one: Pending, step: int, monitor: Monitor, blind: bool) -> Outcome:
+    def _judged(self, one: Pending, step: int, monitor: Monitor, held_out: Counts, blind: bool) -> Outcome:
+        """Recovered: the rule is silent, and held-out accuracy is what it was at its best, in every family."""
         now = monitor.latest(one.rule)
         signals = {name: [then, now.get(name)] for name, then in one.signals.items()}
-        well: bool | None = not one.again and monitor.metrics()[one.rule] == 0
-        if blind or (step < one.due and well):
-            well = None  # or too early to say that it will last
-        return Outcome(one.number, step, well, signals, one.cost)
+        lost = below(self.held_out, held_out)
+        well: bool | None = not one.again and monitor.metrics()[one.rule] == 0 and not lost
+        if blind or (well and (step < one.due or not held_out)):
+            well = None  # too early to say that it will last, or not measured
+        return Outcome(one.number, step, well, signals, one.cost, lost)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything a resumed run needs, as JSON values."""
@@ -199,6 +221,7 @@ class Responder:
             "changes": dict(self._changes),
             "quarantined": sorted(self.quarantined),
             "pending": [dict(vars(one)) for one in self._pending],
+            "best": {name: list(count) for name, count in self.held_out.items()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -214,6 +237,7 @@ class Responder:
         self._asked, self._actions = dict(state["asked"]), dict(state["actions"])
         self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])
         self._pending = [Pending(**one) for one in state["pending"]]
+        self.held_out = {name: Count(*count) for name, count in state["best"].items()}
         self.settings = self.settings_of(state)
 
     def settings_of(self, state: Mapping[str, Any]) -> Settings:

@@ -18,7 +18,9 @@ _ENTRIES: dict[str, TypeAdapter[Response] | TypeAdapter[Outcome]] = {
     "response": TypeAdapter(Response),
     "outcome": TypeAdapter(Outcome),
 }
-_FIELDS = {"response": fields(Response), "outcome": fields(Outcome)}
+_FIELDS = {"response": {field.name for field in fields(Response)}, "outcome": {field.name for field in fields(Outcome)}}
+LATER = {"below", "back_progress"}
+"""Fields that entries of older runs do not have."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,12 @@ class Ledger:
     outcomes: tuple[Outcome, ...] = ()
 
     def outcome(self, response: Response) -> Outcome | None:
-        """What became of a response."""
+        """The latest outcome of a response."""
         return self._by_number.get(response.number)
 
     @cached_property
     def _by_number(self) -> dict[int, Outcome]:
-        """The first outcome of every response."""
-        return {one.of: one for one in reversed(self.outcomes)}
+        return {one.of: one for one in self.outcomes}
 
 
 def read_ledger(path: Path) -> Ledger:
@@ -51,7 +52,7 @@ def read_ledger(path: Path) -> Ledger:
 
 def _entry(row: dict[str, Any], where: str) -> Response | Outcome:
     kind = row.pop("kind", None)
-    if not isinstance(kind, str) or kind not in _ENTRIES or set(row) != {field.name for field in _FIELDS[kind]}:
+    if not isinstance(kind, str) or kind not in _ENTRIES or not _FIELDS[kind] - LATER <= set(row) <= _FIELDS[kind]:
         raise InputError("not an entry of a ledger", where=where, how=_AGAIN)
     try:
         return _ENTRIES[kind].validate_python(row)

@@ -30,6 +30,7 @@ _INF = math.inf
 
 SIGNALS: dict[str, Signal] = {
     "reward": Signal("reward", -_INF, _INF, "free", "groups", "mean shaped reward of the scorable completions"),
+    "shaping": Signal("reward", -_INF, _INF, "free", "groups", "mean of what is rewarded beside the accuracy"),
     "accuracy": Signal("share", 0, 1, "free", "groups", "mean raw accuracy of the scorable completions"),
     "reward_std": Signal("reward", 0, _INF, "free", "groups", "standard deviation of the reward within a group, mean"),
     "zero_variance_share": Signal("groups", 0, 1, "free", "groups", "groups whose raw accuracies are all equal"),
@@ -115,6 +116,25 @@ SIGNALS: dict[str, Signal] = {
     "dev_pass_at_k": Signal("share", 0, 1, "sampling", "dev", "pass@k on the same samples"),
     "dev_pass_at_1_se": Signal("share", 0, 1, "sampling", "dev", "standard error of dev_pass_at_1 over prompts"),
     "dev_pass_at_k_se": Signal("share", 0, 1, "sampling", "dev", "standard error of dev_pass_at_k over prompts"),
+    "fall_evidence": Signal(
+        "nats",
+        -_INF,
+        _INF,
+        "sampling",
+        "dev",
+        "evidence that held-out accuracy, of all prompts or of one family, is below its best (2203.03532)",
+    ),
+    "fall_evidence_since": Signal(
+        "step", -1, _INF, "sampling", "dev", "the last measurement that is no part of that evidence"
+    ),
+    "same_weights_fall": Signal(
+        "nats",
+        -_INF,
+        _INF,
+        "sampling",
+        "dev",
+        "evidence that a policy answers worse after the return to it than when it was saved",
+    ),
     "train_dev_gap": Signal(
         "share", -1, 1, "sampling", "dev", "accuracy sampled - dev, on prompts of the same family and difficulty"
     ),
@@ -135,6 +155,12 @@ SIGNALS: dict[str, Signal] = {
     "schedule_pool_easy": Signal("prompts", 0, 1, "free", "schedule", "training prompts last measured as easy"),
     "schedule_pool_normal": Signal("prompts", 0, 1, "free", "schedule", "training prompts last measured in between"),
     "schedule_pool_hard": Signal("prompts", 0, 1, "free", "schedule", "training prompts last measured as hard"),
+    "broken_settings": Signal(
+        "count", 0, _INF, "free", "run", "invariants of the settings in force that do not hold in the step"
+    ),
+    "broken_sampler": Signal(
+        "count", 0, _INF, "free", "run", "invariants of what was sampled that do not hold in the step"
+    ),
     "progress": Signal("steps", 0, _INF, "free", "run", "training steps that the policy has behind it"),
     "quarantined": Signal("prompts", 0, 1, "free", "run", "training prompts that take no part in updates any more"),
 }

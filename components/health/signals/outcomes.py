@@ -20,6 +20,7 @@ def outcome_signals(groups: Sequence[Group]) -> dict[str, float]:
         **means(
             {
                 "reward": (score.reward for score in scorable),
+                "shaping": (sum(score.parts.values()) for score in scorable),
                 "reward_std": (pstdev(rewards) for rewards in _rewards(groups)),
                 "accuracy": chain.from_iterable(judged),
                 "zero_variance_share": (len(set(values)) == 1 for values in judged),

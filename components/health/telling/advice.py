@@ -12,6 +12,13 @@ ADVICE: dict[str, str] = {
     "happened.",
     "updates_skipped": "look at the prompts of the batches whose updates were skipped: they are in quarantine in the "
     "ledger; if there are many, a lower learner.lr.",
+    "broken_settings": "look in the records (notes, broken) at which value it was, and at what else sets it.",
+    "broken_sampler": "look in the records (notes, broken) at what was sampled: a limit or an end token of an engine "
+    "or of a server is not what the run asked for.",
+    "same_weights_fall": "do not approve, and do not train again yet: compare the engine and the verifier with those "
+    "of the run's beginning, and read completions of the dev split from before and after.",
+    "fall_evidence": "see which family fell (held_out in the records), and read its completions and its labels; a "
+    "lower learner.lr helps where all of them fell.",
     "canar": "read what the canaries were answered; do not approve a checkpoint that answers them worse.",
     "second_": "read the disagreements on the report: one of the two verifiers is wrong, and if it is the first, the "
     "policy has learned to please it (reward.verifier).",
@@ -24,6 +31,7 @@ ADVICE: dict[str, str] = {
     "distinct_prompts": "give the schedule more questions to choose from (data.concentration, schedule.kind).",
     "ties_broken_share": "look at the reward beside accuracy: it breaks ties between answers that are equally right "
     "(reward.shaping, reward.consistency).",
+    "shaping": "lower the weights of what is rewarded beside accuracy (reward.shaping and the parts of reward).",
     "repetition_share": "read completions that repeat themselves, and where they end (rollout.max_new_tokens).",
     "length_": "read the longest and the shortest completions: length that grows without accuracy is padding "
     "(reward.soft_overlong, rollout.max_new_tokens).",

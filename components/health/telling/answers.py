@@ -26,6 +26,7 @@ def seen(told: Told) -> Iterator[str]:
     entropies = [record.signals["entropy"] for record in told.records if "entropy" in record.signals]
     if entropies:
         yield f"Entropy went from {number(entropies[0])} to {number(entropies[-1])} nats per token."
+    yield from _broken(told)
     for rule in rules_of(told.verdicts):
         spoken = [verdict for verdict in told.verdicts if verdict.rule == rule]
         steps = named([str(verdict.step) for verdict in spoken])
@@ -33,6 +34,18 @@ def seen(told: Told) -> Iterator[str]:
         yield f"{rule} ({spoken[-1].level}) spoke at {where}: {told.why(rule, spoken[-1].reason)}."
     if not told.verdicts and told.settings.health.enabled:
         yield f"None of {plural(len(told.settings.health.rules), 'rule')} spoke."
+
+
+def _broken(told: Told) -> Iterator[str]:
+    """The first time that each invariant did not hold, and how many more steps."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for record in told.records:
+        for one in record.notes.get("broken", ()):
+            found.setdefault(f"{one['part']}, {one['name']}", []).append((record.step, one["found"]))
+    for name, steps in found.items():
+        (step, text), more = steps[0], len(steps) - 1
+        again = f"; and at {plural(more, 'more step')}" if more else ""
+        yield f"Broken ({name}) at step {step}: {text}{again}."
 
 
 def was_done(told: Told) -> Iterator[str]:
@@ -50,11 +63,19 @@ def was_done(told: Told) -> Iterator[str]:
         yield "Nothing was changed while the run went on."
 
 
+def _unresolved(told: Told) -> list[str]:
+    """Rules from whose last response the run did not recover; the last of all where only accuracy did not."""
+    outcomes = {one.rule: told.ledger.outcome(one) for one in told.last_acts}
+    return [rule for rule, one in outcomes.items() if one and one.recovered is False] or [told.acts[-1].rule]
+
+
 def did_it_help(told: Told) -> Iterator[str]:
     for response in told.acts:
         outcome = told.ledger.outcome(response)
         figures = f" ({', '.join(then_now(outcome.signals))})" if outcome and outcome.signals else ""
         yield f"Response {response.number}, to {response.rule}: {helped(response, outcome)}{figures}."
+    for sentence in told.lost_accuracy:
+        yield f"{sentence[:1].upper()}{sentence[1:]}."
     if not told.acts:
         yield "There was nothing to help."
 
@@ -82,6 +103,8 @@ def not_judged(told: Told) -> Iterator[str]:
         yield f"{name} never saw {', '.join(missing)}{' (optional)' if rules[name].optional else ''}."
     if not blind:
         yield "Every rule saw the signals that it reads."
+    if told.settings.audit.second is None:
+        yield "Whether the verifier is right: no second verifier judges what it judges (audit.second)."
     known = {outcome.of for outcome in told.ledger.outcomes if outcome.recovered is not None}
     open_ = [one for one in told.acts if one.level != "stop" and one.number not in known]
     if open_:
@@ -95,8 +118,11 @@ def what_next(told: Told, state: State) -> Iterator[str]:
             yield "Do not approve this checkpoint; training ended in a state that a rule calls broken."
             yield f"Before the next run: {advice(str(told.train['stopped_by']), rules)}"
         case "not recovered":
-            yield "Do not approve before you know why the last response did not help."
-            yield f"Before the next run: {advice(told.acts[-1].rule, rules)}"
+            yield "Do not approve before you know why the responses did not help."
+            for rule in _unresolved(told):
+                yield f"Before the next run: {advice(rule, rules)}"
+        case "worse":
+            yield "Do not approve: read the completions of what fell, and its labels; no rule acted on it."
         case "acted" | "recovered":
             yield "Read the evaluation before you approve: part of this run was thrown away or trained differently."
             for rule in rules_of(told.acts):

@@ -8,7 +8,9 @@ from components.health.telling.phrases import done, helped, readable
 from components.health.telling.told import Told, named, rules_of
 from components.words import plural
 
-State = Literal["healthy", "warned", "recovered", "acted", "not recovered", "stopped", "not watched", "not trained"]
+State = Literal[
+    "healthy", "warned", "recovered", "acted", "not recovered", "worse", "stopped", "not watched", "not trained"
+]
 
 
 def state_of(told: Told) -> State:
@@ -16,12 +18,15 @@ def state_of(told: Told) -> State:
         return "stopped"
     if not told.settings.health.enabled or told.broke:
         return "not watched"
+    if told.lost_accuracy:
+        return "not recovered" if told.acts else "worse"
     if not told.acts:
         return "warned" if told.verdicts else "healthy"
-    last = told.ledger.outcome(told.acts[-1])
-    if last is None or last.recovered is None:
-        return "acted"
-    return "recovered" if last.recovered else "not recovered"
+    outcomes = [told.ledger.outcome(one) for one in told.last_acts]
+    known = [None if one is None else one.recovered for one in outcomes]
+    if False in known:
+        return "not recovered"
+    return "acted" if None in known else "recovered"
 
 
 def headline(told: Told, state: State) -> str:
@@ -40,6 +45,8 @@ def headline(told: Told, state: State) -> str:
         case "warned":
             rules = [readable(rule) for rule in rules_of(told.verdicts)]
             return f"Warned: {steps}; {named(rules)} spoke, nothing was changed."
+        case "worse":
+            return f"Worse: {steps}; {'; '.join(told.lost_accuracy)}."
     return f"{state.capitalize()}: {_acts(told)}{_price(told)}."
 
 

@@ -35,7 +35,7 @@ def ledger_rows(ledger: Ledger) -> list[Row]:
     rows = []
     for response in ledger.responses:
         outcome = ledger.outcome(response)
-        back = [] if response.back_to is None else [f"back to step {response.back_to}"]
+        back = [] if response.back_to is None else [f"back to step {response.returns_to}"]
         rows.append(
             Row(
                 number=response.number,

@@ -55,7 +55,7 @@ def state(step: int, verdicts: Sequence[Verdict], ledger: Ledger) -> str:
 
 def _acting(response: Response) -> str:
     if response.back_to is not None:
-        return f"rolled back to {response.back_to}"
+        return f"rolled back to {response.returns_to}"
     parts = [short_change(change) for change in response.changes[:1]]
     if len(response.changes) > 1:
         parts.append(f"and {len(response.changes) - 1} more")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from components.health.falls import ALL
 from components.types import Change, Outcome, Response
 from components.words import ABSENT, number, plural
 
@@ -86,10 +87,10 @@ def done(response: Response) -> str:
     if response.quarantined:
         with_.append(f"without training on {plural(len(response.quarantined), 'prompt')}")
     if response.level == "stop":
-        kept = "" if response.back_to is None else f", and the policy of step {response.back_to} kept"
+        kept = "" if response.back_to is None else f", and the policy of step {response.returns_to} kept"
         return f"the run was stopped{kept}"
     if response.back_to is not None:
-        return f"the run went back to step {response.back_to}" + (f" with {_and(with_)}" if with_ else "")
+        return f"the run went back to step {response.returns_to}" + (f" with {_and(with_)}" if with_ else "")
     if response.changes:
         return f"the run went on with {_and(with_)}"
     return f"the run went on {with_[0]}" if with_ else response.did or "nothing was changed"
@@ -102,7 +103,10 @@ def helped(response: Response, outcome: Outcome | None) -> str:
     if outcome is None or outcome.recovered is None:
         return "the run ended before it could be judged"
     within = plural(outcome.step - response.step, "step")
-    return f"recovered within {within}" if outcome.recovered else f"had not recovered after {within}"
+    if outcome.recovered:
+        return f"recovered within {within}"
+    below = ["held-out accuracy" if one == ALL else f"held-out accuracy of {one}" for one in outcome.below]
+    return f"had not recovered after {within}" + (f": {_and(below)} below the best" if below else "")
 
 
 def then_now(signals: Mapping[str, Sequence[float | None]]) -> list[str]:

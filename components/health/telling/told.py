@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from components.config import Settings
+from components.health.falls import lost
 from components.health.lineage import discarded
 from components.health.responses.ledger import Ledger
 from components.types import Response, StepRecord, Verdict
@@ -29,6 +31,16 @@ class Told:
     def acts(self) -> list[Response]:
         """Responses that changed something or stopped the run."""
         return [response for response in self.ledger.responses if response.level != "warn"]
+
+    @property
+    def last_acts(self) -> list[Response]:
+        """Of each rule the last response: what an earlier one did not mend, it may have."""
+        return list({one.rule: one for one in self.acts}.values())
+
+    @cached_property
+    def lost_accuracy(self) -> list[str]:
+        """What held-out accuracy lacks of its best at the end, a sentence for all prompts and for each family."""
+        return lost(self.records)
 
     @property
     def broke(self) -> StepRecord | None:

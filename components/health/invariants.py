@@ -1,0 +1,146 @@
+"""What holds in every step of a sound run, whatever its data: checked exactly, from the first step on.
+
+No check has a threshold, so none can cry wolf: one that fails names the part of the run that is broken. A new one is a
+function of `Facts` and one entry in `INVARIANTS`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from components.config import Settings
+from components.types import Completion, Group, StepRecord
+
+EXACT = 1e-6
+"""Relative difference that rounding may make."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a step is checked by.
+
+    ``settings`` are those in force: the configured ones, or what a response has set. ``ends`` are the tokens that end
+    a completion.
+    """
+
+    settings: Settings
+    signals: Mapping[str, float]
+    sampled: Sequence[Group]
+    ends: Container[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An invariant that does not hold: the part of the run that it blames, and what was found."""
+
+    name: str
+    part: str
+    found: str
+
+
+Check = Callable[[Facts], str | None]
+
+
+def broken(facts: Facts) -> list[Broken]:
+    """The invariants that do not hold in this step."""
+    found = ((name, part, check(facts)) for name, (part, check) in INVARIANTS.items())
+    return [Broken(name, part, text) for name, part, text in found if text is not None]
+
+
+def broken_signals(found: Sequence[Broken]) -> dict[str, float]:
+    """``broken_<part>``: how many invariants of each part do not hold."""
+    parts = dict.fromkeys((part for part, _ in INVARIANTS.values()), 0.0)
+    for one in found:
+        parts[one.part] += 1
+    return {f"broken_{part}": count for part, count in parts.items()}
+
+
+def with_broken(record: StepRecord, found: Sequence[Broken]) -> StepRecord:
+    """The record with what was found written beside it, for the report; nothing where all holds."""
+    notes = {"broken": [asdict(one) for one in found]} if found else {}
+    return replace(record, notes={**record.notes, **notes})
+
+
+def learning_rate(facts: Facts) -> str | None:
+    """That of the settings, or during warm-up its share of a whole number of updates."""
+    settings, rate = facts.settings.learner, facts.signals.get("lr")
+    if rate is None or _same(rate, settings.lr):
+        return None
+    updates = rate / settings.lr * max(1, settings.warmup)
+    if 0.5 < updates < settings.warmup and abs(updates - round(updates)) < EXACT * settings.warmup:
+        return None
+    return f"the learning rate is {rate:.6g}; learner.lr is {settings.lr:.6g}"
+
+
+def coefficients(facts: Facts) -> str | None:
+    """Weights of the KL term and of the entropy bonus: those of the settings, where they follow no measurement."""
+    kl, bonus = facts.settings.objective.kl, facts.settings.objective.entropy
+    fixed: dict[str, float] = {}
+    if kl is not None and getattr(kl, "target", None) is None:
+        fixed["kl_beta"] = kl.beta
+    if bonus is not None and bonus.target is None:
+        fixed["entropy_coef"] = bonus.coef
+    for name, expected in fixed.items():
+        value = facts.signals.get(name)
+        if value is not None and not _same(value, expected):
+            return f"{name} is {value:.6g}; the settings say {expected:.6g}"
+    return None
+
+
+def ends(facts: Facts) -> str | None:
+    """A completion ends with an end token, or has the most tokens that are allowed."""
+    if facts.settings.rollout.tool is not None:  # whose turns end by rules of their own
+        return None
+    limit = facts.settings.rollout.max_new_tokens
+    wrong = [c for c in _completions(facts) if not _ends_well(c, limit, facts.ends)]
+    if not wrong:
+        return None
+    first, total = wrong[0], sum(1 for _ in _completions(facts))
+    return (
+        f"{len(wrong)} of {total} completions end otherwise than by an end token or at {limit} tokens; the first has "
+        f"{len(first.token_ids)} tokens and says {first.finish_reason!r}"
+    )
+
+
+def _ends_well(completion: Completion, limit: int, end_tokens: Container[int]) -> bool:
+    ids = completion.token_ids
+    if completion.finish_reason == "length":
+        return len(ids) == limit
+    return 0 < len(ids) <= limit and (completion.finish_reason == "stop_token" or ids[-1] in end_tokens)
+
+
+def logprobs(facts: Facts) -> str | None:
+    """Every token that was drawn has a log-probability that can be one."""
+    for completion in _completions(facts):
+        if len(completion.logprobs) != len(completion.token_ids):
+            return f"{len(completion.logprobs)} log-probabilities for {len(completion.token_ids)} tokens"
+        if any(value > EXACT for value in completion.logprobs):
+            return f"a log-probability of {max(completion.logprobs):.6g}"
+    return None
+
+
+def group_sizes(facts: Facts) -> str | None:
+    """Every group has as many completions, and scores, as the settings say."""
+    size = facts.settings.rollout.group_size
+    wrong = [g for g in facts.sampled if not len(g.completions) == len(g.scores) == size]
+    return None if not wrong else f"a group has {len(wrong[0].completions)} completions; rollout.group_size is {size}"
+
+
+def _completions(facts: Facts) -> Iterator[Completion]:
+    return (completion for group in facts.sampled for completion in group.completions)
+
+
+def _same(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=EXACT)
+
+
+INVARIANTS: dict[str, tuple[str, Check]] = {
+    "learning_rate": ("settings", learning_rate),
+    "coefficients": ("settings", coefficients),
+    "ends": ("sampler", ends),
+    "logprobs": ("sampler", logprobs),
+    "group_sizes": ("sampler", group_sizes),
+}
+"""Name -> the part of a run that is broken where it does not hold, and the check."""

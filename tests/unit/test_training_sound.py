@@ -1,0 +1,182 @@
+"""What a run can know to be wrong without any threshold on noise: the first gradients, and weights measured twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+import pytest
+import torch
+from factories import Judge, parity, settings, workspace
+from training_runs import killed, outputs, train, watched
+
+from components.config import Settings
+from components.config.objective import ObjectiveSettings
+from components.config.training import LearnerSettings
+from components.files import read_json
+from components.health import read_ledger, read_records
+from components.health.rulebook import DEFAULT_RULES, load_rules
+from components.learner import Batch
+from components.stages import train as stage
+from components.training import assembly
+from components.training.run import RunState
+from components.types import Completion
+from tests.benchmarks.health.faults.base import AroundLearner
+
+ANSWERS = {"eval_prompts": 3, "eval_samples": 8}
+
+
+class Verifier(Judge):
+    """Judges by parity until it breaks, and accepts nothing from then on."""
+
+    def __init__(self) -> None:
+        self.broken = False
+        super().__init__(self._judged)
+
+    def _judged(self, completion: Completion) -> float | None:
+        return 0.0 if self.broken else parity(completion)
+
+
+class Unclipped(AroundLearner):
+    """One batch whose advantages are a million times what they should be."""
+
+    def __init__(self, inner: Any, at: int) -> None:
+        super().__init__(inner)
+        self._left = at
+
+    def step(self, batch: Batch, seed: int, norm_limit: float = inf) -> dict[str, float]:
+        self._left -= 1
+        if self._left == -1:
+            batch = replace(batch, advantages=1e6 * batch.advantages)
+        return super().step(batch, seed, norm_limit)
+
+
+@pytest.fixture
+def verifier(monkeypatch: pytest.MonkeyPatch) -> Verifier:
+    """One that breaks when the run goes back."""
+    verifier, original = Verifier(), RunState.roll_back
+
+    def breaking(self: RunState, *args: Any) -> None:
+        original(self, *args)
+        verifier.broken = True
+
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: verifier)
+    monkeypatch.setattr(RunState, "roll_back", breaking)
+    return verifier
+
+
+def going_back(**more: Any) -> Settings:
+    """A run that goes back to its first checkpoint after step 3, and reads what its policy is worth then."""
+    rules = {
+        "sick": {"when": "step > 2.5 and step < 3.5 and progress >= 0", "level": "rollback", "why": "planted"},
+        "same": {"when": "same_weights_fall > 5", "level": "stop", "why": "not the policy", "optional": True},
+    }
+    return settings(health={"rules": rules}, train={"checkpoint_every": 9, **ANSWERS, **more})
+
+
+def test_weights_that_answer_worse_than_when_they_were_saved_stop_the_run(tmp_path, verifier):
+    layout = train(tmp_path, going_back())
+    records = read_records(layout.records)
+    assert [record.step for record in records if "same_weights_fall" in record.signals] == [4]
+    assert records[4].signals["same_weights_fall"] > 5
+    assert [(one.step, one.rule, one.level) for one in read_ledger(layout.ledger).responses] == [
+        (3, "sick", "rollback"),
+        (4, "same", "stop"),
+    ]
+    assert read_json(layout.train_metrics)["stopped_by"] == "same"
+
+
+def test_weights_that_answer_as_well_as_before_are_trained_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    layout = train(tmp_path, going_back())
+    (again,) = [r for r in read_records(layout.records) if "same_weights_fall" in r.signals]
+    assert again.step == 4 and again.signals["same_weights_fall"] < 5
+    assert read_json(layout.train_metrics)["progress"] == 5
+    (outcome,) = read_ledger(layout.ledger).outcomes
+    assert outcome.recovered is None  # the run ended before a measurement that could show it
+
+
+@pytest.mark.parametrize(("method", "after"), [("roll_back", True), ("append", True)])
+def test_a_run_killed_before_its_weights_are_measured_again_ends_with_the_same_bytes(
+    tmp_path, monkeypatch, method, after
+):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    whole = outputs(train(tmp_path / "whole", going_back()))
+    layout = workspace(tmp_path / "killed")
+    with killed(monkeypatch, method, {"roll_back": 1, "append": 4}[method], after=after):
+        stage.run(going_back(), layout)
+    assert outputs(train(tmp_path / "killed", going_back())) == whole
+
+
+class Hot(AroundLearner):
+    """Eight times the learning rate from one update on, until the learner is given its settings again."""
+
+    def __init__(self, inner: Any, at: int) -> None:
+        super().__init__(inner)
+        self._left, self._given = at, None
+
+    def configure(self, learner: LearnerSettings, objective: ObjectiveSettings) -> None:
+        self._given = learner, objective
+        self.inner.configure(learner, objective)
+
+    def step(self, batch: Batch, seed: int, norm_limit: float = inf) -> dict[str, float]:
+        self._left -= 1
+        if self._left == -1 and self._given is not None:
+            learner, objective = self._given
+            self.inner.configure(learner.model_copy(update={"lr": 8 * learner.lr}), objective)
+        return super().step(batch, seed, norm_limit)
+
+
+DEFAULTS = load_rules(DEFAULT_RULES)
+
+
+def shipped(*names: str) -> dict[str, Any]:
+    return {"rules": {name: DEFAULTS[name].model_dump() for name in names}}
+
+
+def test_a_rate_that_is_not_the_configured_one_is_found_in_that_step_undone_and_set_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    chosen = settings(health=shipped("settings_differ"), rollout={"dynamic_sampling": None})
+    state, records = watched(tmp_path, chosen, wrap_learner=lambda learner: Hot(learner, 3))
+    assert [record.step for record in records if record.signals["broken_settings"]] == [3]
+    assert records[3].notes["broken"] == [
+        {"name": "learning_rate", "part": "settings", "found": "the learning rate is 0.08; learner.lr is 0.01"}
+    ]
+    assert records[3].notes["rolled_back_to"] == 2
+    assert [record.signals["lr"] for record in records[4:]] == [0.01] * 3 and state.progress == 5
+
+
+class Cutting:
+    """An engine that cuts every completion after two tokens and says that it has ended."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def generate(self, prompts: Any, sampling: Any) -> list[tuple[Completion, ...]]:
+        def cut(one: Completion) -> Completion:
+            return replace(one, token_ids=one.token_ids[:2], logprobs=one.logprobs[:2], finish_reason="stop")
+
+        return [tuple(map(cut, group)) for group in self._inner.generate(prompts, sampling)]
+
+
+def test_completions_that_are_cut_stop_the_run_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    chosen = settings(health=shipped("sampler_broken"), rollout={"dynamic_sampling": None})
+    state, records = watched(tmp_path, chosen, wrap_engine=Cutting)
+    assert (len(records), state.stopped_by) == (1, "sampler_broken")
+    (found,) = records[0].notes["broken"]
+    assert (found["name"], "end otherwise than by an end token or at 4 tokens" in found["found"]) == ("ends", True)
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_a_gradient_that_explodes_within_the_first_steps_changes_nothing(tmp_path, monkeypatch, at):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    chosen = settings(rollout={"dynamic_sampling": None})
+    state, records = watched(tmp_path, chosen, wrap_learner=lambda learner: Unclipped(learner, at))
+    skipped = [record.step for record in records if record.signals.get("updates_skipped")]
+    assert skipped == [at]
+    assert all(torch.isfinite(weight).all() for weight in state.learner.weights().values())
