@@ -13,7 +13,7 @@ from components.health import replay
 from components.layout import Layout
 from components.types import StepRecord
 
-ODD = {3: {"kl_ref": 0.2}}
+ODD = {3: {"canaries_beyond_warn": 1.0}}
 """At this step a rule warns."""
 LEDGER: list[dict[str, Any]] = [
     {"kind": "response", "number": 1, "step": 3, "rule": "entropy_low", "asked": "rollback", "level": "rollback",
