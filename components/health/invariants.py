@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from components.config import Settings
-from components.types import Completion, Group, StepRecord
+from components.types import Completion, Group, Prompt, StepRecord
 
 EXACT = 1e-6
 """Relative difference that rounding may make."""
@@ -22,13 +22,19 @@ class Facts:
     """What a step is checked by.
 
     ``settings`` are those in force: the configured ones, or what a response has set. ``ends`` are the tokens that end
-    a completion.
+    a completion, ``prompts`` the training split as it was read, by id (empty: unknown). ``agreement`` is by family the
+    covariance of rewards and advantages, where those are centred rewards; ``rejudged`` are completions that were
+    judged before: the prompt's id, the accuracy then, and now.
     """
 
     settings: Settings
     signals: Mapping[str, float]
     sampled: Sequence[Group]
     ends: Container[int]
+    trained: Sequence[Group] = ()
+    prompts: Mapping[str, Prompt] = field(default_factory=dict)
+    agreement: Mapping[str, float] = field(default_factory=dict)
+    rejudged: Sequence[tuple[str, float, float]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,39 @@ def group_sizes(facts: Facts) -> str | None:
     return None if not wrong else f"a group has {len(wrong[0].completions)} completions; rollout.group_size is {size}"
 
 
+def prompts(facts: Facts) -> str | None:
+    """Every prompt that is trained on is one of the training split, word for word, with its answer."""
+    wrong = altered(facts.trained, facts.prompts)
+    return None if not wrong else f"{len(wrong)} prompts are not as in the training split, the first is {wrong[0]}"
+
+
+def altered(groups: Sequence[Group], prompts: Mapping[str, Prompt]) -> list[str]:
+    """Ids of the groups' prompts that are not those of the split."""
+    return [group.prompt.id for group in groups if prompts and prompts.get(group.prompt.id) != group.prompt]
+
+
+def verdicts(facts: Facts) -> str | None:
+    """The verifier gives the same completion the same verdict."""
+    differ = [one for one in facts.rejudged if one[1] != one[2]]
+    if not differ:
+        return None
+    prompt, then, now = differ[0]
+    judged = len(facts.rejudged)
+    return f"{len(differ)} of {judged} completions judged again; one of prompt {prompt} had {then:g} and has {now:g}"
+
+
+def advantages(facts: Facts) -> str | None:
+    """Advantages have the sign of reward minus baseline, in every family."""
+    wrong = [family or "the prompts" for family, value in facts.agreement.items() if value < -EXACT]
+    return None if not wrong else f"advantages have the sign opposite to the rewards in {', '.join(wrong)}"
+
+
+def optimizer_steps(facts: Facts) -> str | None:
+    """The moments of the optimizer are of as many updates as the learner has made."""
+    lag = facts.signals.get("optimizer_lag")
+    return None if not lag else f"the moments of the optimizer lack {lag:g} of the learner's updates"
+
+
 def _completions(facts: Facts) -> Iterator[Completion]:
     return (completion for group in facts.sampled for completion in group.completions)
 
@@ -142,5 +181,9 @@ INVARIANTS: dict[str, tuple[str, Check]] = {
     "ends": ("sampler", ends),
     "logprobs": ("sampler", logprobs),
     "group_sizes": ("sampler", group_sizes),
+    "prompts": ("data", prompts),
+    "verdicts": ("verifier", verdicts),
+    "advantages": ("learner", advantages),
+    "optimizer_steps": ("optimizer", optimizer_steps),
 }
 """Name -> the part of a run that is broken where it does not hold, and the check."""

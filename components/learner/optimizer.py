@@ -49,6 +49,11 @@ class ClippedAdamW:
             self._adamw.step()
         return norm
 
+    @property
+    def steps(self) -> float | None:
+        """Updates behind the moments; None before the first."""
+        return next((float(state["step"]) for state in self._adamw.state.values() if "step" in state), None)
+
     def save(self, path: Path) -> None:
         """Write weights and moments as safetensors, bit-exact."""
         save_file(state_tensors(self._parameters, self._adamw), path)

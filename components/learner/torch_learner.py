@@ -133,6 +133,7 @@ class TorchLearner(Learner):
             "updates_skipped": float(sum(not accepted(update.norm, norm_limit) for update in updates)),
             "staleness": (len(updates) - 1) / 2,
             "lr": self._lr(self._updates),
+            "optimizer_lag": self._updates - (self._sharding.steps or 0.0),
         }
         self._controller.observe_kl(reference.get("kl_ref"), len(batch))
         return signals

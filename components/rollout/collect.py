@@ -13,7 +13,7 @@ from components.rewards import Scorer
 from components.rollout.base import Engine, Sampling
 from components.scheduling import Schedule
 from components.seeds import derive
-from components.types import Completion, Group, Prompt
+from components.types import Completion, Group, Prompt, Score
 
 Review = Callable[[Sequence[Group]], list[Group]]
 
@@ -61,6 +61,10 @@ class Collector:
         completions = self._engine.generate(ids, sampling)
         scores = self._scorer.score_groups(list(zip(prompts, completions, strict=True)))
         return [Group(*parts) for parts in zip(prompts, ids, completions, scores, strict=True)]
+
+    def scored(self, items: Sequence[tuple[Prompt, Sequence[Completion]]]) -> list[Score]:
+        """The scores of completions that were sampled before, as the verifier gives them."""
+        return [score for scores in self._scorer.score_groups(items) for score in scores] if items else []
 
     def texts(self, questions: Sequence[str], sampling: Sampling) -> list[str]:
         """The first completion of each question as text, in order; nothing is scored."""

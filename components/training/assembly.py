@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -55,6 +55,7 @@ class Parts:
     reference: Reference
     second: SecondOpinion
     canaries: Canaries
+    prompts: Mapping[str, Prompt]  # the training split by id
     stopping: Stopping = STOPPING
 
 
@@ -105,7 +106,8 @@ def assembled(
         probed = settings.health.canaries if settings.health.enabled else {}
         canaries = Canaries(collector, policy, probed, getattr(settings.reward.verifier, "marker", None))
         rollouts = stack.enter_context(Rollouts(state, collector, held_out, canaries, second))
-        yield Parts(state, rollouts, reference, second, canaries)
+        prompts = {prompt.id: prompt for members in clusters.values() for prompt in members}
+        yield Parts(state, rollouts, reference, second, canaries, prompts)
 
 
 def _critic(policy: Policy, settings: Settings) -> Critic | None:

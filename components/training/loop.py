@@ -8,7 +8,7 @@ from dataclasses import replace
 from components.config import Settings
 from components.dpo.pairs import pairs_of
 from components.health import dev_signals, like_gap, step_signals
-from components.health.invariants import Facts, broken, broken_signals, with_broken
+from components.health.invariants import with_broken
 from components.learner import build_batch
 from components.rollout import Rollout
 from components.training.assembly import Parts
@@ -16,6 +16,7 @@ from components.training.background import finished
 from components.training.conduct import checkpoint, configure, peers_asked_as_well, respond, standing, stoppable, watch
 from components.training.credit import Credit
 from components.training.heldout import followed
+from components.training.soundness import Updated, agreement, inspect
 from components.training.staleness import mismatch, named, staleness
 from components.training.weights import hand_over
 from components.types import StepRecord
@@ -44,10 +45,12 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         due = state.dev_is_due
         with stoppable(parts):
             asked = (parts.rollouts.dev() if due else finished([])), parts.rollouts.canaries()
+            golden = parts.rollouts.golden(state.step)
             rollout = parts.rollouts.take()
         likely = parts.canaries.likelihood(state.learner, state.progress, state.jumps.latest)
         gap = mismatch(state.learner, asked[0].result(), parts.reference.pad_id) if parts.rollouts.ahead else {}
-        update = _update(parts, rollout, settings, seed, with_kl=due) | gap
+        updated = _update(parts, rollout, settings, seed, with_kl=due)
+        update = updated.signals | gap
         dev, probed = asked[0].result(), [*asked[1].result(), *likely]
         measured = state.canaries.observe(probed) | update | hand_over(state.learner, parts.rollouts)
 
@@ -56,8 +59,8 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         measured |= opinion | state.jumps.observe(rollout.sampled) | standing(state)
         fallen, held_out = followed(state, dev)
         measured |= dev_signals(dev, how.eval_samples) | like_gap(rollout.sampled, dev) | fallen
-        unsound = broken(Facts(settings, update, rollout.sampled, {parts.reference.policy.eos_id}))
-        measured |= broken_signals(unsound)
+        sound, unsound = inspect(parts, rollout, updated, golden.result())
+        measured |= sound
         record = StepRecord(state.step, step_signals(rollout.sampled, rollout.trained, measured, rollout.attempts))
 
         pairs = pairs_of(rollout.sampled, state.step, seed, how.keep_pairs)
@@ -73,22 +76,23 @@ def _train(parts: Parts, on_step: OnStep) -> None:
     state.writer.wait()
 
 
-def _update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, with_kl: bool) -> dict[str, float]:
+def _update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, with_kl: bool) -> Updated:
     """One learner step on the groups that carry a gradient; nothing when none does.
 
     While the critic is pre-trained, only it learns.
     """
     if not any(group.completions for group in rollout.trained):
-        return {}
+        return Updated()
     state, reference = parts.state, parts.reference
     batch = build_batch(rollout.trained, reference.pad_id, settings.objective.overlong_filter)
     if with_kl or settings.objective.kl:
         batch = replace(batch, ref_logp=reference.logprobs(batch))
     credit = Credit(state.learner, state.critic, reference.policy, settings.objective)
     batch, signals = credit.assign(batch, rollout.trained, state.progress)
+    agrees = agreement(batch, rollout.trained, settings)
     if state.critic is not None and state.progress < settings.learner.critic.pretrain_steps:
-        return signals
+        return Updated(signals)
     update = state.learner.step(batch, seed, state.guard.limit)
     state.guard.observe(update)
     age = staleness(batch, state.version, settings.learner.updates_per_step)
-    return signals | named(update, batch, state.version) | age
+    return Updated(signals | named(update, batch, state.version) | age, agrees)

@@ -18,6 +18,7 @@ from components.processes.stopping import STOPPING, Stopping
 from components.rollout import Collector, Rollout
 from components.training.background import finished, worker
 from components.training.canaries import Canaries
+from components.training.golden import Rejudged, rejudged
 from components.training.heldout import HeldOut
 from components.training.run import RunState
 from components.training.second_opinion import SecondOpinion
@@ -57,6 +58,11 @@ class Rollouts:
         """The dev split as the present policy answers it."""
         seed = self._state.seed()
         return self._ask(lambda: self._held_out.sample(seed))
+
+    def golden(self, step: int) -> Future[list[Rejudged]]:
+        """Completions of earlier steps, judged again."""
+        items = self._state.golden.due(step)
+        return self._ask(lambda: rejudged(items, self._collector.scored([item.judged for item in items])))
 
     def canaries(self) -> Future[list[Measured]]:
         """The probe sets that are due, as the present policy answers them."""

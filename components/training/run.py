@@ -19,6 +19,7 @@ from components.rollout import Engine, Rollout
 from components.scheduling import Schedule
 from components.seeds import derive
 from components.training.checkpoints import CheckpointWriter, Finish
+from components.training.golden import Golden
 from components.training.keeping import to_go_back_to, worth_keeping
 from components.training.pending import from_row, to_row
 from components.types import Outcome, Response, StepRecord
@@ -45,6 +46,9 @@ class RunState:
     critic: Critic | None = None
     jumps: Jumps = field(default_factory=Jumps)
     falls: Falls = field(default_factory=Falls)
+    golden: Golden = field(default_factory=Golden)
+    drawn: set[str] = field(default_factory=set)  # ids of the prompts of the latest step
+    suspected: bool = False  # a rule has spoken; the dev split is measured next
     returned: Saved | None = None  # the checkpoint whose policy this is, until it is measured again
     canaries: CanaryBaseline = field(init=False)
     guard: Guard = field(init=False)
@@ -78,10 +82,10 @@ class RunState:
 
     @property
     def dev_is_due(self) -> bool:
-        """Whether this step measures the dev split: every ``eval_every`` steps, and after a return to a policy that was
-        measured, to see whether that gives the same."""
+        """Whether this step measures the dev split: every ``eval_every`` steps, after a rule has spoken, and after a
+        return to a policy that was measured, to see whether that gives the same."""
         regular = self.progress % self.responder.started.train.eval_every == 0
-        return regular or (self.returned is not None and self.returned.counts is not None)
+        return regular or self.suspected or (self.returned is not None and self.returned.counts is not None)
 
     def seed(self, progress: int | None = None) -> int:
         """The seed of a step, the present one unless given: of its number in the training, and of the roll-backs
@@ -161,6 +165,9 @@ class RunState:
             "responder": self.responder.state_dict(),
             "jumps": self.jumps.state_dict(),
             "falls": self.falls.state_dict(),
+            "golden": self.golden.state_dict(),
+            "drawn": sorted(self.drawn),
+            "suspected": self.suspected,
             "returned": None if self.returned is None else self.returned.to_dict(),
             "canaries": self.canaries.state_dict(),
             "guard": self.guard.state_dict(),
@@ -188,6 +195,8 @@ class RunState:
         self.monitor.load_state_dict(state["monitor"])
         self.stopped_by, self.entries, self.blind = state["stopped_by"], int(state["entries"]), state["blind"]
         self.returned = None if state["returned"] is None else Saved(**state["returned"])
+        self.golden.load_state_dict(state["golden"])
+        self.drawn, self.suspected = set(state["drawn"]), bool(state["suspected"])
         self.version = int(state["version"])
         prompts = {prompt.id: prompt for prompt in self.schedule.prompts}
         self.pending = [from_row(row, prompts) for row in read_jsonl(directory / PENDING)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from factories import group, settings
 
 from components.health.invariants import INVARIANTS, Facts, broken, broken_signals
 from components.health.signals import find_signal
-from components.types import Completion, Group
+from components.types import Completion, Group, Prompt
 
 END = 9
 WELL = [[5, 6, 7, 8], [5, END], [END], [5, 6, 7, END]]
@@ -87,3 +88,31 @@ def test_every_part_has_a_signal_that_is_0_where_all_holds() -> None:
     found = broken_signals([])
     assert found == {f"broken_{part}": 0.0 for part in parts}
     assert all(find_signal(name) is not None for name in found)
+
+
+def test_prompts_that_are_trained_on_are_those_of_the_split() -> None:
+    good = sampled()
+    known = {good.prompt.id: good.prompt}
+    other = replace(good, prompt=replace(good.prompt, answer="7"))
+
+    def found(trained: Group, prompts: Mapping[str, Prompt]) -> list[str]:
+        return [one.name for one in broken(Facts(settings(), {}, [good], {END}, trained=[trained], prompts=prompts))]
+
+    assert found(good, known) == [] and found(other, {}) == []
+    assert found(other, known) == ["prompts"] and found(good, {"another": good.prompt}) == ["prompts"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"rejudged": [("p1", 1.0, 1.0), ("p2", 0.0, 0.0)]}, {}),
+        ({"rejudged": [("p1", 1.0, 1.0), ("p2", 0.0, 1.0)]}, {"verdicts": "verifier"}),
+        ({"agreement": {"even": 2.0, "odd": 0.0}}, {}),
+        ({"agreement": {"even": 2.0, "odd": -0.5}}, {"advantages": "learner"}),
+        ({"signals": {"optimizer_lag": 0.0}}, {}),
+        ({"signals": {"optimizer_lag": 3.0}}, {"optimizer_steps": "optimizer"}),
+    ],
+)
+def test_verdicts_advantages_and_moments_are_what_they_must_be(changes: dict[str, Any], named: dict[str, str]) -> None:
+    facts = replace(Facts(settings(), {}, [sampled()], {END}), **changes)
+    assert {one.name: one.part for one in broken(facts)} == named

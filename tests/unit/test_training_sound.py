@@ -20,9 +20,11 @@ from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.learner import Batch
 from components.stages import train as stage
 from components.training import assembly
+from components.training.credit import Credit
 from components.training.run import RunState
-from components.types import Completion
-from tests.benchmarks.health.faults.base import AroundLearner
+from components.types import Completion, Prompt, Score
+from tests.benchmarks.health.faults.base import AroundLearner, AroundSchedule
+from tests.benchmarks.health.faults.verifier_noise import turned
 
 ANSWERS = {"eval_prompts": 3, "eval_samples": 8}
 
@@ -180,3 +182,112 @@ def test_a_gradient_that_explodes_within_the_first_steps_changes_nothing(tmp_pat
     skipped = [record.step for record in records if record.signals.get("updates_skipped")]
     assert skipped == [at]
     assert all(torch.isfinite(weight).all() for weight in state.learner.weights().values())
+
+
+class Clocked(Judge):
+    """Judges by parity, and from the call on that is given the other way round for the prompts of one family."""
+
+    def __init__(self, family: str, calls: int) -> None:
+        super().__init__(parity)
+        self._family, self._left = family, calls
+
+    def score_groups(self, items: Any) -> list[tuple[Score, ...]]:
+        self._left -= 1
+        scored = super().score_groups(items)
+        if self._left >= 0:
+            return scored
+        return [
+            tuple(turned(one) if prompt.family == self._family else one for one in scores)
+            for (prompt, _), scores in zip(items, scored, strict=True)
+        ]
+
+
+def test_a_verifier_that_turns_against_one_family_is_found_by_what_it_has_judged_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Clocked("odd", 6))
+    chosen = settings(health=shipped("verifier_broken"), rollout={"dynamic_sampling": None}, train={"steps": 12})
+    state, records = watched(tmp_path, chosen)
+    found = [one for record in records for one in record.notes.get("broken", ())]
+    assert {(one["name"], one["part"]) for one in found} == {("verdicts", "verifier")}
+    assert state.stopped_by == "verifier_broken" and len(records) < 12
+
+
+class Losing(AroundLearner):
+    """Loses its moments at one update."""
+
+    def __init__(self, inner: Any, at: int) -> None:
+        super().__init__(inner)
+        self._left = at
+
+    def step(self, batch: Batch, seed: int, norm_limit: float = inf) -> dict[str, float]:
+        self._left -= 1
+        if self._left == -1:
+            self.inner.sharding._optimizer._adamw.state.clear()
+        return super().step(batch, seed, norm_limit)
+
+
+def test_moments_that_are_lost_are_taken_from_the_checkpoint_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    chosen = settings(health=shipped("moments_lost"), rollout={"dynamic_sampling": None})
+    state, records = watched(tmp_path, chosen, wrap_learner=lambda learner: Losing(learner, 3))
+    assert [record.step for record in records if record.signals.get("optimizer_lag")] == [3]
+    assert records[3].notes["rolled_back_to"] == 2 and state.progress == 5
+
+
+def test_advantages_that_are_turned_round_for_one_family_stop_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    original = Credit.assign
+
+    def turned_round(self: Credit, batch: Batch, groups: Any, step: int) -> Any:
+        credited = original(self, batch, groups, step)
+        odd = torch.tensor([groups[number].prompt.family == "odd" for number in batch.group])
+        flipped = torch.where(odd[:, None], -credited.batch.advantages, credited.batch.advantages)
+        return credited._replace(batch=replace(credited.batch, advantages=flipped))
+
+    monkeypatch.setattr(Credit, "assign", turned_round)
+    chosen = settings(health=shipped("update_reversed"), rollout={"dynamic_sampling": None})
+    state, records = watched(tmp_path, chosen)
+    assert state.stopped_by == "update_reversed"
+    assert records[-1].notes["broken"][0]["found"] == "advantages have the sign opposite to the rewards in odd"
+
+
+class Standing(AroundSchedule):
+    """Draws the same prompts again and again."""
+
+    def next(self, count: int) -> list[Prompt]:
+        return list(self.inner.prompts[:count])
+
+
+def test_a_schedule_that_stands_still_is_found_and_names_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    chosen = settings(health=shipped("schedule_stands"), rollout={"dynamic_sampling": None})
+    _, records = watched(tmp_path, chosen, wrap_schedule=Standing)
+    assert [record.signals["schedule_repeated"] for record in records[:3]] == [0.0, 1.0, 1.0]
+    assert any(record.notes.get("rolled_back_to") is not None for record in records)
+
+
+class Relabelled(AroundSchedule):
+    """Gives one prompt another answer."""
+
+    def next(self, count: int) -> list[Prompt]:
+        return [replace(one, answer="0") if one.id == "p003" else one for one in self.inner.next(count)]
+
+
+def test_a_prompt_that_is_not_as_in_the_training_split_is_withheld_from_then_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    chosen = settings(
+        health={**shipped("prompts_differ"), "responses": {"quarantine": 0.2}},
+        rollout={"dynamic_sampling": None},
+        schedule={"kind": "uniform"},
+        train={"steps": 9},
+    )
+    state, records = watched(tmp_path, chosen, wrap_schedule=Relabelled)
+    assert sum(record.signals["broken_data"] for record in records) == 1
+    assert state.responder.quarantined == {"p003"} and state.progress == 9
+
+
+def test_a_warning_starts_a_measurement_of_the_dev_split(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    rules = {"odd": {"when": "step > 0.5 and step < 1.5 and progress >= 0", "level": "warn", "why": "planted"}}
+    chosen = settings(health={"rules": rules}, train={"eval_every": 4})
+    _, records = watched(tmp_path, chosen)
+    assert [record.step for record in records if "dev_pass_at_1" in record.signals] == [0, 2, 4]

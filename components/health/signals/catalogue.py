@@ -161,6 +161,21 @@ SIGNALS: dict[str, Signal] = {
     "broken_sampler": Signal(
         "count", 0, _INF, "free", "run", "invariants of what was sampled that do not hold in the step"
     ),
+    "broken_data": Signal(
+        "count", 0, _INF, "free", "run", "invariants of the training prompts that do not hold in the step"
+    ),
+    "broken_verifier": Signal(
+        "count", 0, _INF, "free", "run", "invariants of the verifier that do not hold in the step"
+    ),
+    "broken_learner": Signal("count", 0, _INF, "free", "run", "invariants of the update that do not hold in the step"),
+    "broken_optimizer": Signal(
+        "count", 0, _INF, "free", "run", "invariants of the optimizer's state that do not hold in the step"
+    ),
+    "golden_differ": Signal(
+        "completions", 0, 1, "free", "run", "of those that the verifier judged again: judged otherwise than before"
+    ),
+    "schedule_repeated": Signal("prompts", 0, 1, "free", "schedule", "of the step: drawn in the step before, too"),
+    "optimizer_lag": Signal("updates", 0, _INF, "free", "learner", "updates of the learner that its moments lack"),
     "progress": Signal("steps", 0, _INF, "free", "run", "training steps that the policy has behind it"),
     "quarantined": Signal("prompts", 0, 1, "free", "run", "training prompts that take no part in updates any more"),
 }

@@ -15,6 +15,15 @@ ADVICE: dict[str, str] = {
     "broken_settings": "look in the records (notes, broken) at which value it was, and at what else sets it.",
     "broken_sampler": "look in the records (notes, broken) at what was sampled: a limit or an end token of an engine "
     "or of a server is not what the run asked for.",
+    "broken_data": "look in the records (notes, broken) at which prompts they were, and at what changes them after the "
+    "data stage.",
+    "broken_verifier": "judge the completion that the records name (notes, broken) by hand: a verifier whose verdicts "
+    "depend on more than prompt and completion cannot be trained on (reward.verifier, reward.sandbox).",
+    "golden_differ": "judge the completions that the records name (notes, broken) by hand; repair the verifier "
+    "(reward.verifier), or name a second one (audit.second).",
+    "broken_learner": "look at what changes rewards or advantages (objective.advantage, reward) before the update.",
+    "broken_optimizer": "look at how the learner was restarted: weights without their moments train otherwise.",
+    "schedule_repeated": "look at what the schedule draws (schedule.kind); the records have its coverage.",
     "same_weights_fall": "do not approve, and do not train again yet: compare the engine and the verifier with those "
     "of the run's beginning, and read completions of the dev split from before and after.",
     "fall_evidence": "see which family fell (held_out in the records), and read its completions and its labels; a "

@@ -41,6 +41,11 @@ class Sharding(ABC):
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add the gradient of ``loss``; ``last`` is that of the update's last micro-batch."""
 
+    @property
+    @abstractmethod
+    def steps(self) -> float | None:
+        """Updates that AdamW has made; None before the first."""
+
     @abstractmethod
     def step(self, lr: float, limit: float) -> float:
         """One clipped AdamW update at this learning rate; returns the gradient's norm before clipping.

@@ -39,6 +39,10 @@ class Plain(Sharding):
     def backward(self, loss: Tensor, last: bool) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
 
+    @property
+    def steps(self) -> float | None:
+        return self._optimizer.steps
+
     def step(self, lr: float, limit: float) -> float:
         return self._optimizer.step(lr, limit)
 

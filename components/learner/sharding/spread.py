@@ -31,11 +31,6 @@ class Spread(Sharding):
     shapes: Mapping[str, torch.Size]
     """Whole shapes, by the names that the parameters have in the model."""
 
-    @property
-    @abstractmethod
-    def steps(self) -> float | None:
-        """Updates that AdamW has made; None before the first."""
-
     @abstractmethod
     def reset(self, steps: float | None) -> None:
         """Moments of 0 after so many updates; as before the first update where that is None."""
