@@ -17,7 +17,7 @@ from components.training.assembly import assembled
 from components.training.loop import train
 from components.types import StepRecord
 from tests.unit.factories import Judge, parity, settings, workspace
-from tests.vllm.tiny import processes, servers, tiny
+from tests.vllm.tiny import outliving, processes, servers, tiny
 
 ENGINE = {"kind": "vllm", "processes": 2, "max_model_len": 64, "canary_every": 2.0, "canary_timeout": 60.0}
 TRAIN = {"steps": 6, "prompts_per_step": 4, "eval_every": 3, "eval_prompts": 3, "eval_samples": 2}
@@ -66,7 +66,7 @@ def test_a_run_makes_all_its_steps_although_a_server_was_killed(tmp_path):
     assert "drained" in [row["event"] for row in read_jsonl(layout.logs / "rollout.jsonl")]
     gaps = [record.signals["mismatch_mean"] for record in records if "mismatch_mean" in record.signals]
     assert gaps and max(gaps) < 1e-4
-    assert not [process for process in running if process.is_running()], "a server outlived its run"
+    assert not outliving(running), "a server outlived its run"
 
 
 def test_weights_may_be_handed_over_in_the_middle_of_completions(tmp_path):

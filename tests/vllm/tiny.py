@@ -66,11 +66,14 @@ def engine_of(own: Policy, logs: Path, temperature: float = 1.0, **options: Any)
     finally:
         running = [process for server in servers(built) for process in processes(server)]
         built.close()
-        # vLLM's tracker of shared memory ignores SIGTERM and ends a moment after the processes that it tracks.
-        _, left = psutil.wait_procs(running, timeout=10)
-        assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE], (
-            "processes were left behind"
-        )
+        assert not outliving(running), "processes were left behind"
+
+
+def outliving(running: list[psutil.Process]) -> list[psutil.Process]:
+    """Those of some processes that do not end by themselves: vLLM's tracker of shared memory ignores SIGTERM, and ends
+    a moment after the processes that it tracks."""
+    _, left = psutil.wait_procs(running, timeout=10)
+    return [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
 
 
 def servers(engine: ServerEngine) -> list[Server]:
