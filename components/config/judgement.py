@@ -26,6 +26,10 @@ class ActionSettings(Section):
         return self
 
 
+Part = Literal["data", "schedule", "verifier", "sampler", "learner", "settings", "policy"]
+"""What of a run may be broken."""
+
+
 class RuleSettings(Section):
     """One health rule. ``when`` is an expression over signals; see `configs/health/default.yaml`."""
 
@@ -36,6 +40,7 @@ class RuleSettings(Section):
         0, ge=0, description="Steps of silence after it has spoken; if it still holds then, it speaks again. 0: once."
     )
     level: Literal["warn", "intervene", "rollback", "stop"] = "warn"
+    part: Part | None = Field(None, description="The part of the run that it points at.")
     action: tuple[ActionSettings, ...] = Field(
         (), description="What to change: the first one the first time, then the next; the last one again after that."
     )

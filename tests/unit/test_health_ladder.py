@@ -30,6 +30,9 @@ RULES: dict[str, dict[str, Any]] = {
     "over": {"level": "stop"},
     "poison": {"level": "intervene", "escalate": True, "action": [{"knob": "quarantine"}]},
     "hm": {"level": "warn"},
+    "sick": {"level": "rollback", "part": "policy", "action": [HALVE]},
+    "judge": {"level": "intervene", "part": "verifier", "action": [{"knob": "audit.agreement", "to": 1}]},
+    "numbers": {"level": "rollback", "part": "learner"},
 }
 LR = 1e-2
 
@@ -120,12 +123,12 @@ def test_a_stop_keeps_the_policy_of_the_last_healthy_checkpoint():
 def test_only_the_gravest_verdict_is_acted_upon_and_the_others_are_noted():
     one = responder()
     plan = act(one, "hm", "low", "worse", "high")
-    assert levels(plan) == [("worse", "rollback"), ("hm", "warn"), ("low", "warn"), ("high", "warn")]
+    assert levels(plan) == [("worse", "rollback"), ("low", "warn"), ("high", "warn"), ("hm", "warn")]
     assert [(r.number, r.asked) for r in plan.responses] == [
         (1, "rollback"),
-        (2, "warn"),
+        (2, "intervene"),
         (3, "intervene"),
-        (4, "intervene"),
+        (4, "warn"),
     ]
     assert one.settings == one.started
 
@@ -159,7 +162,7 @@ def test_whatever_is_said_the_ladder_ends_within_its_budgets(said, batches, inte
         batch = [f"p{i:03d}" for i in sorted(batches[step])]
         plan = one.respond([verdict(rule, step) for rule in rules], monitor, [START], batch, 20)
         did += plan.responses
-        graves += "mild" not in rules and any(rule != "hm" for rule in rules)
+        graves += not {"mild", "judge"} & set(rules) and any(rule != "hm" for rule in rules)
         if plan.stopped_by:
             break
     knobs = [r for r in did if r.level == "intervene" and r.changes]
@@ -479,3 +482,34 @@ def test_the_guard_goes_on_from_its_state():
     assert second.limit == first.limit == 60
     with pytest.raises(ValueError, match="state of the guard"):
         second.load_state_dict({})
+
+
+def test_what_measures_the_policy_is_repaired_before_the_policy_is_taken_back() -> None:
+    one = responder(per_rule=1)
+    one.started = one.settings = settings(
+        health={"rules": one.started.health.model_dump()["rules"]}, audit={"second": {"kind": "exact", "marker": "#"}}
+    )
+    assert levels(act(one, "sick", "judge")) == [("judge", "intervene"), ("sick", "warn")]
+    assert levels(act(one, "sick", step=20)) == [("sick", "rollback")]
+
+
+def test_numbers_that_are_none_are_undone_before_anything_is_repaired() -> None:
+    assert levels(act(responder(), "judge", "numbers"))[0] == ("numbers", "rollback")
+    assert levels(act(responder(), "sick", "over"))[0] == ("over", "stop")
+
+
+@pytest.mark.parametrize(("later", "level"), [(0, "stop"), (19, "stop"), (20, "rollback")])
+def test_a_policy_that_a_broken_part_measures_is_not_blamed(later: int, level: str) -> None:
+    one = responder()  # without a second verifier, so nothing can be done about the first
+    assert levels(act(one, "judge", step=10)) == [("judge", "warn")]
+    again = responder()
+    again.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    (response,) = act(again, "sick", step=10 + later).responses
+    assert response.level == level
+    assert ("what the policy is measured by is broken (judge)" in response.did) == (level == "stop")
+
+
+def test_other_rules_act_whatever_measures_the_policy() -> None:
+    one = responder()
+    act(one, "judge", step=10)
+    assert levels(act(one, "bad", step=11)) == [("bad", "rollback")]

@@ -8,11 +8,14 @@ from typing import Any
 
 from components.config import Settings
 from components.health.falls import Counts, below, best
-from components.health.monitor import LEVELS, Monitor
+from components.health.monitor import LEVELS, PATIENCE, Monitor
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.knobs import QUARANTINE, turn, with_knob
 from components.health.sequential import Count
 from components.types import Change, Level, Outcome, Response, Verdict
+
+MEASURES = ("verifier", "sampler")
+"""Parts without which nothing is known of the policy."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,9 @@ class Responder:
     _changes: dict[str, Any] = field(default_factory=dict)
     _pending: list[Pending] = field(default_factory=list)
     held_out: dict[str, Count] = field(default_factory=dict)  # accuracies at their best
+    _unrepaired: dict[str, int] = field(
+        default_factory=dict
+    )  # rules on a part that measures: step of the latest verdict
 
     def __post_init__(self) -> None:
         self.settings = self.started
@@ -65,7 +71,8 @@ class Responder:
     def respond(
         self, verdicts: Sequence[Verdict], monitor: Monitor, saved: Sequence[Saved], batch: Sequence[str], prompts: int
     ) -> Plan:
-        """What to do about the verdicts of one step. The gravest is acted upon, the others are noted.
+        """What to do about the verdicts of one step. The most urgent about which something can be done is acted upon,
+        the others are noted.
 
         Args:
             saved: the checkpoints that there are.
@@ -76,14 +83,22 @@ class Responder:
             return Plan()
         for pending in self._pending:
             pending.again |= any(verdict.rule == pending.rule for verdict in verdicts)
-        gravest = max(verdicts, key=lambda verdict: LEVELS.index(verdict.level))
-        acted = self._act(gravest, saved, batch, prompts)
-        noted = [self._note(verdict) for verdict in verdicts if verdict is not gravest]
-        responses = tuple(response for plan in (acted, *noted) for response in plan.responses)
+        acted, responses = Plan(), tuple[Response, ...]()
+        for verdict in sorted(verdicts, key=self._urgency, reverse=True):
+            plan = self._note(verdict) if _acts(acted) else self._act(verdict, saved, batch, prompts)
+            acted = plan if _acts(plan) else acted
+            responses += plan.responses
         for response in responses:
             undone = self._undone(response.step, acted.back_to) if response.level == "rollback" else 0
             self._expect(response, monitor, undone)
         return replace(acted, responses=responses)
+
+    def _urgency(self, verdict: Verdict) -> tuple[int, int]:
+        """The gravest verdict comes first; but what measures the policy is repaired before the policy is taken back."""
+        part = self.started.health.rules[verdict.rule].part
+        repair = 1 if part in MEASURES and verdict.level == "intervene" else 0
+        urgent = {"stop": 3, "rollback": 2 if part != "policy" else 0}.get(verdict.level, repair)
+        return urgent, LEVELS.index(verdict.level)
 
     def _act(self, verdict: Verdict, saved: Sequence[Saved], batch: Sequence[str], prompts: int) -> Plan:
         if not self._limits.enabled:
@@ -95,9 +110,18 @@ class Responder:
             return plan
         if verdict.level == "intervene" and not self.started.health.rules[verdict.rule].escalate:
             return self._note(verdict)
-        if verdict.level != "stop" and self.attempt < self._limits.rollbacks and back is not None:
+        broken = self._broken_measure(verdict)
+        if verdict.level != "stop" and self.attempt < self._limits.rollbacks and back is not None and not broken:
             return self._roll_back(verdict, back)
-        return self._stop(verdict, back)
+        return self._stop(verdict, back, broken)
+
+    def _broken_measure(self, verdict: Verdict) -> str:
+        """The rule that shows the policy to be measured by a broken part; empty where none does, and of verdicts on
+        anything but the policy."""
+        if self.started.health.rules[verdict.rule].part != "policy":
+            return ""
+        recent = (rule for rule, step in self._unrepaired.items() if verdict.step - step < PATIENCE)
+        return next(recent, "")
 
     def _intervene(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
         """None where the budget is used up, or nothing is left to change."""
@@ -135,13 +159,17 @@ class Responder:
         )
         return Plan((entry,), back_to=back)
 
-    def _stop(self, verdict: Verdict, back: Saved | None) -> Plan:
+    def _stop(self, verdict: Verdict, back: Saved | None, broken: str = "") -> Plan:
         kept = "stopped" if back is None else f"stopped; the policy of step {back.progress} is kept"
+        if broken:
+            kept += f"; what the policy is measured by is broken ({broken}), so it is not blamed"
         place = {} if back is None else {"back_to": back.step, "back_progress": back.progress}
         entry = self._entry(verdict, "stop", did=kept, **place)
         return Plan((entry,), back_to=back, stopped_by=verdict.rule)
 
     def _note(self, verdict: Verdict) -> Plan:
+        if verdict.level != "warn" and self.started.health.rules[verdict.rule].part in MEASURES:
+            self._unrepaired[verdict.rule] = verdict.step
         return Plan((self._entry(verdict, "warn"),))
 
     def _turn(self, rule: str) -> tuple[Change | None, str]:
@@ -221,6 +249,7 @@ class Responder:
             "changes": dict(self._changes),
             "quarantined": sorted(self.quarantined),
             "pending": [dict(vars(one)) for one in self._pending],
+            "unrepaired": dict(self._unrepaired),
             "best": {name: list(count) for name, count in self.held_out.items()},
         }
 
@@ -238,6 +267,7 @@ class Responder:
         self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])
         self._pending = [Pending(**one) for one in state["pending"]]
         self.held_out = {name: Count(*count) for name, count in state["best"].items()}
+        self._unrepaired = dict(state["unrepaired"])
         self.settings = self.settings_of(state)
 
     def settings_of(self, state: Mapping[str, Any]) -> Settings:
@@ -246,3 +276,8 @@ class Responder:
         for knob, value in state["changes"].items():
             settings = with_knob(settings, knob, value)
         return settings
+
+
+def _acts(plan: Plan) -> bool:
+    """Whether anything is done but noting."""
+    return any(response.level != "warn" for response in plan.responses)

@@ -31,7 +31,9 @@ def seen(told: Told) -> Iterator[str]:
         spoken = [verdict for verdict in told.verdicts if verdict.rule == rule]
         steps = named([str(verdict.step) for verdict in spoken])
         where = f"step {steps}" if len(spoken) == 1 else f"steps {steps}"
-        yield f"{rule} ({spoken[-1].level}) spoke at {where}: {told.why(rule, spoken[-1].reason)}."
+        part = told.part(rule)
+        points = f" and points at the {part}" if part else ""
+        yield f"{rule} ({spoken[-1].level}) spoke at {where}{points}: {told.why(rule, spoken[-1].reason)}."
     if not told.verdicts and told.settings.health.enabled:
         yield f"None of {plural(len(told.settings.health.rules), 'rule')} spoke."
 

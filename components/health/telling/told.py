@@ -64,6 +64,10 @@ class Told:
     def why(self, rule: str, otherwise: str) -> str:
         return self.settings.health.rules[rule].why if rule in self.settings.health.rules else otherwise
 
+    def part(self, rule: str) -> str | None:
+        """The part of the run that a rule points at."""
+        return self.settings.health.rules[rule].part if rule in self.settings.health.rules else None
+
 
 def rules_of(events: Iterable[Verdict | Response]) -> list[str]:
     """Their rules, in the order in which they came first."""
