@@ -136,13 +136,8 @@ def group_sizes(facts: Facts) -> str | None:
 
 def prompts(facts: Facts) -> str | None:
     """Every prompt that is trained on is one of the training split, word for word, with its answer."""
-    wrong = altered(facts.trained, facts.prompts)
+    wrong = [g.prompt.id for g in facts.trained if facts.prompts and facts.prompts.get(g.prompt.id) != g.prompt]
     return None if not wrong else f"{len(wrong)} prompts are not as in the training split, the first is {wrong[0]}"
-
-
-def altered(groups: Sequence[Group], prompts: Mapping[str, Prompt]) -> list[str]:
-    """Ids of the groups' prompts that are not those of the split."""
-    return [group.prompt.id for group in groups if prompts and prompts.get(group.prompt.id) != group.prompt]
 
 
 def verdicts(facts: Facts) -> str | None:

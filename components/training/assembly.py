@@ -95,6 +95,7 @@ def assembled(
             monitor=Monitor(settings.health.rules if settings.health.enabled else {}),
             responder=Responder(settings),
             resume=ResumeState(layout.state / "train", _identity(settings, layout)),
+            prompts=[prompt for members in clusters.values() for prompt in members],
         )
         stack.callback(state.writer.close)
         reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
@@ -106,7 +107,7 @@ def assembled(
         probed = settings.health.canaries if settings.health.enabled else {}
         canaries = Canaries(collector, policy, probed, getattr(settings.reward.verifier, "marker", None))
         rollouts = stack.enter_context(Rollouts(state, collector, held_out, canaries, second))
-        prompts = {prompt.id: prompt for members in clusters.values() for prompt in members}
+        prompts = {prompt.id: prompt for prompt in state.prompts}
         yield Parts(state, rollouts, reference, second, canaries, prompts)
 
 

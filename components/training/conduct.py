@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,12 +12,11 @@ from typing import Any
 from components.errors import InputError, PeerLost, Stopped
 from components.health import Plan
 from components.health.falls import Counts
-from components.health.invariants import altered
 from components.processes.stopping import Asked
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.run import DEV_SIGNALS, RunState
-from components.types import Group, Prompt, StepRecord, Verdict
+from components.types import Group, StepRecord, Verdict
 
 
 def configure(parts: Parts) -> None:
@@ -27,6 +26,8 @@ def configure(parts: Parts) -> None:
     """
     settings = parts.state.responder.settings
     parts.state.learner.configure(settings.learner, settings.objective)
+    if parts.state.responder.redrawn and not parts.state.redrawn:
+        parts.state.redraw()
 
 
 def checkpoint(parts: Parts) -> None:
@@ -114,7 +115,7 @@ def respond(
             record.step, record.signals["dev_pass_at_1"], record.signals.get("dev_pass_at_1_se", 0.0), held_out
         )
     outcomes = state.responder.outcomes(record.step, state.monitor, held_out, blind=bool(state.blind))
-    poison = poisonous(rollout.trained, record, parts.prompts)
+    poison = poisonous(rollout.trained, record)
     plan = state.responder.respond(verdicts, state.monitor, state.candidates, poison, len(state.schedule.prompts))
     anew = _measured_anew(plan, state)
     counted = {"held_out": {name: list(count) for name, count in held_out.items()}} if held_out else {}
@@ -162,11 +163,10 @@ def _notes(verdicts: Sequence[Verdict], plan: Plan, anew: bool) -> dict[str, Any
     }
 
 
-def poisonous(groups: Sequence[Group], record: StepRecord, prompts: Mapping[str, Prompt]) -> list[str]:
-    """Ids of the prompts that are not as in the training split, or whose sampler log-probabilities are no numbers;
-    where there are none and an update was skipped all the same, those of its batch."""
-    broken = altered(groups, prompts)
-    broken += [g.prompt.id for g in groups if not all(math.isfinite(p) for c in g.completions for p in c.logprobs)]
+def poisonous(groups: Sequence[Group], record: StepRecord) -> list[str]:
+    """Ids of the prompts whose sampler log-probabilities are no numbers; where there are none and an update was skipped
+    all the same, those of its batch."""
+    broken = [g.prompt.id for g in groups if not all(math.isfinite(p) for c in g.completions for p in c.logprobs)]
     return broken or [group.prompt.id for group in groups if record.signals.get("updates_skipped")]
 
 

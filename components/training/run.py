@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,13 +16,13 @@ from components.learner import Learner
 from components.learner.critic import Critic
 from components.resume import ResumeState
 from components.rollout import Engine, Rollout
-from components.scheduling import Schedule
+from components.scheduling import Schedule, Uniform
 from components.seeds import derive
 from components.training.checkpoints import CheckpointWriter, Finish
 from components.training.golden import Golden
 from components.training.keeping import to_go_back_to, worth_keeping
 from components.training.pending import from_row, to_row
-from components.types import Outcome, Response, StepRecord
+from components.types import Outcome, Prompt, Response, StepRecord
 
 DEV_SIGNALS = ("dev_pass_at_1", "dev_pass_at_k", "dev_pass_at_1_se", "dev_pass_at_k_se", "train_dev_gap")
 """What hangs on how the dev split is judged."""
@@ -43,11 +43,13 @@ class RunState:
     monitor: Monitor
     responder: Responder
     resume: ResumeState
+    prompts: Sequence[Prompt]  # the training split, as it was read
     critic: Critic | None = None
     jumps: Jumps = field(default_factory=Jumps)
     falls: Falls = field(default_factory=Falls)
     golden: Golden = field(default_factory=Golden)
     drawn: set[str] = field(default_factory=set)  # ids of the prompts of the latest step
+    redrawn: bool = False  # the schedule is that of `redraw`
     suspected: bool = False  # a rule has spoken; the dev split is measured next
     returned: Saved | None = None  # the checkpoint whose policy this is, until it is measured again
     canaries: CanaryBaseline = field(init=False)
@@ -230,6 +232,20 @@ class RunState:
         self.saved = [replace(one, dev=None, dev_se=0.0, counts=None) for one in self.saved]
         self.falls, self.returned, self.responder.held_out = Falls(), None, {}
 
+    def redraw(self) -> None:
+        """Draw uniformly from the training split from now on, by a schedule of its own."""
+        prompts = sorted(self.prompts, key=lambda prompt: prompt.id)
+        self.schedule = Uniform(prompts, self.responder.started.seed)
+        self.schedule.fork(self.responder.attempt)
+        self.redrawn = True
+
+    def _load_schedule(self, state: Mapping[str, Any]) -> None:
+        """Go on where the checkpoint was; where other prompts were drawn then, as if at the beginning."""
+        if self.responder.redrawn:
+            self.redraw()
+        if state["responder"]["redrawn"] == self.redrawn:
+            self.schedule.load_state_dict(state["schedule"])
+
     def _load(self, directory: Path, state: Mapping[str, Any]) -> None:
         # Coefficients that follow a measurement belong to the settings that they moved under.
         then = self.responder.settings_of(state["responder"])
@@ -238,7 +254,7 @@ class RunState:
         if self.critic is not None:
             self.critic.load(directory)
         self.engine.load_weights(self.learner.weights())
-        self.schedule.load_state_dict(state["schedule"])
+        self._load_schedule(state)
         self.schedule.fork(self.responder.attempt)
         self.jumps.load_state_dict(state["jumps"])
         self.falls.load_state_dict(state["falls"])

@@ -257,12 +257,14 @@ class Standing(AroundSchedule):
         return list(self.inner.prompts[:count])
 
 
-def test_a_schedule_that_stands_still_is_found_and_names_itself(tmp_path, monkeypatch):
+def test_a_schedule_that_stands_still_is_replaced(tmp_path, monkeypatch):
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-    chosen = settings(health=shipped("schedule_stands"), rollout={"dynamic_sampling": None})
-    _, records = watched(tmp_path, chosen, wrap_schedule=Standing)
-    assert [record.signals["schedule_repeated"] for record in records[:3]] == [0.0, 1.0, 1.0]
-    assert any(record.notes.get("rolled_back_to") is not None for record in records)
+    chosen = settings(health=shipped("schedule_stands"), rollout={"dynamic_sampling": None}, train={"steps": 9})
+    state, records = watched(tmp_path, chosen, wrap_schedule=Standing)
+    repeated = [record.signals["schedule_repeated"] for record in records]
+    assert repeated[:4] == [0.0, 1.0, 1.0, 1.0] and max(repeated[5:]) < 1
+    (verdict,) = [one for record in records for one in record.notes["verdicts"]]
+    assert (verdict["rule"], state.progress, state.redrawn) == ("schedule_stands", 9, True)
 
 
 class Relabelled(AroundSchedule):
@@ -272,17 +274,17 @@ class Relabelled(AroundSchedule):
         return [replace(one, answer="0") if one.id == "p003" else one for one in self.inner.next(count)]
 
 
-def test_a_prompt_that_is_not_as_in_the_training_split_is_withheld_from_then_on(tmp_path, monkeypatch):
+def test_prompts_that_are_not_as_in_the_training_split_are_drawn_from_the_split_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
     chosen = settings(
-        health={**shipped("prompts_differ"), "responses": {"quarantine": 0.2}},
+        health=shipped("prompts_differ"),
         rollout={"dynamic_sampling": None},
         schedule={"kind": "uniform"},
         train={"steps": 9},
     )
     state, records = watched(tmp_path, chosen, wrap_schedule=Relabelled)
     assert sum(record.signals["broken_data"] for record in records) == 1
-    assert state.responder.quarantined == {"p003"} and state.progress == 9
+    assert state.redrawn and state.progress == 9
 
 
 def test_a_warning_starts_a_measurement_of_the_dev_split(tmp_path, monkeypatch):
@@ -291,3 +293,26 @@ def test_a_warning_starts_a_measurement_of_the_dev_split(tmp_path, monkeypatch):
     chosen = settings(health={"rules": rules}, train={"eval_every": 4})
     _, records = watched(tmp_path, chosen)
     assert [record.step for record in records if "dev_pass_at_1" in record.signals] == [0, 2, 4]
+
+
+@pytest.mark.parametrize(("method", "times"), [("append", 3), ("append", 5), ("roll_back", 1)])
+def test_a_run_whose_schedule_was_replaced_resumes_to_the_same_bytes(tmp_path, monkeypatch, method, times):
+    """Killed after the replacement, with a checkpoint from before it and one from after it."""
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    rules = {
+        "other": {
+            "when": "step > 1.5 and step < 2.5 and progress >= 0",
+            "level": "intervene",
+            "action": [{"knob": "redraw"}],
+            "why": "planted",
+        },
+        "sick": {"when": "step > 5.5 and step < 6.5 and progress >= 0", "level": "rollback", "why": "planted"},
+    }
+    chosen = settings(health={"rules": rules}, train={"steps": 8, "checkpoint_every": 2})
+    whole = outputs(train(tmp_path / "whole", chosen))
+    layout = workspace(tmp_path / "killed")
+    with killed(monkeypatch, method, times, after=True):
+        stage.run(chosen, layout)
+    assert outputs(train(tmp_path / "killed", chosen)) == whole
+    changes = [change.knob for one in read_ledger(layout.ledger).responses for change in one.changes]
+    assert "redraw" in changes

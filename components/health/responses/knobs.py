@@ -20,6 +20,9 @@ from components.types import Change
 QUARANTINE = "quarantine"
 """Not a setting: the prompts of a batch whose update was skipped take no part in updates any more."""
 
+REDRAW = "redraw"
+"""Not a setting: prompts are drawn uniformly from the training split as it was read, by nothing that may be broken."""
+
 
 @dataclass(frozen=True, slots=True)
 class Knob:
@@ -65,11 +68,11 @@ def check_action(action: ActionSettings, rule: str) -> None:
         InputError: an unknown knob, or no new value.
     """
     where = f"action of health rule {rule!r}"
-    if action.knob == QUARANTINE:
+    if action.knob in (QUARANTINE, REDRAW):
         return
     if action.knob not in KNOBS:
         near = get_close_matches(action.knob, KNOBS, n=1)
-        how = f"did you mean {near[0]}?" if near else f"use one of: {', '.join([*KNOBS, QUARANTINE])}"
+        how = f"did you mean {near[0]}?" if near else f"use one of: {', '.join([*KNOBS, QUARANTINE, REDRAW])}"
         raise InputError(f"unknown knob {action.knob!r}", where=where, how=how)
     if action.times is None and action.to is None:
         raise InputError(f"{action.knob} is to be changed, but not to what", where=where, how="add `times` or `to`")

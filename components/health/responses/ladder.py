@@ -10,7 +10,7 @@ from components.config import Settings
 from components.health.falls import Counts, below, best
 from components.health.monitor import LEVELS, PATIENCE, Monitor
 from components.health.responses.checkpoints import Saved, healthiest
-from components.health.responses.knobs import QUARANTINE, turn, with_knob
+from components.health.responses.knobs import KNOBS, QUARANTINE, REDRAW, turn, with_knob
 from components.health.sequential import Count
 from components.types import Change, Level, Outcome, Response, Verdict
 
@@ -59,7 +59,9 @@ class Responder:
     _actions: dict[str, int] = field(default_factory=dict)  # by rule: actions tried so far
     _changes: dict[str, Any] = field(default_factory=dict)
     _pending: list[Pending] = field(default_factory=list)
+    redrawn: bool = False
     held_out: dict[str, Count] = field(default_factory=dict)  # accuracies at their best
+    _targets: dict[str, int] = field(default_factory=dict)  # by rule: step of the checkpoint that it went back to
     _unrepaired: dict[str, int] = field(
         default_factory=dict
     )  # rules on a part that measures: step of the latest verdict
@@ -103,7 +105,7 @@ class Responder:
     def _act(self, verdict: Verdict, saved: Sequence[Saved], batch: Sequence[str], prompts: int) -> Plan:
         if not self._limits.enabled:
             return self._stop(verdict, None) if verdict.level == "stop" else self._note(verdict)
-        back = healthiest(saved, verdict.clean)
+        back = healthiest(saved, self._clean(verdict))
         if verdict.level == "warn":
             return self._note(verdict)
         if verdict.level == "intervene" and (plan := self._intervene(verdict, batch, prompts)) is not None:
@@ -114,6 +116,13 @@ class Responder:
         if verdict.level != "stop" and self.attempt < self._limits.rollbacks and back is not None and not broken:
             return self._roll_back(verdict, back)
         return self._stop(verdict, back, broken)
+
+    def _clean(self, verdict: Verdict) -> int:
+        """The step that a checkpoint has to be made by. Where the policy is not to blame, one that a rule went back to
+        before is as good as it was then, though what is broken shows in its first step, too."""
+        if self.started.health.rules[verdict.rule].part in (None, "policy"):
+            return verdict.clean
+        return max(verdict.clean, self._targets.get(verdict.rule, -1))
 
     def _broken_measure(self, verdict: Verdict) -> str:
         """The rule that shows the policy to be measured by a broken part; empty where none does, and of verdicts on
@@ -130,6 +139,10 @@ class Responder:
             plan = self._quarantine(verdict, batch, prompts)
             if plan is not None:
                 return plan
+        if not self.redrawn and any(action.knob == REDRAW for action in rule.action):
+            self.redrawn = True
+            redrawn = Change(REDRAW, "the schedule", "the training split, uniformly")
+            return Plan((self._entry(verdict, "intervene", changes=(redrawn,)),))
         asked = self._asked.get(verdict.rule, 0)
         if asked >= self._limits.per_rule or self._interventions >= self._limits.interventions:
             return None
@@ -152,6 +165,7 @@ class Responder:
     def _roll_back(self, verdict: Verdict, back: Saved) -> Plan:
         change, tried = self._turn(verdict.rule)
         self.attempt += 1
+        self._targets[verdict.rule] = back.step
         changes = () if change is None else (change,)
         did = "; ".join([f"back to step {back.progress}, with other seeds", *([tried] if tried else [])])
         entry = self._entry(
@@ -174,7 +188,7 @@ class Responder:
 
     def _turn(self, rule: str) -> tuple[Change | None, str]:
         """Change the next knob of a rule that can be changed; the last one is turned again. Says what could not."""
-        actions = [action for action in self.started.health.rules[rule].action if action.knob != QUARANTINE]
+        actions = [action for action in self.started.health.rules[rule].action if action.knob in KNOBS]
         refused = []
         first = min(self._actions.get(rule, 0), max(0, len(actions) - 1))
         for place in range(first, len(actions)):
@@ -249,6 +263,8 @@ class Responder:
             "changes": dict(self._changes),
             "quarantined": sorted(self.quarantined),
             "pending": [dict(vars(one)) for one in self._pending],
+            "redrawn": self.redrawn,
+            "targets": dict(self._targets),
             "unrepaired": dict(self._unrepaired),
             "best": {name: list(count) for name, count in self.held_out.items()},
         }
@@ -267,6 +283,7 @@ class Responder:
         self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])
         self._pending = [Pending(**one) for one in state["pending"]]
         self.held_out = {name: Count(*count) for name, count in state["best"].items()}
+        self.redrawn, self._targets = bool(state["redrawn"]), dict(state["targets"])
         self._unrepaired = dict(state["unrepaired"])
         self.settings = self.settings_of(state)
 

@@ -23,7 +23,8 @@ class Run:
     ``held_out`` are pairs of finished steps and accuracy under the true verifier; ``final`` is that of the checkpoint
     which the run ended with. ``begins`` is the step at which the fault is there first (0 for healthy runs), ``crashed``
     why the run ended early, or "". ``progress`` are the steps behind the final checkpoint; ``records`` is longer when
-    steps were lost. ``responses`` are the lines of the ledger, where rules acted.
+    steps were lost. ``responses`` are the lines of the ledger, where rules acted; ``families`` is ``held_out`` by
+    family of prompts.
     """
 
     condition: str
@@ -40,6 +41,7 @@ class Run:
     arm: str = "plain"
     responses: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+    families: list[tuple[int, dict[str, float]]] = field(default_factory=list)
 
     @property
     def name(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from components.training.loop import train
 from components.types import StepRecord
 from tests.benchmarks.health.arms import Arm
 from tests.benchmarks.health.faults import FAULTS, Fault
+from tests.benchmarks.health.generated.drawing import fault_of
 from tests.benchmarks.health.healthy import EVAL_EVERY, HEALTHY
 from tests.benchmarks.health.plan import sft_seed_of
 from tests.benchmarks.health.store import Run
@@ -34,6 +36,8 @@ from tests.recipes import prepare, recipe_settings
 TEST_PROMPTS, TEST_SAMPLES = 64, 2
 FINAL_PROMPTS = 160
 """More of them at the end, where they are measured once; the first are those of every measurement."""
+FINAL = -1
+"""Stands for the step of the last measurement, of more prompts than those before."""
 BREAKS = (RuntimeError, ValueError, ArithmeticError, InputError)
 """What a fault may raise in the middle of a run; that it did, and when, is a result."""
 
@@ -47,7 +51,7 @@ def prepared(work: Path, sft_seed: int) -> Path:
 def measure(work: Path, condition: str, seed: int, arm: Arm) -> Run:
     """Train once and return what is to be kept."""
     sft_seed = sft_seed_of(condition, seed)
-    fault = FAULTS[condition](seed) if condition in FAULTS else Fault(seed)
+    fault = planted(condition, seed)
     healthy = HEALTHY.get(condition, HEALTHY["dapo_uniform"])
     began = time.process_time()
     with tempfile.TemporaryDirectory(prefix="trial-") as name:
@@ -64,6 +68,7 @@ def measure(work: Path, condition: str, seed: int, arm: Arm) -> Run:
             steps=settings.train.steps,
             records=trial.records,
             held_out=trial.held_out,
+            families=trial.families,
             final=trial.final,
             progress=trial.progress,
             crashed=trial.crashed,
@@ -72,6 +77,13 @@ def measure(work: Path, condition: str, seed: int, arm: Arm) -> Run:
             responses=trial.responses,
             seconds=time.process_time() - began,
         )
+
+
+def planted(condition: str, seed: int) -> Fault:
+    """The fault that a condition names; none where it is healthy."""
+    if condition in HEALTHY:
+        return Fault(seed)
+    return FAULTS[condition](seed) if condition in FAULTS else fault_of(condition, seed)
 
 
 def workspace(ready: Path, folder: Path) -> Layout:
@@ -90,6 +102,7 @@ class Trial:
         self._settings, self._layout, self._fault = settings, layout, fault
         self.records: list[StepRecord] = []
         self.held_out: list[tuple[int, float]] = []
+        self.families: list[tuple[int, dict[str, float]]] = []
         self.responses: list[dict[str, Any]] = []
         self.final, self.progress, self.crashed, self.stopped_by = 0.0, 0, "", ""
 
@@ -108,23 +121,29 @@ class Trial:
             assembled(self._settings, self._layout, self._clusters(), **wrappers) as parts,
         ):
             learner = parts.state.learner
-            self.held_out.append((0, truth.of(learner)))
+            self._measured(0, truth, learner)
 
             def on_step(record: StepRecord) -> None:
                 self.records.append(record)
                 fault.clock.step = record.step + 1
                 if fault.clock.step % EVAL_EVERY == 0:
-                    self.held_out.append((fault.clock.step, truth.of(learner)))
+                    self._measured(fault.clock.step, truth, learner)
 
             try:
                 train(parts, on_step)
             except BREAKS as error:
                 self.crashed = f"{type(error).__name__}: {error}".splitlines()[0][:200]
                 self.records += unseen(parts.state.log, len(self.records))
-            self.final = truth.of(learner, FINAL_PROMPTS)
+            self.final, families = truth.of(learner, FINAL_PROMPTS)
+            self.families.append((FINAL, families))
             self.progress, self.stopped_by = parts.state.progress, parts.state.stopped_by or ""
             if parts.state.ledger.exists():
                 self.responses = list(read_jsonl(parts.state.ledger))
+
+    def _measured(self, step: int, truth: TrueAccuracy, learner: Learner) -> None:
+        accuracy, families = truth.of(learner)
+        self.held_out.append((step, accuracy))
+        self.families.append((step, families))
 
     def _clusters(self) -> Clusters:
         """The clusters of the training prompts, with what the fault makes of these."""
@@ -155,13 +174,17 @@ class TrueAccuracy:
     def __exit__(self, *_: object) -> None:
         self._scorer.__exit__()
 
-    def of(self, learner: Learner, prompts: int = TEST_PROMPTS) -> float:
-        """Of the learner's present weights; 0 for weights that nothing can be sampled from."""
+    def of(self, learner: Learner, prompts: int = TEST_PROMPTS) -> tuple[float, dict[str, float]]:
+        """Of the learner's present weights, and by family; 0 for weights that nothing can be sampled from."""
         weights = learner.weights()
         if not all(bool(torch.isfinite(w).all()) for w in weights.values()):
-            return 0.0
+            return 0.0, {}
         self._engine.load_weights(weights)
         sampling = self._collector.sampling(derive(0, "held-out"), n=TEST_SAMPLES)
         groups = self._collector.groups(self._prompts[:prompts], sampling)
         right = sum(accuracy == 1 for group in groups for accuracy in group.accuracies)
-        return right / (len(groups) * TEST_SAMPLES)
+        families: dict[str, list[bool]] = {}
+        for group in groups:
+            families.setdefault(group.prompt.family, []).extend(accuracy == 1 for accuracy in group.accuracies)
+        by_family = {name: round(fmean(found), 4) for name, found in sorted(families.items())}
+        return right / (len(groups) * TEST_SAMPLES), by_family

@@ -1,0 +1,44 @@
+"""A mechanism with a form, an onset and a size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from components.seeds import derive
+from components.types import Prompt
+from tests.benchmarks.health.faults.base import Clock, Fault
+from tests.benchmarks.health.generated.forms import SCOPES, Form, Scope, hit
+
+ONSETS = range(4, 20)
+"""Steps in which a fault may begin."""
+
+
+class Generated(Fault):
+    """What breaks a run, in one of its ways. ``part`` is what of the run is broken, ``sizes`` from small to large."""
+
+    part: ClassVar[str]
+    sizes: ClassVar[tuple[float, ...]]
+    scopes: ClassVar[tuple[Scope, ...]] = SCOPES
+
+    def __init__(self, seed: int, form: Form, size: float, clock: Clock | None = None) -> None:
+        super().__init__(seed, clock)
+        self.form, self.size, self.family = form, size, ""
+        self.begins = ONSETS[derive(seed, "onset") % len(ONSETS)]
+
+    @property
+    def strength(self) -> float:
+        """Share of the size in the present step."""
+        return self.form.strength(self.clock.step - self.begins)
+
+    def prompts(self, prompts: Sequence[Prompt]) -> Sequence[Prompt]:
+        families = sorted({prompt.family for prompt in prompts})
+        self.family = families[derive(self.seed, "family") % len(families)]
+        return prompts
+
+    def touches(self, place: int, family: str = "") -> bool:
+        return self.form.touches(place, family, self.family)
+
+    def hits(self, chance: float, *what: str | int) -> bool:
+        """A seeded coin, with the chance times the strength of the present step."""
+        return hit(chance * self.strength, self.seed, *what)
