@@ -114,7 +114,7 @@ def respond(
         state.measured(
             record.step, record.signals["dev_pass_at_1"], record.signals.get("dev_pass_at_1_se", 0.0), held_out
         )
-    outcomes = state.responder.outcomes(record.step, state.monitor, held_out, blind=bool(state.blind))
+    outcomes = state.responder.awaiting.outcomes(record.step, state.monitor, held_out, blind=bool(state.blind))
     poison = poisonous(rollout.trained, record)
     plan = state.responder.respond(verdicts, state.monitor, state.candidates, poison, len(state.schedule.prompts))
     anew = _measured_anew(plan, state)

@@ -230,7 +230,7 @@ class RunState:
         self.monitor.forget(DEV_SIGNALS)
         self.dev = (None, 0.0)
         self.saved = [replace(one, dev=None, dev_se=0.0, counts=None) for one in self.saved]
-        self.falls, self.returned, self.responder.held_out = Falls(), None, {}
+        self.falls, self.returned, self.responder.awaiting.held_out = Falls(), None, {}
 
     def redraw(self) -> None:
         """Draw uniformly from the training split from now on, by a schedule of its own."""

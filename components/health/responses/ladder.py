@@ -7,15 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from components.config import Settings
-from components.health.falls import Counts, below, best
-from components.health.monitor import LEVELS, PATIENCE, Monitor
+from components.health.monitor import Monitor
+from components.health.responses.awaiting import Awaiting
+from components.health.responses.blame import Blame
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.knobs import KNOBS, QUARANTINE, REDRAW, turn, with_knob
-from components.health.sequential import Count
-from components.types import Change, Level, Outcome, Response, Verdict
-
-MEASURES = ("verifier", "sampler")
-"""Parts without which nothing is known of the policy."""
+from components.types import Change, Level, Response, Verdict
 
 
 @dataclass(frozen=True)
@@ -25,20 +22,6 @@ class Plan:
     responses: tuple[Response, ...] = ()
     back_to: Saved | None = None
     stopped_by: str | None = None
-
-
-@dataclass
-class Pending:
-    """A response whose run has not recovered yet. ``again``: its rule has spoken again. ``lasting``: it was due before,
-    and had not recovered."""
-
-    number: int
-    rule: str
-    due: int
-    signals: Mapping[str, float | None]
-    cost: int = 0
-    again: bool = False
-    lasting: bool = False
 
 
 @dataclass
@@ -58,17 +41,12 @@ class Responder:
     _asked: dict[str, int] = field(default_factory=dict)  # by rule: interventions so far
     _actions: dict[str, int] = field(default_factory=dict)  # by rule: actions tried so far
     _changes: dict[str, Any] = field(default_factory=dict)
-    _pending: list[Pending] = field(default_factory=list)
     redrawn: bool = False
-    held_out: dict[str, Count] = field(default_factory=dict)  # accuracies at their best
-    _targets: dict[str, int] = field(default_factory=dict)  # by rule: step of the checkpoint that it went back to
-    _unrepaired: dict[str, int] = field(
-        default_factory=dict
-    )  # rules on a part that measures: step of the latest verdict
 
     def __post_init__(self) -> None:
         self.settings = self.started
         self._limits = self.started.health.responses
+        self.blame, self.awaiting = Blame(self.started.health.rules), Awaiting(self._limits.judge_after)
 
     def respond(
         self, verdicts: Sequence[Verdict], monitor: Monitor, saved: Sequence[Saved], batch: Sequence[str], prompts: int
@@ -83,54 +61,31 @@ class Responder:
         """
         if not verdicts:
             return Plan()
-        for pending in self._pending:
-            pending.again |= any(verdict.rule == pending.rule for verdict in verdicts)
+        self.awaiting.heard(verdicts)
         acted, responses = Plan(), tuple[Response, ...]()
-        for verdict in sorted(verdicts, key=self._urgency, reverse=True):
+        for verdict in sorted(verdicts, key=self.blame.urgency, reverse=True):
             plan = self._note(verdict) if _acts(acted) else self._act(verdict, saved, batch, prompts)
             acted = plan if _acts(plan) else acted
             responses += plan.responses
         for response in responses:
             undone = self._undone(response.step, acted.back_to) if response.level == "rollback" else 0
-            self._expect(response, monitor, undone)
+            self.awaiting.expect(response, monitor, undone)
         return replace(acted, responses=responses)
-
-    def _urgency(self, verdict: Verdict) -> tuple[int, int]:
-        """The gravest verdict comes first; but what measures the policy is repaired before the policy is taken back."""
-        part = self.started.health.rules[verdict.rule].part
-        repair = 1 if part in MEASURES and verdict.level == "intervene" else 0
-        urgent = {"stop": 3, "rollback": 2 if part != "policy" else 0}.get(verdict.level, repair)
-        return urgent, LEVELS.index(verdict.level)
 
     def _act(self, verdict: Verdict, saved: Sequence[Saved], batch: Sequence[str], prompts: int) -> Plan:
         if not self._limits.enabled:
             return self._stop(verdict, None) if verdict.level == "stop" else self._note(verdict)
-        back = healthiest(saved, self._clean(verdict))
+        back = healthiest(saved, self.blame.clean(verdict))
         if verdict.level == "warn":
             return self._note(verdict)
         if verdict.level == "intervene" and (plan := self._intervene(verdict, batch, prompts)) is not None:
             return plan
         if verdict.level == "intervene" and not self.started.health.rules[verdict.rule].escalate:
             return self._note(verdict)
-        broken = self._broken_measure(verdict)
+        broken = self.blame.broken_measure(verdict)
         if verdict.level != "stop" and self.attempt < self._limits.rollbacks and back is not None and not broken:
             return self._roll_back(verdict, back)
         return self._stop(verdict, back, broken)
-
-    def _clean(self, verdict: Verdict) -> int:
-        """The step that a checkpoint has to be made by. Where the policy is not to blame, one that a rule went back to
-        before is as good as it was then, though what is broken shows in its first step, too."""
-        if self.started.health.rules[verdict.rule].part in (None, "policy"):
-            return verdict.clean
-        return max(verdict.clean, self._targets.get(verdict.rule, -1))
-
-    def _broken_measure(self, verdict: Verdict) -> str:
-        """The rule that shows the policy to be measured by a broken part; empty where none does, and of verdicts on
-        anything but the policy."""
-        if self.started.health.rules[verdict.rule].part != "policy":
-            return ""
-        recent = (rule for rule, step in self._unrepaired.items() if verdict.step - step < PATIENCE)
-        return next(recent, "")
 
     def _intervene(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
         """None where the budget is used up, or nothing is left to change."""
@@ -165,7 +120,7 @@ class Responder:
     def _roll_back(self, verdict: Verdict, back: Saved) -> Plan:
         change, tried = self._turn(verdict.rule)
         self.attempt += 1
-        self._targets[verdict.rule] = back.step
+        self.blame.targets[verdict.rule] = back.step
         changes = () if change is None else (change,)
         did = "; ".join([f"back to step {back.progress}, with other seeds", *([tried] if tried else [])])
         entry = self._entry(
@@ -182,8 +137,7 @@ class Responder:
         return Plan((entry,), back_to=back, stopped_by=verdict.rule)
 
     def _note(self, verdict: Verdict) -> Plan:
-        if verdict.level != "warn" and self.started.health.rules[verdict.rule].part in MEASURES:
-            self._unrepaired[verdict.rule] = verdict.step
+        self.blame.noted(verdict)
         return Plan((self._entry(verdict, "warn"),))
 
     def _turn(self, rule: str) -> tuple[Change | None, str]:
@@ -214,43 +168,6 @@ class Responder:
         self.lost += lost
         return lost
 
-    def _expect(self, response: Response, monitor: Monitor, lost: int) -> None:
-        if response.level == "stop":
-            return
-        due = response.step + self._limits.judge_after
-        self._pending.append(Pending(response.number, response.rule, due, monitor.latest(response.rule), lost))
-
-    def outcomes(
-        self, step: int, monitor: Monitor, held_out: Counts, *, over: bool = False, blind: bool = False
-    ) -> list[Outcome]:
-        """The outcomes of responses: from the step on at which they are due, at every measurement of held-out accuracy
-        until the run has recovered; of all that are left when the run is over.
-
-        Args:
-            held_out: right answers by stream, where the dev split was measured in this step.
-            blind: there is no monitor that could say whether a rule holds.
-        """
-        found = []
-        for one in [one for one in self._pending if over or (step >= one.due and held_out)]:
-            outcome = self._judged(one, step, monitor, held_out, blind)
-            if not (one.lasting and outcome.recovered is not True):  # that it has not recovered is known already
-                found.append(outcome)
-            one.lasting = True
-            if outcome.recovered or one.again or over:
-                self._pending.remove(one)
-        self.held_out = best(self.held_out, held_out)
-        return found
-
-    def _judged(self, one: Pending, step: int, monitor: Monitor, held_out: Counts, blind: bool) -> Outcome:
-        """Recovered: the rule is silent, and held-out accuracy is what it was at its best, in every family."""
-        now = monitor.latest(one.rule)
-        signals = {name: [then, now.get(name)] for name, then in one.signals.items()}
-        lost = below(self.held_out, held_out)
-        well: bool | None = not one.again and monitor.metrics()[one.rule] == 0 and not lost
-        if blind or (well and (step < one.due or not held_out)):
-            well = None  # too early to say that it will last, or not measured
-        return Outcome(one.number, step, well, signals, one.cost, lost)
-
     def state_dict(self) -> dict[str, Any]:
         """Everything a resumed run needs, as JSON values."""
         return {
@@ -262,11 +179,9 @@ class Responder:
             "actions": dict(self._actions),
             "changes": dict(self._changes),
             "quarantined": sorted(self.quarantined),
-            "pending": [dict(vars(one)) for one in self._pending],
             "redrawn": self.redrawn,
-            "targets": dict(self._targets),
-            "unrepaired": dict(self._unrepaired),
-            "best": {name: list(count) for name, count in self.held_out.items()},
+            "blame": self.blame.state_dict(),
+            "awaiting": self.awaiting.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -281,10 +196,9 @@ class Responder:
         self._interventions = int(state["interventions"])
         self._asked, self._actions = dict(state["asked"]), dict(state["actions"])
         self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])
-        self._pending = [Pending(**one) for one in state["pending"]]
-        self.held_out = {name: Count(*count) for name, count in state["best"].items()}
-        self.redrawn, self._targets = bool(state["redrawn"]), dict(state["targets"])
-        self._unrepaired = dict(state["unrepaired"])
+        self.redrawn = bool(state["redrawn"])
+        self.blame.load_state_dict(state["blame"])
+        self.awaiting.load_state_dict(state["awaiting"])
         self.settings = self.settings_of(state)
 
     def settings_of(self, state: Mapping[str, Any]) -> Settings:

@@ -1,0 +1,87 @@
+"""Responses whose run has not recovered yet, and when it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.health.falls import Counts, below, best
+from components.health.monitor import Monitor
+from components.health.sequential import Count
+from components.types import Outcome, Response, Verdict
+
+
+@dataclass
+class Pending:
+    """A response whose run has not recovered yet. ``again``: its rule has spoken again. ``lasting``: it was due before,
+    and had not recovered."""
+
+    number: int
+    rule: str
+    due: int
+    signals: Mapping[str, float | None]
+    cost: int = 0
+    again: bool = False
+    lasting: bool = False
+
+
+@dataclass
+class Awaiting:
+    """Judges responses. ``held_out`` are the held-out accuracies of the run at their best, by stream."""
+
+    after: int  # steps from a response to its first judgement
+    pending: list[Pending] = field(default_factory=list)
+    held_out: dict[str, Count] = field(default_factory=dict)
+
+    def heard(self, verdicts: Sequence[Verdict]) -> None:
+        """Rules that speak again have not been helped."""
+        for one in self.pending:
+            one.again |= any(verdict.rule == one.rule for verdict in verdicts)
+
+    def expect(self, response: Response, monitor: Monitor, lost: int) -> None:
+        """Judge a response later; nothing comes after a stop."""
+        if response.level != "stop":
+            due = response.step + self.after
+            self.pending.append(Pending(response.number, response.rule, due, monitor.latest(response.rule), lost))
+
+    def outcomes(
+        self, step: int, monitor: Monitor, held_out: Counts, *, over: bool = False, blind: bool = False
+    ) -> list[Outcome]:
+        """The outcomes of responses: from the step on at which they are due, at every measurement of held-out accuracy
+        until the run has recovered; of all that are left when the run is over.
+
+        Args:
+            held_out: right answers by stream, where the dev split was measured in this step.
+            blind: there is no monitor that could say whether a rule holds.
+        """
+        found = []
+        for one in [one for one in self.pending if over or (step >= one.due and held_out)]:
+            outcome = self._judged(one, step, monitor, held_out, blind)
+            if not (one.lasting and outcome.recovered is not True):  # that it has not recovered is known already
+                found.append(outcome)
+            one.lasting = True
+            if outcome.recovered or one.again or over:
+                self.pending.remove(one)
+        self.held_out = best(self.held_out, held_out)
+        return found
+
+    def _judged(self, one: Pending, step: int, monitor: Monitor, held_out: Counts, blind: bool) -> Outcome:
+        """Recovered: the rule is silent, and held-out accuracy is what it was at its best, in every family."""
+        now = monitor.latest(one.rule)
+        signals = {name: [then, now.get(name)] for name, then in one.signals.items()}
+        lost = below(self.held_out, held_out)
+        well: bool | None = not one.again and monitor.metrics()[one.rule] == 0 and not lost
+        if blind or (well and (step < one.due or not held_out)):
+            well = None  # too early to say that it will last, or not measured
+        return Outcome(one.number, step, well, signals, one.cost, lost)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything a resumed run needs, as JSON values."""
+        best_so_far = {name: list(count) for name, count in self.held_out.items()}
+        return {"pending": [dict(vars(one)) for one in self.pending], "held_out": best_so_far}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict`."""
+        self.pending = [Pending(**one) for one in state["pending"]]
+        self.held_out = {name: Count(*count) for name, count in state["held_out"].items()}
