@@ -6,6 +6,7 @@
 
 - `healthy` — `HEALTHY`, recipes and schedules that work
 - `faults` — `FAULTS`, one file each, planted by wrapping what the loop is given
+- `generated` — faults that are drawn: a mechanism x a form x a size; `run --generated seen`, `generated --half seen`
 - `plan` — which run has which seed, and which half it belongs to
 - `training` — one run, in this process
 - `store` — what is kept of a run, one small file each

@@ -6,14 +6,19 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import get_args
 
 from components.errors import InputError
 from components.files import write_text
 from tests.benchmarks.health.arms import DEFAULT_RULES, arms_of
+from tests.benchmarks.health.generated.drawing import Half as Kinds
+from tests.benchmarks.health.generated.drawing import conditions
+from tests.benchmarks.health.generated.judged import seed_of
+from tests.benchmarks.health.generated.table import page as generated_page
 from tests.benchmarks.health.plan import Half
-from tests.benchmarks.health.running import missing, run_all
+from tests.benchmarks.health.running import missing, not_stored, run_all
 from tests.benchmarks.health.table import norm_table, page
 
 
@@ -21,8 +26,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is missing, or judge what is there."""
     options = _parser().parse_args(arguments)
     if options.command == "run":
-        todo = missing(options.results, arms_of(options.arm, options.rules), options.only, options.seeds)
+        arms = arms_of(options.arm, options.rules)
+        if options.generated:
+            tasks = [(arm, name, seed_of(name)) for name in named(options) for arm in arms]
+            todo = not_stored(options.results, tasks)
+        else:
+            todo = missing(options.results, arms, options.only, options.seeds)
         run_all(todo, options.work, options.results, options.jobs)
+        return
+    if options.command == "generated":
+        print(generated_page(options.results, options.rules, options.half))
         return
     halves: tuple[Half, ...] = (options.half,) if options.command == "score" else ("tune", "report")
     text = "\n".join(page(options.results, options.rules, half) for half in halves)
@@ -31,6 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(text)
     if options.out is not None:
         write_text(options.out, text)
+
+
+def named(options: argparse.Namespace) -> list[str]:
+    """The first generated faults of a half."""
+    return list(islice(conditions(options.generated), options.count))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -44,6 +62,12 @@ def _parser() -> argparse.ArgumentParser:
     trial.add_argument("--only", nargs="+", default=[], help="conditions; all unless given")
     trial.add_argument("--seeds", nargs="+", type=int, help="seeds; those of the plan unless given")
     trial.add_argument("--jobs", type=int, default=2)
+    trial.add_argument("--generated", choices=get_args(Kinds), help="faults that are drawn, of this half of the kinds")
+    trial.add_argument("--count", type=int, default=100, help="how many of them")
+    drawn = commands.add_parser("generated", help="judge the faults that were drawn")
+    drawn.add_argument("--results", type=Path, required=True)
+    drawn.add_argument("--rules", type=Path, default=DEFAULT_RULES)
+    drawn.add_argument("--half", choices=get_args(Kinds), default="seen")
     for name, help_text in (("score", "judge one half of what is stored"), ("table", "both halves on one page")):
         judge = commands.add_parser(name, help=help_text)
         judge.add_argument("--results", type=Path, required=True)

@@ -68,7 +68,7 @@ class Repeated(Missampled):
 
     def missampled(self, group: tuple[Completion, ...]) -> tuple[Completion, ...]:
         copies = round(self.size * self.strength * (len(group) - 1))
-        return (*[group[0]] * copies, *group[copies:])
+        return (*[group[0]] * (copies + 1), *group[copies + 1 :])
 
 
 class Misreported(Missampled):
