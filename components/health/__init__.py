@@ -1,6 +1,7 @@
 """Is this run healthy? Signals in, verdicts out; no torch, no I/O besides `records`.
 
 - `signals` — `SIGNALS`, what every number of a step means, and how those of its groups are computed
+- `invariants` — `INVARIANTS`, what holds in every step of a sound run
 - `sequential` — tests of counts that may be looked at after every step; `falls` — of held-out accuracy, by family
 - `history` — what is remembered of a signal, in bounded memory
 - `windows` — `WINDOWS`, the functions over history that a rule may call

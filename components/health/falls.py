@@ -13,9 +13,9 @@ from components.health.sequential import BETS, Count, detect, evidence, fell, lo
 from components.types import Group, StepRecord
 
 ALL = "all"
-"""The stream of all dev prompts, beside one for each family."""
+"""The stream of all dev prompts; each family has one of its own name."""
 TOLERANCE = 0.02
-"""What the accuracy may be below the lower bound of its best, and no test minds."""
+"""How far the accuracy may be below the lower bound of its best before a test counts it as a fall."""
 BOUND = 6.9
 """Nats of the lower bounds: each is wrong once in a thousand measurements, or less often."""
 POOLED = (1, 2, 4)

@@ -1,7 +1,7 @@
 """What holds in every step of a sound run, whatever its data: checked exactly, from the first step on.
 
-No check has a threshold, so none can cry wolf: one that fails names the part of the run that is broken. A new one is a
-function of `Facts` and one entry in `INVARIANTS`.
+No check has a threshold, so noise raises no alarm: one that fails names the part of the run that is broken. A new one
+is a function of `Facts` and one entry in `INVARIANTS`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def broken_signals(found: Sequence[Broken]) -> dict[str, float]:
 
 
 def with_broken(record: StepRecord, found: Sequence[Broken]) -> StepRecord:
-    """The record with what was found written beside it, for the report; nothing where all holds."""
+    """The record with what was found in its notes, for the report; unchanged where all holds."""
     notes = {"broken": [asdict(one) for one in found]} if found else {}
     return replace(record, notes={**record.notes, **notes})
 

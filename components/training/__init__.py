@@ -7,6 +7,7 @@
 - `checkpoints`, `keeping`, `pending` — how that is written beside the loop, which of it stays, and rollouts in it
 - `background` — the threads of both
 - `conduct` — carries out what the monitor's verdicts ask for
+- `soundness`, `golden` — facts for `components.health.invariants`, and completions that are judged again
 - `credit`, `bank`, `redistribute` — advantages, and what RREDCoT asks the policy for them
 - `weights` — from learner to sampler
 - `heldout`, `canaries`, `reference`, `second_opinion` — what it is measured against

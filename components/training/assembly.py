@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -55,7 +55,6 @@ class Parts:
     reference: Reference
     second: SecondOpinion
     canaries: Canaries
-    prompts: Mapping[str, Prompt]  # the training split by id
     stopping: Stopping = STOPPING
 
 
@@ -95,7 +94,7 @@ def assembled(
             monitor=Monitor(settings.health.rules if settings.health.enabled else {}),
             responder=Responder(settings),
             resume=ResumeState(layout.state / "train", _identity(settings, layout)),
-            prompts=[prompt for members in clusters.values() for prompt in members],
+            prompts={prompt.id: prompt for members in clusters.values() for prompt in members},
         )
         stack.callback(state.writer.close)
         reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
@@ -107,8 +106,7 @@ def assembled(
         probed = settings.health.canaries if settings.health.enabled else {}
         canaries = Canaries(collector, policy, probed, getattr(settings.reward.verifier, "marker", None))
         rollouts = stack.enter_context(Rollouts(state, collector, held_out, canaries, second))
-        prompts = {prompt.id: prompt for prompt in state.prompts}
-        yield Parts(state, rollouts, reference, second, canaries, prompts)
+        yield Parts(state, rollouts, reference, second, canaries)
 
 
 def _critic(policy: Policy, settings: Settings) -> Critic | None:

@@ -61,6 +61,7 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         measured |= dev_signals(dev, how.eval_samples) | like_gap(rollout.sampled, dev) | fallen
         sound, unsound = inspect(parts, rollout, updated, golden.result())
         measured |= sound
+        state.drew(rollout.sampled)
         record = StepRecord(state.step, step_signals(rollout.sampled, rollout.trained, measured, rollout.attempts))
 
         pairs = pairs_of(rollout.sampled, state.step, seed, how.keep_pairs)

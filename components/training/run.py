@@ -22,7 +22,7 @@ from components.training.checkpoints import CheckpointWriter, Finish
 from components.training.golden import Golden
 from components.training.keeping import to_go_back_to, worth_keeping
 from components.training.pending import from_row, to_row
-from components.types import Outcome, Prompt, Response, StepRecord
+from components.types import Group, Outcome, Prompt, Response, StepRecord
 
 DEV_SIGNALS = ("dev_pass_at_1", "dev_pass_at_k", "dev_pass_at_1_se", "dev_pass_at_k_se", "train_dev_gap")
 """What hangs on how the dev split is judged."""
@@ -43,7 +43,7 @@ class RunState:
     monitor: Monitor
     responder: Responder
     resume: ResumeState
-    prompts: Sequence[Prompt]  # the training split, as it was read
+    prompts: Mapping[str, Prompt]  # the training split by id, as it was read
     critic: Critic | None = None
     jumps: Jumps = field(default_factory=Jumps)
     falls: Falls = field(default_factory=Falls)
@@ -217,6 +217,12 @@ class RunState:
         self.pending = []
         self.returned = to
 
+    def drew(self, groups: Sequence[Group]) -> None:
+        """Note the prompts of a step, and completions of it that the verifier is shown again in later steps."""
+        self.drawn = {group.prompt.id for group in groups}
+        if not self.responder.settings.audit.agreement:  # then a score is not the verifier's alone
+            self.golden.learn([group for group in groups if self.prompts.get(group.prompt.id) == group.prompt])
+
     def measured(self, step: int, dev: float, error: float, counts: Counts) -> None:
         """Note the dev pass@1 of a step: that of its first policy, and so of the checkpoint made before it."""
         self.dev = (dev, error)
@@ -234,8 +240,7 @@ class RunState:
 
     def redraw(self) -> None:
         """Draw uniformly from the training split from now on, by a schedule of its own."""
-        prompts = sorted(self.prompts, key=lambda prompt: prompt.id)
-        self.schedule = Uniform(prompts, self.responder.started.seed)
+        self.schedule = Uniform([self.prompts[name] for name in sorted(self.prompts)], self.responder.started.seed)
         self.schedule.fork(self.responder.attempt)
         self.redrawn = True
 

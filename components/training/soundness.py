@@ -54,24 +54,24 @@ def agreement(batch: Batch, groups: Sequence[Group], settings: Settings) -> dict
 def inspect(
     parts: Parts, rollout: Rollout, updated: Updated, golden: Sequence[Rejudged]
 ) -> tuple[dict[str, float], list[Broken]]:
-    """Signals of a step's invariants, and those that do not hold. ``golden`` is what the verifier has judged again."""
-    state, prompts, sampled = parts.state, parts.prompts, rollout.sampled
+    """Signals of a step's invariants, and those that do not hold. ``golden`` is what the verifier has judged again.
+
+    The run's state must still be that before the step: the prompts of the step before are part of it.
+    """
+    state, sampled = parts.state, rollout.sampled
     facts = Facts(
         settings=state.responder.settings,
         signals=updated.signals,
         sampled=sampled,
         ends={parts.reference.policy.eos_id},
         trained=rollout.trained,
-        prompts=prompts,
+        prompts=state.prompts,
         agreement=updated.agreement,
         rejudged=[(one.item.prompt.id, one.item.accuracy, one.accuracy) for one in golden],
     )
     drawn = {group.prompt.id for group in sampled}
     signals = {"schedule_repeated": len(drawn & state.drawn) / max(1, len(drawn))}
-    state.drawn = drawn
     if golden:
         signals["golden_differ"] = sum(one.differs for one in golden) / len(golden)
-    if not state.responder.settings.audit.agreement:  # then a score is not the verifier's alone
-        state.golden.learn([group for group in sampled if prompts.get(group.prompt.id) == group.prompt])
     found = broken(facts)
     return signals | broken_signals(found), found

@@ -126,8 +126,10 @@ def _of_stage(workspace: Workspace, stage: str, rows: Sequence[Executed], key: s
         spread = SCALED * (1 + abs(math.log10(ratio)) / 2)
         said = f"{nearest.run} times {ratio:.3g}"
         return StageEstimate(stage, seconds, seconds / spread, seconds * spread, gpus, "scaled", said)
-    slow = slowness(shape_of(settings))
-    seconds = slow * (FIXED + work.start + work.seconds / (GPU * gpus if gpus else 1))
+    if gpus:
+        seconds = FIXED + work.start + work.seconds / (GPU * gpus)
+    else:
+        seconds = slowness(shape_of(settings)) * (FIXED + work.start + work.seconds)
     said = "by the cost of a token on this CPU" if not gpus else "assumed speed of a GPU, not measured"
     return StageEstimate(stage, seconds, seconds / ROUGH, seconds * ROUGH, gpus, "rough guess", said)
 

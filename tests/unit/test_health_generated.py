@@ -100,10 +100,10 @@ def test_verdicts_are_touched_from_the_beginning_on(name: str, texts: int, accur
 class Engine:
     """Gives every prompt two completions of its own, and remembers its weights."""
 
-    def generate(self, asked: Any, _sampling: Any) -> list[tuple[Completion, ...]]:
+    def generate(self, prompts: Any, _sampling: Any) -> list[tuple[Completion, ...]]:
         return [
             tuple(Completion((n, n + g, 5, 6), (-1.0,) * 4, "stop", "abcd") for g in range(2))
-            for n in range(len(asked))
+            for n in range(len(prompts))
         ]
 
     def load_weights(self, weights: Any) -> None:
@@ -113,10 +113,10 @@ class Engine:
 @pytest.mark.parametrize("name", ["cut", "repeated", "misreported", "swapped"])
 def test_completions_are_touched_from_the_beginning_on(name: str) -> None:
     condition = f"{name}-constant-all-{max(MECHANISMS[name].sizes):g}"
-    asked: list[Any] = [(1,), (2,), (3,)]
-    sound = Engine().generate(asked, None)
-    assert made(condition, step=0).engine(Engine()).generate(asked, None) == sound
-    assert made(condition).engine(Engine()).generate(asked, None) != sound
+    requests: list[Any] = [(1,), (2,), (3,)]
+    sound = Engine().generate(requests, None)
+    assert made(condition, step=0).engine(Engine()).generate(requests, None) == sound
+    assert made(condition).engine(Engine()).generate(requests, None) != sound
 
 
 @pytest.mark.parametrize("name", ["noisy", "stale", "halfloaded"])

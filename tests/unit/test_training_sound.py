@@ -40,8 +40,8 @@ class Verifier(Judge):
         return 0.0 if self.broken else parity(completion)
 
 
-class Unclipped(AroundLearner):
-    """One batch whose advantages are a million times what they should be."""
+class Once(AroundLearner):
+    """A learner to which something happens before one of its updates."""
 
     def __init__(self, inner: Any, at: int) -> None:
         super().__init__(inner)
@@ -49,9 +49,18 @@ class Unclipped(AroundLearner):
 
     def step(self, batch: Batch, seed: int, norm_limit: float = inf) -> dict[str, float]:
         self._left -= 1
-        if self._left == -1:
-            batch = replace(batch, advantages=1e6 * batch.advantages)
-        return super().step(batch, seed, norm_limit)
+        return super().step(self.before(batch) if self._left == -1 else batch, seed, norm_limit)
+
+    def before(self, batch: Batch) -> Batch:
+        """What happens; returns the batch of the update."""
+        raise NotImplementedError
+
+
+class Unclipped(Once):
+    """One batch whose advantages are a million times what they should be."""
+
+    def before(self, batch: Batch) -> Batch:
+        return replace(batch, advantages=1e6 * batch.advantages)
 
 
 @pytest.fixture
@@ -111,23 +120,17 @@ def test_a_run_killed_before_its_weights_are_measured_again_ends_with_the_same_b
     assert outputs(train(tmp_path / "killed", going_back())) == whole
 
 
-class Hot(AroundLearner):
+class Hot(Once):
     """Eight times the learning rate from one update on, until the learner is given its settings again."""
-
-    def __init__(self, inner: Any, at: int) -> None:
-        super().__init__(inner)
-        self._left, self._given = at, None
 
     def configure(self, learner: LearnerSettings, objective: ObjectiveSettings) -> None:
         self._given = learner, objective
         self.inner.configure(learner, objective)
 
-    def step(self, batch: Batch, seed: int, norm_limit: float = inf) -> dict[str, float]:
-        self._left -= 1
-        if self._left == -1 and self._given is not None:
-            learner, objective = self._given
-            self.inner.configure(learner.model_copy(update={"lr": 8 * learner.lr}), objective)
-        return super().step(batch, seed, norm_limit)
+    def before(self, batch: Batch) -> Batch:
+        learner, objective = self._given
+        self.inner.configure(learner.model_copy(update={"lr": 8 * learner.lr}), objective)
+        return batch
 
 
 DEFAULTS = load_rules(DEFAULT_RULES)
@@ -211,18 +214,12 @@ def test_a_verifier_that_turns_against_one_family_is_found_by_what_it_has_judged
     assert state.stopped_by == "verifier_broken" and len(records) < 12
 
 
-class Losing(AroundLearner):
-    """Loses its moments at one update."""
+class Losing(Once):
+    """Loses its moments."""
 
-    def __init__(self, inner: Any, at: int) -> None:
-        super().__init__(inner)
-        self._left = at
-
-    def step(self, batch: Batch, seed: int, norm_limit: float = inf) -> dict[str, float]:
-        self._left -= 1
-        if self._left == -1:
-            self.inner.sharding._optimizer._adamw.state.clear()
-        return super().step(batch, seed, norm_limit)
+    def before(self, batch: Batch) -> Batch:
+        self.inner.sharding._optimizer._adamw.state.clear()
+        return batch
 
 
 def test_moments_that_are_lost_are_taken_from_the_checkpoint_before(tmp_path, monkeypatch):
@@ -267,6 +264,13 @@ def test_a_schedule_that_stands_still_is_replaced(tmp_path, monkeypatch):
     assert (verdict["rule"], state.progress, state.redrawn) == ("schedule_stands", 9, True)
 
 
+class Foreign(AroundSchedule):
+    """Gives every prompt another answer."""
+
+    def next(self, count: int) -> list[Prompt]:
+        return [replace(one, answer="0") for one in self.inner.next(count)]
+
+
 class Relabelled(AroundSchedule):
     """Gives one prompt another answer."""
 
@@ -285,6 +289,19 @@ def test_prompts_that_are_not_as_in_the_training_split_are_drawn_from_the_split_
     state, records = watched(tmp_path, chosen, wrap_schedule=Relabelled)
     assert sum(record.signals["broken_data"] for record in records) == 1
     assert state.redrawn and state.progress == 9
+
+
+def test_rollouts_that_were_drawn_before_the_replacement_ask_for_nothing_more(tmp_path, monkeypatch):
+    """Sampled ahead, they still hold prompts of the schedule that was replaced."""
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    chosen = settings(
+        health=shipped("prompts_differ"),
+        rollout={"dynamic_sampling": None, "asynchrony": {"max_staleness": 3}},
+        train={"steps": 9},
+    )
+    state, records = watched(tmp_path, chosen, wrap_schedule=Foreign)
+    assert [record.step for record in records if record.signals["broken_data"]] == [0, 1, 2, 3]
+    assert state.redrawn and (state.step, state.progress) == (9, 9)
 
 
 def test_a_warning_starts_a_measurement_of_the_dev_split(tmp_path, monkeypatch):

@@ -1,7 +1,9 @@
 """From verdicts to what is done about them, within bounds and budgets. No torch: `components.training` carries it out.
 
 - `knobs` — `KNOBS`, the settings that a rule may change, and how far
-- `ladder` — `Responder`: intervene, roll back, stop; what is spent, and what came of it
+- `ladder` — `Responder`: intervene, roll back, stop; and what is spent
+- `blame` — whether the policy is at fault, or a part that it is trained or measured by
+- `awaiting` — whether a run has recovered after a response
 - `checkpoints` — which checkpoint was healthy, then and in hindsight
 - `guard` — the gradient norm above which an update is not made
 - `ledger` — the record of all that, append-only

@@ -96,7 +96,7 @@ class Responder:
                 return plan
         if not self.redrawn and any(action.knob == REDRAW for action in rule.action):
             self.redrawn = True
-            redrawn = Change(REDRAW, "the schedule", "the training split, uniformly")
+            redrawn = Change(REDRAW, "schedule", "training split")
             return Plan((self._entry(verdict, "intervene", changes=(redrawn,)),))
         asked = self._asked.get(verdict.rule, 0)
         if asked >= self._limits.per_rule or self._interventions >= self._limits.interventions:

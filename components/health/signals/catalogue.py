@@ -30,7 +30,7 @@ _INF = math.inf
 
 SIGNALS: dict[str, Signal] = {
     "reward": Signal("reward", -_INF, _INF, "free", "groups", "mean shaped reward of the scorable completions"),
-    "shaping": Signal("reward", -_INF, _INF, "free", "groups", "mean of what is rewarded beside the accuracy"),
+    "shaping": Signal("reward", -_INF, _INF, "free", "groups", "mean of the other parts of the reward than accuracy"),
     "accuracy": Signal("share", 0, 1, "free", "groups", "mean raw accuracy of the scorable completions"),
     "reward_std": Signal("reward", 0, _INF, "free", "groups", "standard deviation of the reward within a group, mean"),
     "zero_variance_share": Signal("groups", 0, 1, "free", "groups", "groups whose raw accuracies are all equal"),

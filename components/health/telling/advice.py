@@ -40,7 +40,7 @@ ADVICE: dict[str, str] = {
     "distinct_prompts": "give the schedule more questions to choose from (data.concentration, schedule.kind).",
     "ties_broken_share": "look at the reward beside accuracy: it breaks ties between answers that are equally right "
     "(reward.shaping, reward.consistency).",
-    "shaping": "lower the weights of what is rewarded beside accuracy (reward.shaping and the parts of reward).",
+    "shaping": "lower the weights of what is rewarded other than accuracy (reward.shaping and the parts of reward).",
     "repetition_share": "read completions that repeat themselves, and where they end (rollout.max_new_tokens).",
     "length_": "read the longest and the shortest completions: length that grows without accuracy is padding "
     "(reward.soft_overlong, rollout.max_new_tokens).",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.health.falls import ALL
+from components.health.responses.knobs import REDRAW
 from components.types import Change, Outcome, Response
 from components.words import ABSENT, number, plural
 
@@ -53,6 +54,8 @@ def short_change(change: Change) -> str:
 
 def long_change(change: Change) -> str:
     """``half the learning rate``, or ``entropy_coef 0 instead of 0.01`` for a knob without a name of its own."""
+    if change.knob == REDRAW:
+        return "prompts drawn uniformly from the training split"
     times = factor(change)
     if change.knob in KNOB_WORDS and times in FACTORS:
         return f"{FACTORS[times]} {KNOB_WORDS[change.knob][1]}"

@@ -34,7 +34,7 @@ class Told:
 
     @property
     def last_acts(self) -> list[Response]:
-        """Of each rule the last response: what an earlier one did not mend, it may have."""
+        """The last response to each rule: it may have succeeded where an earlier one failed."""
         return list({one.rule: one for one in self.acts}.values())
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Faults that nobody planted by hand: a mechanism x a form x an onset x a size, drawn by seed.
+"""Faults that are composed at random: a mechanism x a form x an onset x a size, drawn by seed.
 
 - `forms` — when a fault is there, and what of a step it touches
 - `data`, `schedules`, `verifiers`, `samplers`, `learners` — the mechanisms, by the part that they break

@@ -51,7 +51,7 @@ class WrongAnswers(Altered):
 
 
 class OtherQuestions(Altered):
-    """The texts of other prompts: answers that fit nothing that is asked."""
+    """The texts of other prompts: the answers belong to other questions."""
 
     sizes = (0.2, 0.5, 1.0)
 

@@ -17,6 +17,8 @@ from tests.benchmarks.health.faults.base import AroundEngine
 from tests.benchmarks.health.faults.mismatch_perturbed import perturbed
 from tests.benchmarks.health.generated.base import Generated
 
+Groups = list[tuple[Completion, ...]]
+
 
 class Missampled(Generated):
     """``size`` is how much of a completion is touched."""
@@ -27,9 +29,13 @@ class Missampled(Generated):
     def engine(self, engine: Engine) -> Engine:
         return _Missampling(engine, self)
 
-    @abstractmethod
+    def returned(self, groups: Groups) -> Groups:
+        """The completions of all prompts of a call, as they are returned."""
+        return [self.missampled(group) if self.touches(place) else group for place, group in enumerate(groups)]
+
     def missampled(self, group: tuple[Completion, ...]) -> tuple[Completion, ...]:
-        """The completions of one prompt, as they are returned."""
+        """Those of one prompt."""
+        return group
 
 
 class _Missampling(AroundEngine):
@@ -37,11 +43,9 @@ class _Missampling(AroundEngine):
         super().__init__(inner)
         self._fault = fault
 
-    def generate(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[tuple[Completion, ...]]:
-        groups, fault = list(self.inner.generate(prompts, sampling)), self._fault
-        if not fault.strength:
-            return groups
-        return [fault.missampled(group) if fault.touches(place) else group for place, group in enumerate(groups)]
+    def generate(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> Groups:
+        groups = list(self.inner.generate(prompts, sampling))
+        return self._fault.returned(groups) if self._fault.strength else groups
 
 
 class Cut(Missampled):
@@ -86,24 +90,10 @@ class Swapped(Missampled):
 
     sizes = (0.5, 1.0)
 
-    def engine(self, engine: Engine) -> Engine:
-        return _Swapping(engine, self)
-
-    def missampled(self, group: tuple[Completion, ...]) -> tuple[Completion, ...]:
-        return group
-
-
-class _Swapping(AroundEngine):
-    def __init__(self, inner: Engine, fault: Swapped) -> None:
-        super().__init__(inner)
-        self._fault = fault
-
-    def generate(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[tuple[Completion, ...]]:
-        groups, fault = list(self.inner.generate(prompts, sampling)), self._fault
-        chosen = [n for n in range(len(groups)) if fault.touches(n) and fault.hits(fault.size, fault.clock.step, n)]
-        for place, other in zip(chosen, [*chosen[1:], *chosen[:1]], strict=True):
-            groups[place] = groups[other]
-        return groups
+    def returned(self, groups: Groups) -> Groups:
+        chosen = [n for n in range(len(groups)) if self.touches(n) and self.hits(self.size, self.clock.step, n)]
+        source = dict(zip(chosen, [*chosen[1:], *chosen[:1]], strict=True))
+        return [groups[source.get(place, place)] for place in range(len(groups))]
 
 
 class Weights(Generated):
