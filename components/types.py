@@ -62,7 +62,8 @@ class Completion:
     ``mixes`` are in order of their positions. ``sampled`` says of each token whether the policy drew it (False for
     what a tool wrote; None means all). ``routes`` are the experts that each token took, an integer array
     ``[tokens, layers, k]``, where the policy has experts and they were recorded. ``versions`` says which hand-over of
-    weights (1, 2, ...) each token was sampled under, as the engine reported it; empty where it does not say.
+    weights (1, 2, ...) each token was sampled under, as the engine reported it; empty where it does not say. ``server``
+    is the number of the server that sampled it, -1 where none did.
     """
 
     token_ids: tuple[int, ...]
@@ -73,6 +74,7 @@ class Completion:
     sampled: tuple[bool, ...] | None = None
     routes: Any = field(default=None, compare=False, repr=False)
     versions: tuple[int, ...] = ()
+    server: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +209,8 @@ class Response:
     quarantined: tuple[str, ...] = ()
     did: str = ""
     back_progress: int | None = None
+    part: str = ""
+    found: tuple[str, ...] = ()
 
     @property
     def returns_to(self) -> int | None:
@@ -223,7 +227,7 @@ class Outcome:
 
     ``recovered``: the rule holds no more, and held-out accuracy is what it was at its best. It is None where that was
     not measured before the run ended. ``below`` are the families whose held-out accuracy is measurably lower, ``all``
-    for that of all prompts.
+    for that of all prompts. ``useless``: its rule still holds, and held-out accuracy has not risen since.
     """
 
     of: int
@@ -232,6 +236,7 @@ class Outcome:
     signals: Mapping[str, list[float | None]] = field(default_factory=dict)
     cost_steps: int = 0
     below: tuple[str, ...] = ()
+    useless: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "outcome", **asdict(self)}

@@ -30,10 +30,19 @@ class AuditSettings(Section):
         description="While training, `second` judges everything: right is what both accept, and what only the second "
         "accepts is unscorable.",
     )
+    second_judges: bool = Field(
+        False, description="While training, `second` judges everything instead of the verifier, which has broken."
+    )
     override: str = Field("", description="A reason to train although the audit failed. It is shown to the approver.")
 
     @model_validator(mode="after")
     def _it_takes_two(self) -> AuditSettings:
-        if self.agreement and self.second is None:
-            raise ValueError("agreement needs audit.second: there is nobody to agree with")
+        if self.reviewed and self.second is None:
+            name = "agreement" if self.agreement else "second_judges"
+            raise ValueError(f"{name} needs audit.second: there is no second verifier")
         return self
+
+    @property
+    def reviewed(self) -> bool:
+        """Whether a score is not the verifier's alone."""
+        return self.agreement or self.second_judges

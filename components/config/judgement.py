@@ -15,7 +15,7 @@ from components.config.kubernetes import KubernetesSettings
 class ActionSettings(Section):
     """One bounded change. Which knobs there are, and their bounds: `components.health.responses.knobs`."""
 
-    knob: str = Field(min_length=1, description="The setting that is changed, or `quarantine`.")
+    knob: str = Field(min_length=1, description="The setting that is changed, or `quarantine`, or `repair`.")
     times: float | None = Field(None, gt=0, description="What its value is multiplied with.")
     to: float | None = Field(None, description="Its new value.")
 
@@ -69,7 +69,10 @@ class ResponseSettings(Section):
     enabled: bool = Field(True, description="Without it every verdict is recorded, and only `stop` is acted upon.")
     interventions: int = Field(6, ge=0, description="Changes of a knob without going back.")
     per_rule: int = Field(2, ge=1, description="Of these, for one rule.")
-    rollbacks: int = Field(2, ge=0, description="Returns to an earlier checkpoint; after them the run stops.")
+    rollbacks: int = Field(
+        2, ge=0, description="Returns to an earlier checkpoint because of the policy; after them the run stops."
+    )
+    returns: int = Field(3, ge=0, description="Returns because another part of the run was broken.")
     quarantine: float = Field(
         0.1, ge=0, le=1, description="Largest share of the training prompts that are not trained on any more."
     )

@@ -11,10 +11,13 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from components.config import Settings
+from components.config.judgement import Part
 from components.types import Completion, Group, Prompt, StepRecord
 
 EXACT = 1e-6
 """Relative difference that rounding may make."""
+SLACK = 0.05
+"""Share by which an update may be larger than AdamW's bound: sums of single precision, and epsilon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,8 @@ class Facts:
     ``settings`` are those in force: the configured ones, or what a response has set. ``ends`` are the tokens that end
     a completion, ``prompts`` the training split as it was read, by id (empty: unknown). ``agreement`` is by family the
     covariance of rewards and advantages, where those are centred rewards; ``rejudged`` are completions that were
-    judged before: the prompt's id, the accuracy then, and now.
+    judged before: the prompt's id, the accuracy then, and now. ``in_force`` are checksums of the settings of an update:
+    as they should be, and as the learner has them.
     """
 
     settings: Settings
@@ -35,15 +39,18 @@ class Facts:
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
     agreement: Mapping[str, float] = field(default_factory=dict)
     rejudged: Sequence[tuple[str, float, float]] = ()
+    in_force: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An invariant that does not hold: the part of the run that it blames, and what was found."""
+    """An invariant that does not hold: the part of the run that it blames, what was found, and where one server alone
+    shows it, its number."""
 
     name: str
-    part: str
+    part: Part
     found: str
+    server: int = -1
 
 
 Check = Callable[[Facts], str | None]
@@ -52,7 +59,11 @@ Check = Callable[[Facts], str | None]
 def broken(facts: Facts) -> list[Broken]:
     """The invariants that do not hold in this step."""
     found = ((name, part, check(facts)) for name, (part, check) in INVARIANTS.items())
-    return [Broken(name, part, text) for name, part, text in found if text is not None]
+    return [
+        Broken(name, part, text, _server(facts) if name == ends.__name__ else -1)
+        for name, part, text in found
+        if text is not None
+    ]
 
 
 def broken_signals(found: Sequence[Broken]) -> dict[str, float]:
@@ -95,19 +106,53 @@ def coefficients(facts: Facts) -> str | None:
     return None
 
 
+def in_force(facts: Facts) -> str | None:
+    """The learner works with the settings that the run gave it, all of them."""
+    if facts.in_force is None or facts.in_force[0] == facts.in_force[1]:
+        return None
+    return "the learner works with other settings than those of the run"
+
+
+def optimizer_settings(facts: Facts) -> str | None:
+    """Clipping, momentum and weight decay that were applied are those of the settings."""
+    how = facts.settings.learner
+    expected = {
+        "grad_clip": how.grad_clip,
+        "beta_first": how.betas[0],
+        "beta_second": how.betas[1],
+        "weight_decay": how.weight_decay,
+    }
+    for name, value in expected.items():
+        found = facts.signals.get(name)
+        if found is not None and not _same(found, value):
+            return f"{name} is {found:.6g}; the settings say {value:.6g}"
+    return None
+
+
 def ends(facts: Facts) -> str | None:
     """A completion ends with an end token, or has the most tokens that are allowed."""
     if facts.settings.rollout.tool is not None:  # whose turns end by rules of their own
         return None
-    limit = facts.settings.rollout.max_new_tokens
-    wrong = [c for c in _completions(facts) if not _ends_well(c, limit, facts.ends)]
+    wrong, limit = _ended_wrongly(facts), facts.settings.rollout.max_new_tokens
     if not wrong:
         return None
     first, total = wrong[0], sum(1 for _ in _completions(facts))
     return (
         f"{len(wrong)} of {total} completions end otherwise than by an end token or at {limit} tokens; the first has "
         f"{len(first.token_ids)} tokens and says {first.finish_reason!r}"
+        f"{f'; all of them are of server {_server(facts)}' if _server(facts) >= 0 else ''}"
     )
+
+
+def _ended_wrongly(facts: Facts) -> list[Completion]:
+    limit = facts.settings.rollout.max_new_tokens
+    return [one for one in _completions(facts) if not _ends_well(one, limit, facts.ends)]
+
+
+def _server(facts: Facts) -> int:
+    """The server of all completions that ended wrongly; -1 where they are of several, or of none."""
+    servers = {one.server for one in _ended_wrongly(facts)}
+    return servers.pop() if len(servers) == 1 else -1
 
 
 def _ends_well(completion: Completion, limit: int, end_tokens: Container[int]) -> bool:
@@ -156,6 +201,39 @@ def advantages(facts: Facts) -> str | None:
     return None if not wrong else f"advantages have the sign opposite to the rewards in {', '.join(wrong)}"
 
 
+def weights_kept(facts: Facts) -> str | None:
+    """Nothing changes the weights between two updates."""
+    moved = facts.signals.get("weights_moved")
+    return None if not moved else f"{moved:g} tensors of the policy were changed between two updates"
+
+
+def update_size(facts: Facts) -> str | None:
+    """An update changes no weight by more than AdamW can."""
+    largest = facts.signals.get("update_largest")
+    most = largest_step(facts.settings.learner.betas)
+    if largest is None or largest <= most * (1 + SLACK):
+        return None
+    return f"a weight was changed by {largest:.3g} times the learning rate; AdamW can by {most:.3g}"
+
+
+def largest_step(betas: tuple[float, float]) -> float:
+    """The most by which AdamW changes a weight, as a multiple of the learning rate, weight decay apart.
+
+    By Cauchy and Schwarz, over all histories of gradients (1412.6980 has it for two special ones); infinite where the
+    second moment forgets faster than the square of the first.
+    """
+    first, second = betas
+    if first**2 >= second:
+        return math.inf
+    return max(1.0, (1 - first) / math.sqrt((1 - second) * (1 - first**2 / second)))
+
+
+def drawn(facts: Facts) -> str | None:
+    """The prompts of a step are those that the schedule draws."""
+    differ = facts.signals.get("schedule_differ")
+    return None if not differ else f"{differ:g} prompts of the step are not those that the schedule draws"
+
+
 def optimizer_steps(facts: Facts) -> str | None:
     """The moments of the optimizer are of as many updates as the learner has made."""
     lag = facts.signals.get("optimizer_lag")
@@ -170,15 +248,20 @@ def _same(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=EXACT)
 
 
-INVARIANTS: dict[str, tuple[str, Check]] = {
+INVARIANTS: dict[str, tuple[Part, Check]] = {
     "learning_rate": ("settings", learning_rate),
     "coefficients": ("settings", coefficients),
+    "in_force": ("settings", in_force),
+    "optimizer_settings": ("settings", optimizer_settings),
     "ends": ("sampler", ends),
     "logprobs": ("sampler", logprobs),
     "group_sizes": ("sampler", group_sizes),
     "prompts": ("data", prompts),
+    "drawn": ("schedule", drawn),
     "verdicts": ("verifier", verdicts),
     "advantages": ("learner", advantages),
-    "optimizer_steps": ("optimizer", optimizer_steps),
+    "weights_kept": ("learner", weights_kept),
+    "update_size": ("learner", update_size),
+    "optimizer_steps": ("learner", optimizer_steps),
 }
 """Name -> the part of a run that is broken where it does not hold, and the check."""

@@ -5,6 +5,7 @@
 - `cuts` — where a batch is cut into passes
 - `clipping` — the norm of a gradient, and clipping by it
 - `optimizer` — AdamW, clipping and schedules of every trainer
+- `steadiness` — what an optimizer does to a sample of the weights
 - `scoring` — log-probabilities of a batch
 - `coefficients` — adaptive weights of KL and entropy
 - `epochs` — which rows a supervised step trains on
@@ -23,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from components.config import Settings
-from components.learner.base import Learner
+from components.learner.base import IN_FORCE, Learner, settings_checksum
 from components.learner.batch import Batch, batch_of_rows, build_batch
 from components.learner.remote.learner import RemoteLearner
 from components.learner.torch_learner import TorchLearner
@@ -51,4 +52,13 @@ def build_learner(policy: Policy, settings: Settings, logs: Path = LOGS) -> Lear
     return LEARNERS[settings.learner.kind](policy, settings, logs)
 
 
-__all__ = ["LEARNERS", "Batch", "Learner", "batch_of_rows", "build_batch", "build_learner"]
+__all__ = [
+    "IN_FORCE",
+    "LEARNERS",
+    "Batch",
+    "Learner",
+    "batch_of_rows",
+    "build_batch",
+    "build_learner",
+    "settings_checksum",
+]

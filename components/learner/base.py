@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,19 @@ from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
 from components.learner.batch import Batch
 from components.objectives import Coefficients
+
+IN_FORCE = "settings_checksum"
+"""What `Learner.step` returns besides signals: `settings_checksum` of the settings that it worked with."""
+
+
+SPLIT = {"kind", "ranks", "micro_batch_tokens", "activation_checkpointing"}
+"""Settings that say how an update is split, which changes nothing but its last bits."""
+
+
+def settings_checksum(settings: LearnerSettings, objective: ObjectiveSettings) -> float:
+    """Of all settings that an update depends on; both sides of a hand-over compute it."""
+    text = settings.model_dump_json(exclude=SPLIT) + objective.model_dump_json()
+    return float(zlib.crc32(text.encode()))
 
 
 class Learner(ABC):
@@ -36,7 +50,8 @@ class Learner(ABC):
         """Update on a batch and return the update's signals. An update whose gradient norm is above the limit is
         skipped, as one that is not finite always is.
 
-        The batch has its advantages. ``old_logp`` is the learner's own: computed with the weights from before the first
+        A batch that is not `intact` changes nothing: it is not the one that was built. The batch has its advantages.
+        ``old_logp`` is the learner's own: computed with the weights from before the first
         update.
         """
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from components.types import Completion, Group, Score
 
 WHOLE = ("input_ids", "attention_mask", "routes")
 """Tensors over prompt and response, ``[B, T, ...]``."""
-ROWS = ("group", "member")
+ROWS = ("group", "member", "server")
 """Tensors ``[B]``. All others are over the response, ``[B, R, ...]``."""
 
 
@@ -44,6 +45,8 @@ class Batch:
     mix_weights: Tensor | None = None  # [B, R, k]
     routes: Tensor | None = None  # [B, T, layers, k] experts, -1 unknown
     versions: Tensor | None = None  # [B, R] number of the hand-over of weights that each token was sampled under
+    server: Tensor | None = None  # [B] number of the server that sampled the row; None where this process did
+    seal: Tensor | None = None  # [1] `checksum` when it was handed over; of the whole batch alone
 
     def __len__(self) -> int:
         return self.input_ids.shape[0]
@@ -57,6 +60,24 @@ class Batch:
     def forced(self) -> Tensor | None:
         """``[B, R]`` bool, tokens that were not drawn from the sampler's distribution; None where all were."""
         return None if self.mix_weights is None else self.mix_weights.sum(-1) > 0
+
+    @property
+    def checksum(self) -> int:
+        """Of what is learned from: the tokens, which of them count, and their advantages."""
+        found = 0
+        for tensor in (self.input_ids, self.response_mask, self.advantages):
+            if tensor is not None:
+                found = zlib.crc32(tensor.cpu().contiguous().numpy().tobytes(), found)
+        return found
+
+    def sealed(self) -> Batch:
+        """The same with its checksum, for whoever it is handed to."""
+        return replace(self, seal=torch.tensor([self.checksum]))
+
+    @property
+    def intact(self) -> bool:
+        """Whether it is still the batch that was sealed; True where it never was."""
+        return self.seal is None or int(self.seal) == self.checksum
 
     def rows(self, index: Tensor | slice) -> Batch:
         """Some of the rows, at the same padded width."""
@@ -77,8 +98,8 @@ class Batch:
         return self._map(cut)
 
     def _map(self, change: Callable[[str, Tensor], Tensor]) -> Batch:
-        """A batch with every tensor that is set changed."""
-        old = {f.name: getattr(self, f.name) for f in fields(self)}
+        """A batch with every tensor that is set changed, and without a seal: that is of the whole batch."""
+        old = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "seal"}
         new: dict[str, Any] = {name: value if value is None else change(name, value) for name, value in old.items()}
         return Batch(**new)
 
@@ -131,6 +152,7 @@ def build_batch(groups: Sequence[Group], pad_id: int, overlong_filter: bool = Fa
         mix_weights=mixes.weights if mixes else None,
         routes=pad_routes([c.routes for c in completions], prompts, padded.input_ids.shape[1]),
         versions=_pad_versions([c.versions for c in completions], mask.shape[1]),
+        server=torch.tensor([c.server for c in completions]) if all(c.server >= 0 for c in completions) else None,
     )
     # Rows of like length stand together, so that micro-batches can be trimmed to what they hold.
     return batch.rows(padded.attention_mask.sum(1).argsort(stable=True))

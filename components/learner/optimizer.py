@@ -15,6 +15,7 @@ from torch.nn import Parameter
 from components.config.base import AdamWSettings
 from components.learner.clipping import clip, sum_of_squares
 from components.learner.optimizer_state import load_state, state_tensors
+from components.learner.steadiness import Steadiness
 
 
 class ClippedAdamW:
@@ -23,6 +24,7 @@ class ClippedAdamW:
     def __init__(self, parameters: Mapping[str, Parameter], settings: AdamWSettings) -> None:
         self._parameters, self._grad_clip = dict(parameters), settings.grad_clip
         self._copies: dict[str, Tensor] = {}
+        self._steadiness = Steadiness(self._parameters, settings.weight_decay)
         self._adamw = torch.optim.AdamW(
             self._parameters.values(),
             lr=settings.lr,
@@ -41,13 +43,29 @@ class ClippedAdamW:
         Where the norm is not finite, or above ``limit``, neither weights nor moments have changed.
         """
         gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
-        norm = math.sqrt(sum_of_squares(gradients).item())
+        norm, before = math.sqrt(sum_of_squares(gradients).item()), self._steadiness.before()
         if accepted(norm, limit):
             clip(gradients, norm, self._grad_clip)
             for group in self._adamw.param_groups:
                 group["lr"] = lr
             self._adamw.step()
+            self._steadiness.after(before, lr)
+        else:
+            self._steadiness.kept(before)
         return norm
+
+    def trace(self) -> dict[str, float]:
+        """What the updates since the last call did to a sample of the weights, and the settings that it was made with, as signals."""
+        (group, *_), (moved, largest, still) = self._adamw.param_groups, self._steadiness.read()
+        return {
+            "weights_moved": float(moved),
+            "weights_still": float(still),
+            "update_largest": largest,
+            "grad_clip": self._grad_clip,
+            "beta_first": group["betas"][0],
+            "beta_second": group["betas"][1],
+            "weight_decay": group["weight_decay"],
+        }
 
     @property
     def steps(self) -> float | None:
@@ -73,6 +91,7 @@ class ClippedAdamW:
     def load(self, path: Path) -> None:
         """Read what `save` wrote. Raises ValueError for another model's file."""
         load_state(path, self._parameters, self._adamw)
+        self._steadiness.forget()
 
 
 def accepted(norm: float, limit: float) -> bool:

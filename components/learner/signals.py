@@ -25,7 +25,8 @@ def mismatch_signals(batch: Batch, correction: Correction | None) -> dict[str, f
     """How far the sampler's log-probabilities are from the learner's (nats), before any update.
 
     ``mismatch_k3`` estimates KL(rollout || old) per token from samples of the rollout; ``ess`` is the effective share
-    of tokens under the importance weights, 1 when sampler and learner agree. All are taken before a correction rejects
+    of tokens under the importance weights, 1 when sampler and learner agree; ``mismatch_server_<n>`` is the
+    ``mismatch_k3`` of what one server sampled. All are taken before a correction rejects
     a token; tokens that were not sampled say nothing and are left out.
     """
     if batch.old_logp is None:
@@ -42,6 +43,9 @@ def mismatch_signals(batch: Batch, correction: Correction | None) -> dict[str, f
         "mismatch_k3": estimate_k3(rollout, old).mean().item(),
         "ess": min(1.0, (weight.sum().square() / (weight.square().sum() * weight.numel())).item()),
     }
+    if batch.server is not None:
+        k3, server = estimate_k3(rollout, old), batch.server[:, None].expand_as(drawn)[drawn]
+        found |= {f"mismatch_server_{n}": k3[server == n].mean().item() for n in sorted(set(server.tolist()))}
     if isinstance(correction, TokenTis):
         found["tis_truncated"] = (weight > correction.cap).float().mean().item()
     return found

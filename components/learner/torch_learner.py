@@ -15,7 +15,7 @@ from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
 from components.files import dump_json, read_json, write_json
 from components.learner.activations import checkpoint_activations
-from components.learner.base import Learner
+from components.learner.base import IN_FORCE, Learner, settings_checksum
 from components.learner.batch import Batch
 from components.learner.coefficients import Controller
 from components.learner.inputs import advantages_of, moved, token_inputs
@@ -112,6 +112,8 @@ class TorchLearner(Learner):
         )
 
     def step(self, batch: Batch, seed: int, norm_limit: float = math.inf) -> dict[str, float]:
+        if not batch.intact:
+            return {"batch_torn": 1.0, "updates_skipped": 1.0}
         totals = TokenTotals()
         batch = self._prepared(batch, seed)
         with working("updating", len(batch), "rows") as work:
@@ -134,6 +136,9 @@ class TorchLearner(Learner):
             "staleness": (len(updates) - 1) / 2,
             "lr": self._lr(self._updates),
             "optimizer_lag": self._updates - (self._sharding.steps or 0.0),
+            **self._sharding.trace(),
+            "batch_torn": 0.0,
+            IN_FORCE: settings_checksum(self._settings, self._objective),
         }
         self._controller.observe_kl(reference.get("kl_ref"), len(batch))
         return signals

@@ -47,6 +47,10 @@ class Engine(ABC):
     def load_weights(self, weights: dict[str, Tensor]) -> None:
         """Sample from these weights from now on; a partial or foreign set is an error, never ignored."""
 
+    def exclude(self, server: int) -> bool:
+        """Have the other servers sample what this one would have; returns whether there are any."""
+        return False
+
     def cancel(self) -> None:  # noqa: B027 - what most engines are at does not last
         """End what another thread waits for here, with an error there: the run fails, and nothing is sampled after it.
 

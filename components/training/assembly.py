@@ -23,6 +23,7 @@ from components.resume import ResumeState, identity
 from components.rewards import Scorer
 from components.rollout import Collector, Engine, build_engine
 from components.scheduling import Clusters, Schedule, build_schedule
+from components.scheduling.checked import Checked
 from components.seeds import derive
 from components.training.canaries import Canaries
 from components.training.heldout import HeldOut
@@ -38,7 +39,7 @@ DEPENDS_ON: dict[str, Any] = {
     "learner": True,
     "train": set(TrainSettings.model_fields) - {"checkpoints"},
     "health": JUDGED_BY,
-    "audit": {"second", "live_share", "agreement"},
+    "audit": {"second", "live_share", "agreement", "second_judges"},
 }
 """The settings that a byte of a run depends on, but for `components.config.logistics`; where its figures are shown, and
 which checkpoints are kept, is none of them."""
@@ -90,7 +91,7 @@ def assembled(
             critic=_critic(policy, settings),
             learner=wrap_learner(learner),
             engine=wrap_engine(engine),
-            schedule=wrap_schedule(build_schedule(clusters, settings)),
+            schedule=Checked(wrap_schedule(build_schedule(clusters, settings)), build_schedule(clusters, settings)),
             monitor=Monitor(settings.health.rules if settings.health.enabled else {}),
             responder=Responder(settings),
             resume=ResumeState(layout.state / "train", _identity(settings, layout)),

@@ -11,12 +11,20 @@ from typing import Any
 
 from components.errors import InputError, PeerLost, Stopped
 from components.health import Plan
+from components.health.diagnosis import LEARNS_OTHERWISE, Diagnosis
+from components.health.draws import PROVEN
 from components.health.falls import Counts
+from components.health.invariants import Broken
+from components.health.responses.repairs import RELOAD, SECOND_JUDGES, Situation
 from components.processes.stopping import Asked
 from components.rollout import Rollout
 from components.training.assembly import Parts
+from components.training.experiments import BY_SERVER, as_note, diagnosed, learns_otherwise
 from components.training.run import DEV_SIGNALS, RunState
 from components.types import Group, StepRecord, Verdict
+
+REVIEWS = ("audit.agreement", SECOND_JUDGES)
+"""Knobs after which the dev split is judged otherwise."""
 
 
 def configure(parts: Parts) -> None:
@@ -26,8 +34,11 @@ def configure(parts: Parts) -> None:
     """
     settings = parts.state.responder.settings
     parts.state.learner.configure(settings.learner, settings.objective)
-    if parts.state.responder.redrawn and not parts.state.redrawn:
-        parts.state.redraw()
+    repairs = parts.state.responder.repairs
+    if repairs.redrawn:
+        parts.state.schedule.take_over()
+    for server in sorted(repairs.excluded):
+        parts.state.engine.exclude(server)
 
 
 def checkpoint(parts: Parts) -> None:
@@ -100,7 +111,12 @@ def watch(state: RunState, record: StepRecord) -> tuple[list[Verdict], StepRecor
 
 
 def respond(
-    verdicts: Sequence[Verdict], parts: Parts, rollout: Rollout, record: StepRecord, held_out: Counts
+    verdicts: Sequence[Verdict],
+    parts: Parts,
+    rollout: Rollout,
+    record: StepRecord,
+    held_out: Counts,
+    unsound: Sequence[Broken] = (),
 ) -> StepRecord:
     """Act upon the verdicts of a step, log the step and the ledger's entries; returns the record as logged.
 
@@ -116,10 +132,22 @@ def respond(
         )
     outcomes = state.responder.awaiting.outcomes(record.step, state.monitor, held_out, blind=bool(state.blind))
     poison = poisonous(rollout.trained, record)
-    plan = state.responder.respond(verdicts, state.monitor, state.candidates, poison, len(state.schedule.prompts))
+    diagnosis = diagnosed(parts, verdicts, record)
+    undone = state.responder.undo(outcomes, record.step)
+    plan = state.responder.respond(
+        verdicts,
+        state.monitor,
+        state.candidates,
+        poison,
+        len(state.schedule.prompts),
+        situation(state, rollout, record, unsound, diagnosis),
+        diagnosis,
+    )
+    plan = replace(plan, responses=(*undone, *plan.responses))
+    state.noted(record.step, unsound, plan)
     anew = _measured_anew(plan, state)
     counted = {"held_out": {name: list(count) for name, count in held_out.items()}} if held_out else {}
-    record = replace(record, notes={**record.notes, **counted, **_notes(verdicts, plan, anew)})
+    record = replace(record, notes={**record.notes, **counted, **_notes(verdicts, plan, anew), **as_note(diagnosis)})
     state.append(record)
     state.enter([*outcomes, *plan.responses])
     state.suspected = bool(verdicts) and plan.back_to is None
@@ -133,6 +161,29 @@ def respond(
     return record
 
 
+def situation(
+    state: RunState,
+    rollout: Rollout,
+    record: StepRecord,
+    unsound: Sequence[Broken],
+    diagnosis: Diagnosis | None,
+) -> Situation:
+    """What a repair may need to know."""
+    servers = {one.server for group in rollout.sampled for one in group.completions if one.server >= 0}
+    gaps = {n: record.signals.get(f"{BY_SERVER}{n}", 0.0) for n in servers}
+    suspects = [one.server for one in unsound if one.server >= 0]
+    suspects += [state.draws.worst] if record.signals.get("repeat_evidence", 0.0) > PROVEN else []
+    suspects += [n for n, gap in gaps.items() if gap > state.usual_gap.limit]
+    suspects += [diagnosis.server] if diagnosis is not None else []
+    family, nats = learns_otherwise(state)
+    return Situation(
+        server=next((one for one in suspects if one >= 0), -1),
+        servers=len(servers),
+        second_agrees=record.signals.get("golden_second"),
+        family=family if nats > LEARNS_OTHERWISE else "",
+    )
+
+
 def carry_out(plan: Plan, parts: Parts, *, measure_anew: bool) -> None:
     """Do what was decided, once it is written down."""
     state = parts.state
@@ -141,6 +192,8 @@ def carry_out(plan: Plan, parts: Parts, *, measure_anew: bool) -> None:
         parts.rollouts.go_back(plan.back_to)
     if measure_anew:
         state.measure_anew()
+    if any(change.knob == RELOAD for response in plan.responses for change in response.changes):
+        parts.rollouts.load_weights(state.learner.weights())
     if plan.responses:
         configure(parts)
     if plan.back_to is not None:
@@ -149,8 +202,8 @@ def carry_out(plan: Plan, parts: Parts, *, measure_anew: bool) -> None:
 
 def _measured_anew(plan: Plan, state: RunState) -> bool:
     """Whether the dev split will be judged by both verifiers while the history knows figures of the first alone."""
-    changed = any(change.knob == "audit.agreement" for response in plan.responses for change in response.changes)
-    return state.responder.settings.audit.agreement and (changed or plan.back_to is not None)
+    changed = any(change.knob in REVIEWS for response in plan.responses for change in response.changes)
+    return state.responder.settings.audit.reviewed and (changed or plan.back_to is not None)
 
 
 def _notes(verdicts: Sequence[Verdict], plan: Plan, anew: bool) -> dict[str, Any]:
@@ -173,5 +226,5 @@ def poisonous(groups: Sequence[Group], record: StepRecord) -> list[str]:
 def standing(state: RunState) -> dict[str, float]:
     """Where the run stands, as signals."""
     quarantined = len(state.responder.quarantined) / len(state.schedule.prompts)
-    agreement = float(state.responder.settings.audit.agreement)
+    agreement = float(state.responder.settings.audit.reviewed)
     return {"progress": float(state.progress), "quarantined": quarantined, "agreement": agreement}

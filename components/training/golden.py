@@ -16,7 +16,7 @@ KEPT = 2
 """Items of a family that were right, and as many that were not; each of another prompt."""
 FAMILIES = 16
 """Families that have items: those that are drawn first."""
-SHOWN = 4
+SHOWN = 16
 """Items that are judged again in a step; each has its turn."""
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from components.config import Settings
 from components.dpo.pairs import pairs_of
 from components.health import dev_signals, like_gap, step_signals
 from components.health.invariants import with_broken
-from components.learner import build_batch
+from components.learner import IN_FORCE, build_batch, settings_checksum
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.background import finished
 from components.training.conduct import checkpoint, configure, peers_asked_as_well, respond, standing, stoppable, watch
 from components.training.credit import Credit
+from components.training.first_order import raised
 from components.training.heldout import followed
-from components.training.soundness import Updated, agreement, inspect
+from components.training.soundness import Updated, agreement, are_centred, inspect
 from components.training.staleness import mismatch, named, staleness
 from components.training.weights import hand_over
 from components.types import StepRecord
@@ -55,6 +56,7 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         measured = state.canaries.observe(probed) | update | hand_over(state.learner, parts.rollouts)
 
         measured |= {f"schedule_{name}": value for name, value in rollout.schedule.items()}
+        measured |= state.usual_gap.observe(measured)
         opinion, disagreements = parts.second.compare(rollout.sampled, state.step)
         measured |= opinion | state.jumps.observe(rollout.sampled) | standing(state)
         fallen, held_out = followed(state, dev)
@@ -68,7 +70,7 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         record = replace(record, notes={"pairs": [pair.to_row() for pair in pairs], "disagreements": disagreements})
         record = with_broken(record, unsound)
         verdicts, record = watch(state, record)
-        record = respond(verdicts, parts, rollout, record, held_out)
+        record = respond(verdicts, parts, rollout, record, held_out, unsound)
         if state.progress % how.checkpoint_every == 0 or state.stopped_by:
             checkpoint(parts)
         on_step(record)
@@ -95,7 +97,16 @@ def _update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, with_
     agrees = agreement(batch, rollout.trained, settings)
     if state.critic is not None and state.progress < settings.learner.critic.pretrain_steps:
         return Updated(signals)
-    update = state.learner.step(batch, seed, state.guard.limit)
+    update = state.learner.step(batch.sealed() if state.guard.enabled else batch, seed, state.guard.limit)
     state.guard.observe(update)
+    in_force = settings_checksum(settings.learner, settings.objective), update.pop(IN_FORCE, None)
+    raises = raised(state.learner, batch, rollout.trained) if _compared(parts, settings, update) else {}
     age = staleness(batch, state.version, settings.learner.updates_per_step)
-    return Updated(signals | named(update, batch, state.version) | age, agrees)
+    found = signals | named(update, batch, state.version) | age
+    return Updated(found, agrees, raises, None if in_force[1] is None else (in_force[0], in_force[1]))
+
+
+def _compared(parts: Parts, settings: Settings, update: Mapping[str, float]) -> bool:
+    """Whether the rows of the batch are scored again: where an update was made, of advantages that are rewards, from
+    the policy that sampled them."""
+    return not parts.rollouts.ahead and are_centred(settings) and not update.get("updates_skipped")

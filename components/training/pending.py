@@ -58,6 +58,7 @@ def _completion(one: Completion) -> Row:
         "sampled": one.sampled,
         "routes": routes,
         "versions": one.versions,
+        "server": one.server,
     }
 
 
@@ -72,6 +73,7 @@ def _read_completion(row: Row) -> Completion:
         None if row["sampled"] is None else tuple(row["sampled"]),
         None if routes is None else np.array(routes["values"], routes["type"]),
         tuple(row["versions"]),
+        row["server"],
     )
 
 

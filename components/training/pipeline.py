@@ -59,9 +59,23 @@ class Rollouts:
         seed = self._state.seed()
         return self._ask(lambda: self._held_out.sample(seed))
 
-    def golden(self, step: int) -> Future[list[Rejudged]]:
-        """Completions of earlier steps, judged again."""
-        items = self._state.golden.due(step)
+    def dev_of(self, weights: dict[str, Tensor]) -> Future[list[Group]]:
+        """The dev split as a policy with other weights answers it; afterwards the engine has the present ones again."""
+        seed, engine = self._state.seed(), self._state.engine
+        present = self._weights if self._weights is not None else self._state.learner.weights()
+
+        def sample() -> list[Group]:
+            engine.load_weights(weights)
+            try:
+                return self._held_out.sample(seed)
+            finally:
+                engine.load_weights(present)
+
+        return self._ask(sample)
+
+    def golden(self, step: int | None = None) -> Future[list[Rejudged]]:
+        """Completions of earlier steps, judged again: those of a step, or all."""
+        items = self._state.golden.items if step is None else self._state.golden.due(step)
         return self._ask(lambda: rejudged(items, self._collector.scored([item.judged for item in items])))
 
     def canaries(self) -> Future[list[Measured]]:
@@ -77,11 +91,11 @@ class Rollouts:
         steps = self._state.responder.started.train.steps
         while len(self._queue) <= self.ahead and self._state.progress + len(self._queue) < steps:
             self._queue.append(self._rollout(self._state.progress + len(self._queue)))
-        rollout, barred = self._queue.popleft().result(), self._state.responder.quarantined
+        rollout, barred = self._queue.popleft().result(), self._state.barred
         return replace(rollout, trained=tuple(group for group in rollout.trained if group.prompt.id not in barred))
 
     def _rollout(self, progress: int) -> Future[Rollout]:
-        seed, barred = self._state.seed(progress), frozenset(self._state.responder.quarantined)
+        seed, barred = self._state.seed(progress), self._state.barred
         schedule, count = self._state.schedule, self._state.responder.started.train.prompts_per_step
         number = self._number
         return self._ask(lambda: number(self._collector.step(schedule, count, seed, barred)))
@@ -89,7 +103,7 @@ class Rollouts:
     def _ask(self, job: Callable[[], T]) -> Future[T]:
         """Have it done with the present weights and settings, after everything that was asked for before."""
         settings, weights, version = self._state.responder.settings, self._weights, self._state.version
-        review = self._second.undisputed if settings.audit.agreement else list
+        review = self._second.review(settings.audit)
 
         def run() -> T:
             if weights is not None and self._loaded != version:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,24 +10,33 @@ from pathlib import Path
 from typing import Any
 
 from components.canaries.baseline import CanaryBaseline
+from components.config.judgement import Part
 from components.files import append_line, cut_rows, dump_json, read_json, read_jsonl, write_jsonl
-from components.health import Falls, Guard, Jumps, Monitor, Responder, Saved
-from components.health.falls import Counts
+from components.health import Falls, Guard, Jumps, Monitor, Plan, Responder, Saved
+from components.health.draws import Draws
+from components.health.falls import Counts, counts
+from components.health.invariants import Broken
+from components.health.monitor import PATIENCE
+from components.health.sequential import Count
+from components.health.signs import Signs
 from components.learner import Learner
 from components.learner.critic import Critic
 from components.resume import ResumeState
 from components.rollout import Engine, Rollout
-from components.scheduling import Schedule, Uniform
+from components.scheduling.checked import Checked
 from components.seeds import derive
 from components.training.checkpoints import CheckpointWriter, Finish
 from components.training.golden import Golden
 from components.training.keeping import to_go_back_to, worth_keeping
 from components.training.pending import from_row, to_row
+from components.training.usual_gap import UsualGap
 from components.types import Group, Outcome, Prompt, Response, StepRecord
 
 DEV_SIGNALS = ("dev_pass_at_1", "dev_pass_at_k", "dev_pass_at_1_se", "dev_pass_at_k_se", "train_dev_gap")
 """What hangs on how the dev split is judged."""
 PENDING = "rollouts.jsonl"
+RECENT = 5
+"""Steps whose training answers are compared with held-out ones."""
 
 
 @dataclass
@@ -39,7 +49,7 @@ class RunState:
 
     learner: Learner
     engine: Engine
-    schedule: Schedule
+    schedule: Checked
     monitor: Monitor
     responder: Responder
     resume: ResumeState
@@ -48,8 +58,12 @@ class RunState:
     jumps: Jumps = field(default_factory=Jumps)
     falls: Falls = field(default_factory=Falls)
     golden: Golden = field(default_factory=Golden)
+    draws: Draws = field(default_factory=Draws)
+    signs: Signs = field(default_factory=Signs)
+    usual_gap: UsualGap = field(default_factory=UsualGap)
+    found: deque[tuple[int, Part, str]] = field(default_factory=lambda: deque(maxlen=PATIENCE))
+    trained: deque[Counts] = field(default_factory=lambda: deque(maxlen=RECENT))  # answers of the latest steps
     drawn: set[str] = field(default_factory=set)  # ids of the prompts of the latest step
-    redrawn: bool = False  # the schedule is that of `redraw`
     suspected: bool = False  # a rule has spoken; the dev split is measured next
     returned: Saved | None = None  # the checkpoint whose policy this is, until it is measured again
     canaries: CanaryBaseline = field(init=False)
@@ -168,6 +182,11 @@ class RunState:
             "jumps": self.jumps.state_dict(),
             "falls": self.falls.state_dict(),
             "golden": self.golden.state_dict(),
+            "draws": self.draws.state_dict(),
+            "signs": self.signs.state_dict(),
+            "usual_gap": self.usual_gap.state_dict(),
+            "found": [list(one) for one in self.found],
+            "trained": [{name: list(count) for name, count in one.items()} for one in self.trained],
             "drawn": sorted(self.drawn),
             "suspected": self.suspected,
             "returned": None if self.returned is None else self.returned.to_dict(),
@@ -199,6 +218,7 @@ class RunState:
         self.returned = None if state["returned"] is None else Saved(**state["returned"])
         self.golden.load_state_dict(state["golden"])
         self.drawn, self.suspected = set(state["drawn"]), bool(state["suspected"])
+        self.found.extend((int(step), part, text) for step, part, text in state["found"])
         self.version = int(state["version"])
         prompts = {prompt.id: prompt for prompt in self.schedule.prompts}
         self.pending = [from_row(row, prompts) for row in read_jsonl(directory / PENDING)]
@@ -218,15 +238,44 @@ class RunState:
         self.returned = to
 
     def drew(self, groups: Sequence[Group]) -> None:
-        """Note the prompts of a step, and completions of it that the verifier is shown again in later steps."""
+        """Note the prompts of a step and its answers, and completions that the verifier is shown again later."""
         self.drawn = {group.prompt.id for group in groups}
-        if not self.responder.settings.audit.agreement:  # then a score is not the verifier's alone
+        self.trained.append(counts(groups))
+        if not self.responder.settings.audit.reviewed:  # then a score is not the verifier's alone
             self.golden.learn([group for group in groups if self.prompts.get(group.prompt.id) == group.prompt])
 
-    def measured(self, step: int, dev: float, error: float, counts: Counts) -> None:
+    def trained_counts(self) -> Counts:
+        """Right answers to the training prompts of the latest steps, by stream."""
+        found: dict[str, Count] = {}
+        for one in self.trained:
+            for name, count in one.items():
+                found[name] = found.get(name, Count(0, 0)) + count
+        return found
+
+    def unrepaired(self, step: int) -> list[tuple[int, Part, str]]:
+        """Invariants that did not hold in the latest steps, and whose part has not been repaired since."""
+        return [one for one in self.found if step - one[0] < PATIENCE]
+
+    def noted(self, step: int, broken: Sequence[Broken], plan: Plan) -> None:
+        """Note what did not hold in a step, and what has been repaired."""
+        self.found.extend((step, one.part, one.found) for one in broken)
+        repaired = {one.part for one in plan.responses if one.changes and one.level != "warn"}
+        left = [one for one in self.found if one[1] not in repaired]
+        self.found.clear()
+        self.found.extend(left)
+
+    @property
+    def barred(self) -> frozenset[str]:
+        """Ids of the prompts that are not trained on any more."""
+        withheld, barred = self.responder.repairs.withheld, set(self.responder.quarantined)
+        if withheld:
+            barred |= {name for name, prompt in self.prompts.items() if prompt.family in withheld}
+        return frozenset(barred)
+
+    def measured(self, step: int, dev: float, error: float, held_out: Counts) -> None:
         """Note the dev pass@1 of a step: that of its first policy, and so of the checkpoint made before it."""
         self.dev = (dev, error)
-        found = {name: list(count) for name, count in counts.items()}
+        found = {name: list(count) for name, count in held_out.items()}
         self.saved = [
             replace(one, dev=dev, dev_se=error, counts=found) if one.step == step else one for one in self.saved
         ]
@@ -238,19 +287,6 @@ class RunState:
         self.saved = [replace(one, dev=None, dev_se=0.0, counts=None) for one in self.saved]
         self.falls, self.returned, self.responder.awaiting.held_out = Falls(), None, {}
 
-    def redraw(self) -> None:
-        """Draw uniformly from the training split from now on, by a schedule of its own."""
-        self.schedule = Uniform([self.prompts[name] for name in sorted(self.prompts)], self.responder.started.seed)
-        self.schedule.fork(self.responder.attempt)
-        self.redrawn = True
-
-    def _load_schedule(self, state: Mapping[str, Any]) -> None:
-        """Go on where the checkpoint was; where other prompts were drawn then, as if at the beginning."""
-        if self.responder.redrawn:
-            self.redraw()
-        if state["responder"]["redrawn"] == self.redrawn:
-            self.schedule.load_state_dict(state["schedule"])
-
     def _load(self, directory: Path, state: Mapping[str, Any]) -> None:
         # Coefficients that follow a measurement belong to the settings that they moved under.
         then = self.responder.settings_of(state["responder"])
@@ -259,10 +295,15 @@ class RunState:
         if self.critic is not None:
             self.critic.load(directory)
         self.engine.load_weights(self.learner.weights())
-        self._load_schedule(state)
+        self.schedule.load_state_dict(state["schedule"])
         self.schedule.fork(self.responder.attempt)
         self.jumps.load_state_dict(state["jumps"])
         self.falls.load_state_dict(state["falls"])
+        self.draws.load_state_dict(state["draws"])
+        self.signs.load_state_dict(state["signs"])
+        self.usual_gap.load_state_dict(state["usual_gap"])
+        self.trained.clear()
+        self.trained.extend({name: Count(*count) for name, count in one.items()} for one in state["trained"])
         self.canaries.load_state_dict(state["canaries"])
         self.guard.load_state_dict(state["guard"])
         self.progress, self.dev = int(state["progress"]), tuple(state["dev"])

@@ -6,7 +6,7 @@ to please the first shows as a disagreement that grows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Lock
 from types import TracebackType
@@ -76,6 +76,28 @@ class SecondOpinion:
         }
         return signals, [_example(one, other) for one, other in differ[:EXAMPLES]]
 
+    def review(self, settings: AuditSettings) -> Callable[[Sequence[Group]], list[Group]]:
+        """What settles the scores of groups under these settings."""
+        if settings.second_judges:
+            return self.instead
+        return self.undisputed if settings.agreement else list
+
+    def accuracies(self, texts: Sequence[tuple[Prompt, str]]) -> list[float | None]:
+        """What the second verifier says of each text; None where it cannot judge it, or there is no second verifier."""
+        sandbox = self._workers()
+        if sandbox is None or not texts:
+            return [None] * len(texts)
+        with self._one_at_a_time:
+            return [score.accuracy for score in sandbox.judge(texts)]
+
+    def instead(self, groups: Sequence[Group]) -> list[Group]:
+        """The same groups as the second verifier judges them; what it cannot judge is unscorable."""
+        if self._workers() is None:
+            return list(groups)
+        texts = [(group.prompt, completion.text) for group in groups for completion in group.completions]
+        second = iter(self.accuracies(texts))
+        return [replace(group, scores=tuple(_replaced(one, next(second)) for one in group.scores)) for group in groups]
+
     def undisputed(self, groups: Sequence[Group]) -> list[Group]:
         """The same groups, right being what both verifiers accept.
 
@@ -115,6 +137,12 @@ def _settled(one: Score, other: Score) -> Score:
     if accepted(other):
         return Score(None, unscorable=f"{DISPUTED}: only the second verifier accepts it")
     return replace(one, accuracy=0.0, metrics={**one.metrics, DISPUTED: 1.0})
+
+
+def _replaced(one: Score, accuracy: float | None) -> Score:
+    if accuracy is None:
+        return replace(one, accuracy=None, unscorable="the second verifier cannot judge it")
+    return replace(one, accuracy=accuracy, unscorable=None)
 
 
 def _example(judged: Judged, second: Score) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from components.objectives.advantages import rewards_of
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.golden import Rejudged
+from components.training.run import RunState
 from components.types import Group
 
 CENTRED = ("grpo", "batch_std", "leave_one_out")
@@ -23,10 +24,17 @@ CENTRED = ("grpo", "batch_std", "leave_one_out")
 
 @dataclass(frozen=True)
 class Updated:
-    """The signals of an update, and by family the covariance of its rewards and advantages, where those are centred."""
+    """The signals of an update.
+
+    ``agreement`` is by family the covariance of its rewards and advantages, where those are centred; ``raised`` says by
+    family whether it did what it was made for (`components.training.first_order`); ``in_force`` are the checksums of
+    the settings that it was to have, and had.
+    """
 
     signals: dict[str, float] = field(default_factory=dict)
     agreement: Mapping[str, float] = field(default_factory=dict)
+    raised: Mapping[str, bool] = field(default_factory=dict)
+    in_force: tuple[float, float] | None = None
 
 
 def agreement(batch: Batch, groups: Sequence[Group], settings: Settings) -> dict[str, float]:
@@ -34,9 +42,7 @@ def agreement(batch: Batch, groups: Sequence[Group], settings: Settings) -> dict
 
     Empty where advantages are not simply centred rewards. Not negative in a sound step.
     """
-    how = settings.objective
-    simple = how.advantage.kind in CENTRED and how.redistribution is None and not isinstance(how.kl, KlReward)
-    if batch.advantages is None or not batch.responses or not simple:
+    if batch.advantages is None or not batch.responses or not are_centred(settings):
         return {}
     rewards = rewards_of(groups)
     counts = rewards.scorable.sum(1, keepdim=True).clamp(min=1)
@@ -51,6 +57,12 @@ def agreement(batch: Batch, groups: Sequence[Group], settings: Settings) -> dict
     return found
 
 
+def are_centred(settings: Settings) -> bool:
+    """Whether advantages are simply centred rewards."""
+    how = settings.objective
+    return how.advantage.kind in CENTRED and how.redistribution is None and not isinstance(how.kl, KlReward)
+
+
 def inspect(
     parts: Parts, rollout: Rollout, updated: Updated, golden: Sequence[Rejudged]
 ) -> tuple[dict[str, float], list[Broken]]:
@@ -59,19 +71,44 @@ def inspect(
     The run's state must still be that before the step: the prompts of the step before are part of it.
     """
     state, sampled = parts.state, rollout.sampled
+    signals = {f"schedule_{name}": value for name, value in rollout.schedule.items()}
     facts = Facts(
         settings=state.responder.settings,
-        signals=updated.signals,
+        signals=updated.signals | signals,
         sampled=sampled,
         ends={parts.reference.policy.eos_id},
         trained=rollout.trained,
         prompts=state.prompts,
         agreement=updated.agreement,
         rejudged=[(one.item.prompt.id, one.item.accuracy, one.accuracy) for one in golden],
+        in_force=updated.in_force,
     )
-    drawn = {group.prompt.id for group in sampled}
-    signals = {"schedule_repeated": len(drawn & state.drawn) / max(1, len(drawn))}
-    if golden:
-        signals["golden_differ"] = sum(one.differs for one in golden) / len(golden)
+    seen = {group.prompt.id for group in sampled}
+    signals["schedule_repeated"] = len(seen & state.drawn) / max(1, len(seen))
+    signals |= _of_the_verifier(parts, golden) | _of_draws(state, sampled)
+    if (against := state.signs.observe(updated.raised)) is not None:
+        signals["reversal_evidence"] = against
     found = broken(facts)
     return signals | broken_signals(found), found
+
+
+def _of_the_verifier(parts: Parts, golden: Sequence[Rejudged]) -> dict[str, float]:
+    """How many golden items the verifier judges otherwise; where it does, or cannot judge some, how many of all items
+    the second one judges as the first did when they were new."""
+    items = parts.state.golden.items
+    due = len(parts.state.golden.due(parts.state.step))
+    differ = sum(one.differs for one in golden) / len(golden) if golden else 0.0
+    if not differ and len(golden) == due:
+        return {"golden_differ": 0.0} if golden else {}
+    second = parts.second.accuracies([(item.prompt, item.text) for item in items])
+    known = [one == item.accuracy for one, item in zip(second, items, strict=True) if one is not None]
+    return {"golden_differ": differ, **({"golden_second": sum(known) / len(known)} if known else {})}
+
+
+def _of_draws(state: RunState, sampled: Sequence[Group]) -> dict[str, float]:
+    """Evidence that completions repeat more often than they should, of the server where it is largest."""
+    how = state.responder.settings.rollout
+    if how.mixing is not None or how.tool is not None or not how.temperature:
+        return {}
+    found = state.draws.observe(sampled)
+    return {"repeat_evidence": max(found.values())} if found else {}

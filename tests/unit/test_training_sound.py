@@ -60,7 +60,7 @@ class Unclipped(Once):
     """One batch whose advantages are a million times what they should be."""
 
     def before(self, batch: Batch) -> Batch:
-        return replace(batch, advantages=1e6 * batch.advantages)
+        return replace(batch, advantages=1e6 * batch.advantages, seal=None)
 
 
 @pytest.fixture
@@ -145,8 +145,9 @@ def test_a_rate_that_is_not_the_configured_one_is_found_in_that_step_undone_and_
     chosen = settings(health=shipped("settings_differ"), rollout={"dynamic_sampling": None})
     state, records = watched(tmp_path, chosen, wrap_learner=lambda learner: Hot(learner, 3))
     assert [record.step for record in records if record.signals["broken_settings"]] == [3]
-    assert records[3].notes["broken"] == [
-        {"name": "learning_rate", "part": "settings", "found": "the learning rate is 0.08; learner.lr is 0.01"}
+    assert [(one["name"], one["part"], one["found"]) for one in records[3].notes["broken"]] == [
+        ("learning_rate", "settings", "the learning rate is 0.08; learner.lr is 0.01"),
+        ("in_force", "settings", "the learner works with other settings than those of the run"),
     ]
     assert records[3].notes["rolled_back_to"] == 2
     assert [record.signals["lr"] for record in records[4:]] == [0.01] * 3 and state.progress == 5
@@ -168,11 +169,12 @@ class Cutting:
         return [tuple(map(cut, group)) for group in self._inner.generate(prompts, sampling)]
 
 
-def test_completions_that_are_cut_stop_the_run_at_once(tmp_path, monkeypatch):
+def test_completions_that_are_cut_stop_the_run_once_another_hand_over_has_not_helped(tmp_path, monkeypatch):
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
     chosen = settings(health=shipped("sampler_broken"), rollout={"dynamic_sampling": None})
     state, records = watched(tmp_path, chosen, wrap_engine=Cutting)
-    assert (len(records), state.stopped_by) == (1, "sampler_broken")
+    assert (len(records), state.stopped_by) == (3, "sampler_broken")
+    assert [one.changes[0].knob for one in read_ledger(state.ledger).responses if one.changes] == ["reload", "reload"]
     (found,) = records[0].notes["broken"]
     assert (found["name"], "end otherwise than by an end token or at 4 tokens" in found["found"]) == ("ends", True)
 
@@ -224,7 +226,7 @@ class Losing(Once):
 
 def test_moments_that_are_lost_are_taken_from_the_checkpoint_before(tmp_path, monkeypatch):
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-    chosen = settings(health=shipped("moments_lost"), rollout={"dynamic_sampling": None})
+    chosen = settings(health=shipped("learner_broken"), rollout={"dynamic_sampling": None})
     state, records = watched(tmp_path, chosen, wrap_learner=lambda learner: Losing(learner, 3))
     assert [record.step for record in records if record.signals.get("optimizer_lag")] == [3]
     assert records[3].notes["rolled_back_to"] == 2 and state.progress == 5
@@ -241,9 +243,9 @@ def test_advantages_that_are_turned_round_for_one_family_stop_the_run(tmp_path, 
         return credited._replace(batch=replace(credited.batch, advantages=flipped))
 
     monkeypatch.setattr(Credit, "assign", turned_round)
-    chosen = settings(health=shipped("update_reversed"), rollout={"dynamic_sampling": None})
+    chosen = settings(health=shipped("learner_broken"), rollout={"dynamic_sampling": None})
     state, records = watched(tmp_path, chosen)
-    assert state.stopped_by == "update_reversed"
+    assert state.stopped_by == "learner_broken"
     assert records[-1].notes["broken"][0]["found"] == "advantages have the sign opposite to the rewards in odd"
 
 
@@ -259,9 +261,17 @@ def test_a_schedule_that_stands_still_is_replaced(tmp_path, monkeypatch):
     chosen = settings(health=shipped("schedule_stands"), rollout={"dynamic_sampling": None}, train={"steps": 9})
     state, records = watched(tmp_path, chosen, wrap_schedule=Standing)
     repeated = [record.signals["schedule_repeated"] for record in records]
-    assert repeated[:4] == [0.0, 1.0, 1.0, 1.0] and max(repeated[5:]) < 1
+    assert repeated[:4] == [0.0, 1.0, 1.0, 1.0] and min(repeated[5:]) < 1
     (verdict,) = [one for record in records for one in record.notes["verdicts"]]
-    assert (verdict["rule"], state.progress, state.redrawn) == ("schedule_stands", 9, True)
+    assert (verdict["rule"], state.progress, state.schedule.taken_over) == ("schedule_stands", 9, True)
+
+
+def test_prompts_that_the_schedule_does_not_draw_are_found_in_that_step(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    chosen = settings(health=shipped("schedule_differs"), rollout={"dynamic_sampling": None}, train={"steps": 6})
+    state, records = watched(tmp_path, chosen, wrap_schedule=Standing)
+    assert [record.signals["broken_schedule"] for record in records] == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert (state.schedule.taken_over, state.progress) == (True, 6)
 
 
 class Foreign(AroundSchedule):
@@ -288,7 +298,7 @@ def test_prompts_that_are_not_as_in_the_training_split_are_drawn_from_the_split_
     )
     state, records = watched(tmp_path, chosen, wrap_schedule=Relabelled)
     assert sum(record.signals["broken_data"] for record in records) == 1
-    assert state.redrawn and state.progress == 9
+    assert state.schedule.taken_over and state.progress == 9
 
 
 def test_rollouts_that_were_drawn_before_the_replacement_ask_for_nothing_more(tmp_path, monkeypatch):
@@ -301,7 +311,7 @@ def test_rollouts_that_were_drawn_before_the_replacement_ask_for_nothing_more(tm
     )
     state, records = watched(tmp_path, chosen, wrap_schedule=Foreign)
     assert [record.step for record in records if record.signals["broken_data"]] == [0, 1, 2, 3]
-    assert state.redrawn and (state.step, state.progress) == (9, 9)
+    assert state.schedule.taken_over and (state.step, state.progress) == (9, 9)
 
 
 def test_a_warning_starts_a_measurement_of_the_dev_split(tmp_path, monkeypatch):
@@ -320,7 +330,8 @@ def test_a_run_whose_schedule_was_replaced_resumes_to_the_same_bytes(tmp_path, m
         "other": {
             "when": "step > 1.5 and step < 2.5 and progress >= 0",
             "level": "intervene",
-            "action": [{"knob": "redraw"}],
+            "part": "schedule",
+            "action": [{"knob": "repair"}],
             "why": "planted",
         },
         "sick": {"when": "step > 5.5 and step < 6.5 and progress >= 0", "level": "rollback", "why": "planted"},
@@ -333,3 +344,31 @@ def test_a_run_whose_schedule_was_replaced_resumes_to_the_same_bytes(tmp_path, m
     assert outputs(train(tmp_path / "killed", chosen)) == whole
     changes = [change.knob for one in read_ledger(layout.ledger).responses for change in one.changes]
     assert "redraw" in changes
+
+
+def test_a_batch_that_is_changed_on_its_way_to_the_learner_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+
+    class Torn(Once):
+        def before(self, batch: Batch) -> Batch:
+            return replace(batch, advantages=-batch.advantages)
+
+    chosen = settings(rollout={"dynamic_sampling": None})
+    state, records = watched(tmp_path, chosen, wrap_learner=lambda learner: Torn(learner, 2))
+    assert [record.step for record in records if record.signals["batch_torn"]] == [2]
+    assert "grad_norm" not in records[2].signals and state.progress == 5
+
+
+def test_weights_that_are_changed_between_two_updates_are_taken_from_the_checkpoint_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+
+    class Jolted(Once):
+        def before(self, batch: Batch) -> Batch:
+            for weight in self.inner.weights().values():
+                weight += 0.01
+            return batch
+
+    chosen = settings(health=shipped("learner_broken"), rollout={"dynamic_sampling": None})
+    state, records = watched(tmp_path, chosen, wrap_learner=lambda learner: Jolted(learner, 3))
+    assert records[3].signals["weights_moved"] > 0 and records[3].notes["rolled_back_to"] == 2
+    assert state.responder.settings == state.responder.started  # the policy is not to blame, so no knob was turned

@@ -2,6 +2,7 @@
 
 - `knobs` — `KNOBS`, the settings that a rule may change, and how far
 - `ladder` — `Responder`: intervene, roll back, stop; and what is spent
+- `repairs` — `REPAIRS`, what can be repaired of each part of a run
 - `blame` — whether the policy is at fault, or a part that it is trained or measured by
 - `awaiting` — whether a run has recovered after a response
 - `checkpoints` — which checkpoint was healthy, then and in hindsight
@@ -11,14 +12,13 @@
 
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.guard import Guard
-from components.health.responses.knobs import KNOBS, QUARANTINE, REDRAW, check_action, turn
+from components.health.responses.knobs import KNOBS, QUARANTINE, check_action, turn
 from components.health.responses.ladder import Plan, Responder
 from components.health.responses.ledger import Ledger, read_ledger
 
 __all__ = [
     "KNOBS",
     "QUARANTINE",
-    "REDRAW",
     "Guard",
     "Ledger",
     "Plan",

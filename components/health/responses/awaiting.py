@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.health.falls import Counts, below, best
+from components.health.falls import ALL, Counts, below, best
 from components.health.monitor import Monitor
 from components.health.sequential import Count
 from components.types import Outcome, Response, Verdict
@@ -15,7 +15,7 @@ from components.types import Outcome, Response, Verdict
 @dataclass
 class Pending:
     """A response whose run has not recovered yet. ``again``: its rule has spoken again. ``lasting``: it was due before,
-    and had not recovered."""
+    and had not recovered. ``right`` is the share of right held-out answers when it was made."""
 
     number: int
     rule: str
@@ -24,6 +24,7 @@ class Pending:
     cost: int = 0
     again: bool = False
     lasting: bool = False
+    right: float | None = None
 
 
 @dataclass
@@ -33,6 +34,7 @@ class Awaiting:
     after: int  # steps from a response to its first judgement
     pending: list[Pending] = field(default_factory=list)
     held_out: dict[str, Count] = field(default_factory=dict)
+    present: Count | None = None  # of all held-out prompts, at the latest measurement
 
     def heard(self, verdicts: Sequence[Verdict]) -> None:
         """Rules that speak again have not been helped."""
@@ -43,7 +45,9 @@ class Awaiting:
         """Judge a response later; nothing comes after a stop."""
         if response.level != "stop":
             due = response.step + self.after
-            self.pending.append(Pending(response.number, response.rule, due, monitor.latest(response.rule), lost))
+            now = self.present.share if self.present is not None else None
+            signals = monitor.latest(response.rule)
+            self.pending.append(Pending(response.number, response.rule, due, signals, lost, right=now))
 
     def outcomes(
         self, step: int, monitor: Monitor, held_out: Counts, *, over: bool = False, blind: bool = False
@@ -64,6 +68,7 @@ class Awaiting:
             if outcome.recovered or one.again or over:
                 self.pending.remove(one)
         self.held_out = best(self.held_out, held_out)
+        self.present = held_out.get(ALL, self.present)
         return found
 
     def _judged(self, one: Pending, step: int, monitor: Monitor, held_out: Counts, blind: bool) -> Outcome:
@@ -74,14 +79,19 @@ class Awaiting:
         well: bool | None = not one.again and monitor.metrics()[one.rule] == 0 and not lost
         if blind or (well and (step < one.due or not held_out)):
             well = None  # too early to say that it will last, or not measured
-        return Outcome(one.number, step, well, signals, one.cost, lost)
+        holds = one.again or monitor.metrics()[one.rule] > 0
+        rose = one.right is not None and ALL in held_out and held_out[ALL].share > one.right
+        useless = None if blind or not held_out or step < one.due else holds and not rose
+        return Outcome(one.number, step, well, signals, one.cost, lost, useless)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything a resumed run needs, as JSON values."""
         best_so_far = {name: list(count) for name, count in self.held_out.items()}
-        return {"pending": [dict(vars(one)) for one in self.pending], "held_out": best_so_far}
+        present = None if self.present is None else list(self.present)
+        return {"pending": [dict(vars(one)) for one in self.pending], "held_out": best_so_far, "present": present}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from `state_dict`."""
         self.pending = [Pending(**one) for one in state["pending"]]
         self.held_out = {name: Count(*count) for name, count in state["held_out"].items()}
+        self.present = None if state["present"] is None else Count(*state["present"])

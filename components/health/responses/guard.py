@@ -15,13 +15,13 @@ class Guard:
     """A multiple of the median of the last norms; of the largest so far until there are enough for a median."""
 
     def __init__(self, settings: ResponseSettings, enabled: bool = True) -> None:
-        self._settings, self._enabled = settings, enabled and settings.enabled
+        self._settings, self.enabled = settings, enabled and settings.enabled
         self._norms: deque[float] = deque(maxlen=settings.norm_window)
 
     @property
     def limit(self) -> float:
         """Norms above it are skipped."""
-        if not self._enabled or not self._norms:
+        if not self.enabled or not self._norms:
             return math.inf
         usual = median(self._norms) if len(self._norms) == self._settings.norm_window else max(self._norms)
         return self._settings.norm_factor * usual

@@ -15,13 +15,11 @@ from components.config.judgement import ActionSettings
 from components.config.load import merge
 from components.config.objective import KlLoss
 from components.errors import InputError
+from components.health.responses.repairs import REPAIR, SECOND_JUDGES
 from components.types import Change
 
 QUARANTINE = "quarantine"
 """Not a setting: the prompts of a batch whose update was skipped take no part in updates any more."""
-
-REDRAW = "redraw"
-"""Not a setting: prompts are drawn uniformly from the training split as it was read, by nothing that may be broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +56,7 @@ KNOBS: dict[str, Knob] = {
     "rollout.max_repeats": Knob(1, 1024, "data mix: groups of one question that a step trains on", whole=True),
     "reward.shaping": Knob(0.0, 1.0, "weight of every part of the reward but accuracy"),
     "audit.agreement": Knob(0, 1, "right is what both verifiers accept", whole=True),
+    SECOND_JUDGES: Knob(0, 1, "the second verifier judges instead of the first", whole=True),
 }
 
 
@@ -68,11 +67,11 @@ def check_action(action: ActionSettings, rule: str) -> None:
         InputError: an unknown knob, or no new value.
     """
     where = f"action of health rule {rule!r}"
-    if action.knob in (QUARANTINE, REDRAW):
+    if action.knob in (QUARANTINE, REPAIR):
         return
     if action.knob not in KNOBS:
         near = get_close_matches(action.knob, KNOBS, n=1)
-        how = f"did you mean {near[0]}?" if near else f"use one of: {', '.join([*KNOBS, QUARANTINE, REDRAW])}"
+        how = f"did you mean {near[0]}?" if near else f"use one of: {', '.join([*KNOBS, QUARANTINE, REPAIR])}"
         raise InputError(f"unknown knob {action.knob!r}", where=where, how=how)
     if action.times is None and action.to is None:
         raise InputError(f"{action.knob} is to be changed, but not to what", where=where, how="add `times` or `to`")

@@ -1,18 +1,29 @@
-"""Which response a verdict gets. Every step of the ladder has a budget, so that it ends: intervene, roll back, stop."""
+"""Which response a verdict gets: repair what is broken; where the policy is to blame, turn a knob, go back, or stop.
+
+Every step of the ladder has a budget, so that it ends.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from components.config import Settings
+from components.config.judgement import Part
+from components.health.diagnosis import Diagnosis
 from components.health.monitor import Monitor
 from components.health.responses.awaiting import Awaiting
-from components.health.responses.blame import Blame
+from components.health.responses.blame import MEASURES, Blame
 from components.health.responses.checkpoints import Saved, healthiest
-from components.health.responses.knobs import KNOBS, QUARANTINE, REDRAW, turn, with_knob
-from components.types import Change, Level, Response, Verdict
+from components.health.responses.knobs import KNOBS, QUARANTINE, read, turn, with_knob
+from components.health.responses.repairs import REPAIR, Repairs, Situation
+from components.types import Change, Level, Outcome, Response, Verdict
+
+NOTHING_KNOWN = Situation()
+NOT_MADE: Diagnosis | None = None
+TAKEN_BACK = "no_help"
+"""Stands for a rule in the entry of a knob that is taken back."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +39,8 @@ class Plan:
 class Responder:
     """Decides, keeps the budgets, and remembers what it changed. Its state does not go back with a roll-back.
 
-    ``attempt`` counts roll-backs: it changes the seeds of everything that is sampled afterwards.
+    ``attempt`` counts roll-backs: it changes the seeds of everything that is sampled afterwards. ``blamed`` counts
+    those for which the policy was to blame.
     """
 
     started: Settings
@@ -41,15 +53,25 @@ class Responder:
     _asked: dict[str, int] = field(default_factory=dict)  # by rule: interventions so far
     _actions: dict[str, int] = field(default_factory=dict)  # by rule: actions tried so far
     _changes: dict[str, Any] = field(default_factory=dict)
-    redrawn: bool = False
+    _turned: dict[str, list[Change]] = field(default_factory=dict)  # by response: knobs that may be taken back
+    blamed: int = 0
+    repairs: Repairs = field(default_factory=Repairs)
 
     def __post_init__(self) -> None:
         self.settings = self.started
+        self._situation, self._diagnosis = NOTHING_KNOWN, NOT_MADE
         self._limits = self.started.health.responses
         self.blame, self.awaiting = Blame(self.started.health.rules), Awaiting(self._limits.judge_after)
 
     def respond(
-        self, verdicts: Sequence[Verdict], monitor: Monitor, saved: Sequence[Saved], batch: Sequence[str], prompts: int
+        self,
+        verdicts: Sequence[Verdict],
+        monitor: Monitor,
+        saved: Sequence[Saved],
+        batch: Sequence[str],
+        prompts: int,
+        situation: Situation = NOTHING_KNOWN,
+        diagnosis: Diagnosis | None = None,
     ) -> Plan:
         """What to do about the verdicts of one step. The most urgent about which something can be done is acted upon,
         the others are noted.
@@ -58,9 +80,12 @@ class Responder:
             saved: the checkpoints that there are.
             batch: ids of the prompts that poisoned this step's update; empty where none did.
             prompts: how many training prompts there are.
+            situation: what a repair depends on.
+            diagnosis: which part is to blame for what rules say of the policy, where that was found out.
         """
         if not verdicts:
             return Plan()
+        self._situation, self._diagnosis = situation, diagnosis
         self.awaiting.heard(verdicts)
         acted, responses = Plan(), tuple[Response, ...]()
         for verdict in sorted(verdicts, key=self.blame.urgency, reverse=True):
@@ -72,6 +97,11 @@ class Responder:
             self.awaiting.expect(response, monitor, undone)
         return replace(acted, responses=responses)
 
+    def _part(self, verdict: Verdict) -> Part | None:
+        """What is to blame: the part that the rule points at, or for a rule on the policy the one that was found."""
+        part = self.started.health.rules[verdict.rule].part
+        return part if self._diagnosis is None or part not in (None, "policy") else self._diagnosis.part
+
     def _act(self, verdict: Verdict, saved: Sequence[Saved], batch: Sequence[str], prompts: int) -> Plan:
         if not self._limits.enabled:
             return self._stop(verdict, None) if verdict.level == "stop" else self._note(verdict)
@@ -82,10 +112,25 @@ class Responder:
             return plan
         if verdict.level == "intervene" and not self.started.health.rules[verdict.rule].escalate:
             return self._note(verdict)
-        broken = self.blame.broken_measure(verdict)
-        if verdict.level != "stop" and self.attempt < self._limits.rollbacks and back is not None and not broken:
-            return self._roll_back(verdict, back)
-        return self._stop(verdict, back, broken)
+        if verdict.level == "stop" or back is None:
+            return self._stop(verdict, back)
+        return self._go_back(verdict, back)
+
+    def _go_back(self, verdict: Verdict, back: Saved) -> Plan:
+        """A return to a healthy checkpoint: with a knob turned where the policy is to blame, else with a repair.
+
+        What measures the policy cannot be repaired by going back: without a repair the run stops. A learner has no
+        repair; it goes back as often as the budget allows.
+        """
+        part, broken = self._part(verdict), self.blame.broken_measure(verdict)
+        if broken:
+            return self._stop(verdict, back, broken)
+        if part in (None, "policy"):
+            return self._roll_back(verdict, back) if self.blamed < self._limits.rollbacks else self._stop(verdict, back)
+        change = self._repair(part)
+        if (change is None and part in MEASURES) or self.attempt - self.blamed >= self._limits.returns:
+            return self._stop(verdict, back)
+        return self._roll_back(verdict, back, () if change is None else (change,))
 
     def _intervene(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
         """None where the budget is used up, or nothing is left to change."""
@@ -94,10 +139,8 @@ class Responder:
             plan = self._quarantine(verdict, batch, prompts)
             if plan is not None:
                 return plan
-        if not self.redrawn and any(action.knob == REDRAW for action in rule.action):
-            self.redrawn = True
-            redrawn = Change(REDRAW, "schedule", "training split")
-            return Plan((self._entry(verdict, "intervene", changes=(redrawn,)),))
+        if any(action.knob == REPAIR for action in rule.action) and (change := self._repair(self._part(verdict))):
+            return Plan((self._entry(verdict, "intervene", changes=(change,)),))
         asked = self._asked.get(verdict.rule, 0)
         if asked >= self._limits.per_rule or self._interventions >= self._limits.interventions:
             return None
@@ -106,7 +149,43 @@ class Responder:
             return None
         self._asked[verdict.rule] = asked + 1
         self._interventions += 1
-        return Plan((self._entry(verdict, "intervene", changes=(change,), did=tried),))
+        entry = self._entry(verdict, "intervene", changes=(change,), did=tried)
+        if change.before is not None:
+            self._turned[str(entry.number)] = [change]
+        return Plan((entry,))
+
+    def _repair(self, part: Part | None) -> Change | None:
+        """The next repair of a part, noted; None where nothing is left to try."""
+        change = self.repairs.of(part, self.settings, self._situation)
+        if change is not None and change.knob in KNOBS:
+            self.settings = with_knob(self.settings, change.knob, change.after)
+            self._changes[change.knob] = change.after
+        return change
+
+    def undo(self, outcomes: Sequence[Outcome], step: int) -> tuple[Response, ...]:
+        """Take knobs back that were turned without going back, and did not help; a repair is never taken back."""
+        return tuple(
+            self._taken_back(one.of, change, step)
+            for one in outcomes
+            if one.useless and one.recovered is False
+            for change in self._turned.pop(str(one.of), ())
+            if read(self.settings, change.knob) == change.after
+        )
+
+    def _taken_back(self, number: int, change: Change, step: int) -> Response:
+        self.settings = with_knob(self.settings, change.knob, change.before)
+        self._changes[change.knob] = change.before
+        self._number += 1
+        return Response(
+            self._number,
+            step,
+            TAKEN_BACK,
+            "intervene",
+            "intervene",
+            f"response {number} did not help: its rule still holds and held-out accuracy has not risen",
+            changes=(Change(change.knob, change.after, change.before),),
+            did=f"response {number} taken back",
+        )
 
     def _quarantine(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
         room = int(self._limits.quarantine * prompts) - len(self.quarantined)
@@ -117,11 +196,15 @@ class Responder:
         did = f"{len(new)} prompts into quarantine"
         return Plan((self._entry(verdict, "intervene", quarantined=tuple(new), did=did),))
 
-    def _roll_back(self, verdict: Verdict, back: Saved) -> Plan:
-        change, tried = self._turn(verdict.rule)
+    def _roll_back(self, verdict: Verdict, back: Saved, repaired: tuple[Change, ...] | None = None) -> Plan:
+        """To a checkpoint; with the rule's next knob turned, unless a part is to blame, which has been ``repaired``."""
+        changes, tried = (() if repaired is None else repaired), ""
+        if repaired is None:
+            change, tried = self._turn(verdict.rule)
+            changes = () if change is None else (change,)
+            self.blamed += 1
         self.attempt += 1
         self.blame.targets[verdict.rule] = back.step
-        changes = () if change is None else (change,)
         did = "; ".join([f"back to step {back.progress}, with other seeds", *([tried] if tried else [])])
         entry = self._entry(
             verdict, "rollback", changes=changes, back_to=back.step, back_progress=back.progress, did=did
@@ -158,8 +241,18 @@ class Responder:
 
     def _entry(self, verdict: Verdict, level: Level, **what: Any) -> Response:
         self._number += 1
+        found = () if self._diagnosis is None or level == "warn" else self._diagnosis.evidence
         return Response(
-            self._number, verdict.step, verdict.rule, verdict.level, level, verdict.reason, verdict.evidence, **what
+            self._number,
+            verdict.step,
+            verdict.rule,
+            verdict.level,
+            level,
+            verdict.reason,
+            verdict.evidence,
+            part=self._part(verdict) or "",
+            found=found,
+            **what,
         )
 
     def _undone(self, step: int, back: Saved | None) -> int:
@@ -178,8 +271,10 @@ class Responder:
             "asked": dict(self._asked),
             "actions": dict(self._actions),
             "changes": dict(self._changes),
+            "turned": {number: [asdict(one) for one in changes] for number, changes in self._turned.items()},
             "quarantined": sorted(self.quarantined),
-            "redrawn": self.redrawn,
+            "blamed": self.blamed,
+            "repairs": self.repairs.state_dict(),
             "blame": self.blame.state_dict(),
             "awaiting": self.awaiting.state_dict(),
         }
@@ -196,7 +291,9 @@ class Responder:
         self._interventions = int(state["interventions"])
         self._asked, self._actions = dict(state["asked"]), dict(state["actions"])
         self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])
-        self.redrawn = bool(state["redrawn"])
+        self._turned = {number: [Change(**one) for one in changes] for number, changes in state["turned"].items()}
+        self.blamed = int(state["blamed"])
+        self.repairs.load_state_dict(state["repairs"])
         self.blame.load_state_dict(state["blame"])
         self.awaiting.load_state_dict(state["awaiting"])
         self.settings = self.settings_of(state)

@@ -168,12 +168,29 @@ SIGNALS: dict[str, Signal] = {
         "count", 0, _INF, "free", "run", "invariants of the verifier that do not hold in the step"
     ),
     "broken_learner": Signal("count", 0, _INF, "free", "run", "invariants of the update that do not hold in the step"),
-    "broken_optimizer": Signal(
-        "count", 0, _INF, "free", "run", "invariants of the optimizer's state that do not hold in the step"
-    ),
+    "broken_schedule": Signal("count", 0, _INF, "free", "run", "invariants of the draws that do not hold in the step"),
     "golden_differ": Signal(
         "completions", 0, 1, "free", "run", "of those that the verifier judged again: judged otherwise than before"
     ),
+    "golden_second": Signal(
+        "completions", 0, 1, "free", "second", "golden items that the second verifier judges as the first did at first"
+    ),
+    "schedule_differ": Signal("count", 0, _INF, "free", "schedule", "prompts that are not those that it draws"),
+    "repeat_evidence": Signal(
+        "nats", -_INF, _INF, "free", "groups", "evidence that completions repeat more often than their probability says"
+    ),
+    "reversal_evidence": Signal(
+        "nats", -_INF, _INF, "forward", "learner", "evidence that updates do not raise what had positive advantages"
+    ),
+    "mismatch_times": Signal("ratio", 0, _INF, "free", "learner", "mismatch_k3 over what is usual at most in this run"),
+    "batch_torn": Signal("0 or 1", 0, 1, "free", "learner", "the batch that came to the learner is not the one built"),
+    "weights_moved": Signal("count", 0, _INF, "free", "learner", "tensors that changed between two updates"),
+    "weights_still": Signal("count", 0, _INF, "free", "learner", "tensors that the latest update did not change"),
+    "update_largest": Signal("rates", 0, _INF, "free", "learner", "largest change of a weight over the learning rate"),
+    "grad_clip": Signal("norm", 0, _INF, "free", "learner", "to which gradients are clipped"),
+    "beta_first": Signal("share", 0, 1, "free", "learner", "decay of AdamW's first moment"),
+    "beta_second": Signal("share", 0, 1, "free", "learner", "decay of AdamW's second moment"),
+    "weight_decay": Signal("weight", 0, _INF, "free", "learner", "of AdamW"),
     "schedule_repeated": Signal("prompts", 0, 1, "free", "schedule", "of the step: drawn in the step before, too"),
     "optimizer_lag": Signal("updates", 0, _INF, "free", "learner", "updates of the learner that its moments lack"),
     "progress": Signal("steps", 0, _INF, "free", "run", "training steps that the policy has behind it"),
@@ -184,6 +201,8 @@ PREFIXES: dict[str, Signal] = {
     "part_": Signal("reward", -_INF, _INF, "free", "groups", "mean of one reward part beside the accuracy, weighted"),
     "metric_": Signal("number", -_INF, _INF, "free", "groups", "mean of a figure that the verifier only measures"),
     "zero_variance_cluster_": Signal("groups", 0, 1, "free", "groups", "zero_variance_share of one cluster of prompts"),
+    "mismatch_server_": Signal("nats/token", 0, _INF, "free", "learner", "mismatch_k3 of what one server sampled"),
+    "drift_server_": Signal("nats/token", 0, _INF, "free", "learner", "drift_k3 of what one server sampled"),
     "canary_": Signal("share", 0, 1, "sampling", "canary", "greedy answers to one frozen probe set that are right"),
     "likelihood_": Signal("share", 0, 1, "forward", "canary", "probability of the right choices of one probe set"),
     "margin_": Signal("nats", -_INF, _INF, "forward", "canary", "lead of the right choices of one probe set"),

@@ -21,8 +21,14 @@ ADVICE: dict[str, str] = {
     "depend on more than prompt and completion cannot be trained on (reward.verifier, reward.sandbox).",
     "golden_differ": "judge the completions that the records name (notes, broken) by hand; repair the verifier "
     "(reward.verifier), or name a second one (audit.second).",
-    "broken_learner": "look at what changes rewards or advantages (objective.advantage, reward) before the update.",
-    "broken_optimizer": "look at how the learner was restarted: weights without their moments train otherwise.",
+    "broken_learner": "look in the records (notes, broken) at what of the update it was: advantages, the weights "
+    "between updates, the size of an update, or the moments of the optimizer.",
+    "broken_schedule": "look at what draws the prompts (schedule.kind): it lost its state, or something replaces "
+    "what it draws.",
+    "reversal_evidence": "look for a sign: in the advantages, in the loss, or in what the learner does with them.",
+    "batch_torn": "look at what lies between the loop and the learner: the batch is changed there.",
+    "weights_still": "look at which tensors are trained: some have stopped to change.",
+    "repeat_evidence": "look at the sampler's seeds and caches: completions of a prompt are copies of each other.",
     "schedule_repeated": "look at what the schedule draws (schedule.kind); the records have its coverage.",
     "same_weights_fall": "do not approve, and do not train again yet: compare the engine and the verifier with those "
     "of the run's beginning, and read completions of the dev split from before and after.",

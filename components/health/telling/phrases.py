@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.health.falls import ALL
-from components.health.responses.knobs import REDRAW
+from components.health.responses.repairs import EXCLUDE, REDRAW, RELOAD, RESET, WITHHOLD
 from components.types import Change, Outcome, Response
 from components.words import ABSENT, number, plural
 
@@ -20,8 +20,17 @@ KNOB_WORDS: dict[str, tuple[str, str]] = {
     "rollout.max_repeats": ("repeats", "number of groups of one question"),
     "reward.shaping": ("shaping", "weight of the shaped reward"),
     "audit.agreement": ("agreement", "agreement of both verifiers"),
+    "audit.second_judges": ("second judges", "second verifier as the judge"),
 }
 """Knob -> what the live line and what a sentence call it; any other goes by the last part of its name."""
+REPAIRED = {
+    REDRAW: "prompts drawn by the second copy of the schedule",
+    WITHHOLD: "the prompts of {} not trained on any more",
+    RELOAD: "the weights handed over to the sampler again",
+    EXCLUDE: "{} not used any more",
+    RESET: "the learner given its settings again",
+}
+"""Repair -> what a sentence calls it."""
 FACTORS = {0.5: "half the", 2.0: "twice the", 0.25: "a quarter of the", 0.1: "a tenth of the"}
 WINDOW = 3
 """Values of a signal that a table shows."""
@@ -54,8 +63,8 @@ def short_change(change: Change) -> str:
 
 def long_change(change: Change) -> str:
     """``half the learning rate``, or ``entropy_coef 0 instead of 0.01`` for a knob without a name of its own."""
-    if change.knob == REDRAW:
-        return "prompts drawn uniformly from the training split"
+    if change.knob in REPAIRED:
+        return REPAIRED[change.knob].format(change.before)
     times = factor(change)
     if change.knob in KNOB_WORDS and times in FACTORS:
         return f"{FACTORS[times]} {KNOB_WORDS[change.knob][1]}"

@@ -53,6 +53,10 @@ class Sharding(ABC):
         Where the norm is not finite, or above ``limit``, weights, moments and counters stay as they are.
         """
 
+    def trace(self) -> dict[str, float]:
+        """Signals of what the latest update did to the weights; none where the weights are spread over ranks."""
+        return {}
+
     @abstractmethod
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """Whole weights by parameter name, one at a time; tied ones appear once."""

@@ -46,6 +46,9 @@ class Plain(Sharding):
     def step(self, lr: float, limit: float) -> float:
         return self._optimizer.step(lr, limit)
 
+    def trace(self) -> dict[str, float]:
+        return self._optimizer.trace()
+
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         yield from self._policy.weights().items()
 

@@ -34,11 +34,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One completion: token ids, their log-probabilities (nats), and the label of the weights behind each token."""
+    """One completion: token ids, their log-probabilities (nats), the label of the weights behind each token, and the
+    number of the server that wrote it (-1: not known yet)."""
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     labels: tuple[str, ...]
+    server: int = -1
 
 
 @dataclass(frozen=True, slots=True)

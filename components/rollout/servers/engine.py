@@ -138,6 +138,10 @@ class ServerEngine(Engine):
             self._loop.run(self._fleet.give_up(self._torn))
             raise
 
+    def exclude(self, server: int) -> bool:
+        """As `Engine.exclude`: its requests go to the others."""
+        return self._loop.run(self._fleet.exclude(server))
+
     def cancel(self) -> None:
         """As `Engine.cancel`: calls to servers end, and no server is used after it."""
         self._loop.run(self._fleet.give_up("the run was cancelled"))
@@ -253,7 +257,7 @@ class ServerEngine(Engine):
         if ids[-1] == self._policy.eos_id:
             reason = "stop"
         text = self._policy.decode(ids if reason == "length" else ids[:-1])
-        return Completion(ids, written.logprobs, reason, text, versions=versions)
+        return Completion(ids, written.logprobs, reason, text, versions=versions, server=written.server)
 
     def _check_room(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> None:
         """Refuse what a server would silently cut short."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from components.config.servers import ServerEngine
@@ -101,6 +102,20 @@ class Fleet:
                     task.cancel()
         self._notify()
 
+    async def exclude(self, number: int) -> bool:
+        """Use a server no more, as long as another one serves; returns whether it was taken out."""
+        async with self.lock:
+            server = self.servers[number]
+            if not any(other.serving for other in self.servers if other is not server):
+                return False
+            server.serving, server.dead, server.said = False, True, "excluded: what it samples is not sound"
+            self._note(server.name, "excluded", server.said)
+            for task in (*server.calls, server.mending):
+                if task is not None:
+                    task.cancel()
+        self._notify()
+        return True
+
     async def close(self) -> None:
         """Stop watching and end all processes."""
         tasks = [task for task in (self._watching, *(server.mending for server in self.servers)) if task is not None]
@@ -139,7 +154,7 @@ class Fleet:
                     written = await self._run(server, server.link.generate(request, self._settings.request_timeout))
                     server.answered = True
                     sound(written)
-                    return written
+                    return [replace(one, server=self.servers.index(server)) for one in written]
                 except ServerFault as fault:
                     problem = fault
             tried.append(f"{server.name}: {problem}")

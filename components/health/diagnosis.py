@@ -1,0 +1,84 @@
+"""Which part of a run is to blame for what a rule says of its policy: from experiments to one part, with the evidence.
+
+The experiments are made by `components.training.experiments`; this decides. What was exactly found comes first, then
+what the policy is measured by, then what it is trained by. The policy is to blame where nothing else is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from components.config.judgement import Part
+
+AGAIN = 5.0
+"""Nats of evidence that a checkpoint is answered for worse than when it was saved, above which the world has changed.
+Of four families and all prompts together one healthy measurement in thirty is above by chance."""
+REVERSED = 4.6
+"""Nats of evidence that updates do not do what they are made for; with the alarm for the policy it is enough."""
+LEARNS_OTHERWISE = 7.0
+"""Nats of evidence that the answers to the training prompts of a family are judged worse than to held-out ones."""
+
+
+@dataclass(frozen=True)
+class Experiments:
+    """What was tried.
+
+    ``broken`` are the invariants of the last steps that did not hold and were not repaired, as (part, text).
+    ``golden`` is how many golden items are judged otherwise than at first, of how many. ``mismatch`` is the gap between
+    sampler and learner on completions that were sampled for it, by server, and ``mismatch_limit`` what is usual at
+    most. ``again`` is the evidence, nats, that the last healthy checkpoint answers worse than when it was saved (None:
+    not measured). ``reversal`` is that against the updates, ``family`` the family that learns otherwise with its
+    evidence.
+    """
+
+    broken: Sequence[tuple[Part, str]] = ()
+    golden: tuple[int, int] = (0, 0)
+    mismatch: Mapping[int, float] = field(default_factory=dict)
+    mismatch_limit: float = 0.0
+    again: float | None = None
+    reversal: float = 0.0
+    family: tuple[str, float] = ("", 0.0)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The part that is to blame, and why; ``server`` is the one that is suspected, -1 where none is."""
+
+    part: Part
+    evidence: tuple[str, ...]
+    server: int = -1
+
+
+def diagnose(tried: Experiments) -> Diagnosis:
+    """The part that the experiments point at."""
+    if tried.broken:
+        part, text = tried.broken[-1]
+        return Diagnosis(part, (text,))
+    differ, of = tried.golden
+    if differ:
+        return Diagnosis("verifier", (f"{differ} of {of} answers are judged otherwise than when they were new",))
+    if tried.mismatch and (worst := max(tried.mismatch.values())) > tried.mismatch_limit:
+        server = max(tried.mismatch, key=lambda one: tried.mismatch[one])
+        where = f" (server {server})" if server >= 0 else ""
+        text = f"sampler{where} and learner differ by {worst:.3g} nats a token; {tried.mismatch_limit:.3g} is usual"
+        return Diagnosis("sampler", (text,), server)
+    measured = () if tried.again is None else (_again(tried.again),)
+    if tried.again is not None and tried.again > AGAIN:
+        text = "answers are judged as before, so what is sampled has changed"
+        return Diagnosis("sampler", (*measured, text))
+    if tried.reversal > REVERSED:
+        text = f"updates lower what had positive advantages ({tried.reversal:.1f} nats)"
+        return Diagnosis("learner", (*measured, text))
+    family, nats = tried.family
+    if nats > LEARNS_OTHERWISE:
+        text = f"training answers of {family} are judged far worse than held-out ones were ({nats:.1f} nats)"
+        return Diagnosis("data", (*measured, text))
+    return Diagnosis(
+        "policy", (*measured, "data, schedule, verifier, sampler, learner and settings are as they should be")
+    )
+
+
+def _again(nats: float) -> str:
+    how = f"worse ({nats:.1f} nats)" if nats > AGAIN else "as well as then"
+    return f"the last healthy checkpoint, measured again, answers {how}"

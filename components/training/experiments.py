@@ -1,0 +1,91 @@
+"""The experiments of a diagnosis: what a run tries, once a rule says that its policy is ill, before it acts on that.
+
+They take two measurements of the dev split and a scoring pass at the most, and change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from components.health.diagnosis import Diagnosis, Experiments, diagnose
+from components.health.falls import ALL, counts, fallen
+from components.health.responses import Saved, healthiest
+from components.health.sequential import Count, fell
+from components.learner.torch_learner import WEIGHTS
+from components.training.assembly import Parts
+from components.training.run import RunState
+from components.training.staleness import mismatch
+from components.types import StepRecord, Verdict
+
+GRAVE = ("rollback", "stop")
+BY_SERVER = "mismatch_server_"
+
+
+def diagnosed(parts: Parts, verdicts: Sequence[Verdict], record: StepRecord) -> Diagnosis | None:
+    """The part that is to blame for what the verdicts say of the policy; None where none of them acts on it."""
+    state = parts.state
+    rules, how = state.responder.started.health.rules, state.responder.started.health.responses
+    grave = [one for one in verdicts if rules[one.rule].part == "policy" and one.level in GRAVE]
+    if not grave or not how.enabled:
+        return None
+    tried = Experiments(broken=[(part, text) for _, part, text in state.unrepaired(record.step)])
+    if not tried.broken:
+        tried = replace(tried, golden=_golden(parts))
+    if not tried.broken and not tried.golden[0]:
+        back = healthiest(state.candidates, state.responder.blame.clean(grave[0]))
+        tried = _measured(parts, tried, back)
+    return diagnose(
+        replace(tried, reversal=record.signals.get("reversal_evidence", 0.0), family=learns_otherwise(state))
+    )
+
+
+def _golden(parts: Parts) -> tuple[int, int]:
+    """Golden items that are judged otherwise than at first, of how many."""
+    again = parts.rollouts.golden().result()
+    return sum(one.differs for one in again), len(again)
+
+
+def _measured(parts: Parts, tried: Experiments, back: Saved | None) -> Experiments:
+    """The present policy scored by sampler and learner, and the last healthy one measured again."""
+    state = parts.state
+    signals = mismatch(state.learner, parts.rollouts.dev().result(), parts.reference.pad_id)
+    gaps = {int(name.removeprefix(BY_SERVER)): v for name, v in signals.items() if name.startswith(BY_SERVER)}
+    gaps = gaps or ({-1: signals["mismatch_k3"]} if "mismatch_k3" in signals else {})
+    tried = replace(tried, mismatch=gaps, mismatch_limit=state.usual_gap.limit)
+    if back is None or back.counts is None:
+        return tried
+    again = counts(parts.rollouts.dev_of(_weights(state, back)).result())
+    before = {name: Count(*count) for name, count in back.counts.items()}
+    return replace(tried, again=max(fallen(before, again).values(), default=0.0))
+
+
+def _weights(state: RunState, saved: Saved) -> dict[str, Tensor]:
+    """The policy of a checkpoint."""
+    tensors = load_file(state.resume.folder(saved.step) / WEIGHTS)
+    return {name.removeprefix("weight/"): tensor for name, tensor in tensors.items() if name.startswith("weight/")}
+
+
+def learns_otherwise(state: RunState) -> tuple[str, float]:
+    """The family whose training answers are judged worse than its held-out answers were at their best, more so than
+    those of the other families; with the evidence, nats. Only where a schedule does not choose by success."""
+    best, trained = state.responder.awaiting.held_out, state.trained_counts()
+    if state.responder.started.schedule.kind != "uniform" and not state.schedule.taken_over:
+        return "", 0.0
+    found = {name: fell(best[name], trained[name]) for name in trained if name in best and name != ALL}
+    if len(found) < 2:
+        return "", 0.0
+    worst = max(found, key=lambda name: found[name])
+    others = [nats for name, nats in found.items() if name != worst]
+    return worst, found[worst] - max(others)
+
+
+def as_note(diagnosis: Diagnosis | None) -> Mapping[str, Any]:
+    """A diagnosis in the record of its step."""
+    if diagnosis is None:
+        return {}
+    return {"diagnosis": {"part": diagnosis.part, "evidence": list(diagnosis.evidence)}}
