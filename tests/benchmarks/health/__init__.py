@@ -9,6 +9,7 @@
 - `generated` — faults that are drawn: a mechanism x a form x a size; `run --generated seen`, `generated --half seen`
 - `plan` — which run has which seed, and which half it belongs to
 - `training` — one run, in this process
+- `restarts` — faults that stop a run once, and change what it goes on from
 - `store` — what is kept of a run, one small file each
 - `truth` — from which step a fault hurts, by the accuracy under the true verifier
 - `detectors` — a file of rules, and three ways to do without

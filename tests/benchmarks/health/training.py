@@ -30,6 +30,7 @@ from tests.benchmarks.health.faults import FAULTS, Fault
 from tests.benchmarks.health.generated.drawing import fault_of
 from tests.benchmarks.health.healthy import EVAL_EVERY, HEALTHY
 from tests.benchmarks.health.plan import sft_seed_of
+from tests.benchmarks.health.restarts import going_on, leave
 from tests.benchmarks.health.store import Run
 from tests.recipes import prepare, recipe_settings
 
@@ -116,18 +117,23 @@ class Trial:
             "wrap_schedule": fault.schedule,
             "wrap_scorer": fault.scorer,
         }
-        with (
-            TrueAccuracy(self._layout, self._settings) as truth,
-            assembled(self._settings, self._layout, self._clusters(), **wrappers) as parts,
-        ):
+        with TrueAccuracy(self._layout, self._settings) as truth:
+            going_on(lambda: self._train(truth, wrappers), fault, self._layout.state / "train")
+
+    def _train(self, truth: TrueAccuracy, wrappers: dict[str, Any]) -> None:
+        """Train from the newest checkpoint on; a fault may stop the run, see `going_on`."""
+        fault = self._fault
+        with assembled(self._settings, self._layout, self._clusters(), **wrappers) as parts:
             learner = parts.state.learner
-            self._measured(0, truth, learner)
+            if not parts.state.step:
+                self._measured(0, truth, learner)
 
             def on_step(record: StepRecord) -> None:
                 self.records.append(record)
                 fault.clock.step = record.step + 1
                 if fault.clock.step % EVAL_EVERY == 0:
                     self._measured(fault.clock.step, truth, learner)
+                leave(fault, parts)
 
             try:
                 train(parts, on_step)

@@ -8,18 +8,23 @@ from typing import ClassVar
 from components.seeds import derive
 from components.types import Prompt
 from tests.benchmarks.health.faults.base import Clock, Fault
-from tests.benchmarks.health.generated.forms import SCOPES, Form, Scope, hit
+from tests.benchmarks.health.generated.forms import SCOPES, TIMES, Form, Scope, Time, hit
 
 ONSETS = range(4, 20)
 """Steps in which a fault may begin."""
 
 
 class Generated(Fault):
-    """What breaks a run, in one of its ways. ``part`` is what of the run is broken, ``sizes`` from small to large."""
+    """What breaks a run, in one of its ways. ``part`` is what of the run is broken, ``sizes`` from small to large.
+
+    Kinds that are ``held_back`` were written apart from the rules, and no rule may be designed on them.
+    """
 
     part: ClassVar[str]
     sizes: ClassVar[tuple[float, ...]]
     scopes: ClassVar[tuple[Scope, ...]] = SCOPES
+    times: ClassVar[tuple[Time, ...]] = TIMES
+    held_back: ClassVar[bool] = False
 
     def __init__(self, seed: int, form: Form, size: float, clock: Clock | None = None) -> None:
         super().__init__(seed, clock)
