@@ -55,7 +55,7 @@ class ClippedAdamW:
         return norm
 
     def trace(self) -> dict[str, float]:
-        """What the updates since the last call did to a sample of the weights, and the settings that it was made with, as signals."""
+        """Signals: what the updates since the last call did to a sample of the weights, and the settings in force."""
         (group, *_), (moved, largest, still) = self._adamw.param_groups, self._steadiness.read()
         return {
             "weights_moved": float(moved),

@@ -14,9 +14,9 @@ PER_TENSOR = 64
 class Steadiness:
     """Looks at the same elements before and after every update; costs a millisecond, not a copy of the model.
 
-    Since they were last read, ``moved`` is how many tensors were not as the update before had left them, ``largest`` the
-    largest change of an element in an update, as a multiple of its learning rate, and ``still`` how many tensors an
-    update did not change, at most.
+    Since they were last read, ``moved`` is how many tensors were not as the update before had left them, ``largest``
+    the largest change of an element in an update, as a multiple of its learning rate, and ``still`` how many tensors
+    an update did not change, at most.
     """
 
     def __init__(self, parameters: Mapping[str, Tensor], weight_decay: float = 0.0) -> None:

@@ -57,7 +57,6 @@ def training_fails(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
 
     monkeypatch.setattr(running, "ProcessPoolExecutor", pool)
     monkeypatch.setattr(running, "_prepared", lambda work, seed: work)
-    monkeypatch.setattr(running, "would_act", lambda arm, records: True)
     monkeypatch.setattr(training, "measure", measure)
     return failing
 

@@ -110,7 +110,7 @@ def test_prompts_that_are_trained_on_are_those_of_the_split() -> None:
         ({"agreement": {"even": 2.0, "odd": 0.0}}, {}),
         ({"agreement": {"even": 2.0, "odd": -0.5}}, {"advantages": "learner"}),
         ({"signals": {"optimizer_lag": 0.0}}, {}),
-        ({"signals": {"optimizer_lag": 3.0}}, {"optimizer_steps": "optimizer"}),
+        ({"signals": {"optimizer_lag": 3.0}}, {"optimizer_steps": "learner"}),
     ],
 )
 def test_verdicts_advantages_and_moments_are_what_they_must_be(changes: dict[str, Any], named: dict[str, str]) -> None:

@@ -168,7 +168,8 @@ def test_whatever_is_said_the_ladder_ends_within_its_budgets(said, batches, inte
     knobs = [r for r in did if r.level == "intervene" and r.changes]
     assert len(knobs) <= interventions
     assert max([sum(r.rule == rule for r in knobs) for rule in RULES]) <= per_rule
-    assert sum(r.level == "rollback" for r in did) == one.attempt <= rollbacks
+    assert sum(r.level == "rollback" for r in did) == one.attempt
+    assert one.blamed <= rollbacks and one.attempt - one.blamed <= one.started.health.responses.returns
     assert len(one.quarantined) <= share * 20
     assert all(r.changes or r.quarantined for r in did if r.level == "intervene")
     if graves > interventions + rollbacks + share * 20:
@@ -234,6 +235,7 @@ TURNS = [
     ("rollout.max_repeats", {}, {"to": 0}, None, 1),
     ("reward.shaping", {}, {"to": -1}, 1.0, 0.0),
     ("audit.agreement", {"audit": {"second": SECOND}}, {"to": 1}, 0, 1),
+    ("audit.second_judges", {"audit": {"second": SECOND}}, {"to": 1}, 0, 1),
 ]
 
 

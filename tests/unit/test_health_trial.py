@@ -20,7 +20,7 @@ from components.scheduling import Uniform
 from components.training import assembly
 from components.types import Completion, StepRecord
 from tests.benchmarks.health import scoring, store, table, training
-from tests.benchmarks.health.arms import DEFAULT_RULES, PLAIN_ARM, Arm, arms_of, responding, would_act
+from tests.benchmarks.health.arms import DEFAULT_RULES, PLAIN_ARM, Arm, arms_of
 from tests.benchmarks.health.detectors import Alarm, cusum, thresholds
 from tests.benchmarks.health.detectors.rules import PLAIN, Rules
 from tests.benchmarks.health.faults import FAULTS, Fault
@@ -339,31 +339,6 @@ def test_other_rules_have_respond_runs_of_their_own(tmp_path):
     names = [arm.name for path in (DEFAULT_RULES, rules) for arm in arms_of("both", path)]
     assert names[0] == names[2] == "plain"
     assert names[1] != names[3]
-
-
-@pytest.mark.parametrize(
-    ("signals", "acts"),
-    [
-        ([{"accuracy": 0.5}] * 30, False),
-        ([{"accuracy": 0.5}] * 29 + [{"accuracy": 0.0}], True),
-        ([{"grad_norm": 1.0}] * 30 + [{"grad_norm": 49.0}], False),
-        ([{"grad_norm": 1.0}] * 30 + [{"grad_norm": 51.0}], True),  # the guard refuses it
-        ([{"grad_norm": 1.0}] * 5 + [{"grad_norm": 51.0}], True),  # also before there are twenty to go by
-        ([{"grad_norm": 51.0}, {"grad_norm": 1.0}], False),  # and needs one
-    ],
-)
-def test_the_arms_part_where_a_rule_or_the_guard_acts(signals, acts):
-    arm = responding({"r": {"when": "accuracy < 0.1", "level": "stop", "why": "a test"}})
-    assert would_act(arm, [StepRecord(step, row) for step, row in enumerate(signals)]) is acts
-
-
-def test_a_run_in_which_nothing_acts_is_not_trained_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "measure", None)
-    store.save(tmp_path / "plain", stored("one_biased", 4))
-    arm = responding({"r": {"when": "accuracy < 0.1", "level": "stop", "why": "a test"}})
-    assert "nothing acts" in _one(tmp_path / "no such folder", tmp_path, arm, "one_biased", 4)
-    [copy] = store.read_all(tmp_path / arm.name)
-    assert copy == stored("one_biased", 4, arm=arm.name)
     assert "is there" in _one(tmp_path / "no such folder", tmp_path, arm, "one_biased", 4)
 
 

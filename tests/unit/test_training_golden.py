@@ -30,7 +30,8 @@ def test_of_many_families_the_first_have_items() -> None:
 
 
 def test_every_item_has_its_turn() -> None:
-    golden = learned()
+    golden = Golden()
+    golden.learn([group([1, 0], prompt=replace(one, family=one.id)) for one in prompts(SHOWN)])
     shown = [item for step in range(2) for item in golden.due(step)]
     assert len(golden.due(0)) == SHOWN and shown == golden.items
     assert Golden().due(3) == []

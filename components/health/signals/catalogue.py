@@ -177,7 +177,7 @@ SIGNALS: dict[str, Signal] = {
     ),
     "schedule_differ": Signal("count", 0, _INF, "free", "schedule", "prompts that are not those that it draws"),
     "repeat_evidence": Signal(
-        "nats", -_INF, _INF, "free", "groups", "evidence that completions repeat more often than their probability says"
+        "nats", -_INF, _INF, "free", "run", "evidence that completions repeat more often than their probability says"
     ),
     "reversal_evidence": Signal(
         "nats", -_INF, _INF, "forward", "learner", "evidence that updates do not raise what had positive advantages"

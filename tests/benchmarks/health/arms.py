@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from components.config.judgement import HealthSettings, RuleSettings
+from components.config.judgement import RuleSettings
 from components.config.load import find_rules, read_rules
 from components.files import dump_json, sha256_bytes
-from components.health.responses.guard import Guard
-from components.types import StepRecord
-from tests.benchmarks.health.detectors import Rules
 
 DEFAULT_RULES = find_rules(Path("configs/demo.yaml"), "default")
 
@@ -38,20 +35,6 @@ def arms_of(which: str, rules: Path) -> list[Arm]:
     """The arms that ``plain``, ``respond`` or ``both`` stand for."""
     respond = responding(read_rules(rules))
     return {"plain": [PLAIN_ARM], "respond": [respond], "both": [PLAIN_ARM, respond]}[which]
-
-
-def would_act(arm: Arm, records: Sequence[StepRecord]) -> bool:
-    """Would anything in this arm have changed a run that was made without it?
-
-    Until the first verdict that acts, and the first gradient that the guard refuses, both arms are the same run.
-    """
-    health = HealthSettings.model_validate(arm.changes["health"])
-    guard = Guard(health.responses)
-    for record in records:
-        if record.signals.get("grad_norm", 0.0) > guard.limit:
-            return True
-        guard.observe(record.signals)
-    return any(alarm.acting for alarm in Rules(health.rules).alarms(records))
 
 
 def responding(rules: Mapping[str, Any]) -> Arm:

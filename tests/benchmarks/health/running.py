@@ -6,14 +6,13 @@ import os
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
 from components.errors import InputError
-from tests.benchmarks.health.arms import PLAIN_ARM, Arm, would_act
+from tests.benchmarks.health.arms import Arm
 from tests.benchmarks.health.plan import runs, sft_seed_of
-from tests.benchmarks.health.store import file_of, read, save
+from tests.benchmarks.health.store import file_of, save
 
 Task = tuple[Arm, str, int]
 """Arm, condition and seed of one run."""
@@ -75,16 +74,11 @@ def _prepared(work: Path, sft_seed: int) -> Path:
 def _one(work: Path, results: Path, arm: Arm, condition: str, seed: int) -> str:
     """Train and store one run; a failure of the trial itself is said, and does not end the others.
 
-    Another process may have stored it in the meantime. Where nothing would have acted in the plain run of the same
-    seed, the other arm would have come to the same, and it is not trained again.
+    Another process may have stored it in the meantime.
     """
     task = arm, condition, seed
     if _file(results, task).exists():
         return f"{_name(task)} is there"
-    plain = file_of(results / PLAIN_ARM.name, condition, seed)
-    if arm != PLAIN_ARM and plain.exists() and not would_act(arm, (same := read(plain)).records):
-        save(results / arm.name, replace(same, arm=arm.name))
-        return f"{arm.name} {same.name}: nothing acts"
     from tests.benchmarks.health.training import measure
 
     try:
