@@ -20,7 +20,7 @@ from components.scheduling import Uniform
 from components.training import assembly
 from components.types import Completion, StepRecord
 from tests.benchmarks.health import scoring, store, table, training
-from tests.benchmarks.health.arms import DEFAULT_RULES, PLAIN_ARM, Arm, arms_of
+from tests.benchmarks.health.arms import DEFAULT_RULES, PLAIN_ARM, Arm, arms_of, responding
 from tests.benchmarks.health.detectors import Alarm, cusum, thresholds
 from tests.benchmarks.health.detectors.rules import PLAIN, Rules
 from tests.benchmarks.health.faults import FAULTS, Fault
@@ -339,6 +339,12 @@ def test_other_rules_have_respond_runs_of_their_own(tmp_path):
     names = [arm.name for path in (DEFAULT_RULES, rules) for arm in arms_of("both", path)]
     assert names[0] == names[2] == "plain"
     assert names[1] != names[3]
+
+
+def test_a_run_that_is_stored_is_not_trained_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "measure", None)
+    arm = responding({"r": {"when": "accuracy < 0.1", "level": "stop", "why": "a test"}})
+    store.save(tmp_path / arm.name, stored("one_biased", 4, arm=arm.name))
     assert "is there" in _one(tmp_path / "no such folder", tmp_path, arm, "one_biased", 4)
 
 

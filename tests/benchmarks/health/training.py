@@ -35,8 +35,8 @@ from tests.benchmarks.health.store import Run
 from tests.recipes import prepare, recipe_settings
 
 TEST_PROMPTS, TEST_SAMPLES = 64, 2
-FINAL_PROMPTS = 160
-"""More of them at the end, where they are measured once; the first are those of every measurement."""
+FINAL_PROMPTS, FINAL_SAMPLES = 160, 8
+"""More of them at the end, where they are measured once; the first prompts are those of every measurement."""
 FINAL = -1
 """Stands for the step of the last measurement, of more prompts than those before."""
 BREAKS = (RuntimeError, ValueError, ArithmeticError, InputError)
@@ -140,7 +140,7 @@ class Trial:
             except BREAKS as error:
                 self.crashed = f"{type(error).__name__}: {error}".splitlines()[0][:200]
                 self.records += unseen(parts.state.log, len(self.records))
-            self.final, families = truth.of(learner, FINAL_PROMPTS)
+            self.final, families = truth.of(learner, FINAL_PROMPTS, FINAL_SAMPLES)
             self.families.append((FINAL, families))
             self.progress, self.stopped_by = parts.state.progress, parts.state.stopped_by or ""
             if parts.state.ledger.exists():
@@ -180,17 +180,19 @@ class TrueAccuracy:
     def __exit__(self, *_: object) -> None:
         self._scorer.__exit__()
 
-    def of(self, learner: Learner, prompts: int = TEST_PROMPTS) -> tuple[float, dict[str, float]]:
+    def of(
+        self, learner: Learner, prompts: int = TEST_PROMPTS, samples: int = TEST_SAMPLES
+    ) -> tuple[float, dict[str, float]]:
         """Of the learner's present weights, and by family; 0 for weights that nothing can be sampled from."""
         weights = learner.weights()
         if not all(bool(torch.isfinite(w).all()) for w in weights.values()):
             return 0.0, {}
         self._engine.load_weights(weights)
-        sampling = self._collector.sampling(derive(0, "held-out"), n=TEST_SAMPLES)
+        sampling = self._collector.sampling(derive(0, "held-out"), n=samples)
         groups = self._collector.groups(self._prompts[:prompts], sampling)
         right = sum(accuracy == 1 for group in groups for accuracy in group.accuracies)
         families: dict[str, list[bool]] = {}
         for group in groups:
             families.setdefault(group.prompt.family, []).extend(accuracy == 1 for accuracy in group.accuracies)
         by_family = {name: round(fmean(found), 4) for name, found in sorted(families.items())}
-        return right / (len(groups) * TEST_SAMPLES), by_family
+        return right / (len(groups) * samples), by_family

@@ -20,7 +20,7 @@ from tests.benchmarks.health.truth import Norm, norm_of
 
 LOSS = 0.05
 """Share of the healthy accuracy that a fault costs at least, or it is none."""
-ANSWERS = 2
+ANSWERS = 8
 """Of each final prompt: they decide how far the accuracy of a family is noise."""
 
 

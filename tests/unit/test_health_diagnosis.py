@@ -1,0 +1,157 @@
+"""Which part is to blame: from experiments to one part, and from that to a repair, a return or a stop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from factories import settings
+from test_health_ladder import watching
+from test_training_sound import Verifier
+from training_runs import watched
+
+from components.health import Plan, Responder, Saved
+from components.health.diagnosis import Diagnosis, Experiments, diagnose
+from components.health.responses.repairs import RELOADS, REPAIRS, Repairs, Situation
+from components.training import assembly
+from components.types import Verdict
+
+SECOND = {"audit": {"second": {"kind": "numeric", "marker": "#"}}}
+
+
+@pytest.mark.parametrize(
+    ("tried", "part", "server"),
+    [
+        ({}, "policy", -1),
+        ({"again": 1.0}, "policy", -1),
+        ({"broken": [("schedule", "4 prompts differ")]}, "schedule", -1),
+        ({"golden": (3, 16)}, "verifier", -1),
+        ({"mismatch": {0: 1e-6, 1: 0.2}, "mismatch_limit": 1e-4}, "sampler", 1),
+        ({"mismatch": {-1: 1e-6}, "mismatch_limit": 1e-4}, "policy", -1),
+        ({"again": 12.0}, "sampler", -1),
+        ({"reversal": 6.0}, "learner", -1),
+        ({"family": ("carry", 20.0)}, "data", -1),
+        ({"again": 0.0, "golden": (1, 16), "family": ("carry", 20.0)}, "verifier", -1),
+    ],
+)
+def test_what_was_tried_points_at_one_part(tried: dict[str, Any], part: str, server: int) -> None:
+    found = diagnose(Experiments(**tried))
+    assert (found.part, found.server) == (part, server) and found.evidence
+
+
+# Repairs
+
+
+def test_a_part_without_a_repair_has_none() -> None:
+    assert Repairs().of("learner", settings(), Situation()) is None
+    assert "policy" not in REPAIRS
+
+
+def test_prompts_are_drawn_by_the_second_copy_once_and_then_a_suspected_family_is_withheld() -> None:
+    done = Repairs()
+    found = [done.of("data", settings(), Situation(family="odd")) for _ in range(3)]
+    assert [change and change.knob for change in found] == ["redraw", "withhold", None]
+    assert done.redrawn and done.withheld == {"odd"}
+
+
+def test_a_server_is_excluded_while_another_one_is_left_and_else_weights_are_handed_over_again() -> None:
+    done = Repairs()
+    knobs = [done.of("sampler", settings(), Situation(server=n, servers=2)) for n in (1, 0, 0, 0)]
+    assert [change and change.knob for change in knobs] == ["exclude", *["reload"] * RELOADS, None]
+    assert done.excluded == {1}
+
+
+@pytest.mark.parametrize(("agrees", "repaired"), [(None, False), (0.5, False), (1.0, True)])
+def test_the_second_verifier_judges_where_it_judges_what_is_known_as_it_is_known(agrees, repaired) -> None:
+    change = Repairs().of("verifier", settings(**SECOND), Situation(second_agrees=agrees))
+    assert (change is not None) == repaired
+
+
+def test_repairs_outlive_a_restart() -> None:
+    done, again = Repairs(), Repairs()
+    done.of("sampler", settings(), Situation(server=1, servers=2))
+    done.of("data", settings(), Situation(family="odd"))
+    again.load_state_dict(done.state_dict())
+    assert again == done
+
+
+# What the ladder makes of a diagnosis
+
+RULES = {
+    "fell": {"when": "entropy < 1", "why": "fell", "level": "rollback", "part": "policy", "action": [{"knob": "learner.lr", "times": 0.5}]}
+}  # fmt: skip
+SAVED = [Saved(0, 0, at_ease=True), Saved(8, 8, at_ease=True)]
+
+
+def acted(part: str | None, one: Responder | None = None, **known: Any) -> Plan:
+    one = one or Responder(settings(health={"rules": RULES}, **SECOND))
+    said = [Verdict("fell", "rollback", 10, "fell", clean=9)]
+    diagnosis = None if part is None else Diagnosis(part, ("shown",))  # type: ignore[arg-type]
+    return one.respond(said, watching(one), SAVED, (), 20, Situation(**known), diagnosis)
+
+
+@pytest.mark.parametrize(
+    ("part", "known", "level", "knobs"),
+    [
+        (None, {}, "rollback", ["learner.lr"]),
+        ("policy", {}, "rollback", ["learner.lr"]),
+        ("settings", {}, "rollback", ["reset"]),
+        ("data", {}, "rollback", ["redraw"]),
+        ("learner", {}, "rollback", []),
+        ("verifier", {"second_agrees": 1.0}, "rollback", ["audit.second_judges"]),
+        ("verifier", {"second_agrees": 0.1}, "stop", []),
+        ("sampler", {"server": 1, "servers": 2}, "rollback", ["exclude"]),
+    ],
+)
+def test_a_knob_is_turned_only_where_the_policy_is_to_blame(part, known, level, knobs) -> None:
+    plan = acted(part, **known)
+    (response,) = plan.responses
+    assert (response.level, [change.knob for change in response.changes]) == (level, knobs)
+    assert response.part == (part or "policy") and plan.back_to == SAVED[1]
+    assert response.found == (() if part is None else ("shown",))
+
+
+def test_a_learner_that_breaks_again_and_again_ends_the_run() -> None:
+    one = Responder(settings(health={"rules": RULES}))
+    levels = [acted("learner", one).responses[0].level for _ in range(5)]
+    assert levels == ["rollback"] * 3 + ["stop"] * 2 and one.blamed == 0
+
+
+# In a run
+
+
+def test_a_verifier_that_breaks_is_diagnosed_before_the_policy_is_blamed(tmp_path, monkeypatch) -> None:
+    """Held-out accuracy falls to nothing; the golden items say why, and no knob is turned."""
+    judge = Verifier()
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: judge)
+
+    class Breaking:
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+        def next(self, count: int) -> Any:
+            judge.broken = judge.broken or self.inner.state_dict()["drawn"] >= 16
+            return self.inner.next(count)
+
+    rules = {
+        "fell": {
+            "when": "last(dev_pass_at_1) < 0.5 * max(dev_pass_at_1)",
+            "level": "rollback",
+            "part": "policy",
+            "action": [{"knob": "learner.lr", "times": 0.5}],
+            "why": "planted",
+        }
+    }
+    chosen = settings(
+        health={"rules": rules},
+        schedule={"kind": "uniform"},
+        rollout={"dynamic_sampling": None},
+        train={"steps": 9, "eval_every": 2, "eval_prompts": 3, "eval_samples": 8},
+    )
+    state, records = watched(tmp_path, chosen, wrap_schedule=Breaking)
+    (found,) = [record.notes["diagnosis"] for record in records if "diagnosis" in record.notes]
+    assert found["part"] == "verifier" and "judged again" in found["evidence"][0]
+    assert state.stopped_by == "fell" and state.responder.settings == state.responder.started
