@@ -3,6 +3,8 @@
 - `signals` — `SIGNALS`, what every number of a step means, and how those of its groups are computed
 - `invariants` — `INVARIANTS`, what holds in every step of a sound run
 - `sequential` — tests of counts that may be looked at after every step; `falls` — of held-out accuracy, by family
+- `draws` — whether completions are drawn independently; `signs` — whether updates do what they are made for
+- `diagnosis` — which part of a run is to blame
 - `history` — what is remembered of a signal, in bounded memory
 - `windows` — `WINDOWS`, the functions over history that a rule may call
 - `rules` — from the text of a rule to a checked condition
@@ -20,7 +22,7 @@ A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new k
 
 from components.health.check import check_rules
 from components.health.falls import Falls
-from components.health.monitor import LEVELS, Monitor, replay, unjudged, worst
+from components.health.monitor import LEVELS, Monitor, replay, standing, unjudged, worst
 from components.health.records import read_records, read_verdicts
 from components.health.responses import KNOBS, Guard, Ledger, Plan, Responder, Saved, read_ledger
 from components.health.signals import (
@@ -58,6 +60,7 @@ __all__ = [
     "read_records",
     "read_verdicts",
     "replay",
+    "standing",
     "step_signals",
     "unjudged",
     "worst",

@@ -246,11 +246,19 @@ class Monitor:
 
 
 def replay(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> list[Verdict]:
-    """Every verdict that a live monitor with these rules would have given on these records.
+    """Every verdict that a live monitor with these rules would have given on these records."""
+    return _replayed(rules, records)[1]
 
-    Where the run was rolled back, the monitor goes back with it.
-    """
-    monitor, kept, verdicts = Monitor(rules), [], []
+
+def standing(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> list[str]:
+    """The rules that act and still hold at the last step of a run, in the order of the rules."""
+    monitor, _ = _replayed(rules, records)
+    return [name for name, length in monitor.metrics().items() if length and rules[name].level != "warn"]
+
+
+def _replayed(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> tuple[Monitor, list[Verdict]]:
+    """A monitor that has watched a run, and what it said. Where the run was rolled back, it went back with it."""
+    monitor, kept, verdicts = Monitor(rules), list[StepRecord](), list[Verdict]()
     for record in records:
         verdicts += monitor.observe(record)
         kept.append(record)
@@ -258,7 +266,7 @@ def replay(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> 
             kept = [one for one in kept if one.step < back]
             monitor.go_back(_again(rules, kept).state_dict())
         monitor.forget(record.notes.get("measured_anew", ()))
-    return verdicts
+    return monitor, verdicts
 
 
 def _again(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> Monitor:

@@ -77,9 +77,8 @@ def test_repairs_outlive_a_restart() -> None:
 
 # What the ladder makes of a diagnosis
 
-RULES = {
-    "fell": {"when": "entropy < 1", "why": "fell", "level": "rollback", "part": "policy", "action": [{"knob": "learner.lr", "times": 0.5}]}
-}  # fmt: skip
+HALVE = {"knob": "learner.lr", "times": 0.5}
+RULES = {"fell": {"when": "entropy < 1", "why": "fell", "level": "rollback", "part": "policy", "action": [HALVE]}}
 SAVED = [Saved(0, 0, at_ease=True), Saved(8, 8, at_ease=True)]
 
 
@@ -141,7 +140,7 @@ def test_a_verifier_that_breaks_is_diagnosed_before_the_policy_is_blamed(tmp_pat
             "when": "last(dev_pass_at_1) < 0.5 * max(dev_pass_at_1)",
             "level": "rollback",
             "part": "policy",
-            "action": [{"knob": "learner.lr", "times": 0.5}],
+            "action": [HALVE],
             "why": "planted",
         }
     }

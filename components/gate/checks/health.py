@@ -1,6 +1,7 @@
 """Was training healthy? The monitor that ran is not trusted: the rules are replayed over the whole log.
 
-A run fails that was stopped, that did not recover from a response, or whose held-out accuracy, of all prompts or of one
+A run fails that was stopped, that did not recover from a response, in which an acting rule still holds at the end, or
+whose held-out accuracy, of all prompts or of one
 family, is measurably below its best at the end.
 """
 
@@ -13,7 +14,7 @@ from components.config.judgement import RuleSettings
 from components.errors import InputError
 from components.gate.checks.base import Answer, Check
 from components.gate.evidence import Evidence
-from components.health import Ledger, replay, unjudged
+from components.health import Ledger, replay, standing, unjudged
 from components.health.falls import lost
 from components.health.rulebook import GRAVE
 from components.types import Response, StepRecord, Verdict
@@ -38,6 +39,8 @@ def _healthy(evidence: Evidence, settings: Settings) -> Answer:
         return "fail", f"{stop.rule} says {stop.asked} at step {stop.step}: {stop.reason}"
     if parts := lost(records):
         return "fail", "; ".join(parts)
+    if holding := standing(settings.health.rules, records):
+        return "fail", f"unresolved: {', '.join(holding)} still {'hold' if len(holding) > 1 else 'holds'} at the end"
     return _responses(again, ledger)
 
 
