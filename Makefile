@@ -74,7 +74,7 @@ trial: $(INSTALLED)
 	python -m tests.benchmarks.health run --results trial --arm both --jobs $(JOBS)
 	python -m tests.benchmarks.health table --results trial --out trial/table.md
 
-# The same with a real language model; three to six minutes of a core and 7 GB of memory a run; what is there is not repeated.
+# The same with a real language model; two to five minutes of a core and up to 7 GB of memory a run; what is there is not repeated.
 trial-llm: model
 	python -m tests.benchmarks.health run --ground llm --results trial-llm --arm both --jobs $(JOBS)
 	python -m tests.benchmarks.health table --ground llm --results trial-llm --out trial-llm/table.md
