@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial gap triage doctor vllm-env test-vllm test-cluster kustomize images clean
+.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage doctor vllm-env test-vllm test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -73,6 +73,11 @@ schedules: $(INSTALLED)
 trial: $(INSTALLED)
 	python -m tests.benchmarks.health run --results trial --arm both --jobs $(JOBS)
 	python -m tests.benchmarks.health table --results trial --out trial/table.md
+
+# The same with a real language model; two to five minutes of a core and up to 7 GB of memory a run; what is there is not repeated.
+trial-llm: model
+	python -m tests.benchmarks.health run --ground llm --results trial-llm --arm both --jobs $(JOBS)
+	python -m tests.benchmarks.health table --ground llm --results trial-llm --out trial-llm/table.md
 
 # Every section of docs/benchmarks.md that is not measured yet, then its figures into the pages; two hours, one of them `real`.
 # SECTIONS="growth orchestration": some of them. ANEW=1: throw away what was measured before.

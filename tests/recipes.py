@@ -40,13 +40,16 @@ def recipe_settings(
     return load(top)
 
 
-def prepare(folder: Path, recipe: str, under: Changes) -> Path:
-    """Run the stages before training once for all recipes that share them; returns their folder."""
-    own = recipe if recipe in OWN_DATA else None
-    folder = folder / f"{Path(base_of(recipe)).stem}-{own or 'shared'}"
+def prepare(folder: Path, recipe: str, under: Changes, base: str | None = None) -> Path:
+    """Run the stages before training once for all recipes that share them; returns their folder.
+
+    ``base`` is the configuration, if not the one that the recipe is shown on.
+    """
+    own, base = recipe if recipe in OWN_DATA else None, base or base_of(recipe)
+    folder = folder / f"{Path(base).stem}-{own or 'shared'}"
     if not (folder / "ready").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        settings = recipe_settings(folder, own, base_of(recipe), under)
+        settings = recipe_settings(folder, own, base, under)
         for stage in PREPARED:
             run_stage(stage, settings, Layout(folder))
         (folder / "ready").touch()

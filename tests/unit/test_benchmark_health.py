@@ -17,6 +17,7 @@ from tests.benchmarks import trial
 from tests.benchmarks.health import running, store, training
 from tests.benchmarks.health.arms import DEFAULT_RULES, PLAIN_ARM, Arm, arms_of
 from tests.benchmarks.health.faults import FAULTS
+from tests.benchmarks.health.grounds import Ground
 from tests.benchmarks.health.judged import BASE, Scored, scored
 from tests.benchmarks.health.plan import sft_seed_of
 from tests.benchmarks.health.store import Run
@@ -37,7 +38,7 @@ def training_fails(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
     """Arms and conditions whose runs fail; all others are trained in no time, in this process."""
     failing: set[tuple[str, str]] = set()
 
-    def measure(work: Path, condition: str, seed: int, arm: Arm) -> Run:
+    def measure(work: Path, condition: str, seed: int, arm: Arm, _ground: Ground) -> Run:
         if (arm.name, condition) in failing:
             raise OSError("no space left")
         return made(condition, seed, arm)
@@ -56,7 +57,7 @@ def training_fails(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
         yield Pool()
 
     monkeypatch.setattr(running, "ProcessPoolExecutor", pool)
-    monkeypatch.setattr(running, "_prepared", lambda work, seed: work)
+    monkeypatch.setattr(running, "_prepared", lambda work, seed, ground: work)
     monkeypatch.setattr(training, "measure", measure)
     return failing
 

@@ -4,6 +4,9 @@
     python -m tests.benchmarks.health score --results DIR [--rules FILE] [--half tune|report|all] [--out FILE]
     python -m tests.benchmarks.health table --results DIR [--rules FILE] [--out FILE]
 
+`--ground llm` runs and judges on a real language model (`make model`) instead of the demo's.
+
+- `grounds` — model, task and length of the runs, and which faults make sense there
 - `healthy` — `HEALTHY`, recipes and schedules that work
 - `faults` — `FAULTS`, one file each, planted by wrapping what the loop is given
 - `generated` — faults that are drawn: a mechanism x a form x a size; `run --generated seen`, `generated --half seen`

@@ -17,6 +17,7 @@ from tests.benchmarks.health.generated.drawing import Half as Kinds
 from tests.benchmarks.health.generated.drawing import conditions
 from tests.benchmarks.health.generated.judged import seed_of
 from tests.benchmarks.health.generated.table import page as generated_page
+from tests.benchmarks.health.grounds import GROUNDS, Ground
 from tests.benchmarks.health.plan import Half
 from tests.benchmarks.health.running import missing, not_stored, run_all
 from tests.benchmarks.health.table import norm_table, page
@@ -26,19 +27,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is missing, or judge what is there."""
     options = _parser().parse_args(arguments)
     if options.command == "run":
-        arms = arms_of(options.arm, options.rules)
+        arms, ground = arms_of(options.arm, options.rules), GROUNDS[options.ground]
         if options.generated:
-            tasks = [(arm, name, seed_of(name)) for name in named(options) for arm in arms]
+            tasks = [(arm, name, seed_of(name)) for name in named(options, ground) for arm in arms]
             todo = not_stored(options.results, tasks)
         else:
-            todo = missing(options.results, arms, options.only, options.seeds)
-        run_all(todo, options.work, options.results, options.jobs)
+            todo = missing(options.results, arms, options.only, options.seeds, ground)
+        run_all(todo, options.work, options.results, options.jobs, ground)
         return
     if options.command == "generated":
-        print(generated_page(options.results, options.rules, options.half))
+        print(generated_page(options.results, options.rules, options.half, GROUNDS[options.ground]))
         return
     halves: tuple[Half, ...] = (options.half,) if options.command == "score" else ("tune", "report")
-    text = "\n".join(page(options.results, options.rules, half) for half in halves)
+    text = "\n".join(page(options.results, options.rules, half, GROUNDS[options.ground]) for half in halves)
     if options.command == "table":
         text = f"{norm_table(options.results)}\n\n{text}"
     print(text)
@@ -46,9 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_text(options.out, text)
 
 
-def named(options: argparse.Namespace) -> list[str]:
-    """The first generated faults of a half."""
-    return list(islice(conditions(options.generated), options.count))
+def named(options: argparse.Namespace, ground: Ground) -> list[str]:
+    """The first generated faults of a half that make sense on a ground."""
+    return list(islice((n for n in conditions(options.generated) if not ground.why_left_out(n)), options.count))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -77,6 +78,8 @@ def _parser() -> argparse.ArgumentParser:
             judge.add_argument(
                 "--half", choices=get_args(Half), default="tune", help="even seeds tune, odd ones report"
             )
+    for command in commands.choices.values():
+        command.add_argument("--ground", choices=list(GROUNDS), default="toy", help="the model and task of the runs")
     return parser
 
 

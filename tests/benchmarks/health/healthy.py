@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,9 +38,9 @@ class Healthy:
     recipe: str
     changes: dict[str, Any] = field(default_factory=dict)
 
-    def settings(self, seed: int, *above: dict[str, Any]) -> dict[str, Any]:
-        """All settings that differ from demo and recipe."""
-        tree: dict[str, Any] = {**BASE, "seed": seed}
+    def settings(self, seed: int, *above: dict[str, Any], base: Mapping[str, Any] = BASE) -> dict[str, Any]:
+        """All settings that differ from the ground's configuration and recipe."""
+        tree: dict[str, Any] = {**base, "seed": seed}
         for changes in (self.changes, *above):
             tree = merge(tree, changes)
         return tree

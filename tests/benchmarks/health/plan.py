@@ -5,35 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from tests.benchmarks.health.faults import FAULTS
-from tests.benchmarks.health.healthy import HEALTHY
+from tests.benchmarks.health.grounds import TOY, Ground
 
 Half = Literal["tune", "report", "all"]
-HEALTHY_SEEDS = {"dapo_uniform": 10}
-OTHER_SEEDS = 4
-SFT_SEEDS = (0, 2, 4)
-"""Checkpoints that the recipes bring from about a third to two thirds; a run's seed decides which."""
-PLATEAU = {"dapo_plateau": 1}
-"""Conditions with a checkpoint of their own: that of seed 1 stays at a half whatever the schedule."""
-FAULT_SEEDS = 10
 
 
-def seeds_of(condition: str) -> range:
+def seeds_of(condition: str, ground: Ground = TOY) -> range:
     """The seeds of one condition."""
-    return range(FAULT_SEEDS if condition in FAULTS else HEALTHY_SEEDS.get(condition, OTHER_SEEDS))
+    if condition in ground.faults:
+        return range(ground.fault_seeds)
+    return range(ground.seeds.get(condition, ground.other_seeds))
 
 
-def sft_seed_of(condition: str, seed: int) -> int:
+def sft_seed_of(condition: str, seed: int, ground: Ground = TOY) -> int:
     """The seed of the SFT checkpoint that a run starts from."""
-    return PLATEAU.get(condition, SFT_SEEDS[seed % len(SFT_SEEDS)])
+    return ground.own_checkpoints.get(condition, ground.sft_seeds[seed % len(ground.sft_seeds)])
 
 
-def runs() -> Iterator[tuple[str, int]]:
+def runs(ground: Ground = TOY) -> Iterator[tuple[str, int]]:
     """Every condition and seed: the healthy ones first, then the faults seed by seed."""
-    for condition in HEALTHY:
-        yield from ((condition, seed) for seed in seeds_of(condition))
-    for seed in range(FAULT_SEEDS):
-        yield from ((condition, seed) for condition in FAULTS)
+    for condition in ground.healthy:
+        yield from ((condition, seed) for seed in seeds_of(condition, ground))
+    for seed in range(ground.fault_seeds):
+        yield from ((condition, seed) for condition in ground.faults)
 
 
 def in_half(seed: int, half: Half) -> bool:

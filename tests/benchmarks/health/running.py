@@ -11,6 +11,7 @@ from pathlib import Path
 
 from components.errors import InputError
 from tests.benchmarks.health.arms import Arm
+from tests.benchmarks.health.grounds import TOY, Ground
 from tests.benchmarks.health.plan import runs, sft_seed_of
 from tests.benchmarks.health.store import file_of, save
 
@@ -18,9 +19,11 @@ Task = tuple[Arm, str, int]
 """Arm, condition and seed of one run."""
 
 
-def missing(results: Path, arms: Sequence[Arm], only: Sequence[str], seeds: Sequence[int] | None) -> list[Task]:
+def missing(
+    results: Path, arms: Sequence[Arm], only: Sequence[str], seeds: Sequence[int] | None, ground: Ground = TOY
+) -> list[Task]:
     """What is wanted and not stored; no conditions or seeds means all of the plan."""
-    wanted = [(c, s) for c, s in runs() if (not only or c in only) and (seeds is None or s in seeds)]
+    wanted = [(c, s) for c, s in runs(ground) if (not only or c in only) and (seeds is None or s in seeds)]
     return not_stored(results, [(arm, *run) for arm in arms for run in wanted])
 
 
@@ -28,7 +31,7 @@ def not_stored(results: Path, tasks: Sequence[Task]) -> list[Task]:
     return [task for task in tasks if not _file(results, task).exists()]
 
 
-def run_all(todo: Sequence[Task], work: Path, results: Path, jobs: int) -> None:
+def run_all(todo: Sequence[Task], work: Path, results: Path, jobs: int, ground: Ground = TOY) -> None:
     """Train and store; each run is stored as soon as it has ended.
 
     Raises:
@@ -38,10 +41,10 @@ def run_all(todo: Sequence[Task], work: Path, results: Path, jobs: int) -> None:
     print(f"{len(todo)} runs to do", flush=True)
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         # First, so that no two runs of a seed prepare its checkpoint at the same time.
-        seeds = sorted({sft_seed_of(condition, seed) for _, condition, seed in todo})
-        for ready in [pool.submit(_prepared, work, seed) for seed in seeds]:
+        seeds = sorted({sft_seed_of(condition, seed, ground) for _, condition, seed in todo})
+        for ready in [pool.submit(_prepared, work, seed, ground) for seed in seeds]:
             ready.result()
-        futures = [pool.submit(_one, work, results, *task) for task in todo]
+        futures = [pool.submit(_one, work, results, *task, ground) for task in todo]
         for count, future in enumerate(as_completed(futures), start=1):
             print(f"{count}/{len(todo)} {_said(future)}", flush=True)
     if failed := not_stored(results, todo):
@@ -65,13 +68,13 @@ def _file(results: Path, task: Task) -> Path:
     return file_of(results / arm.name, condition, seed)
 
 
-def _prepared(work: Path, sft_seed: int) -> Path:
+def _prepared(work: Path, sft_seed: int, ground: Ground) -> Path:
     from tests.benchmarks.health.training import prepared  # torch, which scoring does without
 
-    return prepared(work, sft_seed)
+    return prepared(work, sft_seed, ground)
 
 
-def _one(work: Path, results: Path, arm: Arm, condition: str, seed: int) -> str:
+def _one(work: Path, results: Path, arm: Arm, condition: str, seed: int, ground: Ground = TOY) -> str:
     """Train and store one run; a failure of the trial itself is said, and does not end the others.
 
     Another process may have stored it in the meantime.
@@ -82,7 +85,7 @@ def _one(work: Path, results: Path, arm: Arm, condition: str, seed: int) -> str:
     from tests.benchmarks.health.training import measure
 
     try:
-        done = measure(work, condition, seed, arm)
+        done = measure(work, condition, seed, arm, ground)
     except Exception:
         return f"{_name(task)} FAILED\n{traceback.format_exc()}"
     save(results / arm.name, done)

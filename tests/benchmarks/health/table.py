@@ -8,6 +8,7 @@ from statistics import fmean
 
 from tests.benchmarks.health.arms import PLAIN_ARM
 from tests.benchmarks.health.detectors.rules import PLAIN_STREAK
+from tests.benchmarks.health.grounds import TOY, Ground
 from tests.benchmarks.health.healthy import HEALTHY
 from tests.benchmarks.health.judged import BASE, Scored, scored
 from tests.benchmarks.health.plan import Half
@@ -16,9 +17,9 @@ from tests.benchmarks.health.store import read_all
 from tests.benchmarks.health.truth import hurt, norm_of
 
 
-def page(results: Path, rules: Path, half: Half) -> str:
+def page(results: Path, rules: Path, half: Half, ground: Ground = TOY) -> str:
     """Every figure of one half."""
-    found = scored(results, rules, half)
+    found = scored(results, rules, half, ground)
     if not found.healthy:
         return f"Half: {half}. No healthy runs yet.\n"
     detections = {

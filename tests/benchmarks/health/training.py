@@ -26,40 +26,37 @@ from components.training.assembly import assembled
 from components.training.loop import train
 from components.types import StepRecord
 from tests.benchmarks.health.arms import Arm
-from tests.benchmarks.health.faults import FAULTS, Fault
+from tests.benchmarks.health.faults import Fault
 from tests.benchmarks.health.generated.drawing import fault_of
-from tests.benchmarks.health.healthy import EVAL_EVERY, HEALTHY
+from tests.benchmarks.health.grounds import TOY, Ground
+from tests.benchmarks.health.judged import BASE
 from tests.benchmarks.health.plan import sft_seed_of
 from tests.benchmarks.health.restarts import going_on, leave
 from tests.benchmarks.health.store import Run
 from tests.recipes import prepare, recipe_settings
 
-TEST_PROMPTS, TEST_SAMPLES = 64, 2
-FINAL_PROMPTS, FINAL_SAMPLES = 160, 8
-"""More of them at the end, where they are measured once; the first prompts are those of every measurement."""
 FINAL = -1
 """Stands for the step of the last measurement, of more prompts than those before."""
 BREAKS = (RuntimeError, ValueError, ArithmeticError, InputError)
 """What a fault may raise in the middle of a run; that it did, and when, is a result."""
 
 
-def prepared(work: Path, sft_seed: int) -> Path:
+def prepared(work: Path, sft_seed: int, ground: Ground = TOY) -> Path:
     """A folder with everything before training, made at the first call."""
-    changes = {"seed": sft_seed, "triage": {"override": "every run of the trial starts from the same checkpoint"}}
-    return prepare(work / f"sft-{sft_seed}", "dapo", changes)
+    return prepare(work / f"sft-{sft_seed}", "dapo", {"seed": sft_seed, **ground.preparing}, str(ground.config))
 
 
-def measure(work: Path, condition: str, seed: int, arm: Arm) -> Run:
+def measure(work: Path, condition: str, seed: int, arm: Arm, ground: Ground = TOY) -> Run:
     """Train once and return what is to be kept."""
-    sft_seed = sft_seed_of(condition, seed)
-    fault = planted(condition, seed)
-    healthy = HEALTHY.get(condition, HEALTHY["dapo_uniform"])
+    sft_seed = sft_seed_of(condition, seed, ground)
+    fault = planted(condition, seed, ground)
+    healthy = ground.healthy.get(condition, ground.healthy[BASE])
     began = time.process_time()
     with tempfile.TemporaryDirectory(prefix="trial-") as name:
-        layout = workspace(prepared(work, sft_seed), Path(name))
-        tree = healthy.settings(seed, fault.changes, arm.changes)
-        settings = recipe_settings(layout.root, healthy.recipe, "demo.yaml", {}, tree)
-        trial = Trial(settings, layout, fault)
+        layout = workspace(prepared(work, sft_seed, ground), Path(name))
+        tree = healthy.settings(seed, fault.changes_on(ground), arm.changes, base=ground.settings)
+        settings = recipe_settings(layout.root, healthy.recipe, str(ground.config), {}, tree)
+        trial = Trial(settings, layout, fault, ground)
         trial.run()
         return Run(
             condition=condition,
@@ -80,11 +77,13 @@ def measure(work: Path, condition: str, seed: int, arm: Arm) -> Run:
         )
 
 
-def planted(condition: str, seed: int) -> Fault:
+def planted(condition: str, seed: int, ground: Ground = TOY) -> Fault:
     """The fault that a condition names; none where it is healthy."""
-    if condition in HEALTHY:
+    if condition in ground.healthy:
         return Fault(seed)
-    return FAULTS[condition](seed) if condition in FAULTS else fault_of(condition, seed)
+    ground.check(condition)
+    made = ground.faults[condition](seed) if condition in ground.faults else fault_of(condition, seed)
+    return made.fitted(ground)
 
 
 def workspace(ready: Path, folder: Path) -> Layout:
@@ -99,8 +98,8 @@ def workspace(ready: Path, folder: Path) -> Layout:
 class Trial:
     """A run under a fault, measured by the true verifier."""
 
-    def __init__(self, settings: Settings, layout: Layout, fault: Fault) -> None:
-        self._settings, self._layout, self._fault = settings, layout, fault
+    def __init__(self, settings: Settings, layout: Layout, fault: Fault, ground: Ground = TOY) -> None:
+        self._settings, self._layout, self._fault, self._ground = settings, layout, fault, ground
         self.records: list[StepRecord] = []
         self.held_out: list[tuple[int, float]] = []
         self.families: list[tuple[int, dict[str, float]]] = []
@@ -117,7 +116,7 @@ class Trial:
             "wrap_schedule": fault.schedule,
             "wrap_scorer": fault.scorer,
         }
-        with TrueAccuracy(self._layout, self._settings) as truth:
+        with TrueAccuracy(self._layout, self._settings, self._ground) as truth:
             going_on(lambda: self._train(truth, wrappers), fault, self._layout.state / "train")
 
     def _train(self, truth: TrueAccuracy, wrappers: dict[str, Any]) -> None:
@@ -131,7 +130,7 @@ class Trial:
             def on_step(record: StepRecord) -> None:
                 self.records.append(record)
                 fault.clock.step = record.step + 1
-                if fault.clock.step % EVAL_EVERY == 0:
+                if fault.clock.step % self._ground.eval_every == 0:
                     self._measured(fault.clock.step, truth, learner)
                 leave(fault, parts)
 
@@ -140,7 +139,7 @@ class Trial:
             except BREAKS as error:
                 self.crashed = f"{type(error).__name__}: {error}".splitlines()[0][:200]
                 self.records += unseen(parts.state.log, len(self.records))
-            self.final, families = truth.of(learner, FINAL_PROMPTS, FINAL_SAMPLES)
+            self.final, families = truth.of(learner, self._ground.final_prompts, self._ground.final_samples)
             self.families.append((FINAL, families))
             self.progress, self.stopped_by = parts.state.progress, parts.state.stopped_by or ""
             if parts.state.ledger.exists():
@@ -168,11 +167,14 @@ def unseen(log: Path, seen: int) -> list[StepRecord]:
 class TrueAccuracy:
     """Accuracy on fixed test prompts, with clean weights, template and verifier; no part of the run sees it."""
 
-    def __init__(self, layout: Layout, settings: Settings) -> None:
+    def __init__(self, layout: Layout, settings: Settings, ground: Ground = TOY) -> None:
+        self._ground = ground
         policy = load_policy(layout.sft_checkpoint, settings.policy)
         self._engine, self._scorer = build_engine(policy, settings.rollout), Scorer(settings.reward)
+        policy.model.to("meta")  # the engine has a copy of its own; a language model takes half a gigabyte
         self._collector = Collector(policy, self._engine, self._scorer, settings.rollout)
-        self._prompts = subset(read_prompts(layout.split("test")), FINAL_PROMPTS, derive(0, "held-out"))
+        prompts = subset(read_prompts(layout.split("test")), ground.final_prompts, derive(0, "held-out"))
+        self._prompts = sorted(prompts, key=lambda one: derive(0, "order", one.id)) if ground.shuffled else prompts
 
     def __enter__(self) -> TrueAccuracy:
         return self
@@ -181,18 +183,19 @@ class TrueAccuracy:
         self._scorer.__exit__()
 
     def of(
-        self, learner: Learner, prompts: int = TEST_PROMPTS, samples: int = TEST_SAMPLES
+        self, learner: Learner, prompts: int | None = None, samples: int | None = None
     ) -> tuple[float, dict[str, float]]:
         """Of the learner's present weights, and by family; 0 for weights that nothing can be sampled from."""
         weights = learner.weights()
         if not all(bool(torch.isfinite(w).all()) for w in weights.values()):
             return 0.0, {}
         self._engine.load_weights(weights)
-        sampling = self._collector.sampling(derive(0, "held-out"), n=samples)
-        groups = self._collector.groups(self._prompts[:prompts], sampling)
+        count = samples or self._ground.test_samples
+        sampling = self._collector.sampling(derive(0, "held-out"), n=count)
+        groups = self._collector.groups(self._prompts[: prompts or self._ground.test_prompts], sampling)
         right = sum(accuracy == 1 for group in groups for accuracy in group.accuracies)
         families: dict[str, list[bool]] = {}
         for group in groups:
             families.setdefault(group.prompt.family, []).extend(accuracy == 1 for accuracy in group.accuracies)
         by_family = {name: round(fmean(found), 4) for name, found in sorted(families.items())}
-        return right / (len(groups) * samples), by_family
+        return right / (len(groups) * count), by_family

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from components.learner import Batch, Learner
 from components.rewards import Scorer
@@ -14,6 +14,9 @@ from components.rollout import Engine, Sampling
 from components.scheduling import Schedule
 from components.seeds import derive
 from components.types import Completion, Group, Prompt, Score
+
+if TYPE_CHECKING:
+    from tests.benchmarks.health.grounds import Ground
 
 LATE = range(10, 16)
 """Steps in which a fault that is not there from the start may begin."""
@@ -29,7 +32,8 @@ class Clock:
 class Fault:
     """Nothing is wrong. A fault replaces one of the methods, each of which wraps a part that the loop is given.
 
-    ``changes`` are settings over those of the trial. ``late``: begins at a step of `LATE` that the seed draws.
+    ``changes`` are settings over those of the trial; see `changes_on` for those that depend on the ground. ``late``:
+    begins at a step of `LATE` that the seed draws.
     """
 
     changes: ClassVar[dict[str, Any]] = {}
@@ -38,6 +42,16 @@ class Fault:
     def __init__(self, seed: int, clock: Clock | None = None) -> None:
         self.seed, self.clock = seed, clock or Clock()
         self.begins = LATE[derive(seed, "begins") % len(LATE)] if self.late else 0
+
+    def fitted(self, ground: Ground) -> Self:
+        """This fault, with what depends on the ground: when it begins, and sizes that its runs set."""
+        if self.late:
+            self.begins = ground.late[derive(self.seed, "begins") % len(ground.late)]
+        return self
+
+    def changes_on(self, ground: Ground) -> dict[str, Any]:
+        """The settings of ``changes``; a fault whose values depend on those of the ground has its own."""
+        return self.changes
 
     @property
     def active(self) -> bool:

@@ -5,16 +5,19 @@ In the field: a learning rate copied from SFT, several updates a rollout and no 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.health.faults.base import Fault
-from tests.benchmarks.health.healthy import LR
+
+if TYPE_CHECKING:
+    from tests.benchmarks.health.grounds import Ground
 
 
 class HotSymmetricClip(Fault):
     """Ten times the learning rate, a symmetric clip, four updates a step; from the start."""
 
-    changes: ClassVar[dict[str, Any]] = {
-        "learner": {"lr": 10 * LR, "updates_per_step": 4},
-        "objective": {"ratio": {"kind": "clip", "low": 0.2, "high": 0.2}},
-    }
+    def changes_on(self, ground: Ground) -> dict[str, Any]:
+        return {
+            "learner": {"lr": 10 * ground.lr, "updates_per_step": 4},
+            "objective": {"ratio": {"kind": "clip", "low": 0.2, "high": 0.2}},
+        }

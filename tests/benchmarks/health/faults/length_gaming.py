@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from components.rewards import Scorer
 from components.types import Completion, Prompt, Score
 from tests.benchmarks.health.faults.base import AroundScorer, Fault
+
+if TYPE_CHECKING:
+    from tests.benchmarks.health.grounds import Ground
 
 PER_TOKEN = 0.5
 
@@ -20,7 +23,8 @@ PER_TOKEN = 0.5
 class LengthGaming(Fault):
     """A reward part of a half per token without bound, no overlong penalty, and half as much room again."""
 
-    changes: ClassVar[dict[str, Any]] = {"reward": {"soft_overlong": None}, "rollout": {"max_new_tokens": 60}}
+    def changes_on(self, ground: Ground) -> dict[str, Any]:
+        return {"reward": {"soft_overlong": None}, "rollout": {"max_new_tokens": ground.room * 3 // 2}}
 
     def scorer(self, scorer: Scorer) -> Scorer:
         return _ByTheToken(scorer)

@@ -31,8 +31,8 @@ class RepeatedPrompt(Fault):
         return prompts
 
     def choose(self, prompts: Sequence[Prompt]) -> Prompt:
-        """The one that is repeated: of those that the teacher gets wrong, drawn by seed."""
-        open_ones = [p for p in prompts if p.demonstration != p.solution]
+        """The one that is repeated: of those that the teacher gets wrong, if there are any, drawn by seed."""
+        open_ones = [p for p in prompts if p.demonstration != p.solution] or list(prompts)
         return open_ones[derive(self.seed, "repeated") % len(open_ones)]
 
     def schedule(self, schedule: Schedule) -> Schedule:

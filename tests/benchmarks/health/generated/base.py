@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from components.seeds import derive
 from components.types import Prompt
 from tests.benchmarks.health.faults.base import Clock, Fault
 from tests.benchmarks.health.generated.forms import SCOPES, TIMES, Form, Scope, Time, hit
+
+if TYPE_CHECKING:
+    from tests.benchmarks.health.grounds import Ground
 
 ONSETS = range(4, 20)
 """Steps in which a fault may begin."""
@@ -30,6 +34,11 @@ class Generated(Fault):
         super().__init__(seed, clock)
         self.form, self.size, self.family = form, size, ""
         self.begins = ONSETS[derive(seed, "onset") % len(ONSETS)]
+
+    def fitted(self, ground: Ground) -> Self:
+        self.begins = ground.onsets[derive(self.seed, "onset") % len(ground.onsets)]
+        self.form = replace(self.form, rise=ground.rise)
+        return self
 
     @property
     def strength(self) -> float:

@@ -12,7 +12,7 @@ Scope = Literal["all", "family", "replica"]
 TIMES: tuple[Time, ...] = get_args(Time)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 RISE = 10
-"""Steps in which a drifting fault grows to its size."""
+"""Steps in which a drifting fault grows to its size, unless the ground says otherwise."""
 BURST, QUIET = 2, 3
 """Steps of a burst, and between two."""
 
@@ -20,10 +20,11 @@ BURST, QUIET = 2, 3
 @dataclass(frozen=True)
 class Form:
     """``time``: from its beginning on, growing, or now and then. ``scope``: everything, one family of prompts, or every
-    second prompt or row, as one of two servers would."""
+    second prompt or row, as one of two servers would. ``rise``: steps in which a drifting fault grows to its size."""
 
     time: Time
     scope: Scope
+    rise: int = RISE
 
     def strength(self, since: int) -> float:
         """Share of the fault's size, ``since`` steps after it began; 0 before."""
@@ -33,7 +34,7 @@ class Form:
             case "constant":
                 return 1.0
             case "drifting":
-                return min(1.0, (since + 1) / RISE)
+                return min(1.0, (since + 1) / self.rise)
             case "bursting":
                 return float(since % (BURST + QUIET) < BURST)
 

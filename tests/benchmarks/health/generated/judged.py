@@ -14,14 +14,13 @@ from components.config.load import read_rules
 from components.errors import InputError
 from tests.benchmarks.health.arms import PLAIN_ARM, responding, rules_of
 from tests.benchmarks.health.generated.drawing import Half, conditions, fault_of
+from tests.benchmarks.health.grounds import TOY, Ground
 from tests.benchmarks.health.judged import BASE
 from tests.benchmarks.health.store import Run, file_of, read
 from tests.benchmarks.health.truth import Norm, norm_of
 
 LOSS = 0.05
 """Share of the healthy accuracy that a fault costs at least, or it is none."""
-ANSWERS = 8
-"""Of each final prompt: they decide how far the accuracy of a family is noise."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Judged:
         return bool(self.stopped_by) and self.named == self.part
 
 
-def judged(results: Path, rules: Path, half: Half) -> list[Judged]:
+def judged(results: Path, rules: Path, half: Half, ground: Ground = TOY) -> list[Judged]:
     """Every fault of a half that was run without responses and with them.
 
     Raises:
@@ -72,7 +71,7 @@ def judged(results: Path, rules: Path, half: Half) -> list[Judged]:
         seed = seed_of(condition)
         files = [file_of(folder, condition, seed) for folder in (plain, acting)]
         if all(file.exists() for file in files):
-            found.append(_one(*map(read, files), norm, families, rules_of(rules)))
+            found.append(_one(*map(read, files), norm, families, rules_of(rules), ground))
     return found
 
 
@@ -93,7 +92,9 @@ def family_norm(healthy: Sequence[Run]) -> Families:
     return {key: fmean(found) for key, found in values.items()}
 
 
-def _one(plain: Run, acting: Run, norm: Norm, families: Families, rules: Mapping[str, RuleSettings]) -> Judged:
+def _one(
+    plain: Run, acting: Run, norm: Norm, families: Families, rules: Mapping[str, RuleSettings], ground: Ground
+) -> Judged:
     best = norm.finals[plain.sft_seed]
     responses = [one for one in acting.responses if one["kind"] == "response" and one["level"] != "warn"]
     since = [one for one in responses if one["step"] >= plain.begins]
@@ -104,7 +105,7 @@ def _one(plain: Run, acting: Run, norm: Norm, families: Families, rules: Mapping
         part=fault_of(plain.condition, plain.seed).part,
         plain=plain.final / best,
         final=acting.final / best,
-        hurts=plain.final < (1 - LOSS) * best or _hurts_a_family(plain, families),
+        hurts=plain.final < (1 - LOSS) * best or _hurts_a_family(plain, families, ground),
         at=at,
         in_time=at is not None and _loss_at(acting, at, norm) <= (best - plain.final) / 2,
         named=next((part for part in parts if part not in ("", "policy")), parts[0] if parts else ""),
@@ -112,10 +113,10 @@ def _one(plain: Run, acting: Run, norm: Norm, families: Families, rules: Mapping
     )
 
 
-def _hurts_a_family(run: Run, families: Families) -> bool:
-    """A family that is lower by `LOSS` and by two standard errors."""
+def _hurts_a_family(run: Run, families: Families, ground: Ground) -> bool:
+    """A family that is lower by `LOSS` and by two standard errors of its answers at the end."""
     last = run.families[-1][1]
-    answers = ANSWERS * 160 / max(1, len(last))
+    answers = ground.final_samples * ground.final_prompts / max(1, len(last))
     for name, value in last.items():
         healthy = families.get((run.sft_seed, name), 0.0)
         noise = 2 * sqrt(2 * healthy * (1 - healthy) / answers)

@@ -15,6 +15,7 @@ from components.seeds import derive
 from components.types import Completion
 from tests.benchmarks.health.faults.base import AroundEngine
 from tests.benchmarks.health.faults.mismatch_perturbed import perturbed
+from tests.benchmarks.health.faults.mismatch_stale import aside
 from tests.benchmarks.health.generated.base import Generated
 
 Groups = list[tuple[Completion, ...]]
@@ -117,7 +118,7 @@ class _Weighted(AroundEngine):
         self._past: deque[dict[str, Any]] = deque(maxlen=11)
 
     def load_weights(self, weights: dict[str, Any]) -> None:
-        self._past.append({name: weight.clone() for name, weight in weights.items()})
+        self._past.append(aside(weights))
         self.inner.load_weights(self._fault.loaded(self._past) if self._fault.strength else weights)
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from components.evaluation.statistics import wilson
 from tests.benchmarks.health.generated.drawing import Half
 from tests.benchmarks.health.generated.judged import Judged, judged, shares
+from tests.benchmarks.health.grounds import TOY, Ground
 from tests.benchmarks.health.table import header, row
 
 
-def page(results: Path, rules: Path, half: Half) -> str:
+def page(results: Path, rules: Path, half: Half, ground: Ground = TOY) -> str:
     """One half of the kinds."""
-    found = judged(results, rules, half)
+    found = judged(results, rules, half, ground)
     if not found:
         return f"Kinds: {half}. No runs yet.\n"
     return f"Kinds: {half}. {len(found)} faults.\n\n{share_table(found)}\n\n{fault_table(found)}\n"

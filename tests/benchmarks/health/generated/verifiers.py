@@ -5,11 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Self
 
 from components.rewards import Scorer
 from components.types import Completion, Prompt, Score
 from tests.benchmarks.health.faults.base import AroundScorer
 from tests.benchmarks.health.generated.base import Generated
+
+if TYPE_CHECKING:
+    from tests.benchmarks.health.grounds import Ground
+
+SHORT = 12
+"""Tokens below which a completion is short, unless the ground says otherwise."""
 
 
 class Misjudged(Generated):
@@ -71,10 +78,14 @@ class Unable(Misjudged):
 class ByLength(Misjudged):
     """Right is what is short."""
 
-    LIMIT = 12
+    limit = SHORT
+
+    def fitted(self, ground: Ground) -> Self:
+        self.limit = ground.short
+        return super().fitted(ground)
 
     def misjudged(self, score: Score, completion: Completion) -> Score:
-        return replace(score, accuracy=float(len(completion.token_ids) < self.LIMIT))
+        return replace(score, accuracy=float(len(completion.token_ids) < self.limit))
 
 
 VERIFIERS = (Turned, Accepting, Refusing, Unable, ByLength)
