@@ -7,11 +7,13 @@ scored again after the update. It needs no knowledge of the loss, so it finds a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from components.learner import Batch, Learner
+from components.objectives.kl import estimate_k3
 from components.types import Group
 
 ROWS = 2
@@ -20,8 +22,16 @@ FAMILIES = 4
 """Families that are looked at: those with the most to learn."""
 
 
-def raised(learner: Learner, batch: Batch, groups: Sequence[Group]) -> dict[str, bool]:
-    """By family, whether rows with positive advantages have gained more than rows with negative ones.
+class Effect(NamedTuple):
+    """By family, whether rows with positive advantages have gained more than rows with negative ones; and how far the
+    update has moved the policy on these rows: k3 estimate of KL(before || after), nats per token."""
+
+    raised: dict[str, bool]
+    moved: float
+
+
+def effect(learner: Learner, batch: Batch, groups: Sequence[Group]) -> Effect | None:
+    """What an update did; None where no family has rows of both signs.
 
     Args:
         batch: what was learned from; its ``rollout_logp`` are those of the policy before the update.
@@ -29,12 +39,14 @@ def raised(learner: Learner, batch: Batch, groups: Sequence[Group]) -> dict[str,
     """
     chosen = _chosen(batch, groups)
     if not chosen:
-        return {}
+        return None
     rows = torch.tensor(sorted({row for pair in chosen.values() for side in pair for row in side}))
     part = batch.rows(rows)
-    gained = (learner.logprobs(part) - part.rollout_logp) * part.response_mask
-    of_row = dict(zip(rows.tolist(), (gained.sum(1) / part.response_mask.sum(1)).tolist(), strict=True))
-    return {family: _mean(of_row, up) > _mean(of_row, down) for family, (up, down) in chosen.items()}
+    after, mask = learner.logprobs(part), part.response_mask
+    gained = (after - part.rollout_logp) * mask
+    of_row = dict(zip(rows.tolist(), (gained.sum(1) / mask.sum(1)).tolist(), strict=True))
+    raised = {family: _mean(of_row, up) > _mean(of_row, down) for family, (up, down) in chosen.items()}
+    return Effect(raised, estimate_k3(part.rollout_logp, after)[mask].mean().item())
 
 
 def _mean(of_row: dict[int, float], rows: Sequence[int]) -> float:

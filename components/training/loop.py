@@ -15,7 +15,7 @@ from components.training.assembly import Parts
 from components.training.background import finished
 from components.training.conduct import checkpoint, configure, peers_asked_as_well, respond, standing, stoppable, watch
 from components.training.credit import Credit
-from components.training.first_order import raised
+from components.training.first_order import effect
 from components.training.heldout import followed
 from components.training.soundness import Updated, agreement, are_centred, inspect
 from components.training.staleness import mismatch, named, staleness
@@ -100,10 +100,12 @@ def _update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, with_
     update = state.learner.step(batch.sealed() if state.guard.enabled else batch, seed, state.guard.limit)
     state.guard.observe(update)
     in_force = settings_checksum(settings.learner, settings.objective), update.pop(IN_FORCE, None)
-    raises = raised(state.learner, batch, rollout.trained) if _compared(parts, settings, update) else {}
+    done = effect(state.learner, batch, rollout.trained) if _compared(parts, settings, update) else None
     age = staleness(batch, state.version, settings.learner.updates_per_step)
-    found = signals | named(update, batch, state.version) | age
-    return Updated(found, agrees, raises, None if in_force[1] is None else (in_force[0], in_force[1]))
+    found = signals | named(update, batch, state.version) | age | ({} if done is None else {"update_kl": done.moved})
+    return Updated(
+        found, agrees, {} if done is None else done.raised, None if in_force[1] is None else (in_force[0], in_force[1])
+    )
 
 
 def _compared(parts: Parts, settings: Settings, update: Mapping[str, float]) -> bool:

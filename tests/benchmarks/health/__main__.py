@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.command == "run":
         arms, ground = arms_of(options.arm, options.rules), GROUNDS[options.ground]
         if options.generated:
-            tasks = [(arm, name, seed_of(name)) for name in named(options, ground) for arm in arms]
+            tasks = [(arm, name, seed_of(name, ground)) for name in named(options, ground) for arm in arms]
             todo = not_stored(options.results, tasks)
         else:
             todo = missing(options.results, arms, options.only, options.seeds, ground)

@@ -28,6 +28,7 @@ from components.types import StepRecord
 from tests.benchmarks.health.arms import Arm
 from tests.benchmarks.health.faults import Fault
 from tests.benchmarks.health.generated.drawing import fault_of
+from tests.benchmarks.health.generated.servers import as_servers
 from tests.benchmarks.health.grounds import TOY, Ground
 from tests.benchmarks.health.judged import BASE
 from tests.benchmarks.health.plan import sft_seed_of
@@ -111,7 +112,7 @@ class Trial:
         torch.set_num_threads(1)
         fault = self._fault
         wrappers = {
-            "wrap_engine": fault.engine,
+            "wrap_engine": lambda engine: as_servers(fault.engine(engine), fault),
             "wrap_learner": fault.learner,
             "wrap_schedule": fault.schedule,
             "wrap_scorer": fault.scorer,

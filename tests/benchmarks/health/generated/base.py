@@ -33,6 +33,7 @@ class Generated(Fault):
     def __init__(self, seed: int, form: Form, size: float, clock: Clock | None = None) -> None:
         super().__init__(seed, clock)
         self.form, self.size, self.family = form, size, ""
+        self.excluded = False  # the server that is broken is not used any more
         self.begins = ONSETS[derive(seed, "onset") % len(ONSETS)]
 
     def fitted(self, ground: Ground) -> Self:
@@ -51,7 +52,12 @@ class Generated(Fault):
         return prompts
 
     def touches(self, place: int, family: str = "") -> bool:
-        return self.form.touches(place, family, self.family)
+        return not self.excluded and self.form.touches(place, family, self.family)
+
+    @property
+    def of_a_server(self) -> bool:
+        """Whether it is one of two servers that is broken, which the run could do without."""
+        return self.part == "sampler" and self.form.scope == "replica"
 
     def hits(self, chance: float, *what: str | int) -> bool:
         """A seeded coin, with the chance times the strength of the present step."""
