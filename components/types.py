@@ -211,6 +211,7 @@ class Response:
     back_progress: int | None = None
     part: str = ""
     found: tuple[str, ...] = ()
+    undoes: int | None = None
 
     @property
     def returns_to(self) -> int | None:

@@ -21,7 +21,7 @@ class Steadiness:
 
     def __init__(self, parameters: Mapping[str, Tensor], weight_decay: float = 0.0) -> None:
         self._parameters, self._decay = list(parameters.values()), weight_decay
-        self._places = [torch.linspace(0, p.numel() - 1, min(PER_TENSOR, p.numel())).long() for p in self._parameters]
+        self._places = [spread(p.numel()) for p in self._parameters]
         self._rounding = [torch.finfo(p.dtype).eps for p in self._parameters]
         self._left: list[Tensor] | None = None  # by the update before
         self.moved, self.largest, self.still = 0, 0.0, 0
@@ -62,3 +62,10 @@ class Steadiness:
         with torch.no_grad():
             pairs = zip(self._parameters, self._places, strict=True)
             return [p.detach().reshape(-1)[places.to(p.device)].float().cpu() for p, places in pairs]
+
+
+def spread(size: int) -> Tensor:
+    """Places of at most `PER_TENSOR` elements, from the first to the last; in whole numbers, for single precision cannot
+    count the elements of a large tensor."""
+    count = min(PER_TENSOR, size)
+    return torch.arange(count) * (size - 1) // max(1, count - 1)

@@ -272,7 +272,6 @@ def test_distance_that_doubles_while_held_out_accuracy_is_flat_warns() -> None:
         ("mismatch_mean", 0.03, "mismatch_gap", 4),
         ("mismatch_max", 2.5, "mismatch_extreme", 4),
         ("ess", 0.4, "ess_low", 4),
-        ("unscorable_share", 0.1, "unscorable", 2),
         ("truncated_share", 0.5, "truncated", 9),
         ("second_compared", 0.0, "second_silent", 4),
     ],
@@ -385,7 +384,7 @@ def test_tokens_without_a_number_have_their_prompts_put_into_quarantine() -> Non
 
 
 def test_a_verifier_that_cannot_judge_acting() -> None:
-    assert [v.rule for v in acting(run(5, unscorable_share=0.8))] == ["unscorable", "unscorable_flood"]
+    assert [v.rule for v in acting(run(5, unscorable_share=0.8))] == ["unscorable_flood", "unscorable"]
 
 
 def test_a_log_of_another_trainer_with_nan_entropy_breaches_at_once() -> None:

@@ -17,7 +17,7 @@ from components.config.judgement import ResponseSettings
 from components.health import KNOBS, Guard, Monitor, Plan, Responder, Saved
 from components.health.responses import healthiest
 from components.health.sequential import Count
-from components.types import Change, StepRecord, Verdict
+from components.types import Change, Outcome, StepRecord, Verdict
 
 START = Saved(0, 0, at_ease=True)
 HALVE = {"knob": "learner.lr", "times": 0.5}
@@ -515,3 +515,35 @@ def test_other_rules_act_whatever_measures_the_policy() -> None:
     one = responder()
     act(one, "judge", step=10)
     assert levels(act(one, "bad", step=11)) == [("bad", "rollback")]
+
+
+# A response that did not help
+
+
+def useless(number: int) -> Outcome:
+    return Outcome(number, 20, False, useless=True)
+
+
+def test_a_knob_that_did_not_help_is_turned_back_once_and_says_so():
+    one = responder()
+    (turned,) = act(one, "mild").responses
+    (back,) = one.undo([useless(turned.number)], 20)
+    assert (back.rule, back.undoes, one.settings.learner.lr) == ("mild", turned.number, LR)
+    assert back.changes == (Change("learner.lr", 0.5 * LR, LR),)
+    assert one.undo([useless(turned.number)], 30) == ()
+
+
+def test_a_knob_that_was_turned_again_since_and_a_return_are_not_taken_back():
+    one = responder(per_rule=3, interventions=3)
+    (first,) = act(one, "mild").responses
+    act(one, "mild", step=11)
+    (back,) = act(one, "bad", step=12).responses
+    assert one.undo([useless(first.number), useless(back.number)], 20) == ()
+    assert one.settings.learner.lr == 0.125 * LR
+
+
+def test_what_may_be_taken_back_outlives_a_restart():
+    one, again = responder(), responder()
+    (turned,) = act(one, "mild").responses
+    again.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    assert again.undo([useless(turned.number)], 20) == one.undo([useless(turned.number)], 20)

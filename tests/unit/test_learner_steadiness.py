@@ -13,6 +13,7 @@ from torch.nn import Parameter
 from components.config.base import AdamWSettings
 from components.health.invariants import largest_step
 from components.learner.optimizer import ClippedAdamW
+from components.learner.steadiness import spread
 
 
 def optimizer(**settings: object) -> tuple[ClippedAdamW, Parameter]:
@@ -24,6 +25,12 @@ def update(one: ClippedAdamW, weight: Parameter, gradient: float = 1.0, lr: floa
     weight.grad = torch.full_like(weight, gradient)
     one.step(lr)
     return one.trace()
+
+
+@pytest.mark.parametrize("size", [1, 2, 64, 65, 28_311_552, 1_000_000_007])
+def test_the_elements_that_are_looked_at_reach_from_the_first_to_the_last(size: int) -> None:
+    places = spread(size).tolist()
+    assert (places[0], places[-1], len(set(places))) == (0, size - 1, min(64, size))
 
 
 def test_a_sound_update_is_within_the_bound_and_moves_every_tensor() -> None:

@@ -70,7 +70,7 @@ def blind(rules: Mapping[str, RuleSettings], records: Sequence[StepRecord]) -> s
 def _responses(verdicts: Sequence[Verdict], ledger: Ledger) -> Answer:
     """A run that was acted upon passes where it recovered from everything. Where that was not measured a person has to
     look. Of several responses to one rule the last counts."""
-    acted = [one for one in ledger.responses if one.level in ("intervene", "rollback")]
+    acted = [one for one in ledger.responses if one.level in ("intervene", "rollback") and one.undoes is None]
     last = {one.rule: one for one in acted}.values()
     known = {one.rule: outcome.recovered for one in last if (outcome := ledger.outcome(one)) is not None}
     if failed := [f"{one.rule} (step {one.step})" for one in last if known.get(one.rule) is False]:

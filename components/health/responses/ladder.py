@@ -22,8 +22,6 @@ from components.types import Change, Level, Outcome, Response, Verdict
 
 NOTHING_KNOWN = Situation()
 NOT_MADE: Diagnosis | None = None
-TAKEN_BACK = "no_help"
-"""Stands for a rule in the entry of a knob that is taken back."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Responder:
     _asked: dict[str, int] = field(default_factory=dict)  # by rule: interventions so far
     _actions: dict[str, int] = field(default_factory=dict)  # by rule: actions tried so far
     _changes: dict[str, Any] = field(default_factory=dict)
-    _turned: dict[str, list[Change]] = field(default_factory=dict)  # by response: knobs that may be taken back
+    _turned: dict[str, tuple[str, Change]] = field(default_factory=dict)  # by response: a knob that may be taken back
     blamed: int = 0
     repairs: Repairs = field(default_factory=Repairs)
 
@@ -151,7 +149,7 @@ class Responder:
         self._interventions += 1
         entry = self._entry(verdict, "intervene", changes=(change,), did=tried)
         if change.before is not None:
-            self._turned[str(entry.number)] = [change]
+            self._turned[str(entry.number)] = verdict.rule, change
         return Plan((entry,))
 
     def _repair(self, part: Part | None) -> Change | None:
@@ -164,27 +162,28 @@ class Responder:
 
     def undo(self, outcomes: Sequence[Outcome], step: int) -> tuple[Response, ...]:
         """Take knobs back that were turned without going back, and did not help; a repair is never taken back."""
+        useless = [str(one.of) for one in outcomes if one.useless and one.recovered is False]
+        turned = [(number, *self._turned.pop(number)) for number in useless if number in self._turned]
         return tuple(
-            self._taken_back(one.of, change, step)
-            for one in outcomes
-            if one.useless and one.recovered is False
-            for change in self._turned.pop(str(one.of), ())
+            self._taken_back(int(number), rule, change, step)
+            for number, rule, change in turned
             if read(self.settings, change.knob) == change.after
         )
 
-    def _taken_back(self, number: int, change: Change, step: int) -> Response:
+    def _taken_back(self, number: int, rule: str, change: Change, step: int) -> Response:
         self.settings = with_knob(self.settings, change.knob, change.before)
         self._changes[change.knob] = change.before
         self._number += 1
         return Response(
             self._number,
             step,
-            TAKEN_BACK,
+            rule,
             "intervene",
             "intervene",
             f"response {number} did not help: its rule still holds and held-out accuracy has not risen",
             changes=(Change(change.knob, change.after, change.before),),
             did=f"response {number} taken back",
+            undoes=number,
         )
 
     def _quarantine(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
@@ -271,7 +270,7 @@ class Responder:
             "asked": dict(self._asked),
             "actions": dict(self._actions),
             "changes": dict(self._changes),
-            "turned": {number: [asdict(one) for one in changes] for number, changes in self._turned.items()},
+            "turned": {number: [rule, asdict(change)] for number, (rule, change) in self._turned.items()},
             "quarantined": sorted(self.quarantined),
             "blamed": self.blamed,
             "repairs": self.repairs.state_dict(),
@@ -291,7 +290,7 @@ class Responder:
         self._interventions = int(state["interventions"])
         self._asked, self._actions = dict(state["asked"]), dict(state["actions"])
         self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])
-        self._turned = {number: [Change(**one) for one in changes] for number, changes in state["turned"].items()}
+        self._turned = {number: (rule, Change(**change)) for number, (rule, change) in state["turned"].items()}
         self.blamed = int(state["blamed"])
         self.repairs.load_state_dict(state["repairs"])
         self.blame.load_state_dict(state["blame"])

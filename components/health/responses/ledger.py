@@ -19,7 +19,7 @@ _ENTRIES: dict[str, TypeAdapter[Response] | TypeAdapter[Outcome]] = {
     "outcome": TypeAdapter(Outcome),
 }
 _FIELDS = {"response": {field.name for field in fields(Response)}, "outcome": {field.name for field in fields(Outcome)}}
-LATER = {"below", "back_progress", "part", "found", "useless"}
+LATER = {"below", "back_progress", "part", "found", "undoes", "useless"}
 """Fields that entries of older runs do not have."""
 
 

@@ -9,6 +9,7 @@ from components.health.telling.advice import advice
 from components.health.telling.headline import State
 from components.health.telling.phrases import changes, done, helped, then_now
 from components.health.telling.told import NAMED, Told, named, rules_of
+from components.types import Response
 from components.words import number, percent, plural
 
 MOVED = (
@@ -54,7 +55,9 @@ def was_done(told: Told) -> Iterator[str]:
     for response in told.acts:
         asked = "" if response.asked == response.level else f"; the rule had asked for {response.asked}"
         exact = f" ({'; '.join(changes(response))})" if changes(response) else ""
-        yield f"Step {response.step}, {response.rule}: {done(response)}{exact}{asked}."
+        yield f"Step {response.step}, {response.rule}: {done(response)}{exact}{asked}.{_found(response)}"
+    for response in told.taken_back:
+        yield f"Step {response.step}: {response.reason}; it was taken back ({'; '.join(changes(response))})."
     ignored = [one for one in told.ledger.responses if one.level == "warn" and one.asked != "warn"]
     if ignored and not told.settings.health.responses.enabled:
         rules = named(rules_of(ignored))
@@ -63,6 +66,13 @@ def was_done(told: Told) -> Iterator[str]:
         yield "The run was stopped."
     elif not told.acts:
         yield "Nothing was changed while the run went on."
+
+
+def _found(response: Response) -> str:
+    """What a diagnosis found before the response, as a sentence."""
+    if not response.found:
+        return ""
+    return f" A diagnosis named the {response.part} as the cause: {'; '.join(response.found)}."
 
 
 def _unresolved(told: Told) -> list[str]:

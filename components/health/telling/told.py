@@ -30,7 +30,12 @@ class Told:
     @property
     def acts(self) -> list[Response]:
         """Responses that changed something or stopped the run."""
-        return [response for response in self.ledger.responses if response.level != "warn"]
+        return [one for one in self.ledger.responses if one.level != "warn" and one.undoes is None]
+
+    @property
+    def taken_back(self) -> list[Response]:
+        """Entries of responses that were taken back."""
+        return [one for one in self.ledger.responses if one.undoes is not None]
 
     @property
     def last_acts(self) -> list[Response]:
