@@ -129,6 +129,12 @@ def optimizer_settings(facts: Facts) -> str | None:
     return None
 
 
+def usable(group: Group, settings: Settings, end_tokens: Container[int]) -> bool:
+    """Whether what was sampled for a prompt keeps the rules of the sampling, so that it can be learned from."""
+    facts = Facts(settings, {}, [group], end_tokens)
+    return all(check(facts) is None for check in (ends, logprobs))
+
+
 def ends(facts: Facts) -> str | None:
     """A completion ends with an end token, or has the most tokens that are allowed."""
     if facts.settings.rollout.tool is not None:  # whose turns end by rules of their own

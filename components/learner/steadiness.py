@@ -65,7 +65,7 @@ class Steadiness:
 
 
 def spread(size: int) -> Tensor:
-    """Places of at most `PER_TENSOR` elements, from the first to the last; in whole numbers, for single precision cannot
+    """Places of at most `PER_TENSOR` elements, from the first to the last; in whole numbers, as fp32 cannot
     count the elements of a large tensor."""
     count = min(PER_TENSOR, size)
     return torch.arange(count) * (size - 1) // max(1, count - 1)

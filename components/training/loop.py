@@ -17,7 +17,16 @@ from components.training.conduct import checkpoint, configure, peers_asked_as_we
 from components.training.credit import Credit
 from components.training.first_order import effect
 from components.training.heldout import followed
-from components.training.soundness import Updated, agreement, are_centred, inspect
+from components.training.run import NOT_COUNTED
+from components.training.soundness import (
+    Updated,
+    agreement,
+    are_centred,
+    inspect,
+    learnable,
+    nothing_learned,
+    usable_groups,
+)
 from components.training.staleness import mismatch, named, staleness
 from components.training.weights import hand_over
 from components.types import StepRecord
@@ -50,9 +59,10 @@ def _train(parts: Parts, on_step: OnStep) -> None:
             rollout = parts.rollouts.take()
         likely = parts.canaries.likelihood(state.learner, state.progress, state.jumps.latest)
         gap = mismatch(state.learner, asked[0].result(), parts.reference.pad_id) if parts.rollouts.ahead else {}
-        updated = _update(parts, rollout, settings, seed, with_kl=due)
+        usable = learnable(parts, rollout)
+        updated = _update(parts, usable, settings, seed, with_kl=due)
         update = updated.signals | gap
-        dev, probed = asked[0].result(), [*asked[1].result(), *likely]
+        dev, probed = usable_groups(parts, asked[0].result()), [*asked[1].result(), *likely]
         measured = state.canaries.observe(probed) | update | hand_over(state.learner, parts.rollouts)
 
         measured |= {f"schedule_{name}": value for name, value in rollout.schedule.items()}
@@ -69,6 +79,8 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         pairs = pairs_of(rollout.sampled, state.step, seed, how.keep_pairs)
         record = replace(record, notes={"pairs": [pair.to_row() for pair in pairs], "disagreements": disagreements})
         record = with_broken(record, unsound)
+        if nothing_learned(updated, rollout, usable) and state.repeated < how.steps:
+            record = replace(record, notes={**record.notes, NOT_COUNTED: True})
         verdicts, record = watch(state, record)
         record = respond(verdicts, parts, rollout, record, held_out, unsound)
         if state.progress % how.checkpoint_every == 0 or state.stopped_by:

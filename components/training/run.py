@@ -35,6 +35,8 @@ from components.types import Group, Outcome, Prompt, Response, StepRecord
 DEV_SIGNALS = ("dev_pass_at_1", "dev_pass_at_k", "dev_pass_at_1_se", "dev_pass_at_k_se", "train_dev_gap")
 """What hangs on how the dev split is judged."""
 PENDING = "rollouts.jsonl"
+NOT_COUNTED = "not_counted"
+"""Note of a step that nothing was learned from because of a fault; the run makes it again."""
 RECENT = 5
 """Steps whose training answers are compared with held-out ones."""
 
@@ -71,6 +73,7 @@ class RunState:
     writer: CheckpointWriter = field(init=False)
     step: int = 0
     progress: int = 0
+    repeated: int = 0  # steps that did not count, since nothing could be learned from them
     stopped_by: str | None = None
     saved: list[Saved] = field(default_factory=list)
     back: set[int] = field(default_factory=set)  # steps of those that a roll-back may go to
@@ -117,7 +120,8 @@ class RunState:
         """
         self.writer.check()
         append_line(self.log, record.to_dict())
-        self.step, self.progress = record.step + 1, self.progress + 1
+        again = NOT_COUNTED in record.notes
+        self.step, self.progress, self.repeated = record.step + 1, self.progress + (not again), self.repeated + again
 
     def enter(self, entries: Iterable[Response | Outcome]) -> None:
         """Write into the ledger."""
@@ -194,6 +198,7 @@ class RunState:
             "guard": self.guard.state_dict(),
             "stopped_by": self.stopped_by,
             "progress": self.progress,
+            "repeated": self.repeated,
             "dev": list(self.dev),
             "saved": [one.to_dict() for one in self.saved],
             "back": sorted(self.back),
@@ -219,7 +224,7 @@ class RunState:
         self.golden.load_state_dict(state["golden"])
         self.drawn, self.suspected = set(state["drawn"]), bool(state["suspected"])
         self.found.extend((int(step), part, text) for step, part, text in state["found"])
-        self.version = int(state["version"])
+        self.version, self.repeated = int(state["version"]), int(state["repeated"])
         prompts = {prompt.id: prompt for prompt in self.schedule.prompts}
         self.pending = [from_row(row, prompts) for row in read_jsonl(directory / PENDING)]
         self.saved, self.back = [Saved(**one) for one in state["saved"]], set(state["back"])

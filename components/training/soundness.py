@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from components.config import Settings
 from components.config.objective import KlReward
-from components.health.invariants import Broken, Facts, broken, broken_signals
+from components.health.invariants import Broken, Facts, broken, broken_signals, usable
 from components.learner import Batch
 from components.objectives.advantages import rewards_of
 from components.rollout import Rollout
@@ -55,6 +55,28 @@ def agreement(batch: Batch, groups: Sequence[Group], settings: Settings) -> dict
         family = groups[number].prompt.family
         found[family] = found.get(family, 0.0) + product
     return found
+
+
+def usable_groups(parts: Parts, groups: Sequence[Group]) -> list[Group]:
+    """The groups whose completions keep the rules of the sampling. All of them where nothing is guarded."""
+    state = parts.state
+    if not state.guard.enabled:
+        return list(groups)
+    settings, end_tokens = state.responder.settings, {parts.reference.policy.eos_id}
+    return [group for group in groups if usable(group, settings, end_tokens)]
+
+
+def learnable(parts: Parts, rollout: Rollout) -> Rollout:
+    """The rollout, trained on those groups alone that are usable and whose prompts are as they were read."""
+    prompts = parts.state.prompts
+    known = [group for group in rollout.trained if prompts.get(group.prompt.id, group.prompt) == group.prompt]
+    found = usable_groups(parts, known if parts.state.guard.enabled else rollout.trained)
+    return replace(rollout, trained=tuple(found))
+
+
+def nothing_learned(updated: Updated, rollout: Rollout, usable: Rollout) -> bool:
+    """Whether a fault kept the whole step from being learned from: then it does not count, and is made again."""
+    return bool(updated.signals.get("batch_torn")) or (bool(rollout.trained) and not usable.trained)
 
 
 def are_centred(settings: Settings) -> bool:

@@ -169,11 +169,14 @@ class Cutting:
         return [tuple(map(cut, group)) for group in self._inner.generate(prompts, sampling)]
 
 
-def test_completions_that_are_cut_stop_the_run_once_another_hand_over_has_not_helped(tmp_path, monkeypatch):
+def test_completions_that_are_cut_are_not_learned_from_and_stop_the_run_where_no_hand_over_helps(tmp_path, monkeypatch):
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-    chosen = settings(health=shipped("sampler_broken"), rollout={"dynamic_sampling": None})
+    chosen = settings(
+        health=shipped("sampler_broken", "sampler_unusable"), rollout={"dynamic_sampling": None}, train={"steps": 12}
+    )
     state, records = watched(tmp_path, chosen, wrap_engine=Cutting)
-    assert (len(records), state.stopped_by) == (3, "sampler_broken")
+    assert (len(records), state.stopped_by, state.repeated) == (10, "sampler_unusable", 10)
+    assert not any("grad_norm" in record.signals for record in records)
     assert [one.changes[0].knob for one in read_ledger(state.ledger).responses if one.changes] == ["reload", "reload"]
     (found,) = records[0].notes["broken"]
     assert (found["name"], "end otherwise than by an end token or at 4 tokens" in found["found"]) == ("ends", True)
@@ -311,7 +314,8 @@ def test_rollouts_that_were_drawn_before_the_replacement_ask_for_nothing_more(tm
     )
     state, records = watched(tmp_path, chosen, wrap_schedule=Foreign)
     assert [record.step for record in records if record.signals["broken_data"]] == [0, 1, 2, 3]
-    assert state.schedule.taken_over and (state.step, state.progress) == (9, 9)
+    assert state.schedule.taken_over and state.progress == 9
+    assert state.step == 10  # of one of those steps nothing could be learned
 
 
 def test_a_warning_starts_a_measurement_of_the_dev_split(tmp_path, monkeypatch):
@@ -356,7 +360,8 @@ def test_a_batch_that_is_changed_on_its_way_to_the_learner_changes_nothing(tmp_p
     chosen = settings(rollout={"dynamic_sampling": None})
     state, records = watched(tmp_path, chosen, wrap_learner=lambda learner: Torn(learner, 2))
     assert [record.step for record in records if record.signals["batch_torn"]] == [2]
-    assert "grad_norm" not in records[2].signals and state.progress == 5
+    assert "grad_norm" not in records[2].signals
+    assert (state.progress, len(records)) == (5, 6)  # the step is made again
 
 
 def test_weights_that_are_changed_between_two_updates_are_taken_from_the_checkpoint_before(tmp_path, monkeypatch):

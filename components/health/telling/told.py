@@ -63,8 +63,8 @@ class Told:
 
     @property
     def progress(self) -> int:
-        """Steps that the policy has behind it."""
-        return self.steps - self.lost
+        """Steps that the policy has behind it; without those that were thrown away, or did not count."""
+        return int(self.train.get("progress", self.steps - self.lost))
 
     def why(self, rule: str, otherwise: str) -> str:
         return self.settings.health.rules[rule].why if rule in self.settings.health.rules else otherwise
