@@ -16,6 +16,8 @@ AGAIN = 5.0
 Of four families and all prompts together one healthy measurement in thirty is above by chance."""
 REVERSED = 4.6
 """Nats of evidence that updates do not do what they are made for; with the alarm for the policy it is enough."""
+SUDDEN = 30.0
+"""How many times as far as usual an update moves the policy, at an unchanged rate, for the rate not to be the cause."""
 LEARNS_OTHERWISE = 7.0
 """Nats of evidence that the answers to the training prompts of a family are judged worse than to held-out ones."""
 
@@ -28,8 +30,8 @@ class Experiments:
     ``golden`` is how many golden items are judged otherwise than at first, of how many. ``mismatch`` is the gap between
     sampler and learner on completions that were sampled for it, by server, and ``mismatch_limit`` what is usual at
     most. ``again`` is the evidence, nats, that the last healthy checkpoint answers worse than when it was saved (None:
-    not measured). ``reversal`` is that against the updates, ``family`` the family that learns otherwise with its
-    evidence.
+    not measured). ``reversal`` is that against the updates, ``sudden`` how many times as far as the updates before it
+    the latest one moved the policy, ``family`` the family that learns otherwise with its evidence.
     """
 
     broken: Sequence[tuple[Part, str]] = ()
@@ -38,6 +40,7 @@ class Experiments:
     mismatch_limit: float = 0.0
     again: float | None = None
     reversal: float = 0.0
+    sudden: float = 0.0
     family: tuple[str, float] = ("", 0.0)
 
 
@@ -69,6 +72,9 @@ def diagnose(tried: Experiments) -> Diagnosis:
         return Diagnosis("sampler", (*measured, text))
     if tried.reversal > REVERSED:
         text = f"updates lower what had positive advantages ({tried.reversal:.1f} nats)"
+        return Diagnosis("learner", (*measured, text))
+    if tried.sudden > SUDDEN:
+        text = f"one update moved the policy {tried.sudden:.0f} times as far as those before it, at the same rate"
         return Diagnosis("learner", (*measured, text))
     family, nats = tried.family
     if nats > LEARNS_OTHERWISE:

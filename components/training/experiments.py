@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
 from safetensors.torch import load_file
@@ -23,6 +24,8 @@ from components.training.staleness import mismatch
 from components.types import StepRecord, Verdict
 
 GRAVE = ("rollback", "stop")
+KNOWN = 4
+"""Updates that say what is usual."""
 BY_SERVER = "mismatch_server_"
 
 
@@ -40,8 +43,22 @@ def diagnosed(parts: Parts, verdicts: Sequence[Verdict], record: StepRecord) -> 
         back = healthiest(state.candidates, state.responder.blame.clean(grave[0]))
         tried = _measured(parts, tried, back)
     return diagnose(
-        replace(tried, reversal=record.signals.get("reversal_evidence", 0.0), family=learns_otherwise(state))
+        replace(
+            tried,
+            reversal=record.signals.get("reversal_evidence", 0.0),
+            sudden=_sudden(state, record),
+            family=learns_otherwise(state),
+        )
     )
+
+
+def _sudden(state: RunState, record: StepRecord) -> float:
+    """How many times as far as usual the latest update moved the policy; 0 where that is not known, or the rate is
+    not what it was."""
+    usual, moved = state.usual_move, record.signals.get("update_kl", 0.0)
+    if len(usual) < KNOWN or state.responder.settings.learner != state.responder.started.learner:
+        return 0.0
+    return moved / max(median(usual), 1e-9)
 
 
 def _golden(parts: Parts) -> tuple[int, int]:

@@ -63,6 +63,7 @@ class RunState:
     draws: Draws = field(default_factory=Draws)
     signs: Signs = field(default_factory=Signs)
     usual_gap: UsualGap = field(default_factory=UsualGap)
+    usual_move: deque[float] = field(default_factory=lambda: deque(maxlen=PATIENCE))  # `update_kl` of earlier steps
     found: deque[tuple[int, Part, str]] = field(default_factory=lambda: deque(maxlen=PATIENCE))
     trained: deque[Counts] = field(default_factory=lambda: deque(maxlen=RECENT))  # answers of the latest steps
     drawn: set[str] = field(default_factory=set)  # ids of the prompts of the latest step
@@ -121,6 +122,8 @@ class RunState:
         self.writer.check()
         append_line(self.log, record.to_dict())
         again = NOT_COUNTED in record.notes
+        if "update_kl" in record.signals:
+            self.usual_move.append(record.signals["update_kl"])
         self.step, self.progress, self.repeated = record.step + 1, self.progress + (not again), self.repeated + again
 
     def enter(self, entries: Iterable[Response | Outcome]) -> None:
@@ -189,6 +192,7 @@ class RunState:
             "draws": self.draws.state_dict(),
             "signs": self.signs.state_dict(),
             "usual_gap": self.usual_gap.state_dict(),
+            "usual_move": list(self.usual_move),
             "found": [list(one) for one in self.found],
             "trained": [{name: list(count) for name, count in one.items()} for one in self.trained],
             "drawn": sorted(self.drawn),
@@ -307,6 +311,8 @@ class RunState:
         self.draws.load_state_dict(state["draws"])
         self.signs.load_state_dict(state["signs"])
         self.usual_gap.load_state_dict(state["usual_gap"])
+        self.usual_move.clear()
+        self.usual_move.extend(map(float, state["usual_move"]))
         self.trained.clear()
         self.trained.extend({name: Count(*count) for name, count in one.items()} for one in state["trained"])
         self.canaries.load_state_dict(state["canaries"])

@@ -30,6 +30,8 @@ SECOND = {"audit": {"second": {"kind": "numeric", "marker": "#"}}}
         ({"mismatch": {-1: 1e-6}, "mismatch_limit": 1e-4}, "policy", -1),
         ({"again": 12.0}, "sampler", -1),
         ({"reversal": 6.0}, "learner", -1),
+        ({"sudden": 100.0}, "learner", -1),
+        ({"sudden": 3.0}, "policy", -1),
         ({"family": ("carry", 20.0)}, "data", -1),
         ({"again": 0.0, "golden": (1, 16), "family": ("carry", 20.0)}, "verifier", -1),
     ],

@@ -15,6 +15,7 @@ from components.files import write_text
 from tests.benchmarks.health.arms import DEFAULT_RULES, arms_of
 from tests.benchmarks.health.generated.drawing import Half as Kinds
 from tests.benchmarks.health.generated.drawing import conditions
+from tests.benchmarks.health.generated.healthy import healthy_page
 from tests.benchmarks.health.generated.judged import seed_of
 from tests.benchmarks.health.generated.table import page as generated_page
 from tests.benchmarks.health.grounds import GROUNDS, Ground
@@ -28,7 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     if options.command == "run":
         arms, ground = arms_of(options.arm, options.rules), GROUNDS[options.ground]
-        if options.generated:
+        if options.healthy:
+            tasks = [(arm, name, seed) for name in ground.healthy for seed in range(options.healthy) for arm in arms]
+            todo = not_stored(options.results, tasks)
+        elif options.generated:
             tasks = [(arm, name, seed_of(name, ground)) for name in named(options, ground) for arm in arms]
             todo = not_stored(options.results, tasks)
         else:
@@ -37,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if options.command == "generated":
         print(generated_page(options.results, options.rules, options.half, GROUNDS[options.ground]))
+        return
+    if options.command == "healthy":
+        print(healthy_page(options.results, options.rules, GROUNDS[options.ground]))
         return
     halves: tuple[Half, ...] = (options.half,) if options.command == "score" else ("tune", "report")
     text = "\n".join(page(options.results, options.rules, half, GROUNDS[options.ground]) for half in halves)
@@ -65,10 +72,13 @@ def _parser() -> argparse.ArgumentParser:
     trial.add_argument("--jobs", type=int, default=2)
     trial.add_argument("--generated", choices=get_args(Kinds), help="faults that are drawn, of this half of the kinds")
     trial.add_argument("--count", type=int, default=100, help="how many of them")
+    trial.add_argument("--healthy", type=int, default=0, help="healthy runs alone: so many seeds of every recipe")
     drawn = commands.add_parser("generated", help="judge the faults that were drawn")
-    drawn.add_argument("--results", type=Path, required=True)
-    drawn.add_argument("--rules", type=Path, default=DEFAULT_RULES)
     drawn.add_argument("--half", choices=get_args(Kinds), default="seen")
+    well = commands.add_parser("healthy", help="what the rules said of healthy runs")
+    for judge in (drawn, well):
+        judge.add_argument("--results", type=Path, required=True)
+        judge.add_argument("--rules", type=Path, default=DEFAULT_RULES)
     for name, help_text in (("score", "judge one half of what is stored"), ("table", "both halves on one page")):
         judge = commands.add_parser(name, help=help_text)
         judge.add_argument("--results", type=Path, required=True)

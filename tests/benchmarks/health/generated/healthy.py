@@ -1,0 +1,64 @@
+"""What the rules said of healthy runs, while they could act on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from components.config.load import read_rules
+from components.errors import InputError
+from tests.benchmarks.health.arms import responding
+from tests.benchmarks.health.grounds import TOY, Ground
+from tests.benchmarks.health.scoring import poisson
+from tests.benchmarks.health.store import Run, read_all
+from tests.benchmarks.health.table import header, row
+
+
+def healthy_page(results: Path, rules: Path, ground: Ground = TOY) -> str:
+    """Verdicts in 1,000 healthy steps with their intervals, by recipe and by rule.
+
+    Raises:
+        InputError: there is no such run.
+    """
+    folder = results / responding(read_rules(rules)).name
+    runs = [run for run in read_all(folder) if run.condition in ground.healthy]
+    if not runs:
+        raise InputError("no healthy runs", where=folder, how="python -m tests.benchmarks.health run --healthy 14 ...")
+    recipes = len({run.condition for run in runs})
+    head = f"{len(runs)} healthy runs of {recipes} recipes and schedules."
+    return f"{head}\n\n{_rates(runs)}\n\n{_by_recipe(runs)}\n\n{_by_rule(runs)}\n"
+
+
+def said(run: Run, acting: bool) -> list[str]:
+    """The rules that spoke, as often as they did: those that act, or those that warn."""
+    found = [one for record in run.records for one in record.notes.get("verdicts", ())]
+    return [one["rule"] for one in found if (one["level"] != "warn") == acting]
+
+
+def _rates(runs: list[Run]) -> str:
+    steps = sum(len(run.records) for run in runs)
+    lines = header("in healthy runs", "count", "steps", "in 1,000 steps", "95 %", "runs with any")
+    for name, acting in (("acting verdicts", True), ("warnings", False)):
+        counts = [len(said(run, acting)) for run in runs]
+        rate = poisson(sum(counts), steps)
+        figures = f"{rate.rate:.2f}", f"{rate.low:.2f} to {rate.high:.2f}"
+        lines.append(row(name, str(sum(counts)), str(steps), *figures, f"{sum(map(bool, counts))} of {len(runs)}"))
+    return "\n".join(lines)
+
+
+def _by_recipe(runs: list[Run]) -> str:
+    lines = header("recipe", "runs", "steps", "acting verdicts", "warnings", "stopped")
+    for name in sorted({run.condition for run in runs}):
+        some = [run for run in runs if run.condition == name]
+        counts = [sum(len(said(run, acting)) for run in some) for acting in (True, False)]
+        steps, stopped = sum(len(run.records) for run in some), sum(bool(run.stopped_by) for run in some)
+        lines.append(row(f"`{name}`", *map(str, (len(some), steps, *counts, stopped))))
+    return "\n".join(lines)
+
+
+def _by_rule(runs: list[Run]) -> str:
+    counts = {acting: Counter(rule for run in runs for rule in said(run, acting)) for acting in (True, False)}
+    lines = header("rule that spoke", "level", "times")
+    for acting, level in ((True, "acts"), (False, "warns")):
+        lines += [row(f"`{rule}`", level, str(count)) for rule, count in counts[acting].most_common()]
+    return "\n".join(lines)
