@@ -69,15 +69,26 @@ recipes: $(INSTALLED)
 schedules: $(INSTALLED)
 	python -m tests.benchmarks.schedules --out schedules.jsonl --jobs $(JOBS)
 
-# Healthy runs and runs with planted faults, and what the health rules say of them; hours, and what is there is not repeated.
+# Generated faults, without responses and with them, and healthy runs: what the health rules find, name, mend and harm. An
+# hour or two on two cores; what is there is not repeated.
+TRIAL := python -m tests.benchmarks.health
 trial: $(INSTALLED)
-	python -m tests.benchmarks.health run --results trial --arm both --jobs $(JOBS)
-	python -m tests.benchmarks.health table --results trial --out trial/table.md
+	$(TRIAL) run --results trial --only dapo_uniform --jobs $(JOBS)
+	$(TRIAL) run --results trial --arm both --generated seen --count 45 --jobs $(JOBS)
+	$(TRIAL) run --results trial --arm both --generated unseen --count 100 --jobs $(JOBS)
+	$(TRIAL) run --results trial --arm respond --healthy 14 --jobs $(JOBS)
+	$(TRIAL) generated --results trial --half seen > trial/seen.md
+	$(TRIAL) generated --results trial --half unseen > trial/unseen.md
+	$(TRIAL) healthy --results trial > trial/healthy.md
 
 # The same with a real language model; two to five minutes of a core and up to 7 GB of memory a run; what is there is not repeated.
 trial-llm: model
-	python -m tests.benchmarks.health run --ground llm --results trial-llm --arm both --jobs $(JOBS)
-	python -m tests.benchmarks.health table --ground llm --results trial-llm --out trial-llm/table.md
+	$(TRIAL) run --ground llm --results trial-llm --only dapo_uniform --jobs $(JOBS)
+	$(TRIAL) run --ground llm --results trial-llm --arm respond --only hot_rate --seeds 0 1 2 --jobs $(JOBS)
+	$(TRIAL) run --ground llm --results trial-llm --arm both --generated unseen --count 10 --jobs $(JOBS)
+	$(TRIAL) run --ground llm --results trial-llm --arm respond --healthy 3 --jobs $(JOBS)
+	$(TRIAL) generated --ground llm --results trial-llm --half unseen > trial-llm/unseen.md
+	$(TRIAL) healthy --ground llm --results trial-llm > trial-llm/healthy.md
 
 # Every section of docs/benchmarks.md that is not measured yet, then its figures into the pages; two hours, one of them `real`.
 # SECTIONS="growth orchestration": some of them. ANEW=1: throw away what was measured before.

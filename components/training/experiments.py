@@ -41,7 +41,7 @@ def diagnosed(parts: Parts, verdicts: Sequence[Verdict], record: StepRecord) -> 
         tried = replace(tried, golden=_golden(parts))
     if not tried.broken and not tried.golden[0]:
         back = healthiest(state.candidates, state.responder.blame.clean(grave[0]))
-        tried = _measured(parts, tried, back)
+        tried = measured(parts, tried, back)
     return diagnose(
         replace(
             tried,
@@ -67,7 +67,7 @@ def _golden(parts: Parts) -> tuple[int, int]:
     return sum(one.differs for one in again), len(again)
 
 
-def _measured(parts: Parts, tried: Experiments, back: Saved | None) -> Experiments:
+def measured(parts: Parts, tried: Experiments, back: Saved | None) -> Experiments:
     """The present policy scored by sampler and learner, and the last healthy one measured again."""
     state = parts.state
     signals = mismatch(state.learner, parts.rollouts.dev().result(), parts.reference.pad_id)

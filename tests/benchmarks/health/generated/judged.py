@@ -26,7 +26,8 @@ class Judged:
     draws until the fault begins.
 
     ``hurts``: without responses it costs `LOSS`, as a whole or in a family. ``at`` is the step at which a rule first
-    acted, ``in_time`` whether less than half of the loss was there by then. ``named`` is the part that was pointed at.
+    acted, ``in_time`` whether less than half of the loss was there by then, or no more than noise is. ``named`` is the
+    part that was pointed at.
     """
 
     condition: str
@@ -90,7 +91,7 @@ def _one(healthy: Run, plain: Run, acting: Run, rules: Mapping[str, RuleSettings
         final=acting.final / best,
         hurts=plain.final < (1 - LOSS) * best or _hurts_a_family(healthy, plain, ground),
         at=at,
-        in_time=at is not None and _loss_at(healthy, acting, at) <= (best - plain.final) / 2,
+        in_time=at is not None and _loss_at(healthy, acting, at) <= max((best - plain.final) / 2, _noise(ground)),
         named=next((part for part in parts if part not in ("", "policy")), parts[0] if parts else ""),
         stopped_by=acting.stopped_by,
     )
@@ -102,6 +103,11 @@ def _hurts_a_family(healthy: Run, run: Run, ground: Ground) -> bool:
     answers = ground.final_samples * ground.final_prompts / max(1, len(best))
     noise = {name: 2 * sqrt(2 * value * (1 - value) / answers) for name, value in best.items()}
     return any(last.get(name, 0.0) < (1 - LOSS) * value - noise[name] for name, value in best.items())
+
+
+def _noise(ground: Ground) -> float:
+    """One standard error of the difference of two accuracies while training, at most."""
+    return sqrt(0.5 / (ground.test_prompts * ground.test_samples))
 
 
 def _loss_at(healthy: Run, run: Run, step: int) -> float:
