@@ -266,7 +266,11 @@ class RunState:
         return [one for one in self.found if step - one[0] < PATIENCE]
 
     def noted(self, step: int, broken: Sequence[Broken], plan: Plan) -> None:
-        """Note what did not hold in a step, and what has been repaired."""
+        """Note what did not hold in a step, and what has been repaired. What a roll-back undoes is no cause of anything
+        after it."""
+        if plan.back_to is not None:
+            self.found.clear()
+            return
         self.found.extend((step, one.part, one.found) for one in broken)
         repaired = {one.part for one in plan.responses if one.changes and one.level != "warn"}
         left = [one for one in self.found if one[1] not in repaired]
