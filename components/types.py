@@ -74,7 +74,7 @@ class Completion:
     sampled: tuple[bool, ...] | None = None
     routes: Any = field(default=None, compare=False, repr=False)
     versions: tuple[int, ...] = ()
-    server: int = -1
+    server: int = field(default=-1, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -408,6 +408,17 @@ class TestFaults:
             ]
         assert history(tmp_path, "rollout-1") == ["serves"]
 
+    def test_a_server_that_is_excluded_samples_no_more_and_the_last_one_cannot_be(self, tmp_path):
+        own = policy()
+        with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
+            expected = tested.generate(prompts(own, 12), SAMPLED)
+            assert {one.server for group in expected for one in group} == {0, 1}
+            assert tested.exclude(0) and not tested.exclude(1)
+            again = tested.generate(prompts(own, 12), SAMPLED)
+            assert again == expected and {one.server for group in again for one in group} == {1}
+            tested.load_weights(moved(own))
+        assert history(tmp_path, "rollout-0") == ["serves", "excluded"]
+
     def test_a_server_that_hangs_is_found_by_its_canary_long_before_the_request_times_out(self, tmp_path):
         own = policy()
         with serving(own, 2) as servers, engine_of(servers, tmp_path, request_timeout=60, canary_every=0.1) as tested:
