@@ -144,7 +144,7 @@ def respond(
         diagnosis,
     )
     plan = replace(plan, responses=(*undone, *plan.responses))
-    state.noted(record.step, unsound, plan)
+    state.evidence.noted(record.step, unsound, plan)
     anew = _measured_anew(plan, state)
     counted = {"held_out": {name: list(count) for name, count in held_out.items()}} if held_out else {}
     record = replace(record, notes={**record.notes, **counted, **_notes(verdicts, plan, anew), **as_note(diagnosis)})
@@ -172,8 +172,8 @@ def situation(
     servers = {one.server for group in rollout.sampled for one in group.completions if one.server >= 0}
     gaps = {n: record.signals.get(f"{BY_SERVER}{n}", 0.0) for n in servers}
     suspects = [one.server for one in unsound if one.server >= 0]
-    suspects += [state.draws.worst] if record.signals.get("repeat_evidence", 0.0) > PROVEN else []
-    suspects += [n for n, gap in gaps.items() if gap > state.usual_gap.limit]
+    suspects += [state.evidence.draws.worst] if record.signals.get("repeat_evidence", 0.0) > PROVEN else []
+    suspects += [n for n, gap in gaps.items() if gap > state.evidence.usual_gap.limit]
     suspects += [diagnosis.server] if diagnosis is not None else []
     family, nats = learns_otherwise(state)
     return Situation(

@@ -36,7 +36,7 @@ def diagnosed(parts: Parts, verdicts: Sequence[Verdict], record: StepRecord) -> 
     grave = [one for one in verdicts if rules[one.rule].part == "policy" and one.level in GRAVE]
     if not grave or not how.enabled:
         return None
-    tried = Experiments(broken=[(part, text) for _, part, text in state.unrepaired(record.step)])
+    tried = Experiments(broken=state.evidence.unrepaired(record.step))
     if not tried.broken:
         tried = replace(tried, golden=_golden(parts))
     if not tried.broken and not tried.golden[0]:
@@ -55,10 +55,10 @@ def diagnosed(parts: Parts, verdicts: Sequence[Verdict], record: StepRecord) -> 
 def _sudden(state: RunState, record: StepRecord) -> float:
     """How many times as far as usual the latest update moved the policy; 0 where that is not known, or the rate is
     not what it was."""
-    usual, moved = state.usual_move, record.signals.get("update_kl", 0.0)
+    usual, moved = state.evidence.usual_move, record.signals.get("update_kl", 0.0)
     if len(usual) < KNOWN or state.responder.settings.learner != state.responder.started.learner:
         return 0.0
-    return moved / max(median(usual), 1e-9)
+    return float(moved / max(median(usual), 1e-9))
 
 
 def _golden(parts: Parts) -> tuple[int, int]:
@@ -73,7 +73,7 @@ def measured(parts: Parts, tried: Experiments, back: Saved | None) -> Experiment
     signals = mismatch(state.learner, parts.rollouts.dev().result(), parts.reference.pad_id)
     gaps = {int(name.removeprefix(BY_SERVER)): v for name, v in signals.items() if name.startswith(BY_SERVER)}
     gaps = gaps or ({-1: signals["mismatch_k3"]} if "mismatch_k3" in signals else {})
-    tried = replace(tried, mismatch=gaps, mismatch_limit=state.usual_gap.limit)
+    tried = replace(tried, mismatch=gaps, mismatch_limit=state.evidence.usual_gap.limit)
     if back is None or back.counts is None:
         return tried
     again = counts(parts.rollouts.dev_of(_weights(state, back)).result())
@@ -90,7 +90,7 @@ def _weights(state: RunState, saved: Saved) -> dict[str, Tensor]:
 def learns_otherwise(state: RunState) -> tuple[str, float]:
     """The family whose training answers are judged worse than its held-out answers were at their best, more so than
     those of the other families; with the evidence, nats. Only where a schedule does not choose by success."""
-    best, trained = state.responder.awaiting.held_out, state.trained_counts()
+    best, trained = state.responder.awaiting.held_out, state.evidence.trained_counts()
     if state.responder.started.schedule.kind != "uniform" and not state.schedule.taken_over:
         return "", 0.0
     found = {name: fell(best[name], trained[name]) for name in trained if name in best and name != ALL}

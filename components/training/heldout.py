@@ -33,9 +33,9 @@ def followed(state: RunState, dev: Sequence[Group]) -> tuple[dict[str, float], C
     found = counts(dev)
     if not found:
         return {}, {}
-    falls = state.falls.observe(state.step, found)
+    falls = state.evidence.falls.observe(state.step, found)
     worst = max(falls, key=lambda name: falls[name])
-    signals = {"fall_evidence": falls[worst], "fall_evidence_since": float(state.falls.since(worst))}
+    signals = {"fall_evidence": falls[worst], "fall_evidence_since": float(state.evidence.falls.since(worst))}
     back, state.returned = state.returned, None
     if back is not None and back.counts is not None:
         before = {name: Count(*count) for name, count in back.counts.items()}

@@ -57,7 +57,7 @@ def _train(parts: Parts, on_step: OnStep) -> None:
             asked = (parts.rollouts.dev() if due else finished([])), parts.rollouts.canaries()
             golden = parts.rollouts.golden(state.step)
             rollout = parts.rollouts.take()
-        likely = parts.canaries.likelihood(state.learner, state.progress, state.jumps.latest)
+        likely = parts.canaries.likelihood(state.learner, state.progress, state.evidence.jumps.latest)
         gap = mismatch(state.learner, asked[0].result(), parts.reference.pad_id) if parts.rollouts.ahead else {}
         usable = learnable(parts, rollout)
         updated = _update(parts, usable, settings, seed, with_kl=due)
@@ -66,9 +66,9 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         measured = state.canaries.observe(probed) | update | hand_over(state.learner, parts.rollouts)
 
         measured |= {f"schedule_{name}": value for name, value in rollout.schedule.items()}
-        measured |= state.usual_gap.observe(measured)
+        measured |= state.evidence.usual_gap.observe(measured)
         opinion, disagreements = parts.second.compare(rollout.sampled, state.step)
-        measured |= opinion | state.jumps.observe(rollout.sampled) | standing(state)
+        measured |= opinion | state.evidence.jumps.observe(rollout.sampled) | standing(state)
         fallen, held_out = followed(state, dev)
         measured |= dev_signals(dev, how.eval_samples) | like_gap(rollout.sampled, dev) | fallen
         sound, unsound = inspect(parts, rollout, updated, golden.result())

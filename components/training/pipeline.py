@@ -75,12 +75,12 @@ class Rollouts:
 
     def golden(self, step: int | None = None) -> Future[list[Rejudged]]:
         """Completions of earlier steps, judged again: those of a step, or all."""
-        items = self._state.golden.items if step is None else self._state.golden.due(step)
+        items = self._state.evidence.golden.items if step is None else self._state.evidence.golden.due(step)
         return self._ask(lambda: rejudged(items, self._collector.scored([item.judged for item in items])))
 
     def canaries(self) -> Future[list[Measured]]:
         """The probe sets that are due, as the present policy answers them."""
-        progress, jump = self._state.progress, self._state.jumps.latest
+        progress, jump = self._state.progress, self._state.evidence.jumps.latest
         return self._ask(lambda: self._canaries.generation(progress, jump))
 
     def take(self) -> Rollout:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,15 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from components.canaries.baseline import CanaryBaseline
-from components.config.judgement import Part
 from components.files import append_line, cut_rows, dump_json, read_json, read_jsonl, write_jsonl
-from components.health import Falls, Guard, Jumps, Monitor, Plan, Responder, Saved
-from components.health.draws import Draws
-from components.health.falls import Counts, counts
-from components.health.invariants import Broken
-from components.health.monitor import PATIENCE
-from components.health.sequential import Count
-from components.health.signs import Signs
+from components.health import Falls, Guard, Monitor, Responder, Saved
+from components.health.falls import Counts
 from components.learner import Learner
 from components.learner.critic import Critic
 from components.resume import ResumeState
@@ -26,10 +19,9 @@ from components.rollout import Engine, Rollout
 from components.scheduling.checked import Checked
 from components.seeds import derive
 from components.training.checkpoints import CheckpointWriter, Finish
-from components.training.golden import Golden
+from components.training.evidence import Evidence
 from components.training.keeping import to_go_back_to, worth_keeping
 from components.training.pending import from_row, to_row
-from components.training.usual_gap import UsualGap
 from components.types import Group, Outcome, Prompt, Response, StepRecord
 
 DEV_SIGNALS = ("dev_pass_at_1", "dev_pass_at_k", "dev_pass_at_1_se", "dev_pass_at_k_se", "train_dev_gap")
@@ -37,8 +29,6 @@ DEV_SIGNALS = ("dev_pass_at_1", "dev_pass_at_k", "dev_pass_at_1_se", "dev_pass_a
 PENDING = "rollouts.jsonl"
 NOT_COUNTED = "not_counted"
 """Note of a step that nothing was learned from because of a fault; the run makes it again."""
-RECENT = 5
-"""Steps whose training answers are compared with held-out ones."""
 
 
 @dataclass
@@ -57,16 +47,7 @@ class RunState:
     resume: ResumeState
     prompts: Mapping[str, Prompt]  # the training split by id, as it was read
     critic: Critic | None = None
-    jumps: Jumps = field(default_factory=Jumps)
-    falls: Falls = field(default_factory=Falls)
-    golden: Golden = field(default_factory=Golden)
-    draws: Draws = field(default_factory=Draws)
-    signs: Signs = field(default_factory=Signs)
-    usual_gap: UsualGap = field(default_factory=UsualGap)
-    usual_move: deque[float] = field(default_factory=lambda: deque(maxlen=PATIENCE))  # `update_kl` of earlier steps
-    found: deque[tuple[int, Part, str]] = field(default_factory=lambda: deque(maxlen=PATIENCE))
-    trained: deque[Counts] = field(default_factory=lambda: deque(maxlen=RECENT))  # answers of the latest steps
-    drawn: set[str] = field(default_factory=set)  # ids of the prompts of the latest step
+    evidence: Evidence = field(default_factory=Evidence)
     suspected: bool = False  # a rule has spoken; the dev split is measured next
     returned: Saved | None = None  # the checkpoint whose policy this is, until it is measured again
     canaries: CanaryBaseline = field(init=False)
@@ -123,7 +104,7 @@ class RunState:
         append_line(self.log, record.to_dict())
         again = NOT_COUNTED in record.notes
         if "update_kl" in record.signals:
-            self.usual_move.append(record.signals["update_kl"])
+            self.evidence.usual_move.append(record.signals["update_kl"])
         self.step, self.progress, self.repeated = record.step + 1, self.progress + (not again), self.repeated + again
 
     def enter(self, entries: Iterable[Response | Outcome]) -> None:
@@ -186,16 +167,7 @@ class RunState:
             "schedule": self.schedule.state_dict(),
             "monitor": self.monitor.state_dict(),
             "responder": self.responder.state_dict(),
-            "jumps": self.jumps.state_dict(),
-            "falls": self.falls.state_dict(),
-            "golden": self.golden.state_dict(),
-            "draws": self.draws.state_dict(),
-            "signs": self.signs.state_dict(),
-            "usual_gap": self.usual_gap.state_dict(),
-            "usual_move": list(self.usual_move),
-            "found": [list(one) for one in self.found],
-            "trained": [{name: list(count) for name, count in one.items()} for one in self.trained],
-            "drawn": sorted(self.drawn),
+            "evidence": self.evidence.state_dict(),
             "suspected": self.suspected,
             "returned": None if self.returned is None else self.returned.to_dict(),
             "canaries": self.canaries.state_dict(),
@@ -225,9 +197,8 @@ class RunState:
         self.monitor.load_state_dict(state["monitor"])
         self.stopped_by, self.entries, self.blind = state["stopped_by"], int(state["entries"]), state["blind"]
         self.returned = None if state["returned"] is None else Saved(**state["returned"])
-        self.golden.load_state_dict(state["golden"])
-        self.drawn, self.suspected = set(state["drawn"]), bool(state["suspected"])
-        self.found.extend((int(step), part, text) for step, part, text in state["found"])
+        self.evidence.load_state_dict(state["evidence"])
+        self.suspected = bool(state["suspected"])
         self.version, self.repeated = int(state["version"]), int(state["repeated"])
         prompts = {prompt.id: prompt for prompt in self.schedule.prompts}
         self.pending = [from_row(row, prompts) for row in read_jsonl(directory / PENDING)]
@@ -247,35 +218,11 @@ class RunState:
         self.returned = to
 
     def drew(self, groups: Sequence[Group]) -> None:
-        """Note the prompts of a step and its answers, and completions that the verifier is shown again later."""
-        self.drawn = {group.prompt.id for group in groups}
-        self.trained.append(counts(groups))
+        """Note a step's prompts and answers, and completions that the verifier is shown again in later steps."""
+        self.evidence.drew(groups)
         if not self.responder.settings.audit.reviewed:  # then a score is not the verifier's alone
-            self.golden.learn([group for group in groups if self.prompts.get(group.prompt.id) == group.prompt])
-
-    def trained_counts(self) -> Counts:
-        """Right answers to the training prompts of the latest steps, by stream."""
-        found: dict[str, Count] = {}
-        for one in self.trained:
-            for name, count in one.items():
-                found[name] = found.get(name, Count(0, 0)) + count
-        return found
-
-    def unrepaired(self, step: int) -> list[tuple[int, Part, str]]:
-        """Invariants that did not hold in the latest steps, and whose part has not been repaired since."""
-        return [one for one in self.found if step - one[0] < PATIENCE]
-
-    def noted(self, step: int, broken: Sequence[Broken], plan: Plan) -> None:
-        """Note what did not hold in a step, and what has been repaired. What a roll-back undoes is no cause of anything
-        after it."""
-        if plan.back_to is not None:
-            self.found.clear()
-            return
-        self.found.extend((step, one.part, one.found) for one in broken)
-        repaired = {one.part for one in plan.responses if one.changes and one.level != "warn"}
-        left = [one for one in self.found if one[1] not in repaired]
-        self.found.clear()
-        self.found.extend(left)
+            as_read = [group for group in groups if self.prompts.get(group.prompt.id) == group.prompt]
+            self.evidence.golden.learn(as_read)
 
     @property
     def barred(self) -> frozenset[str]:
@@ -298,7 +245,7 @@ class RunState:
         self.monitor.forget(DEV_SIGNALS)
         self.dev = (None, 0.0)
         self.saved = [replace(one, dev=None, dev_se=0.0, counts=None) for one in self.saved]
-        self.falls, self.returned, self.responder.awaiting.held_out = Falls(), None, {}
+        self.evidence.falls, self.returned, self.responder.awaiting.held_out = Falls(), None, {}
 
     def _load(self, directory: Path, state: Mapping[str, Any]) -> None:
         # Coefficients that follow a measurement belong to the settings that they moved under.
@@ -310,15 +257,7 @@ class RunState:
         self.engine.load_weights(self.learner.weights())
         self.schedule.load_state_dict(state["schedule"])
         self.schedule.fork(self.responder.attempt)
-        self.jumps.load_state_dict(state["jumps"])
-        self.falls.load_state_dict(state["falls"])
-        self.draws.load_state_dict(state["draws"])
-        self.signs.load_state_dict(state["signs"])
-        self.usual_gap.load_state_dict(state["usual_gap"])
-        self.usual_move.clear()
-        self.usual_move.extend(map(float, state["usual_move"]))
-        self.trained.clear()
-        self.trained.extend({name: Count(*count) for name, count in one.items()} for one in state["trained"])
+        self.evidence.go_back(state["evidence"])
         self.canaries.load_state_dict(state["canaries"])
         self.guard.load_state_dict(state["guard"])
         self.progress, self.dev = int(state["progress"]), tuple(state["dev"])

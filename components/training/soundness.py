@@ -106,9 +106,9 @@ def inspect(
         in_force=updated.in_force,
     )
     seen = {group.prompt.id for group in sampled}
-    signals["schedule_repeated"] = len(seen & state.drawn) / max(1, len(seen))
+    signals["schedule_repeated"] = len(seen & state.evidence.drawn) / max(1, len(seen))
     signals |= _of_the_verifier(parts, golden) | _of_draws(state, sampled)
-    if (against := state.signs.observe(updated.raised)) is not None:
+    if (against := state.evidence.signs.observe(updated.raised)) is not None:
         signals["reversal_evidence"] = against
     found = broken(facts)
     return signals | broken_signals(found), found
@@ -117,8 +117,8 @@ def inspect(
 def _of_the_verifier(parts: Parts, golden: Sequence[Rejudged]) -> dict[str, float]:
     """How many golden items the verifier judges otherwise; where it does, or cannot judge some, how many of all items
     the second one judges as the first did when they were new."""
-    items = parts.state.golden.items
-    due = len(parts.state.golden.due(parts.state.step))
+    items = parts.state.evidence.golden.items
+    due = len(parts.state.evidence.golden.due(parts.state.step))
     differ = sum(one.differs for one in golden) / len(golden) if golden else 0.0
     if not differ and len(golden) == due:
         return {"golden_differ": 0.0} if golden else {}
@@ -132,5 +132,5 @@ def _of_draws(state: RunState, sampled: Sequence[Group]) -> dict[str, float]:
     how = state.responder.settings.rollout
     if how.mixing is not None or how.tool is not None or not how.temperature:
         return {}
-    found = state.draws.observe(sampled)
+    found = state.evidence.draws.observe(sampled)
     return {"repeat_evidence": max(found.values())} if found else {}

@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         run_all(todo, options.work, options.results, options.jobs, ground)
         return
     if options.command == "generated":
-        print(generated_page(options.results, options.rules, options.half, GROUNDS[options.ground]))
+        ground = GROUNDS[options.ground]
+        print(generated_page(options.results, options.rules, options.half, ground, named=options.named))
         return
     if options.command == "healthy":
         print(healthy_page(options.results, options.rules, GROUNDS[options.ground]))
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     trial.add_argument("--healthy", type=int, default=0, help="healthy runs alone: so many seeds of every recipe")
     drawn = commands.add_parser("generated", help="judge the faults that were drawn")
     drawn.add_argument("--half", choices=get_args(Kinds), default="seen")
+    drawn.add_argument("--named", action="store_true", help="every fault by its name")
     well = commands.add_parser("healthy", help="what the rules said of healthy runs")
     for judge in (drawn, well):
         judge.add_argument("--results", type=Path, required=True)

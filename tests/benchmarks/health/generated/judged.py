@@ -45,6 +45,10 @@ class Judged:
         return self.final >= 1 - LOSS
 
     @property
+    def plain_well(self) -> bool:
+        return self.plain >= 1 - LOSS
+
+    @property
     def worse(self) -> bool:
         """By the responses: lower than without them, and than a healthy run."""
         return self.final < min(self.plain, 1.0) - LOSS
@@ -125,7 +129,7 @@ def shares(found: Iterable[Judged]) -> dict[str, tuple[int, int]]:
         "acted on": (sum(one.at is not None for one in hurt), len(hurt)),
         "before half of the loss": (sum(one.in_time for one in hurt), len(hurt)),
         "part named rightly": (sum(one.named == one.part for one in hurt), len(hurt)),
-        "ends well, without responses": (sum(one.plain >= 1 - LOSS for one in hurt), len(hurt)),
+        "ends well, without responses": (sum(one.plain_well for one in hurt), len(hurt)),
         "ends well, with them": (sum(one.well for one in hurt), len(hurt)),
         "ends well, or stopped with the part named": (sum(one.well or one.stopped_rightly for one in hurt), len(hurt)),
         "made worse by responses": (sum(one.worse for one in every), len(every)),

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from components.evaluation.statistics import wilson
+from tests.benchmarks.health.generated import MECHANISMS
 from tests.benchmarks.health.generated.drawing import Half
 from tests.benchmarks.health.generated.judged import Judged, judged, shares
 from tests.benchmarks.health.grounds import TOY, Ground
 from tests.benchmarks.health.table import header, row
 
 
-def page(results: Path, rules: Path, half: Half, ground: Ground = TOY) -> str:
-    """One half of the kinds."""
+def page(results: Path, rules: Path, half: Half, ground: Ground = TOY, *, named: bool = True) -> str:
+    """One half of the kinds; with ``named`` every fault by its name, else by part alone."""
     found = judged(results, rules, half, ground)
     if not found:
         return f"Kinds: {half}. No runs yet.\n"
-    return f"Kinds: {half}. {len(found)} faults.\n\n{share_table(found)}\n\n{fault_table(found)}\n"
+    tables = [f"Kinds: {half}. {len(found)} faults.", share_table(found), part_table(found)]
+    if apart := [one for one in found if held_back(one)]:
+        tables += [f"Of these held back: {len(apart)} faults.", share_table(apart)]
+    if named:
+        tables.append(fault_table(found))
+    return "\n\n".join(tables) + "\n"
 
 
-def share_table(found: list[Judged]) -> str:
+def held_back(fault: Judged) -> bool:
+    return MECHANISMS[fault.condition.partition("-")[0]].held_back
+
+
+def share_table(found: Sequence[Judged]) -> str:
     lines = header("of the faults that hurt", "count", "share", "95 %")
     for name, (count, total) in shares(found).items():
         if total:
@@ -30,7 +41,29 @@ def share_table(found: list[Judged]) -> str:
     return "\n".join(lines)
 
 
-def fault_table(found: list[Judged]) -> str:
+def part_table(found: Sequence[Judged]) -> str:
+    """Counts by the part that is broken; of all faults, but for those in the columns after *hurt*."""
+    lines = header(
+        "part", "faults", "made worse", "hurt", "acted on", "named", "well without", "well with", "or stopped"
+    )
+    for part in sorted({one.part for one in found}):
+        some = [one for one in found if one.part == part]
+        hurt = [one for one in some if one.hurts]
+        counts = (
+            len(some),
+            sum(one.worse for one in some),
+            len(hurt),
+            sum(one.at is not None for one in hurt),
+            sum(one.named == one.part for one in hurt),
+            sum(one.plain_well for one in hurt),
+            sum(one.well for one in hurt),
+            sum(one.well or one.stopped_rightly for one in hurt),
+        )
+        lines.append(row(part, *map(str, counts)))
+    return "\n".join(lines)
+
+
+def fault_table(found: Sequence[Judged]) -> str:
     lines = header(
         "fault", "part", "hurts", "final without responses", "with", "acted at step", "pointed at", "stopped by"
     )
