@@ -1,7 +1,8 @@
 """Is this run healthy? Signals in, verdicts out; no torch, no I/O besides `records`.
 
 - `signals` — `SIGNALS`, what every number of a step means, and how those of its groups are computed
-- `invariants` — `INVARIANTS`, what holds in every step of a sound run
+- `invariants` — `INVARIANTS`, what holds in every step of a sound run; `facts` — what a step is checked by;
+  `sampling_rules` — what holds of everything that is sampled
 - `sequential` — tests of counts that may be looked at after every step; `falls` — of held-out accuracy, by family
 - `draws` — whether completions are drawn independently; `signs` — whether updates do what they are made for
 - `diagnosis` — which part of a run is to blame

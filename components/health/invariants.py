@@ -7,39 +7,16 @@ is a function of `Facts` and one entry in `INVARIANTS`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 
-from components.config import Settings
 from components.config.judgement import Part
-from components.types import Completion, Group, Prompt, StepRecord
+from components.health.facts import EXACT, Facts
+from components.health.sampling_rules import ends, group_sizes, logprobs, the_server
+from components.types import StepRecord
 
-EXACT = 1e-6
-"""Relative difference that rounding may make."""
 SLACK = 0.05
 """Share by which an update may be larger than AdamW's bound: sums of single precision, and epsilon."""
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a step is checked by.
-
-    ``settings`` are those in force: the configured ones, or what a response has set. ``ends`` are the tokens that end
-    a completion, ``prompts`` the training split as it was read, by id (empty: unknown). ``agreement`` is by family the
-    covariance of rewards and advantages, where those are centred rewards; ``rejudged`` are completions that were
-    judged before: the prompt's id, the accuracy then, and now. ``in_force`` are checksums of the settings of an update:
-    as they should be, and as the learner has them.
-    """
-
-    settings: Settings
-    signals: Mapping[str, float]
-    sampled: Sequence[Group]
-    ends: Container[int]
-    trained: Sequence[Group] = ()
-    prompts: Mapping[str, Prompt] = field(default_factory=dict)
-    agreement: Mapping[str, float] = field(default_factory=dict)
-    rejudged: Sequence[tuple[str, float, float]] = ()
-    in_force: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +37,7 @@ def broken(facts: Facts) -> list[Broken]:
     """The invariants that do not hold in this step."""
     found = ((name, part, check(facts)) for name, (part, check) in INVARIANTS.items())
     return [
-        Broken(name, part, text, _server(facts) if name == ends.__name__ else -1)
+        Broken(name, part, text, the_server(facts) if name == ends.__name__ else -1)
         for name, part, text in found
         if text is not None
     ]
@@ -129,62 +106,6 @@ def optimizer_settings(facts: Facts) -> str | None:
     return None
 
 
-def usable(group: Group, settings: Settings, end_tokens: Container[int]) -> bool:
-    """Whether what was sampled for a prompt keeps the rules of the sampling, so that it can be learned from."""
-    facts = Facts(settings, {}, [group], end_tokens)
-    return all(check(facts) is None for check in (ends, logprobs))
-
-
-def ends(facts: Facts) -> str | None:
-    """A completion ends with an end token, or has the most tokens that are allowed."""
-    if facts.settings.rollout.tool is not None:  # whose turns end by rules of their own
-        return None
-    wrong, limit = _ended_wrongly(facts), facts.settings.rollout.max_new_tokens
-    if not wrong:
-        return None
-    first, total = wrong[0], sum(1 for _ in _completions(facts))
-    return (
-        f"{len(wrong)} of {total} completions end otherwise than by an end token or at {limit} tokens; the first has "
-        f"{len(first.token_ids)} tokens and says {first.finish_reason!r}"
-        f"{f'; all of them are of server {_server(facts)}' if _server(facts) >= 0 else ''}"
-    )
-
-
-def _ended_wrongly(facts: Facts) -> list[Completion]:
-    limit = facts.settings.rollout.max_new_tokens
-    return [one for one in _completions(facts) if not _ends_well(one, limit, facts.ends)]
-
-
-def _server(facts: Facts) -> int:
-    """The server of all completions that ended wrongly; -1 where they are of several, or of none."""
-    servers = {one.server for one in _ended_wrongly(facts)}
-    return servers.pop() if len(servers) == 1 else -1
-
-
-def _ends_well(completion: Completion, limit: int, end_tokens: Container[int]) -> bool:
-    ids = completion.token_ids
-    if completion.finish_reason == "length":
-        return len(ids) == limit
-    return 0 < len(ids) <= limit and (completion.finish_reason == "stop_token" or ids[-1] in end_tokens)
-
-
-def logprobs(facts: Facts) -> str | None:
-    """Every token that was drawn has a log-probability that can be one."""
-    for completion in _completions(facts):
-        if len(completion.logprobs) != len(completion.token_ids):
-            return f"{len(completion.logprobs)} log-probabilities for {len(completion.token_ids)} tokens"
-        if any(value > EXACT for value in completion.logprobs):
-            return f"a log-probability of {max(completion.logprobs):.6g}"
-    return None
-
-
-def group_sizes(facts: Facts) -> str | None:
-    """Every group has as many completions, and scores, as the settings say."""
-    size = facts.settings.rollout.group_size
-    wrong = [g for g in facts.sampled if not len(g.completions) == len(g.scores) == size]
-    return None if not wrong else f"a group has {len(wrong[0].completions)} completions; rollout.group_size is {size}"
-
-
 def prompts(facts: Facts) -> str | None:
     """Every prompt that is trained on is one of the training split, word for word, with its answer."""
     wrong = [g.prompt.id for g in facts.trained if facts.prompts and facts.prompts.get(g.prompt.id) != g.prompt]
@@ -244,10 +165,6 @@ def optimizer_steps(facts: Facts) -> str | None:
     """The moments of the optimizer are of as many updates as the learner has made."""
     lag = facts.signals.get("optimizer_lag")
     return None if not lag else f"the moments of the optimizer lack {lag:g} of the learner's updates"
-
-
-def _completions(facts: Facts) -> Iterator[Completion]:
-    return (completion for group in facts.sampled for completion in group.completions)
 
 
 def _same(one: float, other: float) -> bool:

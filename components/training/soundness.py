@@ -9,7 +9,9 @@ import torch
 
 from components.config import Settings
 from components.config.objective import KlReward
-from components.health.invariants import Broken, Facts, broken, broken_signals, usable
+from components.health.facts import Facts
+from components.health.invariants import Broken, broken, broken_signals
+from components.health.sampling_rules import usable
 from components.learner import Batch
 from components.objectives.advantages import rewards_of
 from components.rollout import Rollout
