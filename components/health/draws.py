@@ -41,6 +41,10 @@ class Draws:
         shared = math.log(max(1, len(self._stakes)))
         return {server: evidence(stakes) - shared for server, stakes in self._stakes.items()}
 
+    def forget(self, server: int) -> None:
+        """A server samples no more."""
+        self._stakes.pop(server, None)
+
     @property
     def worst(self) -> int:
         """The server with the most evidence."""

@@ -60,7 +60,8 @@ def with_broken(record: StepRecord, found: Sequence[Broken]) -> StepRecord:
 def learning_rate(facts: Facts) -> str | None:
     """That of the settings, or during warm-up its share of a whole number of updates."""
     settings, rate = facts.settings.learner, facts.signals.get("lr")
-    if rate is None or _same(rate, settings.lr):
+    none_made = rate == 0 and bool(facts.signals.get("updates_skipped"))
+    if rate is None or none_made or _same(rate, settings.lr):
         return None
     updates = rate / settings.lr * max(1, settings.warmup)
     if 0.5 < updates < settings.warmup and abs(updates - round(updates)) < EXACT * settings.warmup:

@@ -253,7 +253,8 @@ def replay(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> 
 def standing(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> list[str]:
     """The rules that act and still hold at the last step of a run, in the order of the rules."""
     monitor, _ = _replayed(rules, records)
-    return [name for name, length in monitor.metrics().items() if length and rules[name].level != "warn"]
+    held = monitor.metrics().items()
+    return [name for name, length in held if length >= rules[name].streak and rules[name].level != "warn"]
 
 
 def _replayed(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> tuple[Monitor, list[Verdict]]:

@@ -43,7 +43,7 @@ class ClippedAdamW:
         Where the norm is not finite, or above ``limit``, neither weights nor moments have changed.
         """
         gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
-        norm, before = math.sqrt(sum_of_squares(gradients).item()), self._steadiness.before()
+        norm, before = math.sqrt(sum_of_squares(gradients).item()), self._steadiness.before(lr)
         if accepted(norm, limit):
             clip(gradients, norm, self._grad_clip)
             for group in self._adamw.param_groups:

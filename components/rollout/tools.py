@@ -68,6 +68,9 @@ class ToolLoop(Engine):
     def load_weights(self, weights: dict[str, Tensor]) -> None:
         self._engine.load_weights(weights)
 
+    def exclude(self, server: int) -> bool:
+        return self._engine.exclude(server)
+
     def cancel(self) -> None:
         self._engine.cancel()
 

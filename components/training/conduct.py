@@ -35,10 +35,9 @@ def configure(parts: Parts) -> None:
     settings = parts.state.responder.settings
     parts.state.learner.configure(settings.learner, settings.objective)
     repairs = parts.state.responder.repairs
-    if repairs.redrawn:
-        parts.state.schedule.take_over()
     for server in sorted(repairs.excluded):
         parts.state.engine.exclude(server)
+        parts.state.evidence.draws.forget(server)
 
 
 def checkpoint(parts: Parts) -> None:
@@ -177,7 +176,7 @@ def situation(
     suspects += [diagnosis.server] if diagnosis is not None else []
     family, nats = learns_otherwise(state)
     return Situation(
-        server=next((one for one in suspects if one >= 0), -1),
+        server=next((one for one in suspects if one >= 0 and one not in state.responder.repairs.excluded), -1),
         servers=len(servers),
         second_agrees=record.signals.get("golden_second"),
         family=family if nats > LEARNS_OTHERWISE else "",
@@ -203,7 +202,7 @@ def carry_out(plan: Plan, parts: Parts, *, measure_anew: bool) -> None:
 def _measured_anew(plan: Plan, state: RunState) -> bool:
     """Whether the dev split will be judged by both verifiers while the history knows figures of the first alone."""
     changed = any(change.knob in REVIEWS for response in plan.responses for change in response.changes)
-    return state.responder.settings.audit.reviewed and (changed or plan.back_to is not None)
+    return changed or (state.responder.settings.audit.reviewed and plan.back_to is not None)
 
 
 def _notes(verdicts: Sequence[Verdict], plan: Plan, anew: bool) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from components.health.draws import Draws
 from components.health.falls import Counts, counts
 from components.health.invariants import Broken
 from components.health.monitor import PATIENCE
+from components.health.responses.repairs import NAMES
 from components.health.sequential import Count
 from components.health.signs import Signs
 from components.training.golden import Golden
@@ -64,7 +65,7 @@ class Evidence:
         if plan.back_to is not None:
             self.broken.clear()
             return
-        repaired = {one.part for one in plan.responses if one.changes and one.level != "warn"}
+        repaired = {one.part for one in plan.responses for change in one.changes if change.knob in NAMES}
         kept = [*self.broken, *((step, one.part, one.found) for one in broken)]
         self.broken.clear()
         self.broken.extend(one for one in kept if one[1] not in repaired)

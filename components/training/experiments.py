@@ -34,7 +34,7 @@ def diagnosed(parts: Parts, verdicts: Sequence[Verdict], record: StepRecord) -> 
     state = parts.state
     rules, how = state.responder.started.health.rules, state.responder.started.health.responses
     grave = [one for one in verdicts if rules[one.rule].part == "policy" and one.level in GRAVE]
-    if not grave or not how.enabled:
+    if not grave or not how.enabled or record.signals.get("nonfinite_weights"):
         return None
     tried = Experiments(broken=state.evidence.unrepaired(record.step))
     if not tried.broken:
@@ -82,7 +82,8 @@ def measured(parts: Parts, tried: Experiments, back: Saved | None) -> Experiment
 
 
 def _weights(state: RunState, saved: Saved) -> dict[str, Tensor]:
-    """The policy of a checkpoint."""
+    """The policy of a checkpoint, which may still be being written."""
+    state.writer.wait()
     tensors = load_file(state.resume.folder(saved.step) / WEIGHTS)
     return {name.removeprefix("weight/"): tensor for name, tensor in tensors.items() if name.startswith("weight/")}
 
@@ -91,9 +92,10 @@ def learns_otherwise(state: RunState) -> tuple[str, float]:
     """The family whose training answers are judged worse than its held-out answers were at their best, more so than
     those of the other families; with the evidence, nats. Only where a schedule does not choose by success."""
     best, trained = state.responder.awaiting.held_out, state.evidence.trained_counts()
-    if state.responder.started.schedule.kind != "uniform" and not state.schedule.taken_over:
+    if state.responder.started.schedule.kind != "uniform":
         return "", 0.0
-    found = {name: fell(best[name], trained[name]) for name in trained if name in best and name != ALL}
+    both = [name for name in trained if name in best and name not in (ALL, *state.responder.repairs.withheld)]
+    found = {name: fell(best[name], trained[name]) for name in both}
     if len(found) < 2:
         return "", 0.0
     worst = max(found, key=lambda name: found[name])

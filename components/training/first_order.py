@@ -6,7 +6,8 @@ scored again after the update. It needs no knowledge of the loss, so it finds a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from components.learner import Batch, Learner
 from components.objectives.kl import estimate_k3
+from components.objectives.tokens import usable
 from components.types import Group
 
 ROWS = 2
@@ -30,23 +32,44 @@ class Effect(NamedTuple):
     moved: float
 
 
-def effect(learner: Learner, batch: Batch, groups: Sequence[Group]) -> Effect | None:
-    """What an update did; None where no family has rows of both signs.
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a batch, by family those with the largest advantages and those with the smallest, and their
+    log-probabilities ``[B, R]`` before the update."""
+
+    part: Batch
+    numbers: Sequence[int]
+    chosen: Mapping[str, tuple[list[int], list[int]]]
+    before: Tensor
+
+
+def rows_of(learner: Learner, batch: Batch, groups: Sequence[Group], *, exact: bool) -> Rows | None:
+    """The rows that are looked at, before the update; None where no family has rows of both signs.
 
     Args:
-        batch: what was learned from; its ``rollout_logp`` are those of the policy before the update.
+        batch: what is learned from.
         groups: what the batch was made of.
+        exact: the sampler's log-probabilities are the learner's, so these need not be computed.
     """
     chosen = _chosen(batch, groups)
     if not chosen:
         return None
-    rows = torch.tensor(sorted({row for pair in chosen.values() for side in pair for row in side}))
-    part = batch.rows(rows)
-    after, mask = learner.logprobs(part), part.response_mask
-    gained = (after - part.rollout_logp) * mask
-    of_row = dict(zip(rows.tolist(), (gained.sum(1) / mask.sum(1)).tolist(), strict=True))
-    raised = {family: _mean(of_row, up) > _mean(of_row, down) for family, (up, down) in chosen.items()}
-    return Effect(raised, estimate_k3(part.rollout_logp, after)[mask].mean().item())
+    numbers = sorted({row for pair in chosen.values() for side in pair for row in side})
+    part = batch.rows(torch.tensor(numbers))
+    return Rows(part, numbers, chosen, part.rollout_logp if exact else learner.logprobs(part))
+
+
+def effect(learner: Learner, rows: Rows) -> Effect | None:
+    """What an update did to these rows; None where a row has no token whose log-probabilities are numbers."""
+    after = learner.logprobs(rows.part)
+    mask = rows.part.response_mask & usable(rows.before, after)
+    counts = mask.sum(1)
+    if not bool(counts.all()):
+        return None
+    gained = torch.where(mask, after - rows.before, 0.0).sum(1) / counts
+    of_row = dict(zip(rows.numbers, gained.tolist(), strict=True))
+    raised = {family: _mean(of_row, up) > _mean(of_row, down) for family, (up, down) in rows.chosen.items()}
+    return Effect(raised, estimate_k3(rows.before, after)[mask].mean().item())
 
 
 def _mean(of_row: dict[int, float], rows: Sequence[int]) -> float:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from components.config import Settings
 from components.dpo.pairs import pairs_of
 from components.health import dev_signals, like_gap, step_signals
 from components.health.invariants import with_broken
-from components.learner import IN_FORCE, build_batch, settings_checksum
+from components.learner import IN_FORCE, Batch, build_batch, settings_checksum
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.background import finished
 from components.training.conduct import checkpoint, configure, peers_asked_as_well, respond, standing, stoppable, watch
 from components.training.credit import Credit
-from components.training.first_order import effect
+from components.training.first_order import Rows, effect, rows_of
 from components.training.heldout import followed
 from components.training.run import NOT_COUNTED
 from components.training.soundness import (
@@ -109,10 +109,11 @@ def _update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, with_
     agrees = agreement(batch, rollout.trained, settings)
     if state.critic is not None and state.progress < settings.learner.critic.pretrain_steps:
         return Updated(signals)
+    rows = _looked_at(parts, batch, rollout, settings)
     update = state.learner.step(batch.sealed() if state.guard.enabled else batch, seed, state.guard.limit)
     state.guard.observe(update)
     in_force = settings_checksum(settings.learner, settings.objective), update.pop(IN_FORCE, None)
-    done = effect(state.learner, batch, rollout.trained) if _compared(parts, settings, update) else None
+    done = None if rows is None or update.get("updates_skipped") else effect(state.learner, rows)
     age = staleness(batch, state.version, settings.learner.updates_per_step)
     found = signals | named(update, batch, state.version) | age | ({} if done is None else {"update_kl": done.moved})
     return Updated(
@@ -120,7 +121,8 @@ def _update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, with_
     )
 
 
-def _compared(parts: Parts, settings: Settings, update: Mapping[str, float]) -> bool:
-    """Whether the rows of the batch are scored again: where an update was made, of advantages that are rewards, from
-    the policy that sampled them."""
-    return not parts.rollouts.ahead and are_centred(settings) and not update.get("updates_skipped")
+def _looked_at(parts: Parts, batch: Batch, rollout: Rollout, settings: Settings) -> Rows | None:
+    """The rows that are scored again after the update: where advantages are rewards, and the present policy sampled."""
+    if parts.rollouts.ahead or not are_centred(settings):
+        return None
+    return rows_of(parts.state.learner, batch, rollout.trained, exact=parts.state.evidence.usual_gap.exact)

@@ -103,12 +103,14 @@ class Rollouts:
     def _ask(self, job: Callable[[], T]) -> Future[T]:
         """Have it done with the present weights and settings, after everything that was asked for before."""
         settings, weights, version = self._state.responder.settings, self._weights, self._state.version
-        review = self._second.review(settings.audit)
+        review, redrawn = self._second.review(settings.audit), self._state.responder.repairs.redrawn
 
         def run() -> T:
             if weights is not None and self._loaded != version:
                 self._state.engine.load_weights(weights)
                 self._loaded = version
+            if redrawn:
+                self._state.schedule.take_over()
             self._collector.configure(settings.rollout, shaping=settings.reward.shaping, review=review)
             return job()
 

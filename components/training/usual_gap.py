@@ -8,6 +8,8 @@ from typing import Any
 
 FIRST = 4
 """Steps that say what is usual."""
+ROUNDING = 1e-9
+"""Nats a token (k3) that rounding in single precision makes at most."""
 TIMES, LEAST = 20.0, 1e-4
 """A gap is unusual from so many times the usual one on, and never below the second, nats a token (k3)."""
 
@@ -27,6 +29,11 @@ class UsualGap:
             self._first.append(gap)
             return {}
         return {"mismatch_times": gap / self.limit}
+
+    @property
+    def exact(self) -> bool:
+        """Whether sampler and learner compute the same log-probabilities, but for rounding."""
+        return bool(self._first) and max(self._first) < ROUNDING
 
     @property
     def limit(self) -> float:

@@ -58,7 +58,7 @@ def test_prompts_are_drawn_by_the_second_copy_once_and_then_a_suspected_family_i
 
 def test_a_server_is_excluded_while_another_one_is_left_and_else_weights_are_handed_over_again() -> None:
     done = Repairs()
-    knobs = [done.of("sampler", settings(), Situation(server=n, servers=2)) for n in (1, 0, 0, 0)]
+    knobs = [done.of("sampler", settings(), Situation(server=n, servers=n + 1)) for n in (1, 0, 0, 0)]
     assert [change and change.knob for change in knobs] == ["exclude", *["reload"] * RELOADS, None]
     assert done.excluded == {1}
 
@@ -67,6 +67,12 @@ def test_a_server_is_excluded_while_another_one_is_left_and_else_weights_are_han
 def test_the_second_verifier_judges_where_it_judges_what_is_known_as_it_is_known(agrees, repaired) -> None:
     change = Repairs().of("verifier", settings(**SECOND), Situation(second_agrees=agrees))
     assert (change is not None) == repaired
+
+
+def test_of_three_servers_two_may_be_excluded() -> None:
+    done = Repairs()
+    found = [done.of("sampler", settings(), Situation(server=n, servers=3 - n)) for n in (0, 1)]
+    assert [change and change.knob for change in found] == ["exclude", "exclude"] and done.excluded == {0, 1}
 
 
 def test_repairs_outlive_a_restart() -> None:
@@ -110,6 +116,14 @@ def test_a_knob_is_turned_only_where_the_policy_is_to_blame(part, known, level, 
     assert (response.level, [change.knob for change in response.changes]) == (level, knobs)
     assert response.part == (part or "policy") and plan.back_to == SAVED[1]
     assert response.found == (() if part is None else ("shown",))
+
+
+def test_a_rule_that_points_at_a_part_without_a_repair_turns_its_own_knob() -> None:
+    rules = {"numbers": {"when": "entropy < 1", "why": "x", "level": "rollback", "part": "learner", "action": [HALVE]}}
+    one = Responder(settings(health={"rules": rules}))
+    said = [Verdict("numbers", "rollback", 10, "numbers", clean=9)]
+    (response,) = one.respond(said, watching(one), SAVED, (), 20).responses
+    assert (response.level, [change.knob for change in response.changes]) == ("rollback", ["learner.lr"])
 
 
 def test_a_learner_that_breaks_again_and_again_ends_the_run() -> None:

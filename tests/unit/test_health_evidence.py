@@ -41,6 +41,8 @@ def test_the_server_that_copies_is_named() -> None:
     for _ in range(6):
         draws.observe([drawn(stream, 0.5, 7 * (n % 2), server=n % 2) for n in range(8)])
     assert draws.worst == 1
+    draws.forget(1)  # it is excluded
+    assert draws.worst == 0 and max(draws.observe([]).values()) < PROVEN
 
 
 def test_a_policy_that_is_sure_repeats_itself_and_proves_nothing() -> None:

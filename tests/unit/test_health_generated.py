@@ -178,4 +178,5 @@ def test_the_table_counts_the_faults_that_hurt_and_the_harm_of_all() -> None:
         "ends well, with them": (1, 3),
         "ends well, or stopped with the part named": (2, 3),
         "made worse by responses": (1, 4),
+        "made worse, but for stops with the part named": (1, 4),
     }

@@ -61,15 +61,23 @@ def test_a_weight_that_something_else_changes_is_seen_at_the_next_update_and_not
     assert update(one, weight)["weights_moved"] == 0.0
 
 
-def test_a_tensor_that_no_update_reaches_is_still() -> None:
+def test_a_tensor_that_should_have_changed_and_did_not_is_still() -> None:
     one, weight = optimizer()
-    assert update(one, weight, 0.0)["weights_still"] == 1.0
+    weight.grad = torch.ones_like(weight)
+    one._steadiness.after(one._steadiness.before(0.01), 0.01)
+    assert one.trace()["weights_still"] == 1.0
+
+
+@pytest.mark.parametrize(("gradient", "lr"), [(0.0, 0.01), (1.0, 1e-9)])
+def test_one_without_a_gradient_or_with_a_rate_below_its_rounding_is_not(gradient: float, lr: float) -> None:
+    one, weight = optimizer()
+    assert update(one, weight, gradient, lr)["weights_still"] == 0.0
 
 
 def test_a_step_at_another_rate_than_is_said_is_larger_than_the_bound() -> None:
     one, weight = optimizer()
     weight.grad = torch.ones_like(weight)
-    before = one._steadiness.before()
+    before = one._steadiness.before(0.01)
     with torch.no_grad():
         weight -= 0.04
     one._steadiness.after(before, 0.01)

@@ -120,8 +120,12 @@ def test_a_rollback_restores_everything_to_where_a_run_stands_that_never_left(ro
     back = rolled_back.state / "train" / "step-000004"
     assert [(back / name).read_bytes() for name in STATE] == [(never / name).read_bytes() for name in STATE]
     here, there = (read_json(folder / "state.json") for folder in (back, never))
-    restored = ("schedule", "jumps", "guard", "progress", "dev")
+    restored = ("schedule", "guard", "progress", "dev")
     assert {key: here[key] for key in restored} == {key: there[key] for key in restored}
+    of_the_run = ("golden", "broken", "drawn")  # what is known of it stays
+    for known in (here["evidence"], there["evidence"]):
+        assert all(known.pop(name) is not None for name in of_the_run)
+    assert here["evidence"] == there["evidence"]
     spoken = [streak.pop("spoke") for streak in here["monitor"]["streaks"].values()]
     for streak in there["monitor"]["streaks"].values():
         streak.pop("spoke")

@@ -118,14 +118,16 @@ class Responder:
         """A return to a healthy checkpoint: with a knob turned where the policy is to blame, else with a repair.
 
         What measures the policy cannot be repaired by going back: without a repair the run stops. A learner has no
-        repair; it goes back as often as the budget allows.
+        repair; it goes back as often as the budget allows, with the knob of a rule that points at it and has one.
         """
         part, broken = self._part(verdict), self.blame.broken_measure(verdict)
-        if broken:
+        if broken and self._diagnosis is None:
             return self._stop(verdict, back, broken)
         if part in (None, "policy"):
             return self._roll_back(verdict, back) if self.blamed < self._limits.rollbacks else self._stop(verdict, back)
         change = self._repair(part)
+        if change is None and self._diagnosis is None:  # the rule itself points at the part, and may know a knob for it
+            change, _ = self._turn(verdict.rule)
         if (change is None and part in MEASURES) or self.attempt - self.blamed >= self._limits.returns:
             return self._stop(verdict, back)
         return self._roll_back(verdict, back, () if change is None else (change,))

@@ -17,6 +17,7 @@ REPAIR = "repair"
 """As an action of a rule: repair the part that the rule points at."""
 REDRAW, WITHHOLD, RELOAD, EXCLUDE, RESET = "redraw", "withhold", "reload", "exclude", "reset"
 SECOND_JUDGES = "audit.second_judges"
+NAMES = (REDRAW, WITHHOLD, RELOAD, EXCLUDE, RESET, SECOND_JUDGES)
 RELOADS, RESETS = 2, 2
 """How often weights are handed over again, and settings given again, in a run."""
 TRUSTED = 0.95
@@ -26,7 +27,7 @@ instead of the first."""
 
 @dataclass(frozen=True)
 class Situation:
-    """What a repair depends on: the server that is suspected (-1: none), how many there are, the share of golden items
+    """What a repair depends on: the server that is suspected (-1: none), how many sample, the share of golden items
     that the second verifier judges as the first once did (None: not known), and the family whose data are suspected."""
 
     server: int = -1
@@ -89,8 +90,8 @@ def reload(done: Repairs, settings: Settings, situation: Situation) -> Change | 
 
 def exclude(done: Repairs, settings: Settings, situation: Situation) -> Change | None:
     """A server that differs from the others samples no more."""
-    server, left = situation.server, situation.servers - len(done.excluded)
-    if server < 0 or server in done.excluded or left < 2:
+    server = situation.server
+    if server < 0 or server in done.excluded or situation.servers < 2:
         return None
     done.excluded.add(server)
     return Change(EXCLUDE, f"server {server}", "not used")

@@ -105,6 +105,8 @@ class Fleet:
     async def exclude(self, number: int) -> bool:
         """Use a server no more, as long as another one serves; returns whether it was taken out."""
         async with self.lock:
+            if number >= len(self.servers):  # the run goes on with fewer servers than it had
+                return False
             server = self.servers[number]
             if not any(other.serving for other in self.servers if other is not server):
                 return False
