@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config.judgement import RuleSettings
-from components.health import Monitor, replay, unjudged
+from components.health import Monitor, replay, standing, unjudged
 from components.types import StepRecord, Verdict
 
 ACT = {"level": "stop"}
@@ -34,6 +34,20 @@ def series(**columns: Sequence[float | None]) -> list[StepRecord]:
 
 def spoke(records: Sequence[StepRecord], **settings: Any) -> list[int]:
     return [verdict.step for verdict in replay(rules(**settings), records)]
+
+
+@pytest.mark.parametrize(
+    ("low", "how", "stands"),
+    [
+        ([5], {"level": "stop", "streak": 3}, False),  # one step into its streak
+        ([3, 4, 5], {"level": "stop", "streak": 3}, True),
+        ([3, 4, 5], {"level": "warn", "streak": 3}, False),
+        ([2, 3, 4], {"level": "stop", "streak": 3}, False),  # it has recovered
+    ],
+)
+def test_what_stands_at_the_end_is_an_acting_rule_that_has_held_for_its_streak(low, how, stands) -> None:
+    records = series(entropy=[0.1 if step in low else 1.0 for step in range(6)])
+    assert standing(rules(when="entropy < 0.5", **how), records) == (["rule"] if stands else [])
 
 
 def observed(records: Sequence[StepRecord], **settings: Any) -> Monitor:
