@@ -21,6 +21,7 @@ from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.experiments import BY_SERVER, as_note, diagnosed, learns_otherwise
 from components.training.run import DEV_SIGNALS, RunState
+from components.training.soundness import second_agrees
 from components.types import Group, StepRecord, Verdict
 
 REVIEWS = ("audit.agreement", SECOND_JUDGES)
@@ -139,7 +140,7 @@ def respond(
         state.candidates,
         poison,
         len(state.schedule.prompts),
-        situation(state, rollout, record, unsound, diagnosis),
+        situation(parts, rollout, record, unsound, diagnosis),
         diagnosis,
     )
     plan = replace(plan, responses=(*undone, *plan.responses))
@@ -161,13 +162,16 @@ def respond(
 
 
 def situation(
-    state: RunState,
+    parts: Parts,
     rollout: Rollout,
     record: StepRecord,
     unsound: Sequence[Broken],
     diagnosis: Diagnosis | None,
 ) -> Situation:
     """What a repair may need to know."""
+    state, agrees = parts.state, record.signals.get("golden_second")
+    if agrees is None and diagnosis is not None and diagnosis.part == "verifier":
+        agrees = second_agrees(parts)
     servers = {one.server for group in rollout.sampled for one in group.completions if one.server >= 0}
     gaps = {n: record.signals.get(f"{BY_SERVER}{n}", 0.0) for n in servers}
     suspects = [one.server for one in unsound if one.server >= 0]
@@ -178,7 +182,7 @@ def situation(
     return Situation(
         server=next((one for one in suspects if one >= 0 and one not in state.responder.repairs.excluded), -1),
         servers=len(servers),
-        second_agrees=record.signals.get("golden_second"),
+        second_agrees=agrees,
         family=family if nats > LEARNS_OTHERWISE else "",
     )
 

@@ -119,14 +119,20 @@ def inspect(
 def _of_the_verifier(parts: Parts, golden: Sequence[Rejudged]) -> dict[str, float]:
     """How many golden items the verifier judges otherwise; where it does, or cannot judge some, how many of all items
     the second one judges as the first did when they were new."""
-    items = parts.state.evidence.golden.items
     due = len(parts.state.evidence.golden.due(parts.state.step))
     differ = sum(one.differs for one in golden) / len(golden) if golden else 0.0
     if not differ and len(golden) == due:
         return {"golden_differ": 0.0} if golden else {}
+    agrees = second_agrees(parts)
+    return {"golden_differ": differ, **({} if agrees is None else {"golden_second": agrees})}
+
+
+def second_agrees(parts: Parts) -> float | None:
+    """Share of the golden items that the second verifier judges as the first did when they were new."""
+    items = parts.state.evidence.golden.items
     second = parts.second.accuracies([(item.prompt, item.text) for item in items])
     known = [one == item.accuracy for one, item in zip(second, items, strict=True) if one is not None]
-    return {"golden_differ": differ, **({"golden_second": sum(known) / len(known)} if known else {})}
+    return sum(known) / len(known) if known else None
 
 
 def _of_draws(state: RunState, sampled: Sequence[Group]) -> dict[str, float]:
