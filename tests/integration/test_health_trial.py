@@ -11,7 +11,7 @@ from tests.benchmarks.health.generated.drawing import half_of
 from tests.benchmarks.health.store import Run
 from tests.benchmarks.health.training import measure
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # the checkpoint is made first
 SEED = 0
 FAULTS = {
     "otherquestions-constant-all-1": "data",
