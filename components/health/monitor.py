@@ -17,6 +17,8 @@ HUGE = 1e150
 """Values from here on are no measurements: their squares could overflow."""
 PATIENCE = 20
 """Steps after its verdict for which an acting rule that still holds makes a step unhealthy."""
+REPAIR = "repair"
+"""As an action of a rule: repair the part that the rule points at."""
 SINCE = "_since"
 """Ends the name of a signal that says of another one since which step it has been growing."""
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -251,10 +253,15 @@ def replay(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> 
 
 
 def standing(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> list[str]:
-    """The rules that act and still hold at the last step of a run, in the order of the rules."""
+    """The rules that ask for a roll-back, a stop or a repair and still hold at the last step of a run, in order."""
     monitor, _ = _replayed(rules, records)
     held = monitor.metrics().items()
-    return [name for name, length in held if length >= rules[name].streak and rules[name].level != "warn"]
+    return [name for name, length in held if length >= rules[name].streak and _is_unresolved(rules[name])]
+
+
+def _is_unresolved(rule: RuleSettings) -> bool:
+    """Whether a run is broken while the rule holds: what a knob is turned for may be so to its end."""
+    return rule.level in ("rollback", "stop") or any(action.knob == REPAIR for action in rule.action)
 
 
 def _replayed(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> tuple[Monitor, list[Verdict]]:

@@ -19,7 +19,7 @@ IN_FORCE = "settings_checksum"
 """What `Learner.step` returns besides signals: `settings_checksum` of the settings that it worked with."""
 
 
-SPLIT = {"kind", "ranks", "micro_batch_tokens", "activation_checkpointing"}
+SPLIT = {"kind", "ranks", "zero", "micro_batch_tokens", "activation_checkpointing"}
 """Settings that say how an update is split, which changes nothing but its last bits."""
 
 

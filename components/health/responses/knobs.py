@@ -15,7 +15,8 @@ from components.config.judgement import ActionSettings
 from components.config.load import merge
 from components.config.objective import KlLoss
 from components.errors import InputError
-from components.health.responses.repairs import REPAIR, SECOND_JUDGES
+from components.health.monitor import REPAIR
+from components.health.responses.repairs import SECOND_JUDGES
 from components.types import Change
 
 QUARANTINE = "quarantine"

@@ -13,8 +13,6 @@ from components.config import Settings
 from components.config.judgement import Part
 from components.types import Change
 
-REPAIR = "repair"
-"""As an action of a rule: repair the part that the rule points at."""
 REDRAW, WITHHOLD, RELOAD, EXCLUDE, RESET = "redraw", "withhold", "reload", "exclude", "reset"
 SECOND_JUDGES = "audit.second_judges"
 NAMES = (REDRAW, WITHHOLD, RELOAD, EXCLUDE, RESET, SECOND_JUDGES)
