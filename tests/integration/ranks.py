@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from components.config import Settings
-from components.learner import Batch, Learner, build_batch, build_learner
+from components.learner import IN_FORCE, Batch, Learner, build_batch, build_learner
 from components.training.credit import Credit
 from components.types import Group
 
@@ -65,9 +65,9 @@ def steps(learner: Learner, numbers: Sequence[int], limit: float = math.inf) -> 
 
 OF_ONE = {
     *("weights_moved", "weights_still", "update_largest", "grad_clip"),
-    *("beta_first", "beta_second", "weight_decay"),
+    *("beta_first", "beta_second", "weight_decay", IN_FORCE),
 }
-"""Signals that `Sharding.trace` does not give where weights are spread."""
+"""What `Sharding.trace` does not give where weights are spread, and the checksum of settings, which differ here."""
 
 
 def near(one: Sequence[dict[str, float]], other: Sequence[dict[str, float]]) -> bool:
