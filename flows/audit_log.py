@@ -15,8 +15,9 @@ from rich.text import Text
 from components.config.judgement import RuleSettings
 from components.errors import EXIT_NO_CANDIDATE
 from components.health import replay, unjudged, worst
+from components.health.monitor import GRAVE
 from components.health.readers import Log, read_log
-from components.health.rulebook import GRAVE, load_rules
+from components.health.rulebook import load_rules
 from components.health.rules import compile_rule
 from components.types import Verdict
 

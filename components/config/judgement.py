@@ -11,6 +11,10 @@ from components.config.base import Fraction, Section
 from components.config.canaries import CanarySettings, RequiredCanary, check_names
 from components.config.kubernetes import KubernetesSettings
 
+QUARANTINE, REPAIR = "quarantine", "repair"
+"""Actions that turn no knob: the prompts of a batch whose update was skipped take no part in updates any more; and what
+can be repaired of the part that the rule points at is (`components.health.responses.repairs`)."""
+
 
 class ActionSettings(Section):
     """One bounded change. Which knobs there are, and their bounds: `components.health.responses.knobs`."""

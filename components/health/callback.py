@@ -22,12 +22,12 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from components.config.judgement import RuleSettings
 from components.files import append_line
-from components.health.monitor import Monitor, worst
+from components.health.monitor import GRAVE, Monitor, worst
 from components.health.readers.jsonl import row_of
 from components.health.readers.log import names_of
 from components.health.readers.names import load_names
 from components.health.readers.steps import Row, Steps
-from components.health.rulebook import DEFAULT_RULES, GRAVE, load_rules
+from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.types import StepRecord, Verdict
 
 

@@ -7,7 +7,8 @@ what the policy is measured by, then what it is trained by. The policy is to bla
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from components.config.judgement import Part
 
@@ -52,6 +53,9 @@ class Diagnosis:
     evidence: tuple[str, ...]
     server: int = -1
 
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
 
 def diagnose(tried: Experiments) -> Diagnosis:
     """The part that the experiments point at."""
@@ -64,7 +68,8 @@ def diagnose(tried: Experiments) -> Diagnosis:
     if tried.mismatch and (worst := max(tried.mismatch.values())) > tried.mismatch_limit:
         server = max(tried.mismatch, key=lambda one: tried.mismatch[one])
         where = f" (server {server})" if server >= 0 else ""
-        text = f"sampler{where} and learner differ by {worst:.3g} nats a token; {tried.mismatch_limit:.3g} is usual"
+        usual = f"at most {tried.mismatch_limit:.3g} is usual"
+        text = f"sampler{where} and learner differ by {worst:.3g} nats a token; {usual}"
         return Diagnosis("sampler", (text,), server)
     measured = () if tried.again is None else (_again(tried.again),)
     if tried.again is not None and tried.again > AGAIN:

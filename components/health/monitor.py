@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from components.config.judgement import RuleSettings
+from components.config.judgement import REPAIR, RuleSettings
 from components.health.history import History
 from components.health.rules import Condition, Reading, Rule, compile_rule, evaluator, longest
 from components.health.windows import BASELINES, measure
@@ -17,10 +17,10 @@ HUGE = 1e150
 """Values from here on are no measurements: their squares could overflow."""
 PATIENCE = 20
 """Steps after its verdict for which an acting rule that still holds makes a step unhealthy."""
-REPAIR = "repair"
-"""As an action of a rule: repair the part that the rule points at."""
 SINCE = "_since"
 """Ends the name of a signal that says of another one since which step it has been growing."""
+GRAVE: tuple[Level, ...] = ("rollback", "stop")
+"""Levels at which a run that nothing acted upon is not sound."""
 LEVELS: tuple[Level, ...] = get_args(Level)
 """From harmless to grave."""
 
@@ -261,7 +261,7 @@ def standing(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -
 
 def _is_unresolved(rule: RuleSettings) -> bool:
     """Whether a run is broken while the rule holds: what a knob is turned for may be so to its end."""
-    return rule.level in ("rollback", "stop") or any(action.knob == REPAIR for action in rule.action)
+    return rule.level in GRAVE or any(action.knob == REPAIR for action in rule.action)
 
 
 def _replayed(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> tuple[Monitor, list[Verdict]]:

@@ -12,11 +12,8 @@ from components.config.judgement import HealthSettings, RuleSettings
 from components.config.load import PROJECT_CONFIGS, read_rules
 from components.errors import InputError
 from components.health.check import check_rules
-from components.types import Level
 
 DEFAULT_RULES = PROJECT_CONFIGS / "health" / "default.yaml"
-GRAVE: tuple[Level, ...] = ("rollback", "stop")
-"""Levels at which a run that nobody acted upon is not sound."""
 
 
 def load_rules(path: Path = DEFAULT_RULES) -> dict[str, RuleSettings]:

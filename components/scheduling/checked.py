@@ -1,4 +1,4 @@
-"""A schedule beside a second copy of itself: what is drawn is what the copy draws, or the schedule is broken.
+"""A schedule and a second copy of it: what is drawn is what the copy draws, or the schedule is broken.
 
 A schedule is a function of its prompts, its seed and what it has observed, so two copies that are given the same draw
 the same. A difference is no noise: a loader has restarted or stands still, a state was lost, a draw was replaced.

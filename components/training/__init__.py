@@ -6,8 +6,12 @@
 - `run` — its stateful parts, saved and restored together
 - `checkpoints`, `keeping`, `pending` — how that is written beside the loop, which of it stays, and rollouts in it
 - `background` — the threads of both
-- `conduct` — carries out what the monitor's verdicts ask for
+- `update`, `first_order` — one update, and whether it did what it was made for
+- `watching` — the looks that a run takes at itself, none of which may end it
 - `soundness`, `golden` — facts for `components.health.invariants`, and completions that are judged again
+- `evidence`, `usual_gap` — what is remembered of earlier steps to judge later ones by
+- `experiments` — what is tried before the policy is blamed
+- `conduct`, `repairing` — carry out what the monitor's verdicts ask for
 - `credit`, `bank`, `redistribute` — advantages, and what RREDCoT asks the policy for them
 - `weights` — from learner to sampler
 - `heldout`, `canaries`, `reference`, `second_opinion` — what it is measured against

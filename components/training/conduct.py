@@ -1,9 +1,8 @@
-"""Carries out what the responder decided: knobs, quarantine, roll-back, stop; and writes it down."""
+"""Carries out what the responder decided: knobs, repairs, quarantine, roll-back, stop; and writes it down."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,17 +10,17 @@ from typing import Any
 
 from components.errors import InputError, PeerLost, Stopped
 from components.health import Plan
-from components.health.diagnosis import LEARNS_OTHERWISE, Diagnosis
-from components.health.draws import PROVEN
+from components.health.diagnosis import Diagnosis
 from components.health.falls import Counts
 from components.health.invariants import Broken
-from components.health.responses.repairs import RELOAD, SECOND_JUDGES, Situation
+from components.health.responses.repairs import SECOND_JUDGES
 from components.processes.stopping import Asked
 from components.rollout import Rollout
 from components.training.assembly import Parts
-from components.training.experiments import BY_SERVER, as_note, diagnosed, learns_otherwise
+from components.training.experiments import diagnosed
+from components.training.repairing import exclude, reload, situation
 from components.training.run import DEV_SIGNALS, RunState
-from components.training.soundness import second_agrees
+from components.training.watching import as_note, looked
 from components.types import Group, StepRecord, Verdict
 
 REVIEWS = ("audit.agreement", SECOND_JUDGES)
@@ -35,10 +34,7 @@ def configure(parts: Parts) -> None:
     """
     settings = parts.state.responder.settings
     parts.state.learner.configure(settings.learner, settings.objective)
-    repairs = parts.state.responder.repairs
-    for server in sorted(repairs.excluded):
-        parts.state.engine.exclude(server)
-        parts.state.evidence.draws.forget(server)
+    exclude(parts)
 
 
 def checkpoint(parts: Parts) -> None:
@@ -94,22 +90,6 @@ def peers_asked_as_well(parts: Parts) -> Iterator[None]:
         raise Stopped(what, how="the same command goes on from there") from lost
 
 
-def watch(state: RunState, record: StepRecord) -> tuple[list[Verdict], StepRecord]:
-    """What the monitor says of a step.
-
-    A monitor that breaks while it watches must not end a training that may be days old: the run goes on unwatched, the
-    record says since when and why, and the gate fails.
-    """
-    if state.blind:
-        return [], record
-    try:
-        return state.monitor.observe(record), record
-    except Exception as error:
-        state.blind = f"{type(error).__name__}: {error}"
-        print(f"the health monitor broke at step {record.step} and is off: {state.blind}", file=sys.stderr)
-        return [], replace(record, notes={**record.notes, "monitor_failed": state.blind})
-
-
 def respond(
     verdicts: Sequence[Verdict],
     parts: Parts,
@@ -132,7 +112,7 @@ def respond(
         )
     outcomes = state.responder.awaiting.outcomes(record.step, state.monitor, held_out, blind=bool(state.blind))
     poison = poisonous(rollout.trained, record)
-    diagnosis = diagnosed(parts, verdicts, record)
+    diagnosis = looked(state, lambda: diagnosed(parts, verdicts, record), None)
     undone = state.responder.undo(outcomes, record.step)
     plan = state.responder.respond(
         verdicts,
@@ -147,7 +127,8 @@ def respond(
     state.evidence.noted(record.step, unsound, plan)
     anew = _measured_anew(plan, state)
     counted = {"held_out": {name: list(count) for name, count in held_out.items()}} if held_out else {}
-    record = replace(record, notes={**record.notes, **counted, **_notes(verdicts, plan, anew), **as_note(diagnosis)})
+    notes = {**record.notes, **counted, **_notes(verdicts, plan, diagnosis, anew=anew), **as_note(state)}
+    record = replace(record, notes=notes)
     state.append(record)
     state.enter([*outcomes, *plan.responses])
     state.suspected = bool(verdicts) and plan.back_to is None
@@ -161,32 +142,6 @@ def respond(
     return record
 
 
-def situation(
-    parts: Parts,
-    rollout: Rollout,
-    record: StepRecord,
-    unsound: Sequence[Broken],
-    diagnosis: Diagnosis | None,
-) -> Situation:
-    """What a repair may need to know."""
-    state, agrees = parts.state, record.signals.get("golden_second")
-    if agrees is None and diagnosis is not None and diagnosis.part == "verifier":
-        agrees = second_agrees(parts)
-    servers = {one.server for group in rollout.sampled for one in group.completions if one.server >= 0}
-    gaps = {n: record.signals.get(f"{BY_SERVER}{n}", 0.0) for n in servers}
-    suspects = [one.server for one in unsound if one.server >= 0]
-    suspects += [state.evidence.draws.worst] if record.signals.get("repeat_evidence", 0.0) > PROVEN else []
-    suspects += [n for n, gap in gaps.items() if gap > state.evidence.usual_gap.limit]
-    suspects += [diagnosis.server] if diagnosis is not None else []
-    family, nats = learns_otherwise(state)
-    return Situation(
-        server=next((one for one in suspects if one >= 0 and one not in state.responder.repairs.excluded), -1),
-        servers=len(servers),
-        second_agrees=agrees,
-        family=family if nats > LEARNS_OTHERWISE else "",
-    )
-
-
 def carry_out(plan: Plan, parts: Parts, *, measure_anew: bool) -> None:
     """Do what was decided, once it is written down."""
     state = parts.state
@@ -195,8 +150,7 @@ def carry_out(plan: Plan, parts: Parts, *, measure_anew: bool) -> None:
         parts.rollouts.go_back(plan.back_to)
     if measure_anew:
         state.measure_anew()
-    if any(change.knob == RELOAD for response in plan.responses for change in response.changes):
-        parts.rollouts.load_weights(state.learner.weights())
+    reload(parts, plan)
     if plan.responses:
         configure(parts)
     if plan.back_to is not None:
@@ -209,13 +163,13 @@ def _measured_anew(plan: Plan, state: RunState) -> bool:
     return changed or (state.responder.settings.audit.reviewed and plan.back_to is not None)
 
 
-def _notes(verdicts: Sequence[Verdict], plan: Plan, anew: bool) -> dict[str, Any]:
-    """What a replay of the log has to know."""
-    back = {} if plan.back_to is None else {"rolled_back_to": plan.back_to.step}
+def _notes(verdicts: Sequence[Verdict], plan: Plan, diagnosis: Diagnosis | None, *, anew: bool) -> dict[str, Any]:
+    """What a replay of the log has to know, and what a diagnosis has found."""
     return {
         "verdicts": [verdict.to_dict() for verdict in verdicts],
-        **back,
+        **({} if plan.back_to is None else {"rolled_back_to": plan.back_to.step}),
         **({"measured_anew": list(DEV_SIGNALS)} if anew else {}),
+        **({} if diagnosis is None else {"diagnosis": diagnosis.to_dict()}),
     }
 
 

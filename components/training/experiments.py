@@ -5,16 +5,16 @@ They take two measurements of the dev split and a scoring pass at the most, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Any
 
 from safetensors.torch import load_file
 from torch import Tensor
 
 from components.health.diagnosis import Diagnosis, Experiments, diagnose
 from components.health.falls import ALL, counts, fallen
+from components.health.monitor import GRAVE
 from components.health.responses import Saved, healthiest
 from components.health.sequential import Count, fell
 from components.learner.torch_learner import WEIGHTS
@@ -23,7 +23,6 @@ from components.training.run import RunState
 from components.training.staleness import mismatch
 from components.types import StepRecord, Verdict
 
-GRAVE = ("rollback", "stop")
 KNOWN = 4
 """Updates that say what is usual."""
 BY_SERVER = "mismatch_server_"
@@ -101,10 +100,3 @@ def learns_otherwise(state: RunState) -> tuple[str, float]:
     worst = max(found, key=lambda name: found[name])
     others = [nats for name, nats in found.items() if name != worst]
     return worst, found[worst] - max(others)
-
-
-def as_note(diagnosis: Diagnosis | None) -> Mapping[str, Any]:
-    """A diagnosis in the record of its step."""
-    if diagnosis is None:
-        return {}
-    return {"diagnosis": {"part": diagnosis.part, "evidence": list(diagnosis.evidence)}}

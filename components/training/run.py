@@ -61,7 +61,8 @@ class RunState:
     back: set[int] = field(default_factory=set)  # steps of those that a roll-back may go to
     dev: tuple[float | None, float] = (None, 0.0)  # the latest dev pass@1 and its standard error
     entries: int = 0  # of the ledger
-    blind: str = ""  # why nobody watches any more
+    blind: str = ""  # why the run is not watched any more
+    blind_since: int = -1  # the step in which the monitor broke
     version: int = 0  # number of the latest hand-over of weights to the sampler
     pending: list[Rollout] = field(default_factory=list)  # sampled for the next steps
 

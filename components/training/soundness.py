@@ -2,61 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import replace
 
-import torch
-
-from components.config import Settings
-from components.config.objective import KlReward
 from components.health.facts import Facts
 from components.health.invariants import Broken, broken, broken_signals
 from components.health.sampling_rules import usable
-from components.learner import Batch
-from components.objectives.advantages import rewards_of
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.golden import Rejudged
 from components.training.run import RunState
+from components.training.update import Updated
+from components.training.watching import looked
 from components.types import Group
-
-CENTRED = ("grpo", "batch_std", "leave_one_out")
-"""Advantages that are a positive factor times reward minus the mean of the group."""
-
-
-@dataclass(frozen=True)
-class Updated:
-    """The signals of an update.
-
-    ``agreement`` is by family the covariance of its rewards and advantages, where those are centred; ``raised`` says by
-    family whether it did what it was made for (`components.training.first_order`); ``in_force`` are the checksums of
-    the settings that it was to have, and had.
-    """
-
-    signals: dict[str, float] = field(default_factory=dict)
-    agreement: Mapping[str, float] = field(default_factory=dict)
-    raised: Mapping[str, bool] = field(default_factory=dict)
-    in_force: tuple[float, float] | None = None
-
-
-def agreement(batch: Batch, groups: Sequence[Group], settings: Settings) -> dict[str, float]:
-    """By family, the sum over completions of (reward - mean of the group) times advantage.
-
-    Empty where advantages are not simply centred rewards. Not negative in a sound step.
-    """
-    if batch.advantages is None or not batch.responses or not are_centred(settings):
-        return {}
-    rewards = rewards_of(groups)
-    counts = rewards.scorable.sum(1, keepdim=True).clamp(min=1)
-    centred = torch.where(rewards.scorable, rewards.total - rewards.total.sum(1, keepdim=True) / counts, 0.0)
-    of_row = batch.advantages.sum(1) / batch.response_mask.sum(1).clamp(min=1)  # each token of a row has the same
-    found: dict[str, float] = {}
-    for number, product in zip(
-        batch.group.tolist(), (centred[batch.group, batch.member] * of_row).tolist(), strict=True
-    ):
-        family = groups[number].prompt.family
-        found[family] = found.get(family, 0.0) + product
-    return found
 
 
 def usable_groups(parts: Parts, groups: Sequence[Group]) -> list[Group]:
@@ -81,15 +40,16 @@ def nothing_learned(updated: Updated, rollout: Rollout, usable: Rollout) -> bool
     return bool(updated.signals.get("batch_torn")) or (bool(rollout.trained) and not usable.trained)
 
 
-def are_centred(settings: Settings) -> bool:
-    """Whether advantages are simply centred rewards."""
-    how = settings.objective
-    return how.advantage.kind in CENTRED and how.redistribution is None and not isinstance(how.kl, KlReward)
+Inspected = tuple[dict[str, float], list[Broken]]
 
 
-def inspect(
-    parts: Parts, rollout: Rollout, updated: Updated, golden: Sequence[Rejudged]
-) -> tuple[dict[str, float], list[Broken]]:
+def inspected(parts: Parts, rollout: Rollout, updated: Updated, golden: Future[list[Rejudged]]) -> Inspected:
+    """As `inspect`; nothing where the monitor is off."""
+    nothing: Inspected = {}, []
+    return looked(parts.state, lambda: inspect(parts, rollout, updated, golden.result()), nothing)
+
+
+def inspect(parts: Parts, rollout: Rollout, updated: Updated, golden: Sequence[Rejudged]) -> Inspected:
     """Signals of a step's invariants, and those that do not hold. ``golden`` is what the verifier has judged again.
 
     The run's state must still be that before the step: the prompts of the step before are part of it.

@@ -1,4 +1,4 @@
-"""A schedule beside its second copy: the same draws while nothing is wrong, and a count of those that differ."""
+"""A schedule and its second copy: the same draws while nothing is wrong, and a count of those that differ."""
 
 from __future__ import annotations
 

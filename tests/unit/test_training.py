@@ -9,7 +9,7 @@ import torch
 from factories import Judge, parity, policy, prompts, settings, workspace
 from training_runs import killed, outputs, records, train
 
-from components.errors import InputError, NoCandidate
+from components.errors import InputError, NoCandidate, PeerLost
 from components.files import append_line, read_json, read_jsonl, sha256_tree
 from components.health import Monitor, dev_signals, find_signal
 from components.layout import Layout
@@ -18,7 +18,8 @@ from components.policy import load_policy
 from components.progress import PROGRESS_VARIABLE
 from components.rollout import Collector, build_engine
 from components.stages import train as stage
-from components.training import assembly
+from components.training import assembly, conduct, soundness
+from components.training import update as updating
 from components.training.heldout import HeldOut
 from components.training.reference import Reference
 from components.training.run import RunState
@@ -218,6 +219,32 @@ def test_a_monitor_that_breaks_does_not_end_the_training_and_the_record_says_so(
     assert read_json(layout.train_metrics)["outcome"] == "completed"
     assert ["monitor_failed" in row["notes"] for row in records(layout)] == [True, False, False, False, False]
     assert "the health monitor broke at step 0 and is off: ZeroDivisionError: a bug" in capsys.readouterr().err
+
+
+GRAVE = {"when": "entropy > -1 and step < 1", "level": "rollback", "part": "policy", "why": "planted"}
+"""Asks for a roll-back in the first step, so that a diagnosis is made."""
+
+
+@pytest.mark.parametrize(
+    ("module", "look"), [(updating, "rows_of"), (updating, "effect"), (soundness, "inspect"), (conduct, "diagnosed")]
+)
+def test_no_look_that_breaks_ends_the_training(tmp_path, monkeypatch, module, look):
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(module, look, broken)
+    layout = train(tmp_path, settings(health={"rules": {"grave": GRAVE}}))
+    assert read_json(layout.train_metrics)["outcome"] == "completed"
+    assert [row["step"] for row in records(layout) if "monitor_failed" in row["notes"]] == [0]
+
+
+def test_a_server_that_is_lost_during_a_look_is_no_fault_of_the_monitor(tmp_path, monkeypatch):
+    def lost(*_: Any, **__: Any) -> None:
+        raise PeerLost("no server is left")
+
+    monkeypatch.setattr(updating, "effect", lost)
+    with pytest.raises(PeerLost, match="no server is left"):
+        train(tmp_path)
 
 
 def test_a_monitor_that_is_off_says_nothing(tmp_path):

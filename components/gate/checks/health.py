@@ -16,7 +16,7 @@ from components.gate.checks.base import Answer, Check
 from components.gate.evidence import Evidence
 from components.health import Ledger, replay, standing, unjudged
 from components.health.falls import lost
-from components.health.rulebook import GRAVE
+from components.health.monitor import GRAVE
 from components.types import Response, StepRecord, Verdict
 
 

@@ -12,13 +12,12 @@
 
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.guard import Guard
-from components.health.responses.knobs import KNOBS, QUARANTINE, check_action, turn
+from components.health.responses.knobs import KNOBS, check_action, turn
 from components.health.responses.ladder import Plan, Responder
 from components.health.responses.ledger import Ledger, read_ledger
 
 __all__ = [
     "KNOBS",
-    "QUARANTINE",
     "Guard",
     "Ledger",
     "Plan",

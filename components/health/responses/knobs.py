@@ -11,16 +11,12 @@ from pydantic import ValidationError
 from components.config import Settings
 from components.config.base import Section
 from components.config.corrections import TokenTis
-from components.config.judgement import ActionSettings
+from components.config.judgement import QUARANTINE, REPAIR, ActionSettings
 from components.config.load import merge
 from components.config.objective import KlLoss
 from components.errors import InputError
-from components.health.monitor import REPAIR
 from components.health.responses.repairs import SECOND_JUDGES
 from components.types import Change
-
-QUARANTINE = "quarantine"
-"""Not a setting: the prompts of a batch whose update was skipped take no part in updates any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from components.config import Settings
-from components.config.judgement import Part
+from components.config.judgement import QUARANTINE, REPAIR, Part
 from components.health.diagnosis import Diagnosis
-from components.health.monitor import REPAIR, Monitor
+from components.health.monitor import Monitor
 from components.health.responses.awaiting import Awaiting
 from components.health.responses.blame import MEASURES, Blame
 from components.health.responses.checkpoints import Saved, healthiest
-from components.health.responses.knobs import KNOBS, QUARANTINE, read, turn, with_knob
+from components.health.responses.knobs import KNOBS, read, turn, with_knob
 from components.health.responses.repairs import Repairs, Situation
 from components.types import Change, Level, Outcome, Response, Verdict
 

@@ -1,4 +1,4 @@
-"""What watching costs: processor time of the checks of a step, and of a diagnosis, beside that of a step of the demo.
+"""What watching costs: processor time of the checks of a step, and of a diagnosis, compared with a step of the demo.
 
 ``python -m tests.benchmarks.health.overhead --work FOLDER`` prints both; it needs the checkpoint of the trial's seed 0.
 """
@@ -21,7 +21,7 @@ from components.config.load import merge
 from components.data.prompts import read_prompts
 from components.health.diagnosis import Experiments
 from components.scheduling.ranked import ranked_clusters
-from components.training import experiments, loop
+from components.training import experiments, loop, update
 from components.training.assembly import assembled
 from tests.benchmarks.health.arms import DEFAULT_RULES, arms_of
 from tests.benchmarks.health.grounds import TOY
@@ -31,8 +31,12 @@ from tests.recipes import recipe_settings
 STEPS = 12
 SIZE = {"train": {"steps": STEPS, "prompts_per_step": 32, "eval_every": 10, "eval_prompts": 96, "eval_samples": 4}}
 """The demo's step."""
-CHECKS = ("effect", "inspect", "learnable", "usable_groups", "watch", "with_broken", "followed")
-"""Of `components.training.loop`."""
+CHECKS = [
+    (update, "rows_of"),
+    (update, "effect"),
+    *((loop, name) for name in ("inspected", "learnable", "usable_groups", "watch", "with_broken", "followed")),
+]
+"""Where the loop finds each check, and its name there."""
 
 
 def main() -> None:
@@ -56,8 +60,8 @@ def measured(work: Path) -> tuple[dict[str, float], float, float]:
         tree = merge(TOY.healthy["dapo_uniform"].settings(0, arm.changes), SIZE)
         settings = recipe_settings(layout.root, "dapo", "demo.yaml", {}, tree)
         clusters = ranked_clusters(read_prompts(layout.split("train")), layout)
-        for check in CHECKS:
-            stack.enter_context(patch.object(loop, check, timed(getattr(loop, check), check, spent)))
+        for module, check in CHECKS:
+            stack.enter_context(patch.object(module, check, timed(getattr(module, check), check, spent)))
         parts = stack.enter_context(assembled(settings, layout, clusters))
         began = time.process_time()
         loop.train(parts, lambda record: None)

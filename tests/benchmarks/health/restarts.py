@@ -33,7 +33,7 @@ def leave(fault: Fault, parts: Parts) -> None:
     """Stop the run where its fault says so, with a checkpoint that serves its next start alone.
 
     Raises:
-        Restart: it is to be assembled anew.
+        Restart: it is to be assembled again.
     """
     if isinstance(fault, Restarting) and not fault.restarted and fault.clock.step >= fault.stops_at:
         parts.rollouts.settle()
