@@ -132,6 +132,12 @@ def test_a_learner_that_breaks_again_and_again_ends_the_run() -> None:
     assert levels == ["rollback"] * 3 + ["stop"] * 2 and one.blamed == 0
 
 
+def test_a_run_that_has_no_return_left_changes_nothing_more() -> None:
+    one = Responder(settings(health={"rules": RULES, "responses": {"returns": 0}}, **SECOND))
+    (response,) = acted("data", one).responses
+    assert (response.level, response.changes, one.repairs.redrawn) == ("stop", (), False)
+
+
 # In a run
 
 

@@ -6,7 +6,7 @@ Every step of the ladder has a budget, so that it ends.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from components.config import Settings
@@ -16,8 +16,9 @@ from components.health.monitor import Monitor
 from components.health.responses.awaiting import Awaiting
 from components.health.responses.blame import MEASURES, Blame
 from components.health.responses.checkpoints import Saved, healthiest
-from components.health.responses.knobs import KNOBS, read, turn, with_knob
+from components.health.responses.knobs import KNOBS, turn, with_knob
 from components.health.responses.repairs import Repairs, Situation
+from components.health.responses.undoing import Undoing
 from components.types import Change, Level, Outcome, Response, Verdict
 
 NOTHING_KNOWN = Situation()
@@ -51,7 +52,7 @@ class Responder:
     _asked: dict[str, int] = field(default_factory=dict)  # by rule: interventions so far
     _actions: dict[str, int] = field(default_factory=dict)  # by rule: actions tried so far
     _changes: dict[str, Any] = field(default_factory=dict)
-    _turned: dict[str, tuple[str, Change]] = field(default_factory=dict)  # by response: a knob that may be taken back
+    _undoing: Undoing = field(default_factory=Undoing)
     blamed: int = 0
     repairs: Repairs = field(default_factory=Repairs)
 
@@ -125,10 +126,12 @@ class Responder:
             return self._stop(verdict, back, broken)
         if part in (None, "policy"):
             return self._roll_back(verdict, back) if self.blamed < self._limits.rollbacks else self._stop(verdict, back)
+        if self.attempt - self.blamed >= self._limits.returns:
+            return self._stop(verdict, back)
         change = self._repair(part)
         if change is None and self._diagnosis is None:  # the rule itself points at the part, and may know a knob for it
             change, _ = self._turn(verdict.rule)
-        if (change is None and part in MEASURES) or self.attempt - self.blamed >= self._limits.returns:
+        if change is None and part in MEASURES:
             return self._stop(verdict, back)
         return self._roll_back(verdict, back, () if change is None else (change,))
 
@@ -150,8 +153,7 @@ class Responder:
         self._asked[verdict.rule] = asked + 1
         self._interventions += 1
         entry = self._entry(verdict, "intervene", changes=(change,), did=tried)
-        if change.before is not None:
-            self._turned[str(entry.number)] = verdict.rule, change
+        self._undoing.note(entry, change)
         return Plan((entry,))
 
     def _repair(self, part: Part | None) -> Change | None:
@@ -164,13 +166,7 @@ class Responder:
 
     def undo(self, outcomes: Sequence[Outcome], step: int) -> tuple[Response, ...]:
         """Take knobs back that were turned without going back, and did not help; a repair is never taken back."""
-        useless = [str(one.of) for one in outcomes if one.useless and one.recovered is False]
-        turned = [(number, *self._turned.pop(number)) for number in useless if number in self._turned]
-        return tuple(
-            self._taken_back(int(number), rule, change, step)
-            for number, rule, change in turned
-            if read(self.settings, change.knob) == change.after
-        )
+        return tuple(self._taken_back(*due, step) for due in self._undoing.due(outcomes, self.settings))
 
     def _taken_back(self, number: int, rule: str, change: Change, step: int) -> Response:
         self.settings = with_knob(self.settings, change.knob, change.before)
@@ -272,7 +268,7 @@ class Responder:
             "asked": dict(self._asked),
             "actions": dict(self._actions),
             "changes": dict(self._changes),
-            "turned": {number: [rule, asdict(change)] for number, (rule, change) in self._turned.items()},
+            "undoing": self._undoing.state_dict(),
             "quarantined": sorted(self.quarantined),
             "blamed": self.blamed,
             "repairs": self.repairs.state_dict(),
@@ -292,7 +288,7 @@ class Responder:
         self._interventions = int(state["interventions"])
         self._asked, self._actions = dict(state["asked"]), dict(state["actions"])
         self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])
-        self._turned = {number: (rule, Change(**change)) for number, (rule, change) in state["turned"].items()}
+        self._undoing.load_state_dict(state["undoing"])
         self.blamed = int(state["blamed"])
         self.repairs.load_state_dict(state["repairs"])
         self.blame.load_state_dict(state["blame"])
