@@ -1,6 +1,6 @@
-"""A part of the health trial that fits in minutes: every fault once, with responses and without.
+"""Faults that were planted by hand, each once, with responses and without.
 
-The whole trial is `tests.benchmarks.health` (`make trial`, hours); `configs/health/README.md` has its tables.
+The trial of generated faults is `tests.benchmarks.health` (`make trial`); `docs/health-trial.md` has its tables.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Trial(Section):
         if scale == "smoke":
             return skipped("tests/unit/test_health_trial.py runs it small")
         results, arms = folder / "runs", arms_of("both", DEFAULT_RULES)
-        for arm in arms:  # plain first: where nothing would act in it, the other arm is the same run
+        for arm in arms:
             run_all(not_stored(results, wanted(arm)), folder / "work", results, jobs=2)
-        return summary(scored(results, DEFAULT_RULES, "report"))
+        return summary(scored(results, DEFAULT_RULES))
 
     def figures(self, rows: Rows) -> dict[str, str]:
         row = rows.get(CELL, skipped("not measured"))
@@ -84,7 +84,7 @@ def summary(found: Scored) -> Row:
     if absent or broken:
         what = "; ".join([*(f"no run of {name}" for name in absent), *broken])
         raise InputError(what, where="the health trial", how="see why in the log, and measure it again")
-    alarms, faults = found.alarms["rules"], {}
+    alarms, faults = found.alarms, {}
     healthy = false_alarms(found.healthy, alarms).rate
     for name, runs in found.faulty.items():
         said, responding = detection(runs, alarms, found.norm), found.responding[name]

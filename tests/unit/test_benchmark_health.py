@@ -107,7 +107,7 @@ def whole(tmp_path: Path) -> Scored:
     for arm in (PLAIN, RESPOND):
         for _, condition, seed in wanted(arm):
             store.save(tmp_path / arm.name, made(condition, seed, arm))
-    return scored(tmp_path, DEFAULT_RULES, "report")
+    return scored(tmp_path, DEFAULT_RULES)
 
 
 @pytest.mark.parametrize("part", ["faulty", "responding"])

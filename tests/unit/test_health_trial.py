@@ -1,4 +1,4 @@
-"""The trial of the health rules: what its faults plant, what counts as harm, and the arithmetic of its table."""
+"""The trial of the health rules: what planted faults do, what counts as harm, and the arithmetic of its figures."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from components.rollout.base import Sampling
 from components.scheduling import Uniform
 from components.training import assembly
 from components.types import Completion, StepRecord
-from tests.benchmarks.health import scoring, store, table, training
+from tests.benchmarks.health import scoring, store, training
 from tests.benchmarks.health.arms import DEFAULT_RULES, PLAIN_ARM, Arm, arms_of, responding
-from tests.benchmarks.health.detectors import Alarm, cusum, thresholds
-from tests.benchmarks.health.detectors.rules import PLAIN, Rules
 from tests.benchmarks.health.faults import FAULTS, Fault
 from tests.benchmarks.health.faults.base import LATE
 from tests.benchmarks.health.faults.mismatch_perturbed import perturbed
 from tests.benchmarks.health.faults.mismatch_stale import BEHIND
-from tests.benchmarks.health.plan import in_half, runs, sft_seed_of
+from tests.benchmarks.health.judged import scored
+from tests.benchmarks.health.plan import runs, sft_seed_of
 from tests.benchmarks.health.running import _one, missing
+from tests.benchmarks.health.scoring import Alarm
 from tests.benchmarks.health.store import Run
 from tests.benchmarks.health.truth import Norm, hurt, norm_of, rescued
 
@@ -348,13 +348,6 @@ def test_a_run_that_is_stored_is_not_trained_again(tmp_path, monkeypatch):
     assert "is there" in _one(tmp_path / "no such folder", tmp_path, arm, "one_biased", 4)
 
 
-def test_every_half_has_runs_of_every_condition_and_of_every_checkpoint():
-    for condition in {condition for condition, _ in runs()}:
-        for half in ("tune", "report"):
-            assert [s for c, s in runs() if c == condition and in_half(s, half)]
-    assert {sft_seed_of("too_hard", s) for s in range(10) if in_half(s, "tune")} == {0, 2, 4}
-
-
 # What counts as harm
 
 NORM = Norm(
@@ -447,17 +440,7 @@ def test_steps_lost_are_those_not_behind_the_final_checkpoint():
     assert scoring.rescue([], NORM) is None
 
 
-# Detectors
-
-
-def series(**columns: list[float]) -> list[StepRecord]:
-    rows = zip(*columns.values(), strict=True)
-    return [StepRecord(step, dict(zip(columns, row, strict=True))) for step, row in enumerate(rows)]
-
-
-def test_the_plain_rule_speaks_after_more_than_fifty_low_steps():
-    assert PLAIN.alarms(series(entropy=[0.4] * 50)) == []
-    assert PLAIN.alarms(series(entropy=[0.4] * 60)) == [Alarm(50, "entropy", True)]
+# What the rules say
 
 
 def test_rules_act_above_a_warning():
@@ -465,65 +448,8 @@ def test_rules_act_above_a_warning():
         name: RuleSettings(when="entropy < 1", level=level, why="a test")  # type: ignore[arg-type]
         for name, level in (("w", "warn"), ("s", "stop"))
     }
-    assert Rules(rules).alarms(series(entropy=[2.0, 0.5])) == [Alarm(1, "w", False), Alarm(1, "s", True)]
-
-
-def test_a_threshold_speaks_once_until_it_has_recovered():
-    records = series(entropy=[1.0, 0.1, 0.1, 1.0, 0.1], grad_norm=[1.0, 1.0, 9.0, 1.0, 1.0])
-    found = thresholds.Thresholds({"entropy": 0.5, "grad_norm": 5.0}).alarms(records)
-    assert [(alarm.step, alarm.rule) for alarm in found] == [(1, "entropy"), (2, "grad_norm"), (4, "entropy")]
-
-
-def test_a_cumulative_sum_adds_what_lies_on_the_bad_side():
-    # The beginning has mean 1 and a standard deviation of 0.1 x sqrt(10 / 9); a step of two of them leaves 1.5.
-    spread = 0.1 * (10 / 9) ** 0.5
-    records = series(grad_norm=[0.9, 1.1] * 5 + [1 + 2 * spread] * 4)
-    assert [alarm.step for alarm in cusum.Cusum(2.9).alarms(records)] == [11, 13]
-    assert [alarm.step for alarm in cusum.Cusum(3.1).alarms(records)] == [12]
-    assert cusum.Cusum(2.9).alarms(series(entropy=[0.9, 1.1] * 5 + [2.0] * 4)) == []  # the good side
-
-
-@pytest.mark.parametrize("tune", [thresholds.tuned, cusum.tuned])
-def test_tuning_leaves_no_more_than_one_false_alarm_in_a_thousand_steps(tune):
-    healthy = [series(entropy=[1 + 0.1 * ((7 * seed + step * step) % 11) for step in range(60)]) for seed in range(6)]
-    detector = tune(healthy)
-    assert not [alarm for run in healthy for alarm in detector.alarms(run)]
-    assert detector.alarms(series(entropy=[1.0, 1.1] * 10 + [-40.0] * 40))
-
-
-# The page
-
-
-def test_the_page_says_what_is_seen_and_what_is_not(tmp_path):
-    rules = tmp_path / "rules.yaml"
-    rules.write_text("rules: {nonfinite: {when: nonfinite > 0, level: stop, why: a test}}")
-    collapsed = [StepRecord(step, {"entropy": 0.1, "accuracy": 0.0, "nonfinite": 1.0}) for step in range(20)]
-    for seed in range(6):
-        store.save(tmp_path / "plain", stored("dapo_uniform", seed))
-        low = [(step, 0.1) for step in range(0, 25, 5)]
-        store.save(tmp_path / "plain", stored("nan_burst", seed, records=collapsed, held_out=low, final=0.1))
-        store.save(tmp_path / "plain", stored("tie_breaking", seed, held_out=low, final=0.1))
-        store.save(tmp_path / "plain", stored("too_easy", seed))
-    said = table.page(tmp_path, rules, "report")
-    assert "3 healthy runs of 60 steps, 9 with faults" in said
-    assert "| rules | 0 | 0.00 | 0.00 to 61.48 | 0 of 3 | 0% to 56% |" in said
-    assert "| nan_burst | 3 | 3 | 3 | 3 | +1 (+1 to +1) | +1 (+1 to +1) | nonfinite | 0 of 3 | - | - |" in said
-    assert "entropy < 0.5 has had no run long enough to speak" in said
-    assert "- Hurts fewer than half of its runs: too_easy" in said
-    assert "- Acted on by nothing in more than half of its runs: too_easy, tie_breaking" in said
-
-
-def test_what_responses_cost_healthy_runs_is_a_comparison_of_the_same_seeds():
-    off = [stored("grpo", 0, final=0.6), stored("grpo", 1, final=0.6)]
-    on = [replace(off[0], final=0.5, progress=15, responses=[{"kind": "response"}], stopped_by="r"), off[1]]
-    found = table.Scored(off, {}, {}, on, NORM, {})
-    assert table.response_cost(found).splitlines()[-1] == "| 2 | 1 | 1 | 5 | -5.0 points on average |"
-    assert table.response_cost(replace(found, responding_healthy=[])) == ""
-
-
-def test_a_page_without_healthy_runs_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="no runs of dapo_uniform"):
-        table.page(tmp_path, DEFAULT_RULES, "tune")
+    run = stored(records=[StepRecord(step, {"entropy": value}) for step, value in enumerate((2.0, 0.5))])
+    assert scoring.alarms_of(rules, [run]) == {run.name: [Alarm(1, "w", False), Alarm(1, "s", True)]}
 
 
 def test_a_score_of_the_unscorable_stays_none():
@@ -531,13 +457,13 @@ def test_a_score_of_the_unscorable_stays_none():
     assert score(None).accuracy is None
 
 
-def test_a_half_without_runs_says_so(tmp_path):
-    store.save(tmp_path / "plain", stored("dapo_uniform", 0))
-    assert table.page(tmp_path, DEFAULT_RULES, "report") == "Half: report. No healthy runs yet.\n"
+def test_results_without_healthy_runs_are_an_error(tmp_path):
+    with pytest.raises(InputError, match="no runs of dapo_uniform"):
+        scored(tmp_path, DEFAULT_RULES)
 
 
 def test_a_fault_whose_checkpoint_has_no_healthy_run_is_an_error(tmp_path):
     store.save(tmp_path / "plain", stored("dapo_uniform", 0))
     store.save(tmp_path / "plain", stored("too_easy", 1))
     with pytest.raises(InputError, match=r"no healthy runs from the SFT checkpoints \[2\]"):
-        table.page(tmp_path, DEFAULT_RULES, "all")
+        scored(tmp_path, DEFAULT_RULES)

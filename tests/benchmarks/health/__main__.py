@@ -11,17 +11,13 @@ from pathlib import Path
 from typing import get_args
 
 from components.errors import InputError
-from components.files import write_text
 from tests.benchmarks.health.arms import DEFAULT_RULES, arms_of
-from tests.benchmarks.health.generated.drawing import Half as Kinds
-from tests.benchmarks.health.generated.drawing import conditions
+from tests.benchmarks.health.generated.drawing import Half, conditions
 from tests.benchmarks.health.generated.healthy import healthy_page
 from tests.benchmarks.health.generated.judged import seed_of
 from tests.benchmarks.health.generated.table import page as generated_page
 from tests.benchmarks.health.grounds import GROUNDS, Ground
-from tests.benchmarks.health.plan import Half
 from tests.benchmarks.health.running import missing, not_stored, run_all
-from tests.benchmarks.health.table import norm_table, page
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -43,16 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ground = GROUNDS[options.ground]
         print(generated_page(options.results, options.rules, options.half, ground, named=options.named))
         return
-    if options.command == "healthy":
-        print(healthy_page(options.results, options.rules, GROUNDS[options.ground]))
-        return
-    halves: tuple[Half, ...] = (options.half,) if options.command == "score" else ("tune", "report")
-    text = "\n".join(page(options.results, options.rules, half, GROUNDS[options.ground]) for half in halves)
-    if options.command == "table":
-        text = f"{norm_table(options.results)}\n\n{text}"
-    print(text)
-    if options.out is not None:
-        write_text(options.out, text)
+    print(healthy_page(options.results, options.rules, GROUNDS[options.ground]))
 
 
 def named(options: argparse.Namespace, ground: Ground) -> list[str]:
@@ -71,25 +58,16 @@ def _parser() -> argparse.ArgumentParser:
     trial.add_argument("--only", nargs="+", default=[], help="conditions; all unless given")
     trial.add_argument("--seeds", nargs="+", type=int, help="seeds; those of the plan unless given")
     trial.add_argument("--jobs", type=int, default=2)
-    trial.add_argument("--generated", choices=get_args(Kinds), help="faults that are drawn, of this half of the kinds")
+    trial.add_argument("--generated", choices=get_args(Half), help="faults that are drawn, of this half of the kinds")
     trial.add_argument("--count", type=int, default=100, help="how many of them")
     trial.add_argument("--healthy", type=int, default=0, help="healthy runs alone: so many seeds of every recipe")
     drawn = commands.add_parser("generated", help="judge the faults that were drawn")
-    drawn.add_argument("--half", choices=get_args(Kinds), default="seen")
+    drawn.add_argument("--half", choices=get_args(Half), default="seen")
     drawn.add_argument("--named", action="store_true", help="every fault by its name")
     well = commands.add_parser("healthy", help="what the rules said of healthy runs")
     for judge in (drawn, well):
         judge.add_argument("--results", type=Path, required=True)
         judge.add_argument("--rules", type=Path, default=DEFAULT_RULES)
-    for name, help_text in (("score", "judge one half of what is stored"), ("table", "both halves on one page")):
-        judge = commands.add_parser(name, help=help_text)
-        judge.add_argument("--results", type=Path, required=True)
-        judge.add_argument("--rules", type=Path, default=DEFAULT_RULES)
-        judge.add_argument("--out", type=Path, help="also write the page there")
-        if name == "score":
-            judge.add_argument(
-                "--half", choices=get_args(Half), default="tune", help="even seeds tune, odd ones report"
-            )
     for command in commands.choices.values():
         command.add_argument("--ground", choices=list(GROUNDS), default="toy", help="the model and task of the runs")
     return parser

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from tests.benchmarks.health.grounds import TOY, Ground
-
-Half = Literal["tune", "report", "all"]
 
 
 def seeds_of(condition: str, ground: Ground = TOY) -> range:
@@ -28,8 +25,3 @@ def runs(ground: Ground = TOY) -> Iterator[tuple[str, int]]:
         yield from ((condition, seed) for seed in seeds_of(condition, ground))
     for seed in range(ground.fault_seeds):
         yield from ((condition, seed) for condition in ground.faults)
-
-
-def in_half(seed: int, half: Half) -> bool:
-    """Even seeds are to tune on, odd ones to report."""
-    return half == "all" or seed % 2 == (half == "report")

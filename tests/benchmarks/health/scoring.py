@@ -10,13 +10,30 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
+from components.config.judgement import RuleSettings
 from components.evaluation.statistics import Proportion, wilson
-from tests.benchmarks.health.detectors import Alarm
+from components.health import replay
 from tests.benchmarks.health.store import Run
 from tests.benchmarks.health.truth import Norm, hurt, rescued
 
+
+class Alarm(NamedTuple):
+    """A rule spoke in this step; ``acting`` when it is more than a warning."""
+
+    step: int
+    rule: str
+    acting: bool
+
+
 Alarms = Mapping[str, Sequence[Alarm]]
-"""Name of a run -> what a detector says of it."""
+"""Name of a run -> what the rules say of it."""
+
+
+def alarms_of(rules: Mapping[str, RuleSettings], runs: Sequence[Run]) -> Alarms:
+    """What a monitor with these rules says of stored runs; every level above a warning acts."""
+    return {
+        run.name: [Alarm(one.step, one.rule, one.level != "warn") for one in replay(rules, run.records)] for run in runs
+    }
 
 
 class Rate(NamedTuple):
@@ -56,7 +73,7 @@ def quartiles(values: Sequence[float]) -> Quartiles | None:
 
 @dataclass(frozen=True)
 class FalseAlarms:
-    """What a detector says of healthy runs; ``rules`` are the alarms by rule and condition."""
+    """What the rules say of healthy runs; ``rules`` are the alarms by rule and condition."""
 
     rate: Rate
     runs: Proportion
@@ -75,7 +92,7 @@ def false_alarms(healthy: Sequence[Run], alarms: Alarms, acting: bool = True) ->
 
 @dataclass(frozen=True)
 class Detection:
-    """How a detector does on the runs of one fault.
+    """How the rules do on the runs of one fault.
 
     ``delays`` are steps from the first in which the fault hurts to the first acting alarm, negative where the alarm
     came before; of the runs that have both. ``after`` are steps from the beginning of the fault to that alarm.

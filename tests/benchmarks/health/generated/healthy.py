@@ -11,7 +11,7 @@ from tests.benchmarks.health.arms import responding
 from tests.benchmarks.health.grounds import TOY, Ground
 from tests.benchmarks.health.scoring import poisson
 from tests.benchmarks.health.store import Run, read_all
-from tests.benchmarks.health.table import header, row
+from tests.benchmarks.spread import table
 
 
 def healthy_page(results: Path, rules: Path, ground: Ground = TOY) -> str:
@@ -36,29 +36,27 @@ def said(run: Run, acting: bool) -> list[str]:
 
 
 def _rates(runs: list[Run]) -> str:
-    steps = sum(len(run.records) for run in runs)
-    lines = header("in healthy runs", "count", "steps", "in 1,000 steps", "95 %", "runs with any")
+    steps, rows = sum(len(run.records) for run in runs), []
     for name, acting in (("acting verdicts", True), ("warnings", False)):
         counts = [len(said(run, acting)) for run in runs]
         rate = poisson(sum(counts), steps)
-        figures = f"{rate.rate:.2f}", f"{rate.low:.2f} to {rate.high:.2f}"
-        lines.append(row(name, str(sum(counts)), str(steps), *figures, f"{sum(map(bool, counts))} of {len(runs)}"))
-    return "\n".join(lines)
+        interval, any_ = f"{rate.low:.2f} to {rate.high:.2f}", f"{sum(map(bool, counts))} of {len(runs)}"
+        rows.append([name, str(rate.count), str(steps), f"{rate.rate:.2f}", interval, any_])
+    return table(["in healthy runs", "count", "steps", "in 1,000 steps", "95 %", "runs with any"], rows)
 
 
 def _by_recipe(runs: list[Run]) -> str:
-    lines = header("recipe", "runs", "steps", "acting verdicts", "warnings", "stopped")
+    rows = []
     for name in sorted({run.condition for run in runs}):
         some = [run for run in runs if run.condition == name]
         counts = [sum(len(said(run, acting)) for run in some) for acting in (True, False)]
         steps, stopped = sum(len(run.records) for run in some), sum(bool(run.stopped_by) for run in some)
-        lines.append(row(f"`{name}`", *map(str, (len(some), steps, *counts, stopped))))
-    return "\n".join(lines)
+        rows.append([f"`{name}`", *map(str, (len(some), steps, *counts, stopped))])
+    return table(["recipe", "runs", "steps", "acting verdicts", "warnings", "stopped"], rows)
 
 
 def _by_rule(runs: list[Run]) -> str:
     counts = {acting: Counter(rule for run in runs for rule in said(run, acting)) for acting in (True, False)}
-    lines = header("rule that spoke", "level", "times")
-    for acting, level in ((True, "acts"), (False, "warns")):
-        lines += [row(f"`{rule}`", level, str(count)) for rule, count in counts[acting].most_common()]
-    return "\n".join(lines)
+    levels = (("acts", counts[True]), ("warns", counts[False]))
+    rows = [[f"`{rule}`", level, str(count)] for level, found in levels for rule, count in found.most_common()]
+    return table(["rule that spoke", "level", "times"], rows)

@@ -10,7 +10,7 @@ from tests.benchmarks.health.generated import MECHANISMS
 from tests.benchmarks.health.generated.drawing import Half
 from tests.benchmarks.health.generated.judged import Judged, judged, shares
 from tests.benchmarks.health.grounds import TOY, Ground
-from tests.benchmarks.health.table import header, row
+from tests.benchmarks.spread import table
 
 
 def page(results: Path, rules: Path, half: Half, ground: Ground = TOY, *, named: bool = True) -> str:
@@ -31,45 +31,51 @@ def held_back(fault: Judged) -> bool:
 
 
 def share_table(found: Sequence[Judged]) -> str:
-    lines = header("of the faults that hurt", "count", "share", "95 %")
-    for name, (count, total) in shares(found).items():
-        if total:
-            share = wilson(count, total)
-            lines.append(
-                row(name, f"{count} of {total}", f"{count / total:.0%}", f"{share.low:.0%} to {share.high:.0%}")
-            )
-    return "\n".join(lines)
+    counted = [(name, count, total, wilson(count, total)) for name, (count, total) in shares(found).items() if total]
+    rows = [
+        [name, f"{count} of {total}", f"{count / total:.0%}", f"{share.low:.0%} to {share.high:.0%}"]
+        for name, count, total, share in counted
+    ]
+    return table(["of the faults that hurt", "count", "share", "95 %"], rows)
 
 
 def part_table(found: Sequence[Judged]) -> str:
     """Counts by the part that is broken; of all faults, but for those in the columns after *hurt*."""
-    lines = header(
-        "part", "faults", "made worse", "hurt", "acted on", "named", "well without", "well with", "or stopped"
-    )
-    for part in sorted({one.part for one in found}):
-        some = [one for one in found if one.part == part]
-        hurt = [one for one in some if one.hurts]
-        counts = (
-            len(some),
-            sum(one.worse for one in some),
-            len(hurt),
-            sum(one.at is not None for one in hurt),
-            sum(one.named == one.part for one in hurt),
-            sum(one.plain_well for one in hurt),
-            sum(one.well for one in hurt),
-            sum(one.well or one.stopped_rightly for one in hurt),
-        )
-        lines.append(row(part, *map(str, counts)))
-    return "\n".join(lines)
+    head = ["part", "faults", "made worse", "hurt", "acted on", "named", "well without", "well with", "or stopped"]
+    rows = [
+        [part, *map(str, _counts([f for f in found if f.part == part]))] for part in sorted({f.part for f in found})
+    ]
+    return table(head, rows)
+
+
+def _counts(some: Sequence[Judged]) -> list[int]:
+    hurt = [one for one in some if one.hurts]
+    return [
+        len(some),
+        sum(one.worse for one in some),
+        len(hurt),
+        sum(one.at is not None for one in hurt),
+        sum(one.named == one.part for one in hurt),
+        sum(one.plain_well for one in hurt),
+        sum(one.well for one in hurt),
+        sum(one.well or one.stopped_rightly for one in hurt),
+    ]
 
 
 def fault_table(found: Sequence[Judged]) -> str:
-    lines = header(
-        "fault", "part", "hurts", "final without responses", "with", "acted at step", "pointed at", "stopped by"
-    )
-    for one in sorted(found, key=lambda one: one.condition):
-        at = "" if one.at is None else str(one.at)
-        hurts = "yes" if one.hurts else ""
-        figures = f"{one.plain:.0%}", f"{one.final:.0%}"
-        lines.append(row(f"`{one.condition}`", one.part, hurts, *figures, at, one.named, one.stopped_by))
-    return "\n".join(lines)
+    head = ["fault", "part", "hurts", "final without responses", "with", "acted at step", "pointed at", "stopped by"]
+    return table(head, [_fault(one) for one in sorted(found, key=lambda one: one.condition)])
+
+
+def _fault(one: Judged) -> list[str]:
+    at, hurts = "" if one.at is None else str(one.at), "yes" if one.hurts else ""
+    return [
+        f"`{one.condition}`",
+        one.part,
+        hurts,
+        f"{one.plain:.0%}",
+        f"{one.final:.0%}",
+        at,
+        one.named,
+        one.stopped_by,
+    ]
