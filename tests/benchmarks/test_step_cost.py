@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -22,6 +20,7 @@ from components.rewards import Scorer
 from components.rollout.torch_engine import TorchEngine
 from components.stages import run_stage
 from components.training.reference import Reference
+from tests.benchmarks.timed import timed
 from tests.recipes import CONFIGS, prepare
 
 STEPS = int(os.environ.get("EVENKEEL_BENCH_STEPS", "8"))
@@ -49,16 +48,3 @@ def test_what_a_step_spends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for part in [*PARTS, "the rest"]:
         table.add_row(part, f"{1000 * spent[part] / STEPS:,.0f}", f"{spent[part] / total:.0%}")
     Console().print(table)
-
-
-def timed(part: str, function: Callable[..., Any], spent: dict[str, float]) -> Callable[..., Any]:
-    """The function, with the processor time of every call added up under ``part``."""
-
-    def counted(*args: Any, **options: Any) -> Any:
-        began = time.process_time()
-        try:
-            return function(*args, **options)
-        finally:
-            spent[part] += time.process_time() - began
-
-    return counted

@@ -9,10 +9,8 @@ import argparse
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -26,6 +24,7 @@ from components.training.assembly import assembled
 from tests.benchmarks.health.arms import DEFAULT_RULES, arms_of
 from tests.benchmarks.health.grounds import TOY
 from tests.benchmarks.health.training import prepared, workspace
+from tests.benchmarks.timed import timed
 from tests.recipes import recipe_settings
 
 STEPS = 12
@@ -61,7 +60,7 @@ def measured(work: Path) -> tuple[dict[str, float], float, float]:
         settings = recipe_settings(layout.root, "dapo", "demo.yaml", {}, tree)
         clusters = ranked_clusters(read_prompts(layout.split("train")), layout)
         for module, check in CHECKS:
-            stack.enter_context(patch.object(module, check, timed(getattr(module, check), check, spent)))
+            stack.enter_context(patch.object(module, check, timed(check, getattr(module, check), spent)))
         parts = stack.enter_context(assembled(settings, layout, clusters))
         began = time.process_time()
         loop.train(parts, lambda record: None)
@@ -69,19 +68,6 @@ def measured(work: Path) -> tuple[dict[str, float], float, float]:
         began = time.process_time()
         experiments.measured(parts, Experiments(), parts.state.candidates[-1])
         return dict(spent), whole, time.process_time() - began
-
-
-def timed(call: Callable[..., Any], name: str, spent: dict[str, float]) -> Callable[..., Any]:
-    """The same call, whose processor time is added up."""
-
-    def timing(*args: Any, **named: Any) -> Any:
-        began = time.process_time()
-        try:
-            return call(*args, **named)
-        finally:
-            spent[name] += time.process_time() - began
-
-    return timing
 
 
 if __name__ == "__main__":
