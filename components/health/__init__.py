@@ -4,6 +4,7 @@
 - `invariants` — `INVARIANTS`, what holds in every step of a sound run; `facts` — what a step is checked by;
   `sampling_rules` — what holds of everything that is sampled
 - `sequential` — tests of counts that may be looked at after every step; `falls` — of held-out accuracy, by family
+- `forms` — whether held-out completions end, can be judged, and have a usual length
 - `draws` — whether completions are drawn independently; `signs` — whether updates do what they are made for
 - `diagnosis` — which part of a run is to blame
 - `history` — what is remembered of a signal, in bounded memory

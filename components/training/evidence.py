@@ -11,6 +11,7 @@ from components.config.judgement import Part
 from components.health import Falls, Jumps, Plan
 from components.health.draws import Draws
 from components.health.falls import Counts, counts
+from components.health.forms import Forms
 from components.health.invariants import Broken
 from components.health.monitor import PATIENCE
 from components.health.responses.repairs import NAMES
@@ -26,13 +27,14 @@ RECENT = 5
 
 @dataclass
 class Evidence:
-    """Of the policy: ``jumps``, ``falls``, ``draws``, ``signs``, ``usual_gap``, ``usual_move`` (`update_kl` of earlier
-    steps) and ``trained`` (right answers of the latest steps); they go back with it. Of the run: the ``golden`` items,
-    the invariants that were ``broken``, and the ids of the prompts that the latest step has ``drawn``.
+    """Of the policy: ``jumps``, ``falls``, ``forms``, ``draws``, ``signs``, ``usual_gap``, ``usual_move`` (how far earlier
+    updates moved it) and ``trained`` (right answers of the latest steps); they go back with it. Of the run: the
+    ``golden`` items, the invariants that were ``broken``, and the ids of the prompts that the latest step has ``drawn``.
     """
 
     jumps: Jumps = field(default_factory=Jumps)
     falls: Falls = field(default_factory=Falls)
+    forms: Forms = field(default_factory=Forms)
     draws: Draws = field(default_factory=Draws)
     signs: Signs = field(default_factory=Signs)
     usual_gap: UsualGap = field(default_factory=UsualGap)
@@ -75,6 +77,7 @@ class Evidence:
         return {
             "jumps": self.jumps.state_dict(),
             "falls": self.falls.state_dict(),
+            "forms": self.forms.state_dict(),
             "draws": self.draws.state_dict(),
             "signs": self.signs.state_dict(),
             "usual_gap": self.usual_gap.state_dict(),
@@ -89,6 +92,7 @@ class Evidence:
         """What is known of the policy, as it was in an earlier state; what is known of the run stays."""
         self.jumps.load_state_dict(state["jumps"])
         self.falls.load_state_dict(state["falls"])
+        self.forms.load_state_dict(state["forms"])
         self.draws.load_state_dict(state["draws"])
         self.signs.load_state_dict(state["signs"])
         self.usual_gap.load_state_dict(state["usual_gap"])

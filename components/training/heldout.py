@@ -25,17 +25,19 @@ class HeldOut:
 
 
 def followed(state: RunState, dev: Sequence[Group]) -> tuple[dict[str, float], Counts]:
-    """Signals of the held-out accuracies over time, and their counts, by stream; nothing where none was measured.
+    """Signals of held-out accuracies and forms over time, and the counts of the accuracies, by stream; nothing where
+    none was measured.
 
     The first measurement after a return is of the very weights that were saved: where it is worse than when they were
     saved, something else has changed than the policy.
     """
-    found = counts(dev)
+    forms, found = state.evidence.forms.observe(state.step, dev), counts(dev)
+    signals = {f"form_{name}": nats for name, nats in forms.items()}
     if not found:
-        return {}, {}
+        return signals, {}
     falls = state.evidence.falls.observe(state.step, found)
     worst = max(falls, key=lambda name: falls[name])
-    signals = {"fall_evidence": falls[worst], "fall_evidence_since": float(state.evidence.falls.since(worst))}
+    signals |= {"fall_evidence": falls[worst], "fall_evidence_since": float(state.evidence.falls.since(worst))}
     back, state.returned = state.returned, None
     if back is not None and back.counts is not None:
         before = {name: Count(*count) for name, count in back.counts.items()}

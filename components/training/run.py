@@ -12,6 +12,7 @@ from components.canaries.baseline import CanaryBaseline
 from components.files import append_line, cut_rows, dump_json, read_json, read_jsonl, write_jsonl
 from components.health import Falls, Guard, Monitor, Responder, Saved
 from components.health.falls import Counts
+from components.health.forms import Forms
 from components.learner import Learner
 from components.learner.critic import Critic
 from components.resume import ResumeState
@@ -246,7 +247,8 @@ class RunState:
         self.monitor.forget(DEV_SIGNALS)
         self.dev = (None, 0.0)
         self.saved = [replace(one, dev=None, dev_se=0.0, counts=None) for one in self.saved]
-        self.evidence.falls, self.returned, self.responder.awaiting.held_out = Falls(), None, {}
+        self.evidence.falls, self.evidence.forms = Falls(), Forms()
+        self.returned, self.responder.awaiting.held_out = None, {}
 
     def _load(self, directory: Path, state: Mapping[str, Any]) -> None:
         # Coefficients that follow a measurement belong to the settings that they moved under.

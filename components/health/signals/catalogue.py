@@ -209,6 +209,9 @@ PREFIXES: dict[str, Signal] = {
     "part_": Signal("reward", -_INF, _INF, "free", "groups", "mean of one reward part beside the accuracy, weighted"),
     "metric_": Signal("number", -_INF, _INF, "free", "groups", "mean of a figure that the verifier only measures"),
     "zero_variance_cluster_": Signal("groups", 0, 1, "free", "groups", "zero_variance_share of one cluster of prompts"),
+    "form_": Signal(
+        "nats", -_INF, _INF, "sampling", "dev", "evidence that a share of held-out completions has fallen (2203.03532)"
+    ),
     "mismatch_server_": Signal("nats/token", 0, _INF, "free", "learner", "mismatch_k3 of what one server sampled"),
     "drift_server_": Signal("nats/token", 0, _INF, "free", "learner", "drift_k3 of what one server sampled"),
     "canary_": Signal("share", 0, 1, "sampling", "canary", "greedy answers to one frozen probe set that are right"),
