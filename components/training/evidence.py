@@ -27,9 +27,12 @@ RECENT = 5
 
 @dataclass
 class Evidence:
-    """Of the policy: ``jumps``, ``falls``, ``forms``, ``draws``, ``signs``, ``usual_gap``, ``usual_move`` (how far earlier
-    updates moved it) and ``trained`` (right answers of the latest steps); they go back with it. Of the run: the
-    ``golden`` items, the invariants that were ``broken``, and the ids of the prompts that the latest step has ``drawn``.
+    """What a run's judgement remembers between steps.
+
+    Of the policy: ``jumps``, ``falls``, ``forms``, ``draws``, ``signs``, ``usual_gap``, ``usual_move`` (how far
+    earlier updates moved it) and ``trained`` (right answers of the latest steps); they go back with it. Of the run:
+    the ``golden`` items, the invariants that were ``broken``, and the ids of the prompts that the latest step has
+    ``drawn``.
     """
 
     jumps: Jumps = field(default_factory=Jumps)
