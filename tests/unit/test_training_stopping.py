@@ -20,7 +20,7 @@ from components.processes.stopping import STOPPING
 from components.resume import ResumeState
 from components.rollout import Collector
 from components.rollout.torch_engine import TorchEngine
-from components.training import assembly, conduct
+from components.training import assembly, loop
 from components.training.run import RunState
 from tests.tiers import slow_but
 
@@ -41,7 +41,7 @@ PLACES = {
     "before a generation": (TorchEngine, "generate", False),
     "after a generation": (TorchEngine, "generate", True),
     "after a rollout": (Collector, "step", True),
-    "after an update": (conduct, "watch", False),
+    "after an update": (loop, "watch", False),
     "after a record": (RunState, "append", True),
 }
 
@@ -68,8 +68,6 @@ def asked(monkeypatch: pytest.MonkeyPatch, place: str, times: int) -> Iterator[l
 
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, counted)
-        if owner is conduct:
-            patch.setattr("components.training.loop.watch", counted)
         yield calls
 
 
