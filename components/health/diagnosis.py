@@ -17,7 +17,7 @@ AGAIN = 5.0
 Of four families and all prompts together one healthy measurement in thirty is above by chance."""
 REVERSED = 4.6
 """Nats of evidence that updates do not do what they are made for; with the alarm for the policy it is enough."""
-SUDDEN = 30.0
+SUDDEN = 6.0
 """How many times as far as usual an update moves the policy, at an unchanged rate, for the rate not to be the cause."""
 LEARNS_OTHERWISE = 7.0
 """Nats of evidence that the answers to the training prompts of a family are judged worse than to held-out ones."""

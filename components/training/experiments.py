@@ -54,7 +54,7 @@ def diagnosed(parts: Parts, verdicts: Sequence[Verdict], record: StepRecord) -> 
 def _sudden(state: RunState, record: StepRecord) -> float:
     """How many times as far as usual the latest update moved the policy; 0 where that is not known, or the rate is
     not what it was."""
-    usual, moved = state.evidence.usual_move, record.signals.get("update_kl", 0.0)
+    usual, moved = state.evidence.usual_move, record.signals.get("update_move", 0.0)
     if len(usual) < KNOWN or state.responder.settings.learner != state.responder.started.learner:
         return 0.0
     return float(moved / max(median(usual), 1e-9))

@@ -105,8 +105,8 @@ class RunState:
         self.writer.check()
         append_line(self.log, record.to_dict())
         again = NOT_COUNTED in record.notes
-        if "update_kl" in record.signals:
-            self.evidence.usual_move.append(record.signals["update_kl"])
+        if "update_move" in record.signals:
+            self.evidence.usual_move.append(record.signals["update_move"])
         self.step, self.progress, self.repeated = record.step + 1, self.progress + (not again), self.repeated + again
 
     def enter(self, entries: Iterable[Response | Outcome]) -> None:

@@ -62,7 +62,7 @@ def update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, *, wit
     signals = signals | named(found, batch, state.version) | age
     if done is None:
         return Updated(signals, agrees, in_force=in_force)
-    return Updated(signals | {"update_kl": done.moved}, agrees, done.raised, in_force)
+    return Updated(signals | {"update_move": done.moved}, agrees, done.raised, in_force)
 
 
 def _learned(
@@ -72,7 +72,11 @@ def _learned(
     them."""
     state, looks = parts.state, not parts.rollouts.ahead and are_centred(settings)
     learner, exact = state.learner, state.evidence.usual_gap.exact
-    rows = looked(state, lambda: rows_of(learner, batch, rollout.trained, exact=exact), None) if looks else None
+    rows = (
+        looked(state, lambda: rows_of(learner, batch, rollout.trained, state.step, exact=exact), None)
+        if looks
+        else None
+    )
     found = learner.step(batch.sealed() if state.guard.enabled else batch, seed, state.guard.limit)
     if rows is None or found.get("updates_skipped"):
         return found, None

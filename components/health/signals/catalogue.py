@@ -182,13 +182,8 @@ SIGNALS: dict[str, Signal] = {
     "reversal_evidence": Signal(
         "nats", -_INF, _INF, "forward", "learner", "evidence that updates do not raise what had positive advantages"
     ),
-    "update_kl": Signal(
-        "nats/token",
-        0,
-        _INF,
-        "forward",
-        "learner",
-        "k3 estimate of KL(before || after) of an update, on a few of its rows",
+    "update_move": Signal(
+        "nats/token", 0, 5, "forward", "learner", "mean |change of log-probability| by an update, on a few of its rows"
     ),
     "mismatch_times": Signal("ratio", 0, _INF, "free", "learner", "mismatch_k3 over what is usual at most in this run"),
     "batch_torn": Signal("0 or 1", 0, 1, "free", "learner", "the batch that came to the learner is not the one built"),

@@ -64,7 +64,7 @@ ADVICE: dict[str, str] = {
     "entropy": "a lower learner.lr; where entropy fell, an entropy bonus (objective.entropy) or a higher upper clip "
     "(objective.ratio) as well.",
     "form_": "read held-out completions from before and after: what is cut off, cannot be judged, or has become long.",
-    "update_kl": "a lower learner.lr or a longer learner.warmup: one update alone lost what had been learned.",
+    "update_move": "a lower learner.lr or a longer learner.warmup: one update alone lost what had been learned.",
     "kl_old": "smaller steps: a lower learner.lr or fewer learner.updates_per_step.",
     "kl_": "hold the policy nearer to its start: objective.kl, or a lower learner.lr.",
     "ratio_": "smaller steps: a lower learner.lr or fewer learner.updates_per_step.",
