@@ -82,14 +82,14 @@ def _chosen(batch: Batch, groups: Sequence[Group], turn: int) -> dict[str, tuple
     if batch.advantages is None:
         return {}
     counts = batch.response_mask.sum(1)
-    advantage = batch.advantages.sum(1) / counts.clamp(min=1)
+    advantage = (batch.advantages.sum(1) / counts.clamp(min=1)).tolist()
     families: dict[str, list[int]] = {}
-    for row, number in enumerate(batch.group.tolist()):
-        if counts[row]:
+    for row, (number, count) in enumerate(zip(batch.group.tolist(), counts.tolist(), strict=True)):
+        if count:
             families.setdefault(groups[number].prompt.family, []).append(row)
     both = {}
     for family, rows in sorted(families.items()):
-        up, down = max(rows, key=lambda row: float(advantage[row])), min(rows, key=lambda row: float(advantage[row]))
+        up, down = max(rows, key=advantage.__getitem__), min(rows, key=advantage.__getitem__)
         if advantage[down] < 0 < advantage[up]:
             both[family] = (up, down)
     first = turn * FAMILIES % max(len(both), 1)
