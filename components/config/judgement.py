@@ -77,6 +77,11 @@ class ResponseSettings(Section):
         2, ge=0, description="Returns to an earlier checkpoint because of the policy; after them the run stops."
     )
     returns: int = Field(3, ge=0, description="Returns because another part of the run was broken.")
+    go_on: bool = Field(
+        True,
+        description="Where a part is broken and nothing repairs it: go on under watch, and stop once held-out accuracy "
+        "has fallen. Without it the run stops at once.",
+    )
     quarantine: float = Field(
         0.1, ge=0, le=1, description="Largest share of the training prompts that are not trained on any more."
     )

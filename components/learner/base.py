@@ -50,7 +50,7 @@ class Learner(ABC):
         """Update on a batch and return the update's signals. An update whose gradient norm is above the limit is
         skipped, as one that is not finite always is.
 
-        A batch that is not `intact` changes nothing: it is not the one that was built. The batch has its advantages.
+        A batch that is `refused` changes nothing: it is not the one that was built. The batch has its advantages.
         ``old_logp`` is the learner's own: computed with the weights from before the first
         update.
         """

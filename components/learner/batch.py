@@ -46,7 +46,7 @@ class Batch:
     routes: Tensor | None = None  # [B, T, layers, k] experts, -1 unknown
     versions: Tensor | None = None  # [B, R] number of the hand-over of weights that each token was sampled under
     server: Tensor | None = None  # [B] number of the server that sampled the row; None where this process did
-    seal: Tensor | None = None  # [1] `checksum` when it was handed over; of the whole batch alone
+    seal: Tensor | None = None  # [2] `checksum` when it was handed over, whether it binds; of the whole batch alone
 
     def __len__(self) -> int:
         return self.input_ids.shape[0]
@@ -70,14 +70,20 @@ class Batch:
                 found = zlib.crc32(tensor.cpu().contiguous().numpy().tobytes(), found)
         return found
 
-    def sealed(self) -> Batch:
-        """The same with its checksum, for whoever it is handed to."""
-        return replace(self, seal=torch.tensor([self.checksum]))
+    def sealed(self, *, binding: bool = True) -> Batch:
+        """The same with its checksum, for the learner that it is handed to. Where the seal is binding, a batch that has
+        changed since is not learned from."""
+        return replace(self, seal=torch.tensor([self.checksum, binding]))
 
     @property
     def intact(self) -> bool:
         """Whether it is still the batch that was sealed; True where it never was."""
-        return self.seal is None or int(self.seal) == self.checksum
+        return self.seal is None or int(self.seal[0]) == self.checksum
+
+    @property
+    def refused(self) -> bool:
+        """Whether it must not be learned from."""
+        return self.seal is not None and bool(self.seal[1]) and not self.intact
 
     def rows(self, index: Tensor | slice) -> Batch:
         """Some of the rows, at the same padded width."""

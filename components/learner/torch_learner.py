@@ -112,7 +112,8 @@ class TorchLearner(Learner):
         )
 
     def step(self, batch: Batch, seed: int, norm_limit: float = math.inf) -> dict[str, float]:
-        if not batch.intact:
+        torn = float(not batch.intact)
+        if batch.refused:
             return {"batch_torn": 1.0, "updates_skipped": 1.0}
         totals = TokenTotals()
         batch = self._prepared(batch, seed)
@@ -137,7 +138,7 @@ class TorchLearner(Learner):
             "lr": self._lr(self._updates),
             "optimizer_lag": self._updates - (self._sharding.steps or 0.0),
             **self._sharding.trace(),
-            "batch_torn": 0.0,
+            "batch_torn": torn,
             IN_FORCE: settings_checksum(self._settings, self._objective),
         }
         self._controller.observe_kl(reference.get("kl_ref"), len(batch))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from components.health import Plan
-from components.health.diagnosis import LEARNS_OTHERWISE, Diagnosis
+from components.health.diagnosis import LEARNS_OTHERWISE, REVERSED, Diagnosis
 from components.health.draws import PROVEN
-from components.health.invariants import Broken
+from components.health.invariants import Broken, advantages
 from components.health.responses.repairs import RELOAD, Situation
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.experiments import BY_SERVER, learns_otherwise
+from components.training.run import NOT_COUNTED
 from components.training.soundness import second_agrees
 from components.types import StepRecord
 
@@ -30,7 +31,18 @@ def situation(
         servers=len(servers),
         second_agrees=agrees,
         family=family if nats > LEARNS_OTHERWISE else "",
+        can_go_on=_can_go_on(record, unsound),
     )
+
+
+def _can_go_on(record: StepRecord, unsound: Sequence[Broken]) -> bool:
+    """Whether the policy is sound, is trained by the step or could be, and neither advantages nor updates have the
+    wrong sign."""
+    if any(one.name == advantages.__name__ for one in unsound):
+        return False
+    trained = NOT_COUNTED not in record.notes or bool(record.signals.get("batch_torn"))
+    reversed_ = record.signals.get("reversal_evidence", 0.0) > REVERSED
+    return trained and not reversed_ and not record.signals.get("nonfinite_weights")
 
 
 def _suspect(

@@ -37,7 +37,8 @@ def learnable(parts: Parts, rollout: Rollout) -> Rollout:
 
 def nothing_learned(updated: Updated, rollout: Rollout, usable: Rollout) -> bool:
     """Whether a fault kept the whole step from being learned from: then it does not count, and is made again."""
-    return bool(updated.signals.get("batch_torn")) or (bool(rollout.trained) and not usable.trained)
+    refused = updated.signals.get("batch_torn") and "grad_norm" not in updated.signals
+    return bool(refused) or (bool(rollout.trained) and not usable.trained)
 
 
 Inspected = tuple[dict[str, float], list[Broken]]

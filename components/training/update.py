@@ -77,7 +77,9 @@ def _learned(
         if looks
         else None
     )
-    found = learner.step(batch.sealed() if state.guard.enabled else batch, seed, state.guard.limit)
+    if state.guard.enabled:
+        batch = batch.sealed(binding="learner" not in state.responder.under_watch.parts)
+    found = learner.step(batch, seed, state.guard.limit)
     if rows is None or found.get("updates_skipped"):
         return found, None
     return found, looked(state, lambda: effect(learner, rows), None)

@@ -13,6 +13,8 @@ from training_runs import watched
 from components.health import Plan, Responder, Saved
 from components.health.diagnosis import Diagnosis, Experiments, diagnose
 from components.health.responses.repairs import RELOADS, REPAIRS, Repairs, Situation
+from components.health.responses.under_watch import UNDER_WATCH, UnderWatch
+from components.health.sequential import Count
 from components.training import assembly
 from components.types import Verdict
 
@@ -126,16 +128,50 @@ def test_a_rule_that_points_at_a_part_without_a_repair_turns_its_own_knob() -> N
     assert (response.level, [change.knob for change in response.changes]) == ("rollback", ["learner.lr"])
 
 
+AT_ONCE = {"responses": {"go_on": False}}
+
+
 def test_a_learner_that_breaks_again_and_again_ends_the_run() -> None:
-    one = Responder(settings(health={"rules": RULES}))
+    one = Responder(settings(health={"rules": RULES, **AT_ONCE}))
     levels = [acted("learner", one).responses[0].level for _ in range(5)]
     assert levels == ["rollback"] * 3 + ["stop"] * 2 and one.blamed == 0
 
 
 def test_a_run_that_has_no_return_left_changes_nothing_more() -> None:
-    one = Responder(settings(health={"rules": RULES, "responses": {"returns": 0}}, **SECOND))
+    one = Responder(settings(health={"rules": RULES, "responses": {"returns": 0, "go_on": False}}, **SECOND))
     (response,) = acted("data", one).responses
     assert (response.level, response.changes, one.repairs.redrawn) == ("stop", (), False)
+
+
+# Under watch
+
+
+def test_without_a_return_left_the_run_goes_on_under_watch_until_held_out_accuracy_falls() -> None:
+    one = Responder(settings(health={"rules": RULES}))
+    one.awaiting.outcomes(5, watching(one), {"all": Count(80, 100)})
+    levels = [acted("learner", one).responses[0] for _ in range(5)]
+    assert [response.level for response in levels] == ["rollback"] * 3 + ["intervene", "warn"]
+    assert levels[3].changes == (UNDER_WATCH,) and levels[3].part == "learner"
+    one.awaiting.outcomes(15, watching(one), {"all": Count(40, 100)})
+    assert acted("learner", one).stopped_by == "fell"
+
+
+@pytest.mark.parametrize(("part", "known"), [("verifier", {}), ("sampler", {"can_go_on": False})])
+def test_what_is_no_measure_or_cannot_be_trained_with_stops_at_once(part, known) -> None:
+    one = Responder(settings(health={"rules": RULES, "responses": {"returns": 0}}))
+    assert acted(part, one, **known).stopped_by == "fell" and not one.under_watch.parts
+
+
+def test_data_of_which_nothing_can_be_learned_are_not_watched_further() -> None:
+    assert not UnderWatch().may("data", Verdict("fell", "stop", 10, "fell"), ())
+    assert UnderWatch().may("data", Verdict("fell", "rollback", 10, "fell"), ())
+
+
+def test_what_is_under_watch_outlives_a_restart() -> None:
+    one, again = (Responder(settings(health={"rules": RULES, "responses": {"returns": 0}})) for _ in range(2))
+    acted("learner", one)
+    again.load_state_dict(one.state_dict())
+    assert again.under_watch == UnderWatch({"learner"})
 
 
 # In a run

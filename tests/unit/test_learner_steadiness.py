@@ -93,6 +93,15 @@ def test_a_batch_is_what_was_sealed_until_anything_of_it_changes() -> None:
     assert sealed.rows(slice(0, 2)).seal is None
 
 
+@pytest.mark.parametrize("binding", [True, False])
+def test_a_torn_batch_is_refused_where_its_seal_binds(binding: bool) -> None:
+    one = learner_of(policy())
+    sealed = ready(one, sampled()).sealed(binding=binding)
+    torn = replace(sealed, advantages=2 * sealed.advantages)  # type: ignore[operator]
+    found = one.step(torn, 0)
+    assert (found["batch_torn"], found["updates_skipped"]) == (1.0, float(binding)) and not sealed.refused
+
+
 def test_a_torn_batch_changes_no_weight() -> None:
     one = learner_of(policy())
     sealed = ready(one, sampled()).sealed()

@@ -16,6 +16,7 @@ from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
 from components.files import read_json
 from components.health import read_ledger, read_records
+from components.health.monitor import standing
 from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.learner import Batch
 from components.stages import train as stage
@@ -362,6 +363,26 @@ def test_a_batch_that_is_changed_on_its_way_to_the_learner_changes_nothing(tmp_p
     assert [record.step for record in records if record.signals["batch_torn"]] == [2]
     assert "grad_norm" not in records[2].signals
     assert (state.progress, len(records)) == (5, 6)  # the step is made again
+
+
+@pytest.mark.parametrize(("factor", "stops"), [(2.0, False), (-1.0, True)])
+def test_batches_that_always_come_torn_are_learned_from_under_watch_unless_their_signs_are_wrong(
+    tmp_path, monkeypatch, factor, stops
+):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+
+    class Torn(AroundLearner):
+        def step(self, batch: Batch, seed: int, norm_limit: float = inf) -> dict[str, float]:
+            return super().step(replace(batch, advantages=factor * batch.advantages), seed, norm_limit)
+
+    chosen = settings(
+        health=shipped("batch_torn", "updates_reversed"), rollout={"dynamic_sampling": None}, train={"steps": 30}
+    )
+    state, records = watched(tmp_path, chosen, wrap_learner=Torn)
+    learned = ["grad_norm" in record.signals for record in records]
+    assert learned[-1] and not learned[0] and (state.stopped_by is not None) == stops
+    assert all(record.signals["batch_torn"] for record in records)
+    assert stops or ("batch_torn" in standing(chosen.health.rules, records) and state.progress == 30)
 
 
 def test_weights_that_are_changed_between_two_updates_are_taken_from_the_checkpoint_before(tmp_path, monkeypatch):

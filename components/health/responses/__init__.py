@@ -3,6 +3,7 @@
 - `knobs` — `KNOBS`, the settings that a rule may change, and how far
 - `ladder` — `Responder`: intervene, roll back, stop; and what is spent
 - `repairs` — `REPAIRS`, what can be repaired of each part of a run
+- `under_watch` — going on with a fault that nothing repairs, as long as it does no harm
 - `undoing` — knobs that did not help, to be turned back
 - `blame` — whether the policy is at fault, or a part that it is trained or measured by
 - `awaiting` — whether a run has recovered after a response

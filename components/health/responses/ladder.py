@@ -18,6 +18,7 @@ from components.health.responses.blame import MEASURES, Blame
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.knobs import KNOBS, turn, with_knob
 from components.health.responses.repairs import Repairs, Situation
+from components.health.responses.under_watch import UNDER_WATCH, UnderWatch
 from components.health.responses.undoing import Undoing
 from components.types import Change, Level, Outcome, Response, Verdict
 
@@ -55,6 +56,7 @@ class Responder:
     _undoing: Undoing = field(default_factory=Undoing)
     blamed: int = 0
     repairs: Repairs = field(default_factory=Repairs)
+    under_watch: UnderWatch = field(default_factory=UnderWatch)
 
     def __post_init__(self) -> None:
         self.settings = self.started
@@ -112,7 +114,7 @@ class Responder:
         if verdict.level == "intervene" and not self.started.health.rules[verdict.rule].escalate:
             return self._note(verdict)
         if verdict.level == "stop" or back is None:
-            return self._stop(verdict, back)
+            return self._go_on(verdict) or self._stop(verdict, back)
         return self._go_back(verdict, back)
 
     def _go_back(self, verdict: Verdict, back: Saved) -> Plan:
@@ -127,12 +129,12 @@ class Responder:
         if part in (None, "policy"):
             return self._roll_back(verdict, back) if self.blamed < self._limits.rollbacks else self._stop(verdict, back)
         if self.attempt - self.blamed >= self._limits.returns:
-            return self._stop(verdict, back)
+            return self._go_on(verdict) or self._stop(verdict, back)
         change = self._repair(part)
         if change is None and self._diagnosis is None:  # the rule itself points at the part, and may know a knob for it
             change, _ = self._turn(verdict.rule)
         if change is None and part in MEASURES:
-            return self._stop(verdict, back)
+            return self._go_on(verdict) or self._stop(verdict, back)
         return self._roll_back(verdict, back, () if change is None else (change,))
 
     def _intervene(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
@@ -216,6 +218,17 @@ class Responder:
         entry = self._entry(verdict, "stop", did=kept, **place)
         return Plan((entry,), back_to=back, stopped_by=verdict.rule)
 
+    def _go_on(self, verdict: Verdict) -> Plan | None:
+        """Go on under watch, which the ledger has once a part; None where the run has to stop."""
+        part = self._part(verdict)
+        may = self._limits.go_on and self._situation.can_go_on
+        if part is None or not (may and self.under_watch.may(part, verdict, self.awaiting.lost())):
+            return None
+        if part in self.under_watch.parts:
+            return self._note(verdict)
+        self.under_watch.parts.add(part)
+        return Plan((self._entry(verdict, "intervene", changes=(UNDER_WATCH,)),))
+
     def _note(self, verdict: Verdict) -> Plan:
         self.blame.noted(verdict)
         return Plan((self._entry(verdict, "warn"),))
@@ -272,6 +285,7 @@ class Responder:
             "quarantined": sorted(self.quarantined),
             "blamed": self.blamed,
             "repairs": self.repairs.state_dict(),
+            "under_watch": self.under_watch.state_dict(),
             "blame": self.blame.state_dict(),
             "awaiting": self.awaiting.state_dict(),
         }
@@ -291,6 +305,7 @@ class Responder:
         self._undoing.load_state_dict(state["undoing"])
         self.blamed = int(state["blamed"])
         self.repairs.load_state_dict(state["repairs"])
+        self.under_watch.parts = set(state["under_watch"])
         self.blame.load_state_dict(state["blame"])
         self.awaiting.load_state_dict(state["awaiting"])
         self.settings = self.settings_of(state)

@@ -26,12 +26,14 @@ instead of the first."""
 @dataclass(frozen=True)
 class Situation:
     """What a repair depends on: the server that is suspected (-1: none), how many sample, the share of golden items
-    that the second verifier judges as the first once did (None: not known), and the family whose data are suspected."""
+    that the second verifier judges as the first once did (None: not known), and the family whose data are suspected.
+    ``can_go_on``: the policy can be trained though the part stays broken."""
 
     server: int = -1
     servers: int = 0
     second_agrees: float | None = None
     family: str = ""
+    can_go_on: bool = True
 
 
 @dataclass

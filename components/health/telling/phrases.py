@@ -7,6 +7,7 @@ from typing import Any
 
 from components.health.falls import ALL
 from components.health.responses.repairs import EXCLUDE, REDRAW, RELOAD, RESET, WITHHOLD
+from components.health.responses.under_watch import UNDER_WATCH
 from components.types import Change, Outcome, Response
 from components.words import ABSENT, number, plural
 
@@ -63,6 +64,8 @@ def short_change(change: Change) -> str:
 
 def long_change(change: Change) -> str:
     """``half the learning rate``, or ``entropy_coef 0 instead of 0.01`` for a knob without a name of its own."""
+    if change == UNDER_WATCH:
+        return "the fault under watch"
     if change.knob in REPAIRED:
         return REPAIRED[change.knob].format(change.before)
     times = factor(change)
