@@ -21,7 +21,10 @@ from tests.benchmarks.health.generated import MECHANISMS
 from tests.benchmarks.health.generated.base import ONSETS
 from tests.benchmarks.health.generated.drawing import conditions, fault_of, half_of
 from tests.benchmarks.health.generated.forms import TIMES, Form
+from tests.benchmarks.health.generated.healthy import by_chance, has_fallen
 from tests.benchmarks.health.generated.judged import Judged, shares
+from tests.benchmarks.health.grounds import TOY
+from tests.benchmarks.health.store import Run
 
 LATE = 1000
 
@@ -180,3 +183,17 @@ def test_the_table_counts_the_faults_that_hurt_and_the_harm_of_all() -> None:
         "made worse by responses": (1, 4),
         "made worse, but for stops with the part named": (1, 4),
     }
+
+
+def run(sft_seed: int, final: float, *held_out: tuple[int, float]) -> Run:
+    return Run("dapo_uniform", 0, sft_seed, 0, 40, [], list(held_out), final, 40)
+
+
+def test_chance_is_what_healthy_runs_of_one_checkpoint_differ_by() -> None:
+    runs = [run(0, 0.7), run(0, 0.7), run(0, 0.5), run(2, 0.1)]
+    assert by_chance(runs) == (2, 6)  # with the lowest in the place of the run with responses
+
+
+def test_a_verdict_is_false_while_true_accuracy_has_not_fallen() -> None:
+    one = run(0, 0.7, (5, 0.6), (10, 0.7), (15, 0.4))
+    assert [has_fallen(one, step, TOY) for step in (3, 9, 14, 20)] == [False, False, True, True]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 
 from components.config.load import read_rules
 from components.errors import InputError
 from tests.benchmarks.health.arms import responding
+from tests.benchmarks.health.generated.judged import made_worse, noise
 from tests.benchmarks.health.grounds import TOY, Ground
+from tests.benchmarks.health.judged import BASE
 from tests.benchmarks.health.scoring import poisson
 from tests.benchmarks.health.store import Run, read_all
 from tests.benchmarks.spread import table
@@ -26,19 +30,48 @@ def healthy_page(results: Path, rules: Path, ground: Ground = TOY) -> str:
         raise InputError("no healthy runs", where=folder, how="python -m tests.benchmarks.health run --healthy 14 ...")
     recipes = len({run.condition for run in runs})
     head = f"{len(runs)} healthy runs of {recipes} recipes and schedules."
-    return f"{head}\n\n{_rates(runs)}\n\n{_by_recipe(runs)}\n\n{_by_rule(runs)}\n"
+    chance, triples = by_chance([run for run in runs if run.condition == BASE])
+    luck = (
+        f"Of {triples} triples of healthy {BASE} runs of one checkpoint with different seeds, taken as the healthy "
+        f"run, the run without responses and the run with them, {chance} count as made worse."
+    )
+    return f"{head}\n\n{_rates(runs, ground)}\n\n{_by_recipe(runs)}\n\n{_by_rule(runs)}\n\n{luck}\n"
+
+
+def by_chance(runs: Sequence[Run]) -> tuple[int, int]:
+    """How often a run counts as made worse by responses though nothing but the draws differs, of how many triples. More
+    than for a fault: there the draws are the same until it begins."""
+    triples = [three for three in permutations(runs, 3) if len({run.sft_seed for run in three}) == 1]
+    return sum(
+        made_worse(plain.final / healthy.final, acting.final / healthy.final) for healthy, plain, acting in triples
+    ), len(triples)
+
+
+def has_fallen(run: Run, step: int, ground: Ground) -> bool:
+    """Whether true accuracy, at its last measurement up to a step, was below its best by two standard errors."""
+    known = [accuracy for at, accuracy in run.held_out if at <= step + 1]
+    return bool(known) and max(known) - known[-1] > 2 * noise(ground)
 
 
 def said(run: Run, acting: bool) -> list[str]:
     """The rules that spoke, as often as they did: those that act, or those that warn."""
-    found = [one for record in run.records for one in record.notes.get("verdicts", ())]
-    return [one["rule"] for one in found if (one["level"] != "warn") == acting]
+    return [rule for _, rule in _said(run, acting)]
 
 
-def _rates(runs: list[Run]) -> str:
+def _said(run: Run, acting: bool) -> list[tuple[int, str]]:
+    """The same with their steps."""
+    found = [(record.step, one) for record in run.records for one in record.notes.get("verdicts", ())]
+    return [(step, one["rule"]) for step, one in found if (one["level"] != "warn") == acting]
+
+
+def _rates(runs: list[Run], ground: Ground) -> str:
     steps, rows = sum(len(run.records) for run in runs), []
-    for name, acting in (("acting verdicts", True), ("warnings", False)):
-        counts = [len(said(run, acting)) for run in runs]
+    false = [sum(not has_fallen(run, step, ground) for step, _ in _said(run, True)) for run in runs]
+    for name, counts in (
+        ("acting verdicts", [len(said(run, True)) for run in runs]),
+        ("of these while true accuracy had not fallen", false),
+        ("warnings", [len(said(run, False)) for run in runs]),
+    ):
         rate = poisson(sum(counts), steps)
         interval, any_ = f"{rate.low:.2f} to {rate.high:.2f}", f"{sum(map(bool, counts))} of {len(runs)}"
         rows.append([name, str(rate.count), str(steps), f"{rate.rate:.2f}", interval, any_])

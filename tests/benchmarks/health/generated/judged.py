@@ -51,11 +51,16 @@ class Judged:
     @property
     def worse(self) -> bool:
         """By the responses: lower than without them, and than a healthy run."""
-        return self.final < min(self.plain, 1.0) - LOSS
+        return made_worse(self.plain, self.final)
 
     @property
     def stopped_rightly(self) -> bool:
         return bool(self.stopped_by) and self.named == self.part
+
+
+def made_worse(plain: float, acting: float) -> bool:
+    """Of two finals, as shares of that of a healthy run, without responses and with them."""
+    return acting < min(plain, 1.0) - LOSS
 
 
 def judged(results: Path, rules: Path, half: Half, ground: Ground = TOY) -> list[Judged]:
@@ -95,7 +100,7 @@ def _one(healthy: Run, plain: Run, acting: Run, rules: Mapping[str, RuleSettings
         final=acting.final / best,
         hurts=plain.final < (1 - LOSS) * best or _hurts_a_family(healthy, plain, ground),
         at=at,
-        in_time=at is not None and _loss_at(healthy, acting, at) <= max((best - plain.final) / 2, _noise(ground)),
+        in_time=at is not None and _loss_at(healthy, acting, at) <= max((best - plain.final) / 2, noise(ground)),
         named=next((part for part in parts if part not in ("", "policy")), parts[0] if parts else ""),
         stopped_by=acting.stopped_by,
     )
@@ -109,7 +114,7 @@ def _hurts_a_family(healthy: Run, run: Run, ground: Ground) -> bool:
     return any(last.get(name, 0.0) < (1 - LOSS) * value - noise[name] for name, value in best.items())
 
 
-def _noise(ground: Ground) -> float:
+def noise(ground: Ground) -> float:
     """One standard error of the difference of two accuracies while training, at most."""
     return sqrt(0.5 / (ground.test_prompts * ground.test_samples))
 
