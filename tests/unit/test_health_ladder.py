@@ -487,10 +487,8 @@ def test_the_guard_goes_on_from_its_state():
 
 
 def test_what_measures_the_policy_is_repaired_before_the_policy_is_taken_back() -> None:
-    one = responder(per_rule=1)
-    one.started = one.settings = settings(
-        health={"rules": one.started.health.model_dump()["rules"]}, audit={"second": {"kind": "exact", "marker": "#"}}
-    )
+    health = responder(per_rule=1).started.health.model_dump()
+    one = Responder(settings(health=health, audit={"second": {"kind": "exact", "marker": "#"}}))
     assert levels(act(one, "sick", "judge")) == [("judge", "intervene"), ("sick", "warn")]
     assert levels(act(one, "sick", step=20)) == [("sick", "rollback")]
 

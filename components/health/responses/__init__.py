@@ -3,6 +3,7 @@
 - `knobs` — `KNOBS`, the settings that a rule may change, and how far
 - `ladder` — `Responder`: intervene, roll back, stop; and what is spent
 - `repairs` — `REPAIRS`, what can be repaired of each part of a run
+- `turning` — the settings as responses have left them
 - `under_watch` — going on with a fault that nothing repairs, as long as it does no harm
 - `undoing` — knobs that did not help, to be turned back
 - `blame` — whether the policy is at fault, or a part that it is trained or measured by
@@ -15,8 +16,9 @@
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.guard import Guard
 from components.health.responses.knobs import KNOBS, check_action, turn
-from components.health.responses.ladder import Plan, Responder
+from components.health.responses.ladder import Responder
 from components.health.responses.ledger import Ledger, read_ledger
+from components.health.responses.plan import Plan
 
 __all__ = [
     "KNOBS",

@@ -36,6 +36,10 @@ class Awaiting:
     held_out: dict[str, Count] = field(default_factory=dict)
     present: dict[str, Count] = field(default_factory=dict)  # the same at the latest measurement
 
+    def forget(self) -> None:
+        """Held-out answers are judged otherwise from now on."""
+        self.held_out, self.present = {}, {}
+
     def heard(self, verdicts: Sequence[Verdict]) -> None:
         """Rules that speak again have not been helped."""
         for one in self.pending:

@@ -16,23 +16,16 @@ from components.health.monitor import Monitor
 from components.health.responses.awaiting import Awaiting
 from components.health.responses.blame import MEASURES, Blame
 from components.health.responses.checkpoints import Saved, healthiest
-from components.health.responses.knobs import KNOBS, turn, with_knob
+from components.health.responses.knobs import KNOBS
+from components.health.responses.plan import Plan
 from components.health.responses.repairs import Repairs, Situation
+from components.health.responses.turning import Turning
 from components.health.responses.under_watch import UNDER_WATCH, UnderWatch
 from components.health.responses.undoing import Undoing
 from components.types import Change, Level, Outcome, Response, Verdict
 
 NOTHING_KNOWN = Situation()
 NOT_MADE: Diagnosis | None = None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be done after a step: entries for the ledger, and what the run has to carry out."""
-
-    responses: tuple[Response, ...] = ()
-    back_to: Saved | None = None
-    stopped_by: str | None = None
 
 
 @dataclass
@@ -44,25 +37,28 @@ class Responder:
     """
 
     started: Settings
-    settings: Settings = field(init=False)
     quarantined: set[str] = field(default_factory=set)
     attempt: int = 0
     lost: int = 0  # steps that roll-backs have undone
     _number: int = 0
     _interventions: int = 0
     _asked: dict[str, int] = field(default_factory=dict)  # by rule: interventions so far
-    _actions: dict[str, int] = field(default_factory=dict)  # by rule: actions tried so far
-    _changes: dict[str, Any] = field(default_factory=dict)
+    _turning: Turning = field(init=False)
     _undoing: Undoing = field(default_factory=Undoing)
     blamed: int = 0
     repairs: Repairs = field(default_factory=Repairs)
     under_watch: UnderWatch = field(default_factory=UnderWatch)
 
     def __post_init__(self) -> None:
-        self.settings = self.started
+        self._turning = Turning(self.started)
         self._situation, self._diagnosis = NOTHING_KNOWN, NOT_MADE
         self._limits = self.started.health.responses
         self.blame, self.awaiting = Blame(self.started.health.rules), Awaiting(self._limits.judge_after)
+
+    @property
+    def settings(self) -> Settings:
+        """The present ones: they differ from the configured ones where a response changed a knob."""
+        return self._turning.settings
 
     def respond(
         self,
@@ -90,8 +86,8 @@ class Responder:
         self.awaiting.heard(verdicts)
         acted, responses = Plan(), tuple[Response, ...]()
         for verdict in sorted(verdicts, key=self.blame.urgency, reverse=True):
-            plan = self._note(verdict) if _acts(acted) else self._act(verdict, saved, batch, prompts)
-            acted = plan if _acts(plan) else acted
+            plan = self._note(verdict) if acted.acts else self._act(verdict, saved, batch, prompts)
+            acted = plan if plan.acts else acted
             responses += plan.responses
         for response in responses:
             undone = self._undone(response.step, acted.back_to) if response.level == "rollback" else 0
@@ -132,7 +128,7 @@ class Responder:
             return self._go_on(verdict) or self._stop(verdict, back)
         change = self._repair(part)
         if change is None and self._diagnosis is None:  # the rule itself points at the part, and may know a knob for it
-            change, _ = self._turn(verdict.rule)
+            change, _ = self._turning.next(verdict.rule)
         if change is None and part in MEASURES:
             return self._go_on(verdict) or self._stop(verdict, back)
         return self._roll_back(verdict, back, () if change is None else (change,))
@@ -149,7 +145,7 @@ class Responder:
         asked = self._asked.get(verdict.rule, 0)
         if asked >= self._limits.per_rule or self._interventions >= self._limits.interventions:
             return None
-        change, tried = self._turn(verdict.rule)
+        change, tried = self._turning.next(verdict.rule)
         if change is None:
             return None
         self._asked[verdict.rule] = asked + 1
@@ -162,8 +158,7 @@ class Responder:
         """The next repair of a part, noted; None where nothing is left to try."""
         change = self.repairs.of(part, self.settings, self._situation)
         if change is not None and change.knob in KNOBS:
-            self.settings = with_knob(self.settings, change.knob, change.after)
-            self._changes[change.knob] = change.after
+            self._turning.set(change.knob, change.after)
         return change
 
     def undo(self, outcomes: Sequence[Outcome], step: int) -> tuple[Response, ...]:
@@ -171,8 +166,7 @@ class Responder:
         return tuple(self._taken_back(*due, step) for due in self._undoing.due(outcomes, self.settings))
 
     def _taken_back(self, number: int, rule: str, change: Change, step: int) -> Response:
-        self.settings = with_knob(self.settings, change.knob, change.before)
-        self._changes[change.knob] = change.before
+        self._turning.set(change.knob, change.before)
         self._number += 1
         return Response(
             self._number,
@@ -199,7 +193,7 @@ class Responder:
         """To a checkpoint; with the rule's next knob turned, unless a part is to blame, which has been ``repaired``."""
         changes, tried = (() if repaired is None else repaired), ""
         if repaired is None:
-            change, tried = self._turn(verdict.rule)
+            change, tried = self._turning.next(verdict.rule)
             changes = () if change is None else (change,)
             self.blamed += 1
         self.attempt += 1
@@ -233,22 +227,6 @@ class Responder:
         self.blame.noted(verdict)
         return Plan((self._entry(verdict, "warn"),))
 
-    def _turn(self, rule: str) -> tuple[Change | None, str]:
-        """Change the next knob of a rule that can be changed; the last one is turned again. Says what could not."""
-        actions = [action for action in self.started.health.rules[rule].action if action.knob in KNOBS]
-        refused = []
-        first = min(self._actions.get(rule, 0), max(0, len(actions) - 1))
-        for place in range(first, len(actions)):
-            self._actions[rule] = place + 1
-            found = turn(actions[place], self.settings, self.started)
-            if isinstance(found, str):
-                refused.append(found)
-                continue
-            self.settings, change = found
-            self._changes[change.knob] = change.after
-            return change, "; ".join(refused)
-        return None, "; ".join(refused)
-
     def _entry(self, verdict: Verdict, level: Level, **what: Any) -> Response:
         self._number += 1
         found = () if self._diagnosis is None or level == "warn" else self._diagnosis.evidence
@@ -279,8 +257,8 @@ class Responder:
             "lost": self.lost,
             "interventions": self._interventions,
             "asked": dict(self._asked),
-            "actions": dict(self._actions),
-            "changes": dict(self._changes),
+            "actions": dict(self._turning.actions),
+            "changes": dict(self._turning.changes),
             "undoing": self._undoing.state_dict(),
             "quarantined": sorted(self.quarantined),
             "blamed": self.blamed,
@@ -300,24 +278,17 @@ class Responder:
             raise ValueError(f"state of the responder has {sorted(state)}")
         self._number, self.attempt, self.lost = (int(state[key]) for key in ("number", "attempt", "lost"))
         self._interventions = int(state["interventions"])
-        self._asked, self._actions = dict(state["asked"]), dict(state["actions"])
-        self._changes, self.quarantined = dict(state["changes"]), set(state["quarantined"])
+        self._asked, self.quarantined = dict(state["asked"]), set(state["quarantined"])
+        self._turning.load(state["actions"], state["changes"])
         self._undoing.load_state_dict(state["undoing"])
         self.blamed = int(state["blamed"])
         self.repairs.load_state_dict(state["repairs"])
         self.under_watch.parts = set(state["under_watch"])
         self.blame.load_state_dict(state["blame"])
         self.awaiting.load_state_dict(state["awaiting"])
-        self.settings = self.settings_of(state)
 
     def settings_of(self, state: Mapping[str, Any]) -> Settings:
         """The settings under which a saved state was made."""
-        settings = self.started
-        for knob, value in state["changes"].items():
-            settings = with_knob(settings, knob, value)
-        return settings
-
-
-def _acts(plan: Plan) -> bool:
-    """Whether anything is done but noting."""
-    return any(response.level != "warn" for response in plan.responses)
+        then = Turning(self.started)
+        then.load(state["actions"], state["changes"])
+        return then.settings
