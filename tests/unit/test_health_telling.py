@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from components.config import Settings
 from components.config.judgement import RuleSettings
 from components.health import KNOBS, SIGNALS, Ledger
+from components.health.responses.under_watch import UNDER_WATCH
 from components.health.signals import find_signal
 from components.health.telling import health_line, ledger_rows, run_verdict
 from components.health.telling.advice import ADVICE, OTHERWISE, advice
@@ -116,6 +117,7 @@ def test_the_line_is_never_longer_than_a_terminal_has_room_for(rule):
          "objective.kl.beta 0 → 0.01"),
         (Change("schedule.kind", "ads", "uniform"), "kind ads to uniform",
          "the schedule.kind at uniform instead of ads", "schedule.kind ads → uniform"),
+        (UNDER_WATCH, "under watch", "the fault under watch", "stop at once → once held-out accuracy has fallen"),
         (Change("a.b", None, 2), "b none to 2", "the a.b at 2 instead of none", "a.b none → 2"),
         (Change("a.b", False, True), "b False to True", "the a.b at True instead of False", "a.b False → True"),
     ],

@@ -57,6 +57,8 @@ def factor(change: Change) -> float | None:
 
 def short_change(change: Change) -> str:
     """``lr x0.5``, or ``entropy 0 to 0.01`` where there is no factor."""
+    if change == UNDER_WATCH:
+        return "under watch"
     times = factor(change)
     how = f"{value(change.before)} to {value(change.after)}" if times is None else f"x{times:.3g}"
     return f"{short_knob(change.knob)} {how}"
