@@ -30,6 +30,7 @@ class Row:
     calls: int = 0
     finish: FinishReason | None = None
     routes: Routes | None = None
+    servers: set[int] = field(default_factory=set)  # that sampled its turns
 
     @property
     def room(self) -> int:
@@ -116,6 +117,7 @@ class ToolLoop(Engine):
             whole = len(turn.token_ids) <= row.room
             row.write(turn.token_ids, turn.logprobs, sampled=True)
             row.routes = joined(row.routes, turn.routes)
+            row.servers.add(turn.server)
             if not whole or turn.finish_reason == "length":
                 continue
             if turn.finish_reason == "stop" or turn.token_ids[-1] in sampling.stop:
@@ -140,4 +142,5 @@ class ToolLoop(Engine):
         text = self._policy.decode(ids if finish == "length" else ids[:-1])
         sampled = None if all(row.sampled) else tuple(row.sampled)
         routes = None if row.routes is None else row.routes[: len(row.prompt) + len(ids) - 1]
-        return Completion(ids, tuple(row.logprobs), finish, text, sampled=sampled, routes=routes)
+        server = min(row.servers) if len(row.servers) == 1 else -1  # of several none is to blame for the whole
+        return Completion(ids, tuple(row.logprobs), finish, text, sampled=sampled, routes=routes, server=server)

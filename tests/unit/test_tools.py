@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -212,6 +213,15 @@ def test_the_policy_writes_calls_and_the_tool_writes_the_results():
     assert len(found.token_ids) == len(found.logprobs) == len(found.sampled)
     assert all((logp == 0.0) != sampled for logp, sampled in zip(found.logprobs, found.sampled, strict=True))
     assert (found.token_ids[-1], found.sampled[-1]) == (MICRO.eos_id, True)
+
+
+@pytest.mark.parametrize(("servers", "known"), [([1, 1, 1], 1), ([0, 1, 1], -1)])
+def test_a_completion_keeps_the_server_that_sampled_all_its_turns(servers, known):
+    (tool, engine), turns = loop(solve), iter(servers)
+    sample = engine._turn
+    engine._turn = lambda *text: replace(sample(*text), server=next(turns))
+    ((found,),) = tool.generate([QUESTION], sampling())
+    assert found.server == known and found.text.endswith("#40")
 
 
 def test_every_turn_reads_the_prompt_and_all_turns_before_it():
