@@ -114,7 +114,7 @@ def respond(
     poison = poisonous(rollout.trained, record)
     diagnosis = looked(state, lambda: diagnosed(parts, verdicts, record), None)
     undone = state.responder.undo(outcomes, record.step)
-    plan = state.responder.respond(
+    plan = state.responder.harmed(record.step, state.monitor, state.candidates) or state.responder.respond(
         verdicts,
         state.monitor,
         state.candidates,

@@ -35,7 +35,9 @@ def diagnosed(parts: Parts, verdicts: Sequence[Verdict], record: StepRecord) -> 
     grave = [one for one in verdicts if rules[one.rule].part == "policy" and one.level in GRAVE]
     if not grave or not how.enabled or record.signals.get("nonfinite_weights"):
         return None
-    tried = Experiments(broken=state.evidence.unrepaired(record.step))
+    watched = state.responder.under_watch
+    known = [(part, f"it is under watch: {watched.verdicts[part].reason}") for part in watched.parts(record.step)]
+    tried = Experiments(broken=[*state.evidence.unrepaired(record.step), *known])
     if not tried.broken:
         tried = replace(tried, golden=_golden(parts))
     if not tried.broken and not tried.golden[0]:

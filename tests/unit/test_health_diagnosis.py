@@ -149,17 +149,35 @@ def test_a_run_that_has_no_return_left_changes_nothing_more() -> None:
 def test_without_a_return_left_the_run_goes_on_under_watch_until_held_out_accuracy_falls() -> None:
     one = Responder(settings(health={"rules": RULES}))
     one.awaiting.outcomes(5, watching(one), {"all": Count(80, 100)})
-    levels = [acted("learner", one).responses[0] for _ in range(5)]
-    assert [response.level for response in levels] == ["rollback"] * 3 + ["intervene", "warn"]
-    assert levels[3].changes == (UNDER_WATCH,) and levels[3].part == "learner"
-    one.awaiting.outcomes(15, watching(one), {"all": Count(40, 100)})
+    done = [acted("learner", one).responses[0] for _ in range(4)]
+    assert [response.level for response in done] == ["rollback"] * 3 + ["intervene"]
+    assert done[3].changes == (UNDER_WATCH,) and done[3].part == "learner"
+    assert one.harmed(11, watching(one), SAVED) is None
+    one.awaiting.outcomes(12, watching(one), {"all": Count(40, 100)})
+    plan = one.harmed(12, watching(one), SAVED)
+    assert plan is not None and (plan.stopped_by, plan.back_to) == ("fell", SAVED[1])
+    (response,) = plan.responses
+    assert (response.level, response.part, response.step) == ("stop", "learner", 12) and "all" in response.found[0]
+
+
+def test_what_a_rule_on_the_policy_says_under_watch_is_harm() -> None:
+    one = Responder(settings(health={"rules": RULES, "responses": {"returns": 0}}))
+    assert acted("learner", one).stopped_by is None
     assert acted("learner", one).stopped_by == "fell"
+
+
+def test_a_watch_ends_when_its_rule_has_not_held_for_some_steps() -> None:
+    watch = UnderWatch()
+    watch.begin("learner", Verdict("torn", "stop", 10, "torn"))
+    watch.look(12, {"torn": 5.0})
+    watch.look(13, {"torn": 0.0})
+    assert [watch.parts(step) for step in (12, 31, 32)] == [["learner"], ["learner"], []]
 
 
 @pytest.mark.parametrize(("part", "known"), [("verifier", {}), ("sampler", {"can_go_on": False})])
 def test_what_is_no_measure_or_cannot_be_trained_with_stops_at_once(part, known) -> None:
     one = Responder(settings(health={"rules": RULES, "responses": {"returns": 0}}))
-    assert acted(part, one, **known).stopped_by == "fell" and not one.under_watch.parts
+    assert acted(part, one, **known).stopped_by == "fell" and not one.under_watch.verdicts
 
 
 def test_data_of_which_nothing_can_be_learned_are_not_watched_further() -> None:
@@ -171,7 +189,7 @@ def test_what_is_under_watch_outlives_a_restart() -> None:
     one, again = (Responder(settings(health={"rules": RULES, "responses": {"returns": 0}})) for _ in range(2))
     acted("learner", one)
     again.load_state_dict(one.state_dict())
-    assert again.under_watch == UnderWatch({"learner"})
+    assert again.under_watch == one.under_watch and again.under_watch.parts(11) == ["learner"]
 
 
 # In a run

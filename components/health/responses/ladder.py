@@ -122,6 +122,8 @@ class Responder:
         part, broken = self._part(verdict), self.blame.broken_measure(verdict)
         if broken and self._diagnosis is None:
             return self._stop(verdict, back, broken)
+        if self._is_harm(verdict, part):
+            return self._stop(verdict, back)
         if part in (None, "policy"):
             return self._roll_back(verdict, back) if self.blamed < self._limits.rollbacks else self._stop(verdict, back)
         if self.attempt - self.blamed >= self._limits.returns:
@@ -212,15 +214,34 @@ class Responder:
         entry = self._entry(verdict, "stop", did=kept, **place)
         return Plan((entry,), back_to=back, stopped_by=verdict.rule)
 
+    def harmed(self, step: int, monitor: Monitor, saved: Sequence[Saved]) -> Plan | None:
+        """Stop, once held-out accuracy has fallen while a part is under watch; None where nothing of that is so.
+
+        The policy returns to a checkpoint from before the watch.
+        """
+        self.under_watch.look(step, monitor.metrics())
+        parts, lost = self.under_watch.parts(step), self.awaiting.lost()
+        if not (parts and lost):
+            return None
+        verdict = replace(self.under_watch.verdicts[parts[0]], step=step)
+        fallen = f"held-out accuracy ({', '.join(lost)}) has fallen below its best under watch"
+        self._diagnosis = Diagnosis(parts[0], (fallen,))
+        return self._stop(verdict, healthiest(saved, self.blame.clean(verdict)))
+
+    def _is_harm(self, verdict: Verdict, part: Part | None) -> bool:
+        """Whether a rule on the policy shows what a part that is under watch has done."""
+        on_policy = self.started.health.rules[verdict.rule].part == "policy"
+        return on_policy and part in self.under_watch.parts(verdict.step)
+
     def _go_on(self, verdict: Verdict) -> Plan | None:
         """Go on under watch, which the ledger has once a part; None where the run has to stop."""
         part = self._part(verdict)
         may = self._limits.go_on and self._situation.can_go_on
         if part is None or not (may and self.under_watch.may(part, verdict, self.awaiting.lost())):
             return None
-        if part in self.under_watch.parts:
+        if part in self.under_watch.parts(verdict.step):
             return self._note(verdict)
-        self.under_watch.parts.add(part)
+        self.under_watch.begin(part, verdict)
         return Plan((self._entry(verdict, "intervene", changes=(UNDER_WATCH,)),))
 
     def _note(self, verdict: Verdict) -> Plan:
@@ -283,7 +304,7 @@ class Responder:
         self._undoing.load_state_dict(state["undoing"])
         self.blamed = int(state["blamed"])
         self.repairs.load_state_dict(state["repairs"])
-        self.under_watch.parts = set(state["under_watch"])
+        self.under_watch.load_state_dict(state["under_watch"])
         self.blame.load_state_dict(state["blame"])
         self.awaiting.load_state_dict(state["awaiting"])
 

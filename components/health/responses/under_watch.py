@@ -7,10 +7,12 @@ the gate fails where the rule holds at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from components.config.judgement import Part
+from components.health.monitor import PATIENCE
 from components.types import Change, Verdict
 
 STOP = "stop"
@@ -21,9 +23,11 @@ MAY_GO_ON = ("data", "schedule", "sampler", "learner", "settings")
 
 @dataclass
 class UnderWatch:
-    """``parts`` are those that are broken while the run goes on. A return does not repair them."""
+    """By part, the verdict for which the run did not stop, and the latest step at which its rule held. A return does
+    not end a watch; it ends when the rule has not held for some steps."""
 
-    parts: set[Part] = field(default_factory=set)
+    verdicts: dict[Part, Verdict] = field(default_factory=dict)
+    latest: dict[Part, int] = field(default_factory=dict)
 
     def may(self, part: Part | None, verdict: Verdict, lost: Iterable[str]) -> bool:
         """Whether the run can go on: the part is no measure of what is right, and nothing held-out has been ``lost``.
@@ -31,6 +35,26 @@ class UnderWatch:
         nothing_to_learn = part == "data" and verdict.level == "stop"
         return part in MAY_GO_ON and not nothing_to_learn and not any(lost)
 
-    def state_dict(self) -> list[str]:
+    def begin(self, part: Part, verdict: Verdict) -> None:
+        """Watch a part because of a verdict."""
+        self.verdicts[part], self.latest[part] = verdict, verdict.step
+
+    def look(self, step: int, held: Mapping[str, float]) -> None:
+        """Note which rules hold at a step; ``held`` says of each for how many steps."""
+        for part, verdict in self.verdicts.items():
+            if held.get(verdict.rule):
+                self.latest[part] = step
+
+    def parts(self, step: int) -> list[Part]:
+        """The parts that are watched at a step."""
+        return sorted(part for part, latest in self.latest.items() if step - latest < PATIENCE)
+
+    def state_dict(self) -> dict[str, Any]:
         """Everything a resumed run needs, as JSON values."""
-        return sorted(self.parts)
+        verdicts = {part: verdict.to_dict() for part, verdict in self.verdicts.items()}
+        return {"verdicts": verdicts, "latest": dict(self.latest)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict`."""
+        self.verdicts = {part: Verdict(**verdict) for part, verdict in state["verdicts"].items()}
+        self.latest = {part: int(step) for part, step in state["latest"].items()}
