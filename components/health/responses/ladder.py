@@ -21,7 +21,7 @@ from components.health.responses.plan import Plan
 from components.health.responses.repairs import Repairs, Situation
 from components.health.responses.turning import Turning
 from components.health.responses.under_watch import UNDER_WATCH, UnderWatch
-from components.health.responses.undoing import Undoing
+from components.health.responses.undoing import Undoing, taken_back
 from components.types import Change, Level, Outcome, Response, Verdict
 
 NOTHING_KNOWN = Situation()
@@ -170,17 +170,7 @@ class Responder:
     def _taken_back(self, number: int, rule: str, change: Change, step: int) -> Response:
         self._turning.set(change.knob, change.before)
         self._number += 1
-        return Response(
-            self._number,
-            step,
-            rule,
-            "intervene",
-            "intervene",
-            f"response {number} did not help: its rule still holds and held-out accuracy has not risen",
-            changes=(Change(change.knob, change.after, change.before),),
-            did=f"response {number} taken back",
-            undoes=number,
-        )
+        return taken_back(self._number, number, rule, change, step)
 
     def _quarantine(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
         room = int(self._limits.quarantine * prompts) - len(self.quarantined)

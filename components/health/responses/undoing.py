@@ -36,3 +36,18 @@ class Undoing:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from `state_dict`."""
         self.turned = {int(number): (rule, Change(**change)) for number, (rule, change) in state.items()}
+
+
+def taken_back(own: int, number: int, rule: str, change: Change, step: int) -> Response:
+    """The ledger's entry, with a number of its ``own``, for a response that was taken back."""
+    return Response(
+        own,
+        step,
+        rule,
+        "intervene",
+        "intervene",
+        f"response {number} did not help: its rule still holds and held-out accuracy has not risen",
+        changes=(Change(change.knob, change.after, change.before),),
+        did=f"response {number} taken back",
+        undoes=number,
+    )
