@@ -68,7 +68,7 @@ class RuleSettings(Section):
 
 class ResponseSettings(Section):
     """What the monitor may do by itself. Every budget is for the whole run, so the ladder ends: intervene, roll back,
-    stop."""
+    go on under watch, stop."""
 
     enabled: bool = Field(True, description="Without it every verdict is recorded, and only `stop` is acted upon.")
     interventions: int = Field(6, ge=0, description="Changes of a knob without going back.")
@@ -79,8 +79,8 @@ class ResponseSettings(Section):
     returns: int = Field(3, ge=0, description="Returns because another part of the run was broken.")
     go_on: bool = Field(
         True,
-        description="Where a part is broken and nothing repairs it: go on under watch, and stop once held-out accuracy "
-        "has fallen. Without it the run stops at once.",
+        description="Where a part is broken and nothing repairs it: go on under watch, and stop once the policy is "
+        "harmed. Without it the run stops at once.",
     )
     quarantine: float = Field(
         0.1, ge=0, le=1, description="Largest share of the training prompts that are not trained on any more."

@@ -114,7 +114,7 @@ def respond(
     poison = poisonous(rollout.trained, record)
     diagnosis = looked(state, lambda: diagnosed(parts, verdicts, record), None)
     undone = state.responder.undo(outcomes, record.step)
-    plan = state.responder.harmed(record.step, state.monitor, state.candidates) or state.responder.respond(
+    plan = state.responder.respond(
         verdicts,
         state.monitor,
         state.candidates,
@@ -131,7 +131,8 @@ def respond(
     record = replace(record, notes=notes)
     state.append(record)
     state.enter([*outcomes, *plan.responses])
-    state.suspected = bool(verdicts) and plan.back_to is None
+    watched = {one.rule for one in state.responder.under_watch.verdicts.values()}
+    state.suspected = plan.back_to is None and any(one.rule not in watched for one in verdicts)
     carry_out(plan, parts, measure_anew=anew)
     if record.signals.get("nonfinite_weights") and not (plan.back_to or plan.stopped_by):
         raise InputError(

@@ -9,10 +9,10 @@ from components.health.diagnosis import LEARNS_OTHERWISE, REVERSED, Diagnosis
 from components.health.draws import PROVEN
 from components.health.invariants import Broken, advantages
 from components.health.responses.repairs import RELOAD, Situation
+from components.health.responses.under_watch import TORN
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.experiments import BY_SERVER, learns_otherwise
-from components.training.run import NOT_COUNTED
 from components.training.soundness import second_agrees
 from components.types import StepRecord
 
@@ -26,23 +26,26 @@ def situation(
         agrees = second_agrees(parts)
     servers = {one.server for group in rollout.sampled for one in group.completions if one.server >= 0}
     family, nats = learns_otherwise(parts.state)
+    updates = parts.state.responder.settings.learner.updates_per_step
+    learned = "grad_norm" in record.signals and record.signals.get("updates_skipped", 0.0) < updates
     return Situation(
         server=_suspect(parts, servers, record, unsound, diagnosis),
         servers=len(servers),
         second_agrees=agrees,
         family=family if nats > LEARNS_OTHERWISE else "",
-        can_go_on=_can_go_on(record, unsound),
+        step=record.step,
+        fall=record.signals.get("fall_evidence", 0.0),
+        learned=learned,
+        can_go_on=_can_go_on(record, unsound, learned=learned),
     )
 
 
-def _can_go_on(record: StepRecord, unsound: Sequence[Broken]) -> bool:
-    """Whether the policy is sound, is trained by the step or could be, and neither advantages nor updates have the
-    wrong sign."""
-    if any(one.name == advantages.__name__ for one in unsound):
-        return False
-    trained = NOT_COUNTED not in record.notes or bool(record.signals.get("batch_torn"))
-    reversed_ = record.signals.get("reversal_evidence", 0.0) > REVERSED
-    return trained and not reversed_ and not record.signals.get("nonfinite_weights")
+def _can_go_on(record: StepRecord, unsound: Sequence[Broken], *, learned: bool) -> bool:
+    """Whether the policy is sound, is trained by the step or would be by a torn batch, and neither advantages nor
+    updates have the wrong sign."""
+    signals = record.signals
+    wrong = any(one.name == advantages.__name__ for one in unsound) or signals.get("reversal_evidence", 0.0) > REVERSED
+    return (learned or bool(signals.get(TORN))) and not wrong and not signals.get("nonfinite_weights")
 
 
 def _suspect(

@@ -78,7 +78,7 @@ def _learned(
         else None
     )
     if state.guard.enabled:
-        batch = batch.sealed(binding="learner" not in state.responder.under_watch.parts(state.step))
+        batch = batch.sealed(binding=not state.responder.under_watch.torn(state.step))
     found = learner.step(batch, seed, state.guard.limit)
     if rows is None or found.get("updates_skipped"):
         return found, None

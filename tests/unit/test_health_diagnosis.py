@@ -10,11 +10,11 @@ from test_health_ladder import watching
 from test_training_sound import Verifier
 from training_runs import watched
 
+from components.config.judgement import Part
 from components.health import Plan, Responder, Saved
 from components.health.diagnosis import Diagnosis, Experiments, diagnose
 from components.health.responses.repairs import RELOADS, REPAIRS, Repairs, Situation
-from components.health.responses.under_watch import UNDER_WATCH, UnderWatch
-from components.health.sequential import Count
+from components.health.responses.under_watch import HARM, IDLE, UNDER_WATCH, UnderWatch
 from components.training import assembly
 from components.types import Verdict
 
@@ -145,49 +145,106 @@ def test_a_run_that_has_no_return_left_changes_nothing_more() -> None:
 
 # Under watch
 
-
-def test_without_a_return_left_the_run_goes_on_under_watch_until_held_out_accuracy_falls() -> None:
-    one = Responder(settings(health={"rules": RULES}))
-    one.awaiting.outcomes(5, watching(one), {"all": Count(80, 100)})
-    done = [acted("learner", one).responses[0] for _ in range(4)]
-    assert [response.level for response in done] == ["rollback"] * 3 + ["intervene"]
-    assert done[3].changes == (UNDER_WATCH,) and done[3].part == "learner"
-    assert one.harmed(11, watching(one), SAVED) is None
-    one.awaiting.outcomes(12, watching(one), {"all": Count(40, 100)})
-    plan = one.harmed(12, watching(one), SAVED)
-    assert plan is not None and (plan.stopped_by, plan.back_to) == ("fell", SAVED[1])
-    (response,) = plan.responses
-    assert (response.level, response.part, response.step) == ("stop", "learner", 12) and "all" in response.found[0]
+BROKEN = {
+    "odd": {"when": "entropy < 1", "why": "odd", "level": "stop", "part": "learner"},
+    "torn": {"when": "batch_torn > 0", "why": "torn", "level": "stop", "part": "learner"},
+    "judge": {"when": "entropy < 1", "why": "judge", "level": "stop", "part": "verifier"},
+    "probe": {"when": "entropy < 1", "why": "probe", "level": "stop", "part": "policy"},
+    "worn": {"when": "entropy < 1", "why": "worn", "level": "stop", "part": "data"},
+    **RULES,
+}
 
 
-def test_what_a_rule_on_the_policy_says_under_watch_is_harm() -> None:
-    one = Responder(settings(health={"rules": RULES, "responses": {"returns": 0}}))
-    assert acted("learner", one).stopped_by is None
-    assert acted("learner", one).stopped_by == "fell"
+def said(one: Responder, *rules: str, step: int = 10, part: Part | None = None, **known: Any) -> Plan:
+    """What is done about rules that speak at a step, where a diagnosis names a part."""
+    verdicts = [Verdict(name, BROKEN[name]["level"], step, name, {"entropy": [0.5]}, clean=step - 1) for name in rules]
+    diagnosis = None if part is None else Diagnosis(part, ("shown",))
+    return one.respond(verdicts, watching(one), SAVED, (), 20, Situation(step=step, **known), diagnosis)
 
 
-def test_a_watch_ends_when_its_rule_has_not_held_for_some_steps() -> None:
+def broken(**limits: Any) -> Responder:
+    return Responder(settings(health={"rules": BROKEN, "responses": limits}))
+
+
+def test_a_fault_that_nothing_repairs_is_watched_and_the_run_stops_once_held_out_accuracy_falls() -> None:
+    one = broken()
+    (response,) = said(one, "odd").responses
+    assert (response.level, response.part, response.changes) == ("intervene", "learner", (UNDER_WATCH,))
+    assert said(one, "odd", step=11).responses[0].level == "warn"
+    assert not said(one, step=12, fall=HARM - 0.1).responses
+    plan = said(one, "odd", step=13, fall=HARM)
+    assert (plan.stopped_by, plan.back_to) == ("odd", SAVED[1])
+    stop, noted = plan.responses
+    assert (stop.level, stop.part, stop.step, noted.level) == ("stop", "learner", 13, "warn")
+    assert "fallen" in stop.found[0]
+
+
+def test_a_learner_is_watched_after_its_returns() -> None:
+    one = Responder(settings(health={"rules": {"fell": {**RULES["fell"], "part": "learner"}}}))
+    assert [acted("learner", one).responses[0].level for _ in range(5)] == ["rollback"] * 3 + ["intervene", "warn"]
+
+
+def test_a_run_of_which_nothing_is_learned_any_more_stops() -> None:
+    one = broken()
+    said(one, "odd")
+    plans = [said(one, step=11 + n, learned=False) for n in range(IDLE)]
+    assert [plan.stopped_by for plan in plans] == [None] * (IDLE - 1) + ["odd"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "known"),
+    [
+        ("judge", {}),
+        ("worn", {}),
+        ("probe", {"part": "learner"}),
+        ("odd", {"can_go_on": False}),
+        ("odd", {"fall": HARM}),
+    ],
+)
+def test_what_a_run_does_not_go_on_with(rule, known) -> None:
+    one = broken()
+    assert said(one, rule, **known).stopped_by == rule and not one.under_watch.verdicts
+
+
+@pytest.mark.parametrize("rule", ["fell", "probe"])
+def test_what_a_rule_on_the_policy_says_under_watch_is_harm(rule) -> None:
+    one = broken()
+    said(one, "odd")
+    assert said(one, rule, step=12, part="learner").stopped_by == rule
+
+
+def test_a_watch_that_begins_leaves_graver_verdicts_of_the_step_alone() -> None:
+    assert said(broken(), "odd", "judge").stopped_by == "judge"
+
+
+def test_a_watch_ends_when_its_rule_has_not_held_for_some_steps_and_is_not_revived() -> None:
     watch = UnderWatch()
-    watch.begin("learner", Verdict("torn", "stop", 10, "torn"))
-    watch.look(12, {"torn": 5.0})
-    watch.look(13, {"torn": 0.0})
-    assert [watch.parts(step) for step in (12, 31, 32)] == [["learner"], ["learner"], []]
+    watch.begin("learner", Verdict("odd", "stop", 10, "odd"))
+    seen = []
+    for step, held in ((12, 5.0), (13, 0.0), (31, 0.0), (32, 1.0), (33, 1.0)):
+        watch.look(step, {"odd": held}, learned=True)
+        seen.append(watch.parts(step))
+    assert seen == [["learner"]] * 3 + [[]] * 2
 
 
-@pytest.mark.parametrize(("part", "known"), [("verifier", {}), ("sampler", {"can_go_on": False})])
-def test_what_is_no_measure_or_cannot_be_trained_with_stops_at_once(part, known) -> None:
-    one = Responder(settings(health={"rules": RULES, "responses": {"returns": 0}}))
-    assert acted(part, one, **known).stopped_by == "fell" and not one.under_watch.verdicts
+def test_of_two_watches_the_return_is_to_before_the_first() -> None:
+    watch = UnderWatch()
+    watch.begin("data", Verdict("worn", "rollback", 12, "worn", clean=11))
+    watch.begin("learner", Verdict("odd", "stop", 10, "odd", clean=4))
+    assert watch.parts(13) == ["learner", "data"]
 
 
-def test_data_of_which_nothing_can_be_learned_are_not_watched_further() -> None:
-    assert not UnderWatch().may("data", Verdict("fell", "stop", 10, "fell"), ())
-    assert UnderWatch().may("data", Verdict("fell", "rollback", 10, "fell"), ())
+def test_torn_batches_are_taken_where_they_are_what_is_watched() -> None:
+    one, other = UnderWatch(), UnderWatch()
+    one.begin("learner", Verdict("torn", "stop", 10, "torn", {"batch_torn": [1.0]}))
+    other.begin("learner", Verdict("odd", "stop", 10, "odd", {"entropy": [0.5]}))
+    assert (one.torn(11), other.torn(11), one.torn(40)) == (True, False, False)
 
 
 def test_what_is_under_watch_outlives_a_restart() -> None:
-    one, again = (Responder(settings(health={"rules": RULES, "responses": {"returns": 0}})) for _ in range(2))
-    acted("learner", one)
+    one, again = broken(), broken()
+    said(one, "odd")
+    said(one, step=11, learned=False)
     again.load_state_dict(one.state_dict())
     assert again.under_watch == one.under_watch and again.under_watch.parts(11) == ["learner"]
 

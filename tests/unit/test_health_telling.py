@@ -117,7 +117,7 @@ def test_the_line_is_never_longer_than_a_terminal_has_room_for(rule):
          "objective.kl.beta 0 → 0.01"),
         (Change("schedule.kind", "ads", "uniform"), "kind ads to uniform",
          "the schedule.kind at uniform instead of ads", "schedule.kind ads → uniform"),
-        (UNDER_WATCH, "under watch", "the fault under watch", "stop at once → once held-out accuracy has fallen"),
+        (UNDER_WATCH, "under watch", "the fault under watch", "stop at once → once the policy is harmed"),
         (Change("a.b", None, 2), "b none to 2", "the a.b at 2 instead of none", "a.b none → 2"),
         (Change("a.b", False, True), "b False to True", "the a.b at True instead of False", "a.b False → True"),
     ],
@@ -314,3 +314,17 @@ def test_a_run_whose_monitor_broke_is_never_called_healthy():
     assert "Everything from step 60 on: ZeroDivisionError: a bug." in part(found, "What could not be judged")
     assert part(found, "What to do next")[0].startswith("Do not approve")
     assert health_line(broken, [], Ledger()).endswith("  not watched: the monitor broke")
+
+
+def test_the_live_line_says_that_a_run_goes_on_under_watch_until_it_has_recovered() -> None:
+    said = [Verdict("entropy_collapse", "stop", 57, "why"), Verdict("entropy_collapse", "stop", 58, "why")]
+    watch, noted = response("intervene", changes=(UNDER_WATCH,)), response("warn", step=58, number=2)
+    lines = [
+        health_line(RECORDS[60], said, Ledger((watch, noted), outcomes))
+        for outcomes in ((), (Outcome(1, 59, False),), (Outcome(1, 59, True),))
+    ]
+    assert [line.rpartition("  ")[2] for line in lines] == [
+        "under watch: entropy_collapse",
+        "under watch: entropy_collapse",
+        "recovered: entropy_collapse",
+    ]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from components.files import read_json, read_jsonl, sha256_tree, write_json, wri
 from components.gate import conclude, policy_sha256
 from components.gate.checks import CHECKS
 from components.health import replay
+from components.health.responses.under_watch import UNDER_WATCH
 from components.layout import Layout
 from components.stages.gate import run
 from components.types import GateCheck, Level, Outcome, Response, StepRecord, Verdict
@@ -448,6 +450,19 @@ def test_what_a_later_response_to_the_same_rule_mended_is_mended(layout: Layout)
     again = {**first, "number": 2, "step": 6}
     write_jsonl(layout.ledger, [first, outcome, again, {**outcome, "of": 2, "recovered": True}])
     assert check(layout, "training health", WATCHED)[0] == "pass"
+
+
+@pytest.mark.parametrize(("part", "result"), [("sampler", "fail"), ("learner", "pass")])
+def test_a_fault_that_came_back_under_watch_is_unresolved_though_the_run_recovered_from_it_before(
+    layout: Layout, part: str, result: str
+) -> None:
+    acted_upon(layout, True)
+    (first, outcome) = read_jsonl(layout.ledger)
+    watch = {**first, "level": "intervene", "part": "sampler", "changes": [asdict(UNDER_WATCH)]}
+    later = {**first, "number": 2, "step": 7, "level": "warn", "part": part}
+    write_jsonl(layout.ledger, [watch, outcome, later])
+    found, evidence = check(layout, "training health", WATCHED)
+    assert (found, "under watch" in evidence) == (result, result == "fail")
 
 
 @pytest.mark.parametrize(("end", "result"), [([15, 50], "fail"), ([29, 50], "pass")])

@@ -17,6 +17,7 @@ from components.gate.evidence import Evidence
 from components.health import Ledger, replay, standing, unjudged
 from components.health.falls import lost
 from components.health.monitor import GRAVE
+from components.health.responses.under_watch import UNDER_WATCH
 from components.types import Response, StepRecord, Verdict
 
 
@@ -77,10 +78,19 @@ def _responses(verdicts: Sequence[Verdict], ledger: Ledger) -> Answer:
         return "fail", f"acted upon, and not recovered: {', '.join(failed)}"
     if unknown := [f"{one.rule} (step {one.step})" for one in last if known.get(one.rule) is None]:
         return "inconclusive", f"acted upon, and not known to have recovered: {', '.join(unknown)}"
+    if again := _broken_again(ledger):
+        return "fail", f"broken again under watch: {', '.join(f'{one.rule} (step {one.step})' for one in again)}"
     if acted:
         return "pass", f"acted upon and recovered: {', '.join(f'{one.rule} (step {one.step})' for one in acted)}"
     warnings = ", ".join(f"{verdict.rule} (step {verdict.step})" for verdict in verdicts)
     return "pass", f"warnings: {warnings}" if warnings else "no rule spoke"
+
+
+def _broken_again(ledger: Ledger) -> list[Response]:
+    """What rules said of a part after it had gone under watch, and that was merely noted."""
+    since = {one.part: one.step for one in reversed(ledger.responses) if UNDER_WATCH in one.changes}
+    noted = [one for one in ledger.responses if one.level == "warn" and one.asked != "warn"]
+    return [one for one in noted if one.step > since.get(one.part, one.step)]
 
 
 def under(rules: Mapping[str, RuleSettings], evidence: Evidence) -> Answer:

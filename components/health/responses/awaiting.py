@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.health.falls import ALL, LOST, Counts, below, best
+from components.health.falls import ALL, Counts, below, best
 from components.health.monitor import Monitor
 from components.health.sequential import Count
 from components.types import Outcome, Response, Verdict
@@ -34,11 +34,11 @@ class Awaiting:
     after: int  # steps from a response to its first judgement
     pending: list[Pending] = field(default_factory=list)
     held_out: dict[str, Count] = field(default_factory=dict)
-    present: dict[str, Count] = field(default_factory=dict)  # the same at the latest measurement
+    present: Count | None = None  # of all held-out prompts, at the latest measurement
 
     def forget(self) -> None:
         """Held-out answers are judged otherwise from now on."""
-        self.held_out, self.present = {}, {}
+        self.held_out, self.present = {}, None
 
     def heard(self, verdicts: Sequence[Verdict]) -> None:
         """Rules that speak again have not been helped."""
@@ -49,7 +49,7 @@ class Awaiting:
         """Judge a response later; nothing comes after a stop."""
         if response.level != "stop":
             due = response.step + self.after
-            now = self.present[ALL].share if ALL in self.present else None
+            now = self.present.share if self.present is not None else None
             signals = monitor.latest(response.rule)
             self.pending.append(Pending(response.number, response.rule, due, signals, lost, right=now))
 
@@ -72,7 +72,7 @@ class Awaiting:
             if outcome.recovered or one.again or over:
                 self.pending.remove(one)
         self.held_out = best(self.held_out, held_out)
-        self.present = dict(held_out) or self.present
+        self.present = held_out.get(ALL, self.present)
         return found
 
     def _judged(self, one: Pending, step: int, monitor: Monitor, held_out: Counts, blind: bool) -> Outcome:
@@ -88,18 +88,14 @@ class Awaiting:
         useless = None if blind or not held_out or step < one.due else holds and not rose
         return Outcome(one.number, step, well, signals, one.cost, lost, useless)
 
-    def lost(self) -> tuple[str, ...]:
-        """The streams whose held-out accuracy was measurably lower, at the latest measurement, than at their best."""
-        return below(self.held_out, self.present, LOST)
-
     def state_dict(self) -> dict[str, Any]:
         """Everything a resumed run needs, as JSON values."""
         best_so_far = {name: list(count) for name, count in self.held_out.items()}
-        present = {name: list(count) for name, count in self.present.items()}
+        present = None if self.present is None else list(self.present)
         return {"pending": [dict(vars(one)) for one in self.pending], "held_out": best_so_far, "present": present}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from `state_dict`."""
         self.pending = [Pending(**one) for one in state["pending"]]
         self.held_out = {name: Count(*count) for name, count in state["held_out"].items()}
-        self.present = {name: Count(*count) for name, count in state["present"].items()}
+        self.present = None if state["present"] is None else Count(*state["present"])

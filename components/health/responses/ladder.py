@@ -80,11 +80,13 @@ class Responder:
             situation: what a repair depends on.
             diagnosis: which part is to blame for what rules say of the policy, where that was found out.
         """
-        if not verdicts:
-            return Plan()
         self._situation, self._diagnosis = situation, diagnosis
+        self.under_watch.look(situation.step, monitor.metrics(), learned=situation.learned)
+        acted = self._harmed(saved)
+        if not verdicts and not acted.acts:
+            return acted
         self.awaiting.heard(verdicts)
-        acted, responses = Plan(), tuple[Response, ...]()
+        responses = acted.responses
         for verdict in sorted(verdicts, key=self.blame.urgency, reverse=True):
             plan = self._note(verdict) if acted.acts else self._act(verdict, saved, batch, prompts)
             acted = plan if plan.acts else acted
@@ -204,18 +206,14 @@ class Responder:
         entry = self._entry(verdict, "stop", did=kept, **place)
         return Plan((entry,), back_to=back, stopped_by=verdict.rule)
 
-    def harmed(self, step: int, monitor: Monitor, saved: Sequence[Saved]) -> Plan | None:
-        """Stop, once held-out accuracy has fallen while a part is under watch; None where nothing of that is so.
-
-        The policy returns to a checkpoint from before the watch.
-        """
-        self.under_watch.look(step, monitor.metrics())
-        parts, lost = self.under_watch.parts(step), self.awaiting.lost()
-        if not (parts and lost):
-            return None
+    def _harmed(self, saved: Sequence[Saved]) -> Plan:
+        """Stop where a fault under watch does harm, with a checkpoint from before the watch; else nothing."""
+        step, parts = self._situation.step, self.under_watch.parts(self._situation.step)
+        harm = self.under_watch.harm(self._situation.fall) if parts else ""
+        if not harm:
+            return Plan()
         verdict = replace(self.under_watch.verdicts[parts[0]], step=step)
-        fallen = f"held-out accuracy ({', '.join(lost)}) has fallen below its best under watch"
-        self._diagnosis = Diagnosis(parts[0], (fallen,))
+        self._diagnosis = Diagnosis(parts[0], (harm,))
         return self._stop(verdict, healthiest(saved, self.blame.clean(verdict)))
 
     def _is_harm(self, verdict: Verdict, part: Part | None) -> bool:
@@ -225,9 +223,9 @@ class Responder:
 
     def _go_on(self, verdict: Verdict) -> Plan | None:
         """Go on under watch, which the ledger has once a part; None where the run has to stop."""
-        part = self._part(verdict)
+        part = self.started.health.rules[verdict.rule].part  # a rule on the policy shows harm, whatever did it
         may = self._limits.go_on and self._situation.can_go_on
-        if part is None or not (may and self.under_watch.may(part, verdict, self.awaiting.lost())):
+        if part is None or not (may and self.under_watch.may(part, verdict, self._situation.fall)):
             return None
         if part in self.under_watch.parts(verdict.step):
             return self._note(verdict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from components.health.responses.checkpoints import Saved
+from components.health.responses.under_watch import UNDER_WATCH
 from components.types import Response
 
 
@@ -18,5 +19,5 @@ class Plan:
 
     @property
     def acts(self) -> bool:
-        """Whether anything is done but noting."""
-        return any(response.level != "warn" for response in self.responses)
+        """Whether anything is done but noting and going on under watch."""
+        return any(one.level != "warn" and one.changes != (UNDER_WATCH,) for one in self.responses)

@@ -25,14 +25,21 @@ instead of the first."""
 
 @dataclass(frozen=True)
 class Situation:
-    """What a repair depends on: the server that is suspected (-1: none), how many sample, the share of golden items
-    that the second verifier judges as the first once did (None: not known), and the family whose data are suspected.
-    ``can_go_on``: the policy can be trained though the part stays broken."""
+    """What a response to a step depends on.
+
+    For repairs: the server that is suspected (-1: none), how many sample, the share of golden items that the second
+    verifier judges as the first once did (None: not known), and the family whose data are suspected. For a watch: the
+    number of the step, the evidence, nats, that held-out accuracy has fallen, whether an update was made, and whether
+    the policy can be trained though a part stays broken.
+    """
 
     server: int = -1
     servers: int = 0
     second_agrees: float | None = None
     family: str = ""
+    step: int = -1
+    fall: float = 0.0
+    learned: bool = True
     can_go_on: bool = True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from components.health.responses.ledger import Ledger
+from components.health.responses.under_watch import UNDER_WATCH
 from components.health.telling.phrases import short_change
 from components.types import Response, StepRecord, Verdict
 
@@ -39,12 +40,12 @@ def state(step: int, verdicts: Sequence[Verdict], ledger: Ledger) -> str:
     response = next((one for one in reversed(ledger.responses) if one.level != "warn"), None)
     if response is not None and response.level == "stop":
         return f"stopped: {response.rule}"
-    if stop := next(
-        (verdict for verdict in verdicts if verdict.level == "stop" and not _answered(verdict, ledger)), None
-    ):
+    if stop := next((one for one in verdicts if one.level == "stop" and not _entered(one, ledger)), None):
         return f"stopped: {stop.rule}"
     if response is not None:
         outcome = ledger.outcome(response)
+        if UNDER_WATCH in response.changes and not (outcome and outcome.recovered):
+            return f"under watch: {response.rule}"
         if outcome is None:
             return _acting(response)
         if step - outcome.step < SHOWN and outcome.recovered is not None:
@@ -62,6 +63,11 @@ def _acting(response: Response) -> str:
     if response.quarantined:
         parts.append(f"{len(response.quarantined)} prompts out")
     return ", ".join([f"acted: {response.rule}", *parts])
+
+
+def _entered(verdict: Verdict, ledger: Ledger) -> bool:
+    """The ledger has an entry for it, if only a note."""
+    return any((one.rule, one.step) == (verdict.rule, verdict.step) for one in ledger.responses)
 
 
 def _answered(verdict: Verdict, ledger: Ledger) -> bool:
