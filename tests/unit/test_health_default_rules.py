@@ -165,12 +165,18 @@ def test_entropy_halved_by_step_150_warns_and_later_does_not() -> None:
     assert levels(run(300, entropy=lambda s: 2.0 if s < 160 else 0.9)) == {"entropy_unrewarded": 169}
 
 
-def test_falling_held_out_pass_at_k_stops_only_while_entropy_is_low() -> None:
-    falling: dict[str, Column] = {"dev_pass_at_1": 0.4, "dev_pass_at_k": lambda s: 0.8 - 0.002 * s}
-    (stop,) = acting(run(120, entropy=0.4, accuracy=lambda s: 0.5 + 0.002 * s, **falling))
-    assert (stop.rule, stop.step) == ("entropy_collapse", 79)
-    assert stop.evidence["dev_pass_at_k"] == pytest.approx([0.762, 0.722, 0.682, 0.642])
-    assert acting(run(120, entropy=1.0, **falling)) == []
+@pytest.mark.parametrize(("entropy", "rules"), [(0.4, {"entropy_collapse"}), (1.0, set()), (4.0, {"entropy_surge"})])
+def test_some_evidence_of_a_fall_is_enough_where_entropy_is_not_as_it_was(entropy: float, rules: set[str]) -> None:
+    def changed(step: int) -> float:
+        return entropy if step >= 60 else 1.0
+
+    falling = run(120, entropy=changed, accuracy=lambda s: 0.5 + 0.002 * s, fall_evidence=lambda s: 6.0 * (s >= 79))
+    assert {verdict.rule for verdict in acting(falling)} == rules
+
+
+def test_a_held_out_accuracy_that_was_high_by_chance_once_has_not_fallen() -> None:
+    chance = {"dev_pass_at_1": lambda s: 0.6 if s == 19 else 0.45, "fall_evidence": 1.0}
+    assert acting(run(120, entropy=0.4, accuracy=rise(0.3, 0.5, 60), reward=rise(0.3, 0.5, 60), **chance)) == []
 
 
 def test_an_overtrained_checkpoint_that_never_improves_is_stopped() -> None:
@@ -229,7 +235,7 @@ def test_a_policy_that_never_solved_anything_has_no_reward_to_collapse() -> None
 def test_training_accuracy_below_half_of_its_start_warns_and_held_out_accuracy_decides() -> None:
     fall = {"accuracy": lambda s: 0.4 if s < 10 else 0.15, "reward": lambda s: 0.4 if s < 10 else 0.15}
     assert levels(run(60, **fall, dev_pass_at_1=0.4)) == {"reward_halved": 14}
-    back, *again = acting(run(60, **fall, dev_pass_at_1=lambda s: 0.4 if s < 30 else 0.15))
+    back, *again = acting(run(60, **fall, dev_pass_at_1=lambda s: 0.4 if s < 30 else 0.15, fall_evidence=6.0))
     assert (back.rule, back.level, back.step, back.clean) == ("held_out_collapse", "rollback", 39, 19)
     # They still hold, and say so every ten steps.
     assert {verdict.rule for verdict in again} == {"held_out_collapse", "held_out_falls"}
