@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ground = GROUNDS[options.ground]
         print(generated_page(options.results, options.rules, options.half, ground, named=options.named))
         return
-    print(healthy_page(options.results, options.rules, GROUNDS[options.ground]))
+    print(healthy_page(options.results, options.rules, GROUNDS[options.ground], options.first_seed))
 
 
 def named(options: argparse.Namespace, ground: Ground) -> list[str]:
@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     drawn.add_argument("--half", choices=get_args(Half), default="seen")
     drawn.add_argument("--named", action="store_true", help="every fault by its name")
     well = commands.add_parser("healthy", help="what the rules said of healthy runs")
+    well.add_argument("--first-seed", type=int, default=0, help="runs of this seed and later ones alone")
     for judge in (drawn, well):
         judge.add_argument("--results", type=Path, required=True)
         judge.add_argument("--rules", type=Path, default=DEFAULT_RULES)

@@ -18,14 +18,14 @@ from tests.benchmarks.health.store import Run, read_all
 from tests.benchmarks.spread import table
 
 
-def healthy_page(results: Path, rules: Path, ground: Ground = TOY) -> str:
-    """Verdicts in 1,000 healthy steps with their intervals, by recipe and by rule.
+def healthy_page(results: Path, rules: Path, ground: Ground = TOY, first_seed: int = 0) -> str:
+    """Verdicts in 1,000 healthy steps with their intervals, by recipe and by rule; of runs from a seed on.
 
     Raises:
         InputError: there is no such run.
     """
     folder = results / responding(read_rules(rules)).name
-    runs = [run for run in read_all(folder) if run.condition in ground.healthy]
+    runs = [run for run in read_all(folder) if run.condition in ground.healthy and run.seed >= first_seed]
     if not runs:
         raise InputError("no healthy runs", where=folder, how="python -m tests.benchmarks.health run --healthy 14 ...")
     recipes = len({run.condition for run in runs})
