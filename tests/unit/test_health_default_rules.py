@@ -166,16 +166,22 @@ def test_entropy_halved_by_step_150_warns_and_later_does_not() -> None:
 
 
 @pytest.mark.parametrize(("entropy", "rules"), [(0.4, {"entropy_collapse"}), (1.0, set()), (4.0, {"entropy_surge"})])
-def test_some_evidence_of_a_fall_is_enough_where_entropy_is_not_as_it_was(entropy: float, rules: set[str]) -> None:
-    def changed(step: int) -> float:
-        return entropy if step >= 60 else 1.0
-
-    falling = run(120, entropy=changed, accuracy=lambda s: 0.5 + 0.002 * s, fall_evidence=lambda s: 6.0 * (s >= 79))
-    assert {verdict.rule for verdict in acting(falling)} == rules
+def test_a_fall_of_held_out_accuracy_acts_early_where_entropy_is_not_as_it_was(entropy: float, rules: set[str]) -> None:
+    fall: dict[str, Column] = {
+        "dev_pass_at_1": lambda s: 0.4 if s < 70 else 0.35,
+        "dev_pass_at_k": lambda s: 0.8 if s < 70 else 0.7,
+        "fall_evidence": lambda s: 6.0 * (s >= 79),
+    }
+    changed = run(120, entropy=lambda s: entropy if s >= 60 else 1.0, accuracy=lambda s: 0.5 + 0.002 * s, **fall)
+    assert {verdict.rule for verdict in acting(changed)} == rules
 
 
 def test_a_held_out_accuracy_that_was_high_by_chance_once_has_not_fallen() -> None:
-    chance = {"dev_pass_at_1": lambda s: 0.6 if s == 19 else 0.45, "fall_evidence": 1.0}
+    chance: dict[str, Column] = {
+        "dev_pass_at_1": lambda s: 0.6 if s == 19 else 0.45,
+        "dev_pass_at_k": lambda s: 0.9 if s == 19 else 0.7,
+        "fall_evidence": 1.0,
+    }
     assert acting(run(120, entropy=0.4, accuracy=rise(0.3, 0.5, 60), reward=rise(0.3, 0.5, 60), **chance)) == []
 
 
