@@ -30,12 +30,18 @@ def healthy_page(results: Path, rules: Path, ground: Ground = TOY, first_seed: i
         raise InputError("no healthy runs", where=folder, how="python -m tests.benchmarks.health run --healthy 14 ...")
     recipes = len({run.condition for run in runs})
     head = f"{len(runs)} healthy runs of {recipes} recipes and schedules."
+    parts = [head, _rates(runs, ground), _by_recipe(runs), _by_rule(runs), _luck(runs)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _luck(runs: Sequence[Run]) -> str:
     chance, triples = by_chance([run for run in runs if run.condition == BASE])
-    luck = (
+    if not triples:
+        return ""
+    return (
         f"Of {triples} triples of healthy {BASE} runs of one checkpoint with different seeds, taken as the healthy "
         f"run, the run without responses and the run with them, {chance} count as made worse."
     )
-    return f"{head}\n\n{_rates(runs, ground)}\n\n{_by_recipe(runs)}\n\n{_by_rule(runs)}\n\n{luck}\n"
 
 
 def by_chance(runs: Sequence[Run]) -> tuple[int, int]:
