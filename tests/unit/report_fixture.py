@@ -205,7 +205,12 @@ def signals(step: int, learns: bool) -> dict[str, float]:
     if step % 20 == 0:
         found |= {"train_dev_gap": -0.04 + abs(wave), "canary_fairness": 0.9, "canary_medicine": 0.8 - 0.1 * level,
                   "likelihood_medicine": 0.8}  # fmt: skip
-        found |= {"dev_pass_at_1": 0.33 + 0.55 * level, "dev_pass_at_k": 0.75 + 0.2 * level, "kl_ref": 0.001 * step}
+        found |= {
+            "dev_pass_at_1": 0.33 + 0.55 * level,
+            "dev_pass_at_k": 0.75 + 0.2 * level,
+            "kl_ref": 0.001 * step,
+            "fall_evidence": -2.0,
+        }
     return found
 
 

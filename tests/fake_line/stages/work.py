@@ -30,6 +30,7 @@ SIGNALS = {
     "effective_prompts": 20.0,
     "entropy": 1.0,
     "ess": 1.0,
+    "fall_evidence": -2.0,
     "grad_norm": 0.3,
     "groups_sampled": 32.0,
     "groups_trained": 32.0,
