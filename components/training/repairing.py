@@ -36,16 +36,16 @@ def situation(
         step=record.step,
         fall=record.signals.get("fall_evidence", 0.0),
         learned=learned,
-        can_go_on=_can_go_on(record, unsound, learned=learned),
+        trains=learned or bool(record.signals.get(TORN)),
+        sound=_is_sound(record, unsound),
     )
 
 
-def _can_go_on(record: StepRecord, unsound: Sequence[Broken], *, learned: bool) -> bool:
-    """Whether the policy is sound, is trained by the step or would be by a torn batch, and neither advantages nor
-    updates have the wrong sign."""
+def _is_sound(record: StepRecord, unsound: Sequence[Broken]) -> bool:
+    """Whether the weights are numbers, and neither advantages nor updates have the wrong sign."""
     signals = record.signals
     wrong = any(one.name == advantages.__name__ for one in unsound) or signals.get("reversal_evidence", 0.0) > REVERSED
-    return (learned or bool(signals.get(TORN))) and not wrong and not signals.get("nonfinite_weights")
+    return not wrong and not signals.get("nonfinite_weights")
 
 
 def _suspect(

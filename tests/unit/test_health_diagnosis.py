@@ -197,13 +197,20 @@ def test_a_run_of_which_nothing_is_learned_any_more_stops() -> None:
         ("judge", {}),
         ("worn", {}),
         ("probe", {"part": "learner"}),
-        ("odd", {"can_go_on": False}),
+        ("odd", {"trains": False}),
+        ("odd", {"sound": False}),
         ("odd", {"fall": HARM}),
     ],
 )
 def test_what_a_run_does_not_go_on_with(rule, known) -> None:
     one = broken()
     assert said(one, rule, **known).stopped_by == rule and not one.under_watch.verdicts
+
+
+def test_updates_of_the_wrong_sign_end_a_watch() -> None:
+    one = broken()
+    said(one, "odd")
+    assert said(one, step=11, sound=False).stopped_by == "odd"
 
 
 @pytest.mark.parametrize("rule", ["fell", "probe"])

@@ -209,7 +209,7 @@ class Responder:
     def _harmed(self, saved: Sequence[Saved]) -> Plan:
         """Stop where a fault under watch does harm, with a checkpoint from before the watch; else nothing."""
         step, parts = self._situation.step, self.under_watch.parts(self._situation.step)
-        harm = self.under_watch.harm(self._situation.fall) if parts else ""
+        harm = self.under_watch.harm(self._situation.fall, sound=self._situation.sound) if parts else ""
         if not harm:
             return Plan()
         verdict = replace(self.under_watch.verdicts[parts[0]], step=step)
@@ -224,7 +224,7 @@ class Responder:
     def _go_on(self, verdict: Verdict) -> Plan | None:
         """Go on under watch, which the ledger has once a part; None where the run has to stop."""
         part = self.started.health.rules[verdict.rule].part  # a rule on the policy shows harm, whatever did it
-        may = self._limits.go_on and self._situation.can_go_on
+        may = self._limits.go_on and self._situation.trains and self._situation.sound
         if part is None or not (may and self.under_watch.may(part, verdict, self._situation.fall)):
             return None
         if part in self.under_watch.parts(verdict.step):

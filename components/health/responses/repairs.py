@@ -29,8 +29,8 @@ class Situation:
 
     For repairs: the server that is suspected (-1: none), how many sample, the share of golden items that the second
     verifier judges as the first once did (None: not known), and the family whose data are suspected. For a watch: the
-    number of the step, the evidence, nats, that held-out accuracy has fallen, whether an update was made, and whether
-    the policy can be trained though a part stays broken.
+    number of the step, the evidence, nats, that held-out accuracy has fallen, whether an update was made or could have
+    been (``trains``), and whether weights are numbers and advantages and updates have the right sign (``sound``).
     """
 
     server: int = -1
@@ -40,7 +40,8 @@ class Situation:
     step: int = -1
     fall: float = 0.0
     learned: bool = True
-    can_go_on: bool = True
+    trains: bool = True
+    sound: bool = True
 
 
 @dataclass

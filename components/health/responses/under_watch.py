@@ -2,7 +2,8 @@
 
 A run that stops for a fault without consequences is worse than one that goes on. So the run goes on: the rule is still
 judged at every step; the run stops, with the last healthy checkpoint from before the watch, once held-out accuracy
-falls, a rule on the policy speaks, or nothing is learned any more; and the gate fails where the fault lasts or returns.
+falls, a rule on the policy speaks, updates have the wrong sign, or nothing is learned any more; and the gate fails
+where the fault lasts or returns.
 """
 
 from __future__ import annotations
@@ -62,8 +63,10 @@ class UnderWatch:
         watched = [part for part, latest in self.latest.items() if step - latest < PATIENCE]
         return sorted(watched, key=lambda part: (self.verdicts[part].clean, part))
 
-    def harm(self, fall: float) -> str:
+    def harm(self, fall: float, *, sound: bool) -> str:
         """What shows that the run must not go on; empty where nothing does."""
+        if not sound:
+            return "advantages or updates have the wrong sign, or weights are no numbers"
         if fall >= HARM:
             return f"held-out accuracy has fallen under watch ({fall:.1f} nats)"
         return f"nothing was learned in {self.idle} steps under watch" if self.idle >= IDLE else ""
