@@ -25,7 +25,7 @@ PARTS = "part_"
 
 class Forms:
     """The shares of a run over time; ``limits`` are the largest usual length, tokens, and surprisal, nats a token, and
-    the smallest usual value of each reward part."""
+    for each reward part its smallest usual value with the sign turned."""
 
     def __init__(self) -> None:
         self._falls = Falls()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -52,9 +53,9 @@ class Once(AroundLearner):
         self._left -= 1
         return super().step(self.before(batch) if self._left == -1 else batch, seed, norm_limit)
 
+    @abstractmethod
     def before(self, batch: Batch) -> Batch:
         """What happens; returns the batch of the update."""
-        raise NotImplementedError
 
 
 class Unclipped(Once):
