@@ -60,6 +60,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status.exit_code
 
 
+def follow(arguments: Sequence[str] | None = None) -> int:
+    """Be rank 1 or higher of the stage that rank 0 runs; returns the exit code. Rank 0 alone writes the status."""
+    options = _parser().parse_args(arguments)
+    try:
+        settings = load(options.config, options.overrides)
+    except EvenkeelError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    prepare_environment(settings)
+    from components.learner.follower import main as follower  # loads torch
+
+    return follower(settings)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m components", description="Run one stage in this folder.")
     parser.add_argument("stage", choices=STAGES)
@@ -85,7 +99,7 @@ def prepare_environment(settings: Settings) -> None:
 def execute(stage: str, settings: Settings, layout: Layout) -> None:
     """Run the stage here, or hand it to the launcher and wait for its end."""
     check_stages(settings, [stage], starts_from(stage, settings, layout))
-    if stage not in launched(settings):
+    if stage not in launched(settings) or "WORLD_SIZE" in os.environ:  # a rank has been launched
         run_stage(stage, settings, layout)
         return
     kind = settings.launch.kind

@@ -55,6 +55,11 @@ class PeerLost(InputError):
     exit_code = EXIT_LOST
 
 
+class RankLost(PeerLost):
+    """A rank of the learner has gone or fallen silent. Ranks that are asked to stop go on until the run has its
+    checkpoint, so this is never the end of a run that was asked to stop."""
+
+
 class Stopped(EvenkeelError):
     """Somebody has asked this process to stop (exit code 143)."""
 

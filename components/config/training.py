@@ -20,15 +20,15 @@ class RankSettings(Section):
     address: str | None = Field(
         None,
         pattern=r"^[^\s:]+:[0-9]{1,5}$",
-        description="host:port where rank 0 of ranks that something else has started (torchrun, a JobSet) waits for "
-        "this run; null starts them on this machine.",
+        description="On Kubernetes: host:port where rank 0 of ranks in other pods waits for this run. null: rank 0 is "
+        "the process of the stage.",
     )
     shared_folder: bool = Field(
         True,
         description="The ranks see the run's folders under the same paths. false: what they load and save travels over "
         "the connection.",
     )
-    start_timeout: float = Field(300.0, gt=0, description="Seconds until all ranks have loaded the policy.")
+    start_timeout: float = Field(300.0, gt=0, description="Seconds until all ranks have met.")
     reply_timeout: float = Field(
         1800.0, gt=0, description="Seconds that one pass, update or save may take; ranks that take longer are ended."
     )
@@ -54,7 +54,7 @@ class LearnerSettings(AdamWSettings):
     """One update of the policy."""
 
     kind: Literal["torch", "deepspeed", "fsdp2"] = Field(
-        "torch", description="torch: in this process. deepspeed (ZeRO) and fsdp2: in processes of their own."
+        "torch", description="torch: one process. deepspeed (ZeRO) and fsdp2: several ranks; rank 0 runs the loop."
     )
     ranks: RankSettings = Field(RankSettings(), description="Used by kinds deepspeed and fsdp2.")
     zero: ZeroSettings = Field(ZeroSettings(), description="Used by kind deepspeed.")

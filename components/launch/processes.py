@@ -1,8 +1,8 @@
-"""In a process of its own on this machine, with the servers and ranks that the stage starts below it.
+"""In a process of its own on this machine, or one for each rank of the learner, with the servers that the stage starts.
 
 One guardian holds the whole tree: when the job ends, is cancelled, or loses whoever submitted it, nothing stays behind.
-Every process has a log of its own under ``logs/``: this one ``driver.log``, servers ``rollout-N.log``, ranks
-``learner-N.log``.
+Every process has a log of its own under ``logs/``: the stage, which is rank 0 of the learner, ``driver.log``, servers
+``rollout-N.log``, other ranks ``learner-N.log``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ from components.errors import EXIT_NO_CANDIDATE
 from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
 from components.layout import Layout
-from components.processes import Child
+from components.processes import Child, free_port
+from components.processes.environments import RANK_LOGS
+from components.processes.ports import LOOPBACK
 from components.progress import PROGRESS_VARIABLE, relayed
 from components.status import clear_status, read_status
 
 MODULE = ["-m", "components"]
+RANKED = ("train",)
+"""Stages whose learner may have several ranks."""
 GRACE = 30.0
 """Seconds that a cancelled stage has to end its own servers and ranks."""
 
@@ -38,13 +42,12 @@ class ProcessLauncher(Launcher):
     def submit(self, job: Job) -> str:
         layout, job_id = Layout(job.workspace), f"{job.stage}-{len(self._jobs)}"
         config = layout.state.absolute() / "launch" / f"{job.stage}.yaml"
-        write_text(config, dump(inline(job.settings)))
+        write_text(config, dump(job.settings if has_ranks(job) else inline(job.settings)))
         clear_status(layout, job.stage)
-        command = [sys.executable, *MODULE, job.stage, "--config", str(config)]
+        command = [sys.executable, *module(job), job.stage, "--config", str(config)]
         log = driver_log(layout)
         self._began[job_id] = log.stat().st_size if log.exists() else 0
-        lines = {PROGRESS_VARIABLE: os.devnull}  # in its log, and no bar
-        child = Child("driver", command, log=log, env=lines, cwd=job.workspace, grace=GRACE)
+        child = Child("driver", command, log=log, env=environment(layout), cwd=job.workspace, grace=GRACE)
         self._jobs[job_id] = job, child
         return job_id
 
@@ -89,6 +92,31 @@ class ProcessLauncher(Launcher):
         if child.alive:
             self._cancelled.add(job_id)
             child.stop()
+
+
+def module(job: Job) -> list[str]:
+    """What Python is to run: the stage, or torchrun with a rank of it for each of `RankSettings.processes`."""
+    if not has_ranks(job):
+        return MODULE
+    place = "1", str(job.settings.learner.ranks.processes), f"{LOOPBACK}:{free_port()}", "0"
+    return ["-m", "components.processes.torchrun", *place, MODULE[1]]
+
+
+def has_ranks(job: Job) -> bool:
+    """Whether the stage's learner has several ranks, all of them on this machine."""
+    how = job.settings.learner
+    here = how.kind != "torch" and how.ranks.processes > 1 and how.ranks.address is None
+    return here and job.stage in RANKED
+
+
+def environment(layout: Layout) -> dict[str, str]:
+    """What the processes of a job find in their environment."""
+    return {
+        PROGRESS_VARIABLE: os.devnull,  # it is in the log, and there is no bar
+        RANK_LOGS: str(layout.logs.absolute()),
+        "PYTHONWARNINGS": "ignore::FutureWarning",  # about names inside of torch and DeepSpeed
+        **({"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}),
+    }
 
 
 def inline(settings: Settings) -> Settings:

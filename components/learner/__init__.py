@@ -13,7 +13,8 @@
 - `torch_learner` — the learner: in this process, or in every one of several ranks
 - `sharding` — how its weights, gradients and optimizer state lie in memory
 - `ranks` — who of several processes scores which rows
-- `remote` — a learner in processes of its own; `worker` is the program that they run
+- `group`, `leader`, `follower` — the processes of one learner: rank 0 runs the loop, the others follow its commands
+- `remote` — a learner in pods of its own; `worker` is the program that they run
 - `inputs`, `scoring_module`, `activations` — how a forward pass is made
 - `critic` — PPO's value model, which learns beside the policy
 
@@ -26,11 +27,19 @@ from pathlib import Path
 from components.config import Settings
 from components.learner.base import IN_FORCE, Learner, settings_checksum
 from components.learner.batch import Batch, batch_of_rows, build_batch
+from components.learner.group import Group
+from components.learner.leader import Leader
 from components.learner.remote.learner import RemoteLearner
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
 
 LOGS = Path("logs")
+
+
+def _ranks(policy: Policy, settings: Settings, logs: Path) -> Learner:
+    if settings.learner.ranks.address is not None:
+        return RemoteLearner(policy, settings, logs)
+    return Leader(policy, settings, Group(settings.learner.ranks))
 
 
 def _torch(policy: Policy, settings: Settings, logs: Path) -> Learner:
@@ -39,8 +48,8 @@ def _torch(policy: Policy, settings: Settings, logs: Path) -> Learner:
 
 LEARNERS: dict[str, Callable[[Policy, Settings, Path], Learner]] = {
     "torch": _torch,
-    "deepspeed": RemoteLearner,
-    "fsdp2": RemoteLearner,
+    "deepspeed": _ranks,
+    "fsdp2": _ranks,
 }
 
 

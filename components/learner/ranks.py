@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, distributed
 
 from components.learner.batch import Batch
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,10 @@ class Ranks:
     def joined(self, values: Tensor) -> Tensor:
         """All ranks' values ``[N]``, one after the other; N may differ."""
         return values
+
+    def of_first(self, read: Callable[[], T]) -> T:
+        """What ``read`` returns on rank 0, which alone calls it."""
+        return read()
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,11 @@ class Peers(Ranks):
         start = sum(counts[: self.rank])
         whole[start : start + len(values)] = values
         return self.total(whole)
+
+    def of_first(self, read: Callable[[], T]) -> T:
+        found = [read() if self.rank == 0 else None]
+        distributed.broadcast_object_list(found, src=0, device=self.device)
+        return found[0]  # type: ignore[return-value]
 
     def _reduced(self, values: Tensor, how: distributed.ReduceOp.RedOpType) -> Tensor:
         found = values.to(self.device, copy=True)

@@ -228,8 +228,13 @@ class TorchLearner(Learner):
     def _counters(self) -> dict[str, Any]:
         return {"updates": self._updates, **self._controller.state_dict()}
 
+    def check(self, directory: Path) -> None:
+        """Refuse what `load` could not read; not collective. Raises ValueError for another model's state."""
+        self._sharding.check(directory / WEIGHTS)
+        read_json(directory / COUNTERS)
+
     def load(self, directory: Path) -> None:
         self._sharding.load(directory / WEIGHTS)
-        state = read_json(directory / COUNTERS)
+        state = self._ranks.of_first(lambda: read_json(directory / COUNTERS))
         self._updates = int(state.pop("updates"))
         self._controller.load_state_dict(state)

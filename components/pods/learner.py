@@ -1,7 +1,7 @@
 """The container ``learner``: ``python -m components.pods.learner --nodes N --processes M --rendezvous HOST:PORT``.
 
-Starts the M ranks of this node (its number is JOB_COMPLETION_INDEX) with torchrun, see `components.pods.ranks`. When it
-is asked to stop, the ranks are told, which go on until the run has its checkpoint and hangs up.
+Starts the M ranks of this node (its number is JOB_COMPLETION_INDEX), see `components.processes.torchrun`. When it is
+asked to stop, the ranks are told, which go on until the run has its checkpoint and hangs up.
 
 Exit codes: 0 the run has hung up; 2 the ranks were refused; 75 another node or the run has gone; 143 asked to stop; 1
 anything else, whose reason is in the log.
@@ -15,11 +15,9 @@ import signal
 import sys
 from collections.abc import Sequence
 
-import psutil
-
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED, EvenkeelError
 from components.pods import place
-from components.pods.child import FirstProcess, to_the_child
+from components.pods.child import FirstProcess
 from components.pods.ending import leave, status_of
 from components.processes.stopping import STOPPING, Asked
 from components.status import StageStatus
@@ -61,21 +59,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def run(nodes: int, processes: int, rendezvous: str, node: int) -> StageStatus:
     """Run the ranks below torchrun; how they ended."""
-    first = FirstProcess(tell_the_ranks)
-    torchrun = [sys.executable, "-m", "components.pods.ranks"]
-    code = first.run([*torchrun, *map(str, (nodes, processes, rendezvous, node))])
+    first = FirstProcess()
+    torchrun = [sys.executable, "-m", "components.processes.torchrun"]
+    code = first.run([*torchrun, *map(str, (nodes, processes, rendezvous, node)), "components.learner.worker"])
     if code == TERMINATED or (signal.SIGTERM in first.asked and code in (0, EXIT_LOST)):
         code = EXIT_STOPPED
     return StageStatus(
         code, SAID.get(code, f"node {node} failed with exit code {code}; the log says which rank and why")
     )
-
-
-def tell_the_ranks(torchrun: psutil.Process, number: signal.Signals) -> None:
-    """The ranks themselves know what to do; torchrun would end them. Where there are none yet there is nothing to
-    lose."""
-    for process in torchrun.children() or [torchrun]:
-        to_the_child(process, number)
 
 
 if __name__ == "__main__":

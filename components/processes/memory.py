@@ -111,12 +111,20 @@ def _engine(settings: Settings) -> float:
     return _weights(settings)
 
 
+def _learner(settings: Settings) -> float:
+    """Of the learner, with all of its ranks on this machine; they compute with fp32 weights."""
+    if settings.learner.kind == "torch":
+        return _weights(settings) * ADAMW
+    elsewhere = settings.learner.ranks.address is not None
+    return _weights(settings) + (0 if elsewhere else BYTES["float32"] * ADAMW)
+
+
 NEEDS: dict[str, Callable[[Settings], float]] = {
     "sft": lambda s: _weights(s) * (ADAMW if s.sft.steps else 1),
     "admission": lambda s: _weights(s) + _engine(s),
     "triage": lambda s: _weights(s) + _engine(s),
     "clusters": _weights,
-    "train": lambda s: _weights(s) * (ADAMW if s.learner.kind == "torch" else 1) + _engine(s),
+    "train": lambda s: _learner(s) + _engine(s),
     "evaluate": lambda s: _weights(s) + _engine(s),
     "dpo": lambda s: _weights(s) * (ADAMW + 1),
 }

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from components.errors import InputError, PeerLost, Stopped
+from components.errors import InputError, PeerLost, RankLost, Stopped
 from components.health import Plan
 from components.health.diagnosis import Diagnosis
 from components.health.falls import Counts
@@ -74,13 +74,15 @@ def stoppable(parts: Parts) -> Iterator[None]:
 
 @contextmanager
 def peers_asked_as_well(parts: Parts) -> Iterator[None]:
-    """Around all steps: servers and ranks that are lost while the run is stopping have been asked to, like itself.
+    """Around all steps: servers that are lost while the run is stopping have been asked to stop as well.
 
     Raises:
         Stopped: so it was; the run goes on from the checkpoint before.
     """
     try:
         yield
+    except RankLost:
+        raise
     except PeerLost as lost:
         if not parts.stopping.asked:
             raise

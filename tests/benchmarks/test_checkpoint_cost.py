@@ -8,7 +8,6 @@ thread that writes, which is lost as well where every core is busy.
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from components.tasks import TASKS
 from components.training.assembly import assembled
 from components.training.checkpoints import CheckpointWriter
 from components.training.loop import train
+from tests.integration.ranks import learning
 
 STEPS = 10
 AIM = 0.02
@@ -161,8 +161,8 @@ def test_one_checkpoint_of_a_policy(tmp_path: Path, size: str) -> None:
 @pytest.mark.parametrize("kind", ["deepspeed", "fsdp2"])
 def test_one_checkpoint_of_two_ranks(tmp_path: Path, kind: str) -> None:
     policy, batch = policy_of("25M")
-    spread = {"learner": {"kind": kind, "ranks": {"processes": 2}}}
+    spread = {"learner": {"kind": kind, "ranks": {"processes": 2}}, "launch": {"kind": "processes"}}
     settings = Settings.model_validate(merge(demo(None).model_dump(mode="json"), spread))
-    with closing(build_learner(policy, settings, tmp_path / "logs")) as learner:
+    with learning(settings, tmp_path, policy) as learner:
         learner.step(batch, seed=0)
         show(f"25M, {kind} over two ranks", learner, tmp_path)

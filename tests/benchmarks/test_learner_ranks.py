@@ -18,12 +18,14 @@ from rich.console import Console
 from rich.table import Table
 
 from components.config.policy import TinyModel
-from components.learner import Batch, Learner, batch_of_rows, build_learner
+from components.learner import Batch, Learner, batch_of_rows
 from components.policy import Policy
 from components.policy.tiny import build_model
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from factories import policy, settings
+
+from tests.integration.ranks import learning
 
 SHAPE = TinyModel(hidden_size=192, layers=4, heads=6, kv_heads=2, head_dim=32, intermediate_size=512, vocab_size=272)
 ROWS, PROMPT, RESPONSE, WARM, STEPS = 64, 16, 32, 2, 6
@@ -70,14 +72,12 @@ def test_ms_a_step_of_every_learner(tmp_path: Path) -> None:
     for name, chosen in LEARNERS.items():
         sections = {"kind": "torch", "lr": 1e-4, "micro_batch_tokens": 2048, **chosen}
         own = Policy(build_model(SHAPE, policy().tokenizer, seed=0), policy().tokenizer)
-        began = time.perf_counter()
-        learner = build_learner(own, settings(learner=sections), tmp_path / name / "logs")
-        started = time.perf_counter() - began
-        try:
-            ms, save, losses[name] = measure(learner, tmp_path / name / "saved")
-        finally:
-            learner.close()
         ranks = 2 if "kind" in chosen else 1
+        launch = {"kind": "processes" if ranks > 1 else "inline"}
+        began = time.perf_counter()
+        with learning(settings(learner=sections, launch=launch), tmp_path / name, own) as learner:
+            started = time.perf_counter() - began
+            ms, save, losses[name] = measure(learner, tmp_path / name / "saved")
         table.add_row(name, str(ranks), f"{ms:,.0f}", f"{save:.2f}", f"{started:.1f}")
     Console(width=100).print(table)
     assert {name: pytest.approx(losses["torch"], abs=1e-2) for name in losses} == losses

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from components.config import Settings
+from components.config import Settings, dump
+from components.files import write_text
 from components.learner import IN_FORCE, Batch, Learner, build_batch, build_learner
+from components.policy import Policy
+from components.processes import Child, free_port
+from components.processes.environments import RANK_LOGS
 from components.training.credit import Credit
 from components.types import Group
 
@@ -35,10 +41,53 @@ ROWS = (8, 7, 5, 8, 1, 3, 8, 2)
 
 def how(*, objective: str = "token-mean", updates: int = 2, ranks: int = 2, **learner: Any) -> Settings:
     """Settings of a run; without a kind those of the learner in this process."""
+    launch = {"kind": "inline"}
     chosen = {"lr": 1e-3, "warmup": 3, "weight_decay": 0.1, "updates_per_step": updates, "micro_batch_tokens": 64}
     if "kind" in learner:
+        launch = {"kind": "processes"}
         chosen["ranks"] = {"processes": ranks, "start_timeout": 240, "reply_timeout": 60, **learner.pop("ranks_", {})}
-    return settings(learner={**chosen, **learner}, objective=OBJECTIVES[objective])
+    return settings(learner={**chosen, **learner}, objective=OBJECTIVES[objective], launch=launch)
+
+
+@contextmanager
+def following(chosen: Settings, folder: Path) -> Iterator[list[Child]]:
+    """Ranks 1 and up of a learner of which this process is rank 0, as torchrun would start them."""
+    config, size = folder / "ranks.yaml", chosen.learner.ranks.processes
+    write_text(config, dump(chosen))
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size), "LOCAL_RANK": "0"}
+    shared |= {RANK_LOGS: str(folder), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "components", "train", "--config", str(config)]
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**shared, "RANK": "0"}.items():
+            patch.setenv(name, value)
+        yield [
+            stack.enter_context(
+                Child(f"learner-{rank}", command, log=folder / f"learner-{rank}.log", env={"RANK": str(rank)}, grace=2)
+            )
+            for rank in range(1, size)
+        ]
+
+
+@contextmanager
+def learning(chosen: Settings, folder: Path, begin: Policy | None = None) -> Iterator[Learner]:
+    """A learner of several ranks, of which this process is rank 0, or of one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    forget_groups()
+    with ExitStack() as stack:
+        if chosen.launch.kind == "processes" and chosen.learner.ranks.processes > 1:
+            stack.enter_context(following(chosen, folder))
+        yield stack.enter_context(closing(build_learner(begin or policy(), chosen)))
+
+
+def forget_groups() -> None:
+    """DeepSpeed keeps the groups of the first learner of a process, which in a run is the only one, and its numbers of
+    modules and parameters go on from there, which the other ranks, in processes of their own, do not know."""
+    if "deepspeed" in sys.modules:
+        offload = sys.modules["deepspeed.runtime.zero.parameter_offload"].DeepSpeedZeRoOffload
+        offload._register_deepspeed_module.__defaults__[0][0] = 0
+        sys.modules["deepspeed.runtime.zero.partition_parameters"].Init.param_id = 0
+        importlib.reload(sys.modules["deepspeed.utils.groups"])
+        sys.modules["deepspeed.comm.comm"].cdb = None
 
 
 def groups() -> list[Group]:

@@ -1,135 +1,129 @@
-"""What broken, lost and foreign ranks lead to, and what a run that is killed leaves."""
+"""What lost and foreign ranks lead to, and what a run that is killed leaves."""
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from components.errors import EXIT_BAD_INPUT, EXIT_LOST, InputError
+from components.config import load
+from components.errors import EXIT_BAD_INPUT, EXIT_LOST, InputError, RankLost
 from components.files import read_jsonl
+from components.launch import Job
+from components.launch.processes import ProcessLauncher
+from components.layout import Layout
 from components.learner import Learner, build_learner
-from components.learner.remote.link import client
-from components.processes import Child, free_port
-from components.resume import ResumeState
 from components.training import assembly
-from components.training.checkpoints import CheckpointWriter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from factories import Judge, parity, policy, workspace
 from training_runs import killed, outputs, train
 
-from tests.integration.ranks import FSDP2, KINDS, alone, environment, family, how, near, running, steps
+from tests.integration.ranks import (
+    FSDP2,
+    KINDS,
+    environment,
+    family,
+    following,
+    forget_groups,
+    how,
+    learning,
+    running,
+    steps,
+)
+from tests.integration.runs import prepared, rows
 from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
 
-# Broken ranks
-
 
 @pytest.fixture
-def broken(tmp_path) -> Iterator[Learner]:
-    chosen = how(**FSDP2, ranks_={"reply_timeout": 3})
-    learner = build_learner(policy(), chosen, tmp_path / "logs")
-    steps(learner, [0])
-    yield learner
-    learner.close()
+def learner(tmp_path) -> Iterator[Learner]:
+    with learning(how(**FSDP2, ranks_={"reply_timeout": 3}), tmp_path) as found:
+        steps(found, [0])
+        yield found
 
 
-@pytest.mark.parametrize(("how_", "number"), slow_but([("SIGKILL", 1), ("SIGKILL", 0), ("SIGSTOP", 1)], ("SIGKILL", 1)))
-def test_a_rank_that_is_lost_is_named_and_all_others_end(broken, how_, number):
-    everyone = family()
-    victim = [p for p in everyone if environment(p)["RANK"] == str(number)][-1]
-    victim.send_signal(signal.Signals[how_])
+def rank(number: int) -> psutil.Process:
+    """The process of a rank, without its guardian."""
+    return [process for process in family() if environment(process)["RANK"] == str(number)][-1]
+
+
+@pytest.mark.parametrize("how_", slow_but(["SIGKILL", "SIGSTOP"], "SIGKILL"))
+def test_a_rank_that_is_lost_is_named(learner, how_):
+    rank(1).send_signal(signal.Signals[how_])
     begun = time.monotonic()
-    with pytest.raises(InputError) as caught:
-        steps(broken, [1])
-    assert time.monotonic() - begun < 30
+    with pytest.raises(RankLost, match="learner-1") as caught:
+        steps(learner, [1])
+    assert time.monotonic() - begun < 20
     assert caught.value.exit_code == EXIT_LOST
-    assert f"learner-{number}" in str(caught.value)
-    assert how_ in str(caught.value)
-    assert not running(everyone)
-    with pytest.raises(InputError, match="ended"):
-        broken.weights()
+    assert caught.value.where.endswith("learner-1.log")
+    assert ("SIGSTOP" in str(caught.value)) == (how_ == "SIGSTOP")
 
 
-UNFINISHED = [(None, "learner.ranks.reply_timeout"), (1, "SIGKILL"), (0, "SIGKILL")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("victim", "said"), UNFINISHED)
-def test_a_checkpoint_that_rank_0_does_not_finish_is_explained(broken, victim, said, tmp_path):
-    """Rank 0 writes into a pipe that nobody reads: a disk that is too slow."""
-
-    def begin(folder: Path) -> Callable[[], None]:
-        os.mkfifo(folder / "learner.json")
-        return broken.snapshot(folder)
-
-    everyone = family()
-    writer = CheckpointWriter(ResumeState(tmp_path / "train", {}), asynchronous=True)
-    writer.write(1, begin, keep={1})
-    if victim is not None:
-        [p for p in everyone if environment(p)["RANK"] == str(victim)][-1].kill()
-    with pytest.raises(InputError, match="the checkpoint of step 1 was not written") as caught:
-        writer.wait()
-    assert caught.value.exit_code == EXIT_LOST
-    text = str(caught.value)
-    assert said in text
-    assert text.count("started again") == 1
-    assert "None" not in text
-    if victim is not None:
-        assert f"learner-{victim} was ended by" in text
-        assert caught.value.where.endswith(f"learner-{victim}.log")
-        assert not running(everyone)
-    writer.close()
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_takes_its_ranks_with_it(tmp_path):
-    script = (
-        f"import sys, time; sys.path[:0] = {[str(Path(__file__).parents[2])]}\n"
-        "from tests.integration.ranks import *\n"
-        "learner = build_learner(policy(), how(**FSDP2), Path('logs'))\n"
-        "print('ready', flush=True); time.sleep(600)\n"
+def test_a_rank_that_fails_says_why_and_the_run_is_not_started_again_for_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nif '-m' in sys.orig_argv and 'components' in sys.orig_argv:\n"
+        "    from components.learner.torch_learner import TorchLearner\n"
+        "    def step(*_): raise ValueError('no such step')\n    TorchLearner.step = step\n"
     )
-    with subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as run:
-        assert "ready\n" in iter(run.stdout.readline, "")
-        everyone = family()
-        run.kill()
-    begun = time.monotonic()
-    while running(everyone) and time.monotonic() - begun < 20:
-        time.sleep(0.1)
-    assert len(everyone) >= 4
-    assert not running(everyone)
+    with learning(how(**FSDP2), tmp_path) as learner, pytest.raises(InputError) as caught:
+        steps(learner, [0])
+    assert "learner-1 failed during 'step': ValueError: no such step" in str(caught.value)
+    assert caught.value.exit_code == EXIT_BAD_INPUT
 
 
-@pytest.mark.slow
-def test_closing_leaves_no_process_and_no_socket(tmp_path):
-    learner = build_learner(policy(), how(**FSDP2), tmp_path / "logs")
-    everyone = family()
-    assert len(everyone) >= 4  # two ranks, each under its guardian
-    learner.close()
-    learner.close()
-    assert not running(everyone)
-    logs = [(tmp_path / "logs" / f"learner-{rank}.log").read_text() for rank in (0, 1)]
-    assert ["of 2, cpu, gloo: the run has hung up" in log for log in logs] == [True, True]
-
-
-def test_an_error_of_a_rank_says_what_and_where(tmp_path):
-    learner = build_learner(policy(), how(**FSDP2), tmp_path / "logs")
+def test_a_state_of_another_model_is_refused_and_the_ranks_go_on(learner, tmp_path):
     (tmp_path / "other").mkdir()
     save_file({"weight/other": torch.zeros(1)}, tmp_path / "other" / "learner.safetensors")
-    with pytest.raises(InputError, match="belongs to another model") as caught:
+    with pytest.raises(ValueError, match="belongs to another model"):
         learner.load(tmp_path / "other")
-    assert caught.value.exit_code == EXIT_BAD_INPUT
+    assert steps(learner, [1])
+
+
+def test_ranks_end_with_the_learner(tmp_path):
+    chosen = how(**FSDP2)
+    with following(chosen, tmp_path) as children:
+        learner = build_learner(policy(), chosen)
+        learner.close()
+        learner.close()
+        until = time.monotonic() + 20
+        while children[0].alive and time.monotonic() < until:
+            time.sleep(0.05)
+        assert children[0].exit_code == 0
+    assert "rank 0 has ended the run" in (tmp_path / "learner-1.log").read_text()
+
+
+def test_a_rank_that_is_asked_to_stop_goes_on_and_rank_0_learns_of_it(learner):
+    asked: list[bool] = []
+    learner.when_asked_to_stop(lambda: asked.append(True))
+    rank(1).terminate()
+    until = time.monotonic() + 20
+    while not asked and time.monotonic() < until:
+        time.sleep(0.05)
+    assert asked == [True]
+    assert steps(learner, [1])
+
+
+def test_a_process_that_is_no_rank_is_refused_with_what_starts_ranks():
+    with pytest.raises(InputError, match="has 2 ranks, and this process was not started as one") as caught:
+        build_learner(policy(), how(**FSDP2))
+    assert "launch.kind to processes" in str(caught.value)
+
+
+def test_another_number_of_ranks_than_the_settings_say_is_refused_with_both(monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    with pytest.raises(InputError, match="2 in the settings, 3 were started"):
+        build_learner(policy(), how(**FSDP2))
 
 
 # The loop
@@ -140,64 +134,46 @@ def test_an_error_of_a_rank_says_what_and_where(tmp_path):
 def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))  # a random policy earns no other reward
     chosen = how(**KINDS[kind])
-    whole = train(tmp_path / "whole", chosen)
+
+    def started(root: Path) -> Layout:
+        forget_groups()
+        with following(chosen, tmp_path):
+            return train(root, chosen)
+
+    whole = started(tmp_path / "whole")
     expected = outputs(whole)
     assert sum("grad_norm" in row["signals"] for row in read_jsonl(whole.records)) > 1
     workspace(tmp_path / "killed")
     with killed(monkeypatch, "checkpoint", 2, after=True):
-        train(tmp_path / "killed", chosen)
-    assert outputs(train(tmp_path / "killed", chosen)) == expected
+        started(tmp_path / "killed")
+    assert outputs(started(tmp_path / "killed")) == expected
     assert not running(family())
 
 
-# Ranks that something else has started
+@pytest.fixture
+def run(tmp_path, monkeypatch) -> Iterator[tuple[ProcessLauncher, str]]:
+    """A training of two ranks that has made some steps."""
+    learner = {"kind": "fsdp2", "ranks": {"processes": 2, "reply_timeout": 60}}
+    prepared(tmp_path, train={"steps": 200}, learner=learner, launch={"kind": "processes"})
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'judge'}:{Path(__file__).parents[2]}")
+    launcher, chosen = ProcessLauncher(), load(tmp_path / "settings.yaml")
+    job = launcher.submit(Job("train", chosen, tmp_path))
+    until = time.monotonic() + 120
+    while rows(tmp_path) < 3:
+        assert time.monotonic() < until, list(launcher.logs(job))
+        time.sleep(0.05)
+    yield launcher, job
+    launcher.cancel(job)
 
 
-@pytest.mark.slow
-def test_ranks_that_something_else_has_started_serve_a_run_that_knows_the_key(tmp_path, monkeypatch):
-    """As on a cluster: torchrun starts the ranks, the run finds them under an address."""
-    address = f"127.0.0.1:{free_port()}"
-    env = {"EVENKEEL_LEARNER_LISTEN": address, "EVENKEEL_LEARNER_KEY": "secret", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    with Child(
-        "torchrun", [*command, "-m", "components.learner.worker"], log=tmp_path / "torchrun.log", env=env
-    ) as child:
-        chosen = how(**FSDP2, ranks_={"address": address, "start_timeout": 120})
-        monkeypatch.setenv("EVENKEEL_LEARNER_KEY", "guess")
-        with pytest.raises(InputError, match="have another key"):
-            build_learner(policy(), chosen, tmp_path / "logs")
-        monkeypatch.setenv("EVENKEEL_LEARNER_KEY", "secret")
-        learner = build_learner(policy(), chosen, tmp_path / "logs")
-        assert near(steps(learner, [0, 1]), steps(alone(), [0, 1]))
-        learner.close()
-        begun = time.monotonic()
-        while child.alive and time.monotonic() - begun < 30:
-            time.sleep(0.1)
-        assert child.exit_code == 0
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_before_its_first_command_leaves_no_rank_waiting(tmp_path):
-    address = f"127.0.0.1:{free_port()}"
-    env = {"EVENKEEL_LEARNER_LISTEN": address, "EVENKEEL_LEARNER_KEY": "secret", "RANK": "0", "WORLD_SIZE": "1"}
-    env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    command = [sys.executable, "-m", "components.learner.worker"]
-    with Child("learner", command, log=tmp_path / "learner.log", env=env) as child:
-        begun = time.monotonic()
-        while "waits for the run" not in child.tail() and time.monotonic() - begun < 60:
-            time.sleep(0.1)
-        client(address, "secret", 10).close()
-        while child.alive and time.monotonic() - begun < 90:
-            time.sleep(0.1)
-        assert child.exit_code == 0
-
-
-def test_another_number_of_ranks_than_the_settings_say_is_refused_with_both(tmp_path, monkeypatch):
-    address = f"127.0.0.1:{free_port()}"
-    env = {"EVENKEEL_LEARNER_LISTEN": address, "EVENKEEL_LEARNER_KEY": "secret", "RANK": "0", "WORLD_SIZE": "1"}
-    env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    monkeypatch.setenv("EVENKEEL_LEARNER_KEY", "secret")
-    command = [sys.executable, "-m", "components.learner.worker"]
-    why = "another number of ranks: 2 in the run, 1 in its ranks"
-    with Child("learner", command, log=tmp_path / "learner.log", env=env), pytest.raises(InputError, match=why):
-        build_learner(policy(), how(**FSDP2, ranks_={"address": address}), tmp_path / "logs")
+@pytest.mark.parametrize("number", slow_but([0, 1], 1))
+def test_a_run_whose_rank_is_killed_ends_as_lost_and_leaves_no_process(run, number):
+    launcher, job = run
+    everyone = family()
+    rank(number).kill()
+    status = launcher.wait(job, poll=0.1)
+    assert status.state == "failed"
+    if number:
+        assert status.exit_code == EXIT_LOST
+        assert "learner-1 was lost" in status.message
+    assert not running(everyone)

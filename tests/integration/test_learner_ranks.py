@@ -5,25 +5,20 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from components.config import Settings
-from components.config.policy import PolicySettings
-from components.errors import InputError
-from components.learner import Learner, build_learner
-from components.policy import Policy, load_policy
-from components.policy.tiny import build_model
+from components.learner import Learner
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from factories import TINY, policy, settings
 
-from tests.integration.ranks import KINDS, OBJECTIVES, ZERO_3, alone, batch, difference, how, near, saved, steps
+from tests.integration.ranks import KINDS, OBJECTIVES, alone, batch, difference, how, learning, near, saved, steps
 from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
@@ -51,11 +46,10 @@ class Started:
 def started(request, tmp_path_factory) -> Iterator[Started]:
     folder = tmp_path_factory.mktemp(request.param)
     chosen = how(**KINDS[request.param])
-    learner = build_learner(policy(), chosen, folder / "logs")
-    (folder / "begin").mkdir()
-    learner.save(folder / "begin")
-    yield Started(learner, folder / "begin", chosen)
-    learner.close()
+    with learning(chosen, folder) as learner:
+        (folder / "begin").mkdir()
+        learner.save(folder / "begin")
+        yield Started(learner, folder / "begin", chosen)
 
 
 # The same updates
@@ -68,18 +62,6 @@ def test_two_ranks_follow_the_loss_curve_of_one_process_to_1e_5(started, objecti
     one, two = alone(**options), started.afresh(how(**options))
     assert near(steps(two, range(8)), steps(one, range(8)))
     assert difference(two.weights(), one.weights()) < 1e-5
-
-
-@pytest.mark.parametrize("kind", slow_but(KINDS, "fsdp2"))
-def test_a_rank_that_is_alone_follows_too_where_rows_without_an_advantage_are_scored_only(kind, tmp_path):
-    chosen = how(ranks=1, **KINDS[kind]).model_copy(update={"objective": settings().objective})
-    one = build_learner(policy(), how().model_copy(update={"objective": chosen.objective}))
-    learner = build_learner(policy(), chosen, tmp_path)
-    batches = [replace(b, advantages=b.advantages * (torch.arange(len(b)) % 2)[:, None]) for b in map(batch, range(4))]
-    curves = [[each.step(b, seed=7) for b in batches] for each in (learner, one)]
-    assert near(*curves)
-    assert difference(learner.weights(), one.weights()) < 1e-5
-    learner.close()
 
 
 def test_log_probabilities_come_back_in_the_order_of_the_rows(started):
@@ -160,7 +142,7 @@ def test_a_state_that_cannot_be_written_is_told_and_the_ranks_go_on(started, fil
     (tmp_path / file).mkdir()
     written = learner.snapshot(tmp_path)
     steps(learner, [0])
-    with pytest.raises(InputError, match="Is a directory"):
+    with pytest.raises((OSError, SafetensorError), match="Is a directory"):
         written()
     steps(learner, [1])
     assert (saved(learner, tmp_path / "another") / "learner.safetensors").is_file()
@@ -187,88 +169,3 @@ def test_a_saved_policy_is_a_checkpoint_of_the_present_weights(started, tmp_path
     learner.save_policy(tmp_path)
     weights = load_file(tmp_path / "model.safetensors")
     assert difference(learner.weights(), weights) == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("tied", [True, False])
-def test_ranks_with_other_numbers_of_tokens_cut_a_spread_output_layer_into_as_many_pieces(tied, tmp_path):
-    """1e5 elements and more are gathered for every use, at which the ranks wait for each other."""
-
-    def large() -> Policy:
-        shape = {"vocab_size": 1600, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "head_dim": 16}
-        shape |= {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64}
-        torch.manual_seed(0)
-        return Policy(Qwen3ForCausalLM(Qwen3Config(**shape, tie_word_embeddings=tied)), policy().tokenizer)
-
-    one = build_learner(large(), how(), tmp_path)
-    learner = build_learner(large(), how(**ZERO_3, logits_at_once=4 * 1600), tmp_path / "logs")
-    mask = batch(0).response_mask
-    assert torch.allclose(learner.logprobs(batch(0))[mask], one.logprobs(batch(0))[mask], atol=1e-5)
-    assert near(steps(learner, range(5)), steps(one, range(5)))
-    assert difference(learner.weights(), one.weights()) < 1e-5
-    learner.close()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["zero-2", "zero-3", "fsdp2"])
-def test_a_run_goes_on_with_another_number_of_ranks(kind, tmp_path):
-    def ranks(count: int) -> Learner:
-        of_two = how(**KINDS[kind])
-        spread = of_two.learner.ranks.model_copy(update={"processes": count})
-        learner = of_two.learner.model_copy(update={"ranks": spread})
-        return build_learner(policy(), of_two.model_copy(update={"learner": learner}), tmp_path / f"{count}" / "logs")
-
-    one = alone()
-    curve, folder = [], None
-    for count, numbers in ((2, [0, 1]), (1, [2, 3]), (3, [4, 5])):
-        learner = ranks(count)
-        if folder is not None:
-            learner.load(folder)
-        curve += steps(learner, numbers)
-        folder = saved(learner, tmp_path / f"state-{count}")
-        weights = learner.weights()
-        learner.close()
-    assert near(curve, steps(one, range(6)))
-    assert difference(weights, one.weights()) < 1e-5
-
-
-@pytest.mark.slow
-def test_a_mixture_of_experts_in_bfloat16_is_spread_too_and_handed_over_in_its_own_precision(tmp_path):
-    def mixture() -> Policy:
-        shape = TINY.model_copy(update={"experts": 4, "layers": 2})
-        return Policy(build_model(shape, policy().tokenizer, seed=0).bfloat16(), policy().tokenizer)
-
-    chosen = how(**ZERO_3)
-    chosen = chosen.model_copy(update={"policy": chosen.policy.model_copy(update={"dtype": "bfloat16"})})
-    mixture().save(tmp_path / "checkpoint")
-    exact = load_policy(tmp_path / "checkpoint", PolicySettings())
-    expected = steps(build_learner(exact, how(), tmp_path), range(3))
-    learner = build_learner(mixture(), chosen, tmp_path / "logs")
-    assert near(steps(learner, range(3)), expected)
-    weights = learner.weights()
-    assert {weight.dtype for weight in weights.values()} == {torch.bfloat16}
-    assert weights.keys() == mixture().weights().keys()
-    learner.close()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_bfloat16_passes_keep_float32_state_and_go_on_to_the_bit(kind, tmp_path):
-    chosen = how(**KINDS[kind], compute_dtype="bfloat16", activation_checkpointing=True)
-    learner = build_learner(policy(), chosen, tmp_path / "logs")
-    exact = steps(alone(), range(4))
-    curve = steps(learner, [0, 1])
-    folder = saved(learner, tmp_path / "saved")
-    curve += steps(learner, [2, 3])
-    weights = learner.weights()
-    assert [s["loss"] for s in curve] == pytest.approx([s["loss"] for s in exact], rel=0.05)
-    assert [s["grad_norm"] for s in curve] == pytest.approx([s["grad_norm"] for s in exact], rel=0.1)
-    state = load_file(folder / "learner.safetensors")
-    assert {tensor.dtype for tensor in state.values()} == {torch.float32}
-    assert any(not torch.equal(w, w.bfloat16().float()) for w in state.values())  # finer than what the passes read
-    assert steps(learner, [5], limit=1e-6)[0]["updates_skipped"] == 2
-    assert difference(learner.weights(), weights) == 0
-    learner.load(folder)
-    assert steps(learner, [2, 3]) == curve[2:]
-    assert difference(learner.weights(), weights) == 0
-    learner.close()

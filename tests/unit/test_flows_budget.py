@@ -243,8 +243,8 @@ def test_a_folder_that_is_not_there_has_no_shape_and_stops_no_estimate(tmp_path:
     ("overrides", "stage", "gpus"),
     [
         ((), "train", 0),
-        (("learner.kind=fsdp2", "learner.ranks.processes=4"), "train", 4),
-        (("learner.kind=fsdp2", "learner.ranks.processes=4"), "evaluate", 0),
+        (("learner.kind=fsdp2", "learner.ranks.processes=4", "launch.kind=processes"), "train", 4),
+        (("learner.kind=fsdp2", "learner.ranks.processes=4", "launch.kind=processes"), "evaluate", 0),
         (("rollout.engine={kind: vllm, processes: 2, tensor_parallel: 2}",), "evaluate", 4),
         (("rollout.engine={kind: vllm, urls: ['http://a:1', 'http://b:1']}",), "triage", 2),
         (("rollout.engine={kind: vllm, urls: ['http://a:1', 'http://b:1']}",), "sft", 0),

@@ -326,7 +326,7 @@ def hung(tmp_path, monkeypatch) -> Iterator[tuple[Link, Connection]]:
     monkeypatch.setenv(KEY, "secret")
     with Listener(address_of(address), authkey=b"secret") as listener, ThreadPoolExecutor(1) as beside:
         accepted = beside.submit(listener.accept)
-        link = Link(RankSettings(address=address, start_timeout=5, reply_timeout=0.3), None)
+        link = Link(RankSettings(address=address, start_timeout=5, reply_timeout=0.3))
         with accepted.result() as rank_0:
             yield link, rank_0
         link.close()
@@ -370,7 +370,7 @@ def apart(monkeypatch) -> Iterator[tuple[Link, Connection]]:
     monkeypatch.setenv(KEY, "secret")
     with Listener(address_of(address), authkey=b"secret") as listener, ThreadPoolExecutor(1) as beside:
         accepted = beside.submit(listener.accept)
-        link = Link(RankSettings(address=address, start_timeout=5, reply_timeout=2, shared_folder=False), None)
+        link = Link(RankSettings(address=address, start_timeout=5, reply_timeout=2, shared_folder=False))
         with accepted.result():
             accepted = beside.submit(listener.accept)
             link.listen("word")
@@ -492,10 +492,10 @@ def test_ranks_elsewhere_need_a_key_and_somebody_who_listens(monkeypatch):
     nobody = RankSettings(address=f"127.0.0.1:{free_port()}", start_timeout=0.3)
     monkeypatch.delenv(KEY, raising=False)
     with pytest.raises(InputError, match=f"{KEY} is not set"):
-        Link(nobody, None)
+        Link(nobody)
     monkeypatch.setenv(KEY, "secret")
     with pytest.raises(PeerLost, match=r"did not carry out 'start' within 0.3 s"):
-        Link(nobody, None)
+        Link(nobody)
 
 
 # Settings
@@ -526,16 +526,21 @@ def test_settings_that_do_not_go_together_are_refused(learner, why):
 def test_a_number_of_ranks_that_does_not_divide_the_completions_of_an_update_is_refused(ranks, refused):
     learner = {"kind": "fsdp2", "updates_per_step": 2, "ranks": {"processes": ranks}}  # of 4 prompts x 4 completions
     if not refused:
-        assert settings(learner=learner).learner.ranks.processes == ranks
+        assert settings(learner=learner, launch={"kind": "processes"}).learner.ranks.processes == ranks
         return
     why = rf"the 16 completions .* \(2\) updates .*learner.ranks.processes \({ranks}\)"
     with pytest.raises(ValidationError, match=why):
-        settings(learner=learner)
+        settings(learner=learner, launch={"kind": "processes"})
+
+
+def test_several_ranks_that_nothing_would_start_are_refused_with_what_does():
+    with pytest.raises(ValidationError, match=r"set launch\.kind processes"):
+        settings(learner={"kind": "fsdp2", "ranks": {"processes": 2}})
 
 
 def test_how_a_learner_is_spread_is_no_part_of_a_runs_identity():
     def identity(**learner: Any) -> dict[str, Any]:
-        return substance(settings(learner=learner), DEPENDS_ON)
+        return substance(settings(learner=learner, launch={"kind": "processes"}), DEPENDS_ON)
 
     two = identity(kind="deepspeed", ranks={"processes": 2})
     assert identity(kind="deepspeed", ranks={"processes": 4}, zero={"stage": 3}) == two

@@ -18,7 +18,7 @@ from components.learner.remote.protocol import BROKE, LOST_PEER, REFUSED
 from components.pods import place
 from components.pods.driver import ended
 from components.pods.ending import ROOM, last_words, leave
-from components.pods.ranks import blame
+from components.processes.torchrun import blame
 from components.status import StageStatus
 from tests.code_graph import ROOT
 

@@ -72,14 +72,16 @@ def test_a_stage_that_learns_needs_gradients_and_moments_and_the_engine_a_copy(t
     def need(stage: str, **sections: Any) -> float:
         return largest_need(settings(tmp_path, **sections), [stage], 1)[1]
 
-    learner = {"deepspeed": {"learner": {"kind": "deepspeed"}}}
+    ranks = {"learner": {"kind": "deepspeed"}, "launch": {"kind": "processes"}}
+    elsewhere = {"learner": {"kind": "deepspeed", "ranks": {"address": "learner:29400"}}}
     assert need("sft", sft={"steps": 0}) == 4
     assert need("sft", sft={"steps": 1}) == 4 * 4
     assert need("train") == 4 * 4 + 4
     assert need("train", policy={"dtype": "bfloat16"}) == 4 * 2 + 2
     assert need("train", rollout={"engine": {"kind": "torch", "precision": "int8"}}) == 4 * 4 + 1
     assert need("train", rollout={"engine": {"kind": "torch", "precision": "int4"}}) == 4 * 4 + 4
-    assert need("train", **learner["deepspeed"]) == 4 + 4
+    assert need("train", **ranks) == 4 + 4 * 4 + 4
+    assert need("train", **elsewhere) == 4 + 4
     assert need("clusters") == 4
     assert need("gate") == 0
 

@@ -54,6 +54,11 @@ def sizes(s: Settings) -> Iterator[str]:
 
 def _ranks(s: Settings) -> Iterator[str]:
     rows, ranks = s.train.prompts_per_step * s.rollout.group_size, s.learner.ranks.processes
+    if ranks > 1 and s.launch.kind == "inline" and s.learner.ranks.address is None:
+        yield (
+            f"learner.kind {s.learner.kind} with learner.ranks.processes {ranks} needs as many processes: set "
+            "launch.kind processes, which starts them"
+        )
     if rows % (ranks * s.learner.updates_per_step):
         yield (
             f"the {rows} completions of a step (train.prompts_per_step x rollout.group_size, "

@@ -21,7 +21,6 @@ from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.remote.folders import pieces
 from components.learner.remote.link import Link
-from components.learner.remote.processes import LocalRanks
 from components.learner.remote.protocol import (
     CONFIGURE,
     LOAD,
@@ -64,7 +63,7 @@ class RemoteLearner(Learner):
         ranks = settings.learner.ranks
         self._shared = ranks.shared_folder
         with working("starting the learner ranks"):
-            self._link = Link(ranks, None if ranks.address else LocalRanks(ranks.processes, settings.threads, logs))
+            self._link = Link(ranks)
         try:
             place = self._placed(folder, "policy")
             reply = self._call(
@@ -83,8 +82,7 @@ class RemoteLearner(Learner):
         except BaseException:
             self.close()
             raise
-        if ranks.address:
-            threading.Thread(target=self._look_after, name="learner-ping", daemon=True).start()
+        threading.Thread(target=self._look_after, name="learner-ping", daemon=True).start()
 
     @property
     def coefficients(self) -> Coefficients:

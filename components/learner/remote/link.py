@@ -20,8 +20,7 @@ from torch import Tensor
 from components.config.training import RankSettings
 from components.errors import InputError, PeerLost
 from components.learner.remote.folders import Arriving
-from components.learner.remote.processes import LocalRanks
-from components.learner.remote.protocol import BROKE, KEY, REFUSED, SAVE, START, address_of
+from components.learner.remote.protocol import KEY, SAVE, START, address_of
 from components.learner.remote.wire import Message, decode, encode, raised
 from components.processes.environments import LEARNER_KEY_HOW, learner_key
 
@@ -32,27 +31,23 @@ RESUME = "started again, the run goes on from its newest checkpoint"
 
 
 class Ending(NamedTuple):
-    """What became of the ranks, as an error of that kind says it."""
+    """What became of the ranks, as an error says it."""
 
     what: str
     where: str
     how: str
-    kind: type[InputError] = PeerLost
 
 
 class Link:
-    """Commands to rank 0 and its replies. When something fails all ranks are ended, then the reason is raised.
-
-    Args:
-        local: The ranks, where this run has started them; they end with the link.
+    """Commands to rank 0 and its replies. When something fails the connection is closed, then the reason is raised.
 
     Raises:
         PeerLost: the ranks cannot be reached in time; from every method, they have gone or fallen silent.
         InputError: they have another key; from every method, a rank says what is wrong with its input.
     """
 
-    def __init__(self, settings: RankSettings, local: LocalRanks | None) -> None:
-        self._settings, self._local = settings, local
+    def __init__(self, settings: RankSettings) -> None:
+        self._settings = settings
         self._connection: Connection | None = None
         self._notices: Connection | None = None
         self._lock = threading.RLock()
@@ -90,15 +85,14 @@ class Link:
         except (EOFError, OSError):
             raise self._lost(command) from None
         if error := message.header.get("error"):
-            raise self._failed(command, error)
+            self.close()
+            raise raised(error, self._settings.address)
         return message
 
     def _watched(self, command: str, job: Callable[[], T], until: float) -> T:
-        """What a job returns that may block for ever, while there is time and all ranks live."""
+        """What a job returns that may block for ever, while there is time."""
         found = beside(job)
         while not wait([found], POLL).done:
-            if self._local is not None and not self._local.all_alive:
-                raise self._lost(command)
             if time.monotonic() > until:
                 raise self._silent(command)
         return found.result()
@@ -125,7 +119,7 @@ class Link:
         """What rank 0 says next of what it has written."""
         notices = self._notices
         with suppress(EOFError, OSError):
-            while notices is not None and self._alive:
+            while notices is not None and self._connection is not None:
                 if notices.poll(POLL):
                     return decode(notices.recv_bytes())
                 if time.monotonic() > until:
@@ -135,20 +129,12 @@ class Link:
         raise self._lost(SAVE)
 
     def close(self) -> None:
-        """Let the ranks end; those that were started here are gone when it returns."""
+        """Let the ranks end."""
         with self._lock:
             connections = [c for c in (self._connection, self._notices) if c is not None]
             self._connection = self._notices = None
             for connection in connections:
                 hang_up(connection)
-            if self._local is not None:
-                if connections:
-                    self._local.settle()
-                self._local.end()
-
-    @property
-    def _alive(self) -> bool:
-        return self._connection is not None and (self._local is None or self._local.all_alive)
 
     @property
     def _open(self) -> Connection:
@@ -158,26 +144,16 @@ class Link:
 
     def _connect(self, until: float) -> Connection:
         """A connection to rank 0, which listens once all ranks have met."""
-        address = self._local.address if self._local is not None else str(self._settings.address)
-        key = self._local.key if self._local is not None else learner_key()
+        address, key = str(self._settings.address), learner_key()
         while True:
             try:
                 return client(address, key, until - time.monotonic())
             except AuthenticationError as error:
                 raise InputError(f"the ranks at {address} have another key", where=KEY, how=LEARNER_KEY_HOW) from error
             except (OSError, EOFError):  # a timeout is an OSError
-                if self._local is not None and not self._local.all_alive:
-                    raise self._lost(START) from None
                 if time.monotonic() > until:
                     raise self._silent(START) from None
                 time.sleep(POLL)
-
-    def _failed(self, command: str, error: Mapping[str, Any]) -> InputError:
-        """What rank 0 said went wrong; where it only misses another rank, what became of that one."""
-        if error["where"] is None and self._local is not None:
-            return self._lost(command)
-        self.close()
-        return raised(error, self._settings.address)
 
     def _lost(self, command: str) -> InputError:
         """A rank has gone. Whoever misses it first, in whatever thread, sees which; the others are told the same."""
@@ -186,35 +162,23 @@ class Link:
             self.close()
         # Whoever writes a checkpoint says which one the run goes on from.
         how = self._end.how if command == SAVE else f"{self._end.how}; {RESUME}"
-        return self._end.kind(self._end.what, where=self._end.where, how=how)
+        return PeerLost(self._end.what, where=self._end.where, how=how)
 
     def _ending(self, command: str) -> Ending:
         """Which rank was lost, and how."""
         if self._connection is None:
             return Ending(f"the learner's ranks were ended during {command!r}", "learner.ranks", "read their logs")
-        if self._local is None:
-            address = str(self._settings.address)
-            return Ending(f"the learner hung up during {command!r}", address, "read the logs of the ranks")
-        culprit = self._local.first_to_end() or self._local.children[0]
-        what = f"a rank of the learner was lost during {command!r}: {culprit.ending()}"
-        refused = culprit.exit_code in (REFUSED, BROKE)  # it said no, or has a bug: it will again
-        return Ending(what, str(culprit.log), "mend what its log says", InputError if refused else PeerLost)
+        address = str(self._settings.address)
+        return Ending(f"the learner hung up during {command!r}", address, "read the logs of the ranks")
 
     def _silent(self, command: str) -> PeerLost:
         """Nobody answers in time."""
         setting = "start_timeout" if command == START else "reply_timeout"
-        who, where, tails = "its ranks", self._settings.address, ""
-        if self._local is not None:
-            stopped = self._local.stopped()
-            who = f"{' and '.join(stopped)}, which somebody has stopped (SIGSTOP)," if stopped else who
-            where = str(self._local.children[0].log.parent)
-            tails = "".join(f"\n{child.name}:\n{child.tail(3)}" for child in self._local.children)
         self.close()
         within = f"within {getattr(self._settings, setting):g} s"
-        what = f"the learner did not carry out {command!r} {within}: {who} did not answer{tails}"
-        return PeerLost(
-            what, where=where, how=f"raise learner.ranks.{setting} if that is too little; otherwise read their logs"
-        )
+        what = f"the learner did not carry out {command!r} {within}: its ranks did not answer"
+        how = f"raise learner.ranks.{setting} if that is too little; otherwise read their logs"
+        return PeerLost(what, where=self._settings.address, how=how)
 
 
 def client(address: str, key: str, seconds: float) -> Connection:

@@ -70,5 +70,9 @@ class Sharding(ABC):
         """Copy what `save` would write now; the call that is returned writes it, whatever has changed meanwhile."""
 
     @abstractmethod
+    def check(self, path: Path) -> None:
+        """Raise ValueError for a file of another model; on one rank, before `load` on all."""
+
+    @abstractmethod
     def load(self, path: Path) -> None:
-        """Read what any sharding's `save` wrote. Raises ValueError for another model's file."""
+        """Read what any sharding's `save` wrote. Of several ranks rank 0 reads; the others get their share of it."""

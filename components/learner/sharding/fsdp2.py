@@ -26,7 +26,7 @@ class Fsdp2(Spread):
     """One group of weights per layer, gathered when the layer runs; the rest of the model is one more group."""
 
     def __init__(self, policy: Policy, settings: LearnerSettings, ranks: Ranks, device: torch.device) -> None:
-        self.rank, self._ranks, self.device = ranks.rank, ranks, device
+        self.ranks, self.device = ranks, device
         self._module = ScoringModule(policy.model.to(device))
         self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in self._module.named_parameters()}
         mesh = init_device_mesh(device.type, (ranks.size,))
@@ -48,12 +48,12 @@ class Fsdp2(Spread):
 
     def backward(self, loss: Tensor, last: bool) -> None:
         # It averages over the ranks. Every micro-batch is reduced at once: a rank keeps only its share of a gradient.
-        (loss * self._ranks.size).backward()  # type: ignore[no-untyped-call]
+        (loss * self.ranks.size).backward()  # type: ignore[no-untyped-call]
 
     def step(self, lr: float, limit: float) -> float:
         spread: list[Any] = [p.grad for p in self.parameters.values() if p.grad is not None]
         gradients = [gradient.to_local() for gradient in spread]
-        norm = math.sqrt(self._ranks.total(sum_of_squares(gradients)).item())
+        norm = math.sqrt(self.ranks.total(sum_of_squares(gradients)).item())
         if accepted(norm, limit):
             clip(gradients, norm, self._grad_clip)
             for group in self._adamw.param_groups:
@@ -80,8 +80,7 @@ class Fsdp2(Spread):
 
     def scatter(self, value: Tensor, name: str, moment: str | None = None) -> None:
         held = self._held(name, moment)
-        # Every rank has read the file: nothing is sent.
-        share = distribute_tensor(value.to(self.device), held.device_mesh, held.placements, src_data_rank=None)
+        share = distribute_tensor(value, held.device_mesh, held.placements)
         with torch.no_grad():
             held.to_local().copy_(share.to_local())
 

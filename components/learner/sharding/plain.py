@@ -58,5 +58,8 @@ class Plain(Sharding):
     def snapshot(self, path: Path) -> Callable[[], None]:
         return self._optimizer.snapshot(path)
 
+    def check(self, path: Path) -> None:
+        """Nothing to do: the optimizer checks a file before it changes anything."""
+
     def load(self, path: Path) -> None:
         self._optimizer.load(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import Parameter
 
+from components.learner.ranks import Ranks
 from components.learner.sharding.base import Sharding
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -26,7 +28,7 @@ class Spread(Sharding):
     host memory until they are written (12 bytes a parameter).
     """
 
-    rank: int
+    ranks: Ranks
     parameters: Mapping[str, Parameter]
     shapes: Mapping[str, torch.Size]
     """Whole shapes, by the names that the parameters have in the model."""
@@ -41,7 +43,7 @@ class Spread(Sharding):
 
     @abstractmethod
     def scatter(self, value: Tensor, name: str, moment: str | None = None) -> None:
-        """Take this rank's share of a whole tensor."""
+        """Take this rank's share of a whole tensor, which is rank 0's; collective."""
 
     def refresh(self) -> None:
         """Make what the forward pass reads agree with the scattered weights; collective."""
@@ -56,9 +58,9 @@ class Spread(Sharding):
     def snapshot(self, path: Path) -> Callable[[], None]:
         tensors = {}
         for key, value in self._whole():
-            if self.rank == 0:
+            if self.ranks.rank == 0:
                 tensors[key] = value.detach().to("cpu", copy=True).contiguous()
-        return (lambda: save_file(tensors, path)) if self.rank == 0 else (lambda: None)
+        return (lambda: save_file(tensors, path)) if self.ranks.rank == 0 else (lambda: None)
 
     def _whole(self) -> Iterator[tuple[str, Tensor]]:
         steps = self.steps
@@ -69,15 +71,20 @@ class Spread(Sharding):
                 for moment in MOMENTS:
                     yield f"optimizer/{moment}/{name}", self.gather(name, moment)
 
-    def load(self, path: Path) -> None:
+    def check(self, path: Path) -> None:
         with safe_open(path, "pt") as file:
             check_model(file, self.shapes, path)
-            steps = steps_of(file, self.shapes, path)
+            steps_of(file, self.shapes, path)
+
+    def load(self, path: Path) -> None:
+        with safe_open(path, "pt") if self.ranks.rank == 0 else nullcontext() as file:
+            steps = self.ranks.of_first(lambda: steps_of(file, self.shapes, path))
             self.reset(steps)
-            for name in self.parameters:
-                self.scatter(file.get_tensor(f"weight/{name}"), name)
-                for moment in MOMENTS if steps is not None else ():
-                    self.scatter(file.get_tensor(f"optimizer/{moment}/{name}"), name, moment)
+            for name, shape in self.shapes.items():
+                for moment in (None, *(MOMENTS if steps is not None else ())):
+                    key = f"weight/{name}" if moment is None else f"optimizer/{moment}/{name}"
+                    value = torch.empty(shape) if file is None else file.get_tensor(key)
+                    self.scatter(value.to(self.device, torch.float32), name, moment)
         self.refresh()
 
 

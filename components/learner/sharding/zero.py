@@ -12,7 +12,7 @@ from typing import Any
 import deepspeed
 import torch
 from deepspeed import utils
-from torch import Tensor
+from torch import Tensor, distributed
 
 from components.config.training import LearnerSettings
 from components.learner.batch import Batch
@@ -28,7 +28,7 @@ class Zero(Spread):
     """AdamW on flat fp32 pieces of the weights, one a rank; stage 2 spreads gradients too, stage 3 the weights."""
 
     def __init__(self, policy: Policy, settings: LearnerSettings, ranks: Ranks, device: torch.device) -> None:
-        self.rank, self._ranks, self.device = ranks.rank, ranks, device
+        self.ranks, self.device = ranks, device
         module = ScoringModule(policy.model.to(device))
         self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in module.named_parameters()}
         adamw = torch.optim.AdamW(
@@ -45,7 +45,7 @@ class Zero(Spread):
     def score(self, batch: Batch, how: Pass) -> TokenStats:
         if self._stage == 3:
             # Every use of the output layer gathers it, so all ranks use it as often as the one with most tokens.
-            most = self._ranks.largest(batch.response_mask.sum().clamp(min=1))
+            most = self.ranks.largest(batch.response_mask.sum().clamp(min=1))
             how = how._replace(at_least=int(most))
         return TokenStats(*self._engine(batch, how))
 
@@ -54,7 +54,7 @@ class Zero(Spread):
 
     def backward(self, loss: Tensor, last: bool) -> None:
         self._engine.set_gradient_accumulation_boundary(last)
-        self._engine.backward(loss * self._ranks.size)  # it averages over the ranks
+        self._engine.backward(loss * self.ranks.size)  # it averages over the ranks
 
     def step(self, lr: float, limit: float) -> float:
         norm = self._pieces.norm()
@@ -82,7 +82,9 @@ class Zero(Spread):
         return found.view(self.shapes[name])  # type: ignore[no-any-return]
 
     def scatter(self, value: Tensor, name: str, moment: str | None = None) -> None:
-        self._pieces.put(value.to(self.device, torch.float32), self.parameters[name], moment)
+        if self.ranks.size > 1:
+            distributed.broadcast(value, src=0)
+        self._pieces.put(value, self.parameters[name], moment)
 
     def refresh(self) -> None:
         self._pieces.refresh()

@@ -1,6 +1,7 @@
-"""The ranks of one node under torchrun: ``python -m components.pods.ranks NODES PROCESSES HOST:PORT NODE``.
+"""The ranks of one machine under torchrun: ``python -m components.processes.torchrun NODES PROCESSES HOST:PORT NODE
+MODULE ARGUMENT...``.
 
-Nodes meet at node 0. None is started again here: what fails on one ends all, and the whole learner is started anew.
+The machines meet at node 0. No rank is started again here: what fails on one ends all, and the job is started again.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
+import psutil
 from torch.distributed import DistError
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -21,14 +24,15 @@ from components.pods.place import ATTEMPT, RUN
 PATIENCE = 900
 """Seconds within which all nodes must meet: one may have to wait for a machine, and for its image."""
 END_WITHIN = 10
-"""Seconds that ranks have that have lost one of theirs: rank 0 still tells the run."""
-WORKER = ("-u", "-m", "components.learner.worker")
+"""Seconds that ranks have after one of them was lost: rank 0 still reports which."""
+LOST = {EXIT_LOST, LOST_PEER}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until the ranks have ended; returns the exit code as `components.pods.learner` says."""
+    """Run until the ranks have ended; returns an exit code of `components.errors`."""
     nodes, processes, node = int(arguments[0]), int(arguments[1]), int(arguments[3])
     os.environ["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(END_WITHIN)
+    signal.signal(signal.SIGTERM, lambda number, _: forward(number))
     config = LaunchConfig(
         min_nodes=nodes,
         max_nodes=nodes,
@@ -38,10 +42,10 @@ def main(arguments: Sequence[str]) -> int:
         rdzv_endpoint=arguments[2],
         rdzv_configs={"rank": node, "timeout": PATIENCE},
         max_restarts=0,
-        signals_to_handle="SIGHUP",  # not SIGTERM: ranks that are asked to stop are not to be killed
+        signals_to_handle="SIGHUP",  # not SIGTERM: torchrun would kill ranks that are asked to stop
     )
     try:
-        elastic_launch(config, sys.executable)(*WORKER)
+        elastic_launch(config, sys.executable)("-u", "-m", *arguments[4:])
     except ChildFailedError as failed:
         print(failed, file=sys.stderr)
         return blame(failure.exitcode for failure in failed.failures.values())
@@ -51,16 +55,25 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def forward(number: int) -> None:
+    """Pass a signal on to the ranks, which know what to do; where there are none yet, nothing is lost."""
+    ranks = psutil.Process().children()
+    for rank in ranks:
+        with suppress(psutil.NoSuchProcess):
+            rank.send_signal(number)
+    if not ranks:
+        sys.exit(EXIT_STOPPED)
+
+
 def blame(codes: Iterable[int]) -> int:
-    """The exit code of a node whose ranks ended with these: that of the one to blame, and it is to blame last that has
-    only lost another."""
+    """The exit code of a node whose ranks ended with these: a rank that has only lost another is blamed last."""
     found = set(codes)
     if REFUSED in found:
         return EXIT_BAD_INPUT
-    found.discard(LOST_PEER)
+    found -= LOST
     if not found:
         return EXIT_LOST
-    return EXIT_STOPPED if found == {-signal.SIGTERM} else 1
+    return EXIT_STOPPED if found <= {-signal.SIGTERM, EXIT_STOPPED} else 1
 
 
 if __name__ == "__main__":

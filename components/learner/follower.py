@@ -1,0 +1,130 @@
+"""What ranks 1 and up run: they build the same learner, and carry out what rank 0 says until it says that it ends.
+
+They read nothing from disk: the policy and every checkpoint come from rank 0. A rank that fails ends, and with it the
+run, which has its checkpoints.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedTokenizerBase
+from transformers.initialization import no_init_weights
+
+from components.config import Settings
+from components.config.objective import ObjectiveSettings
+from components.config.training import LearnerSettings
+from components.errors import EXIT_LOST, EvenkeelError
+from components.learner.group import Group, is_lost, log_of
+from components.learner.sharding import SHARDINGS
+from components.learner.torch_learner import TorchLearner
+from components.policy import Policy
+from components.policy.policy import quiet
+
+START, CLOSE = "start", "close"
+COMMANDS = ("configure", "logprobs", "step", "weights", "snapshot", "load")
+"""Methods of `TorchLearner` that all ranks call together."""
+EXIT_BUG = 1
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a rank needs to build its learner, but for the weights."""
+
+    config: PretrainedConfig
+    tokenizer: PreTrainedTokenizerBase
+    learner: LearnerSettings
+    objective: ObjectiveSettings
+    temperature: float
+    threads: int
+
+    @classmethod
+    def of(cls, policy: Policy, settings: Settings) -> Start:
+        """The beginning of a run."""
+        sections = settings.learner, settings.objective, settings.rollout.temperature, settings.threads
+        return cls(policy.model.config, policy.tokenizer, *sections)
+
+    def policy(self) -> Policy:
+        """A policy of the right shapes, whose weights mean nothing yet."""
+        with quiet(), no_init_weights():
+            model = AutoModelForCausalLM.from_config(self.config, dtype=torch.float32)
+            model.tie_weights()
+        return Policy(model.eval(), self.tokenizer)
+
+
+def start(begin: Start, policy: Policy, group: Group) -> TorchLearner:
+    """The learner of one rank; collective. All ranks take the weights that ``policy`` has on rank 0."""
+    torch.set_num_threads(begin.threads)
+    for value in {id(one): one for one in policy.model.state_dict(keep_vars=True).values()}.values():
+        group.first(value.data)
+    ranks = group.ranks
+    return TorchLearner(
+        policy,
+        begin.learner,
+        begin.objective,
+        begin.temperature,
+        sharding=lambda policy, how: SHARDINGS[how.kind](policy, how, ranks, ranks.device),
+        ranks=ranks,
+    )
+
+
+def carry_out(learner: TorchLearner, name: str, arguments: tuple[Any, ...]) -> Any:
+    """One command, on every rank at the same time."""
+    if name not in COMMANDS:
+        raise ValueError(f"unknown command {name!r}; known are {', '.join(COMMANDS)}")
+    return getattr(learner, name)(*arguments)
+
+
+def follow(group: Group) -> None:
+    """Carry out commands until rank 0 says that it ends."""
+    name, *arguments = group.heard()
+    learner: TorchLearner | None = None
+    while name != CLOSE:
+        if name == START:
+            learner = start(arguments[0], arguments[0].policy(), group)
+        elif learner is None:
+            raise ValueError(f"{name!r} came before {START!r}")
+        elif name == "weights":  # rank 0 alone keeps them
+            for _ in learner.sharding.weights():
+                pass
+        else:
+            carry_out(learner, name, tuple(arguments))
+        name, *arguments = group.heard()
+
+
+def main(settings: Settings) -> int:
+    """Be one rank of a run with these settings; returns the exit code."""
+    rank = int(os.environ["RANK"])
+    if (log := log_of(os.environ, rank)) is not None:
+        print_to(log)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        group = Group(settings.learner.ranks)
+    except EvenkeelError as error:
+        print(error, file=sys.stderr, flush=True)
+        return error.exit_code
+    group.pass_on_sigterm()
+    print(f"rank {rank} of {group.ranks.size}, {group.ranks.device}: waits for rank 0", flush=True)
+    try:
+        follow(group)
+    except Exception as error:
+        traceback.print_exc()
+        group.ended(error)
+        return EXIT_LOST if is_lost(error) else EXIT_BUG
+    print("rank 0 has ended the run", flush=True)
+    return 0
+
+
+def print_to(path: Path) -> None:
+    """Append everything that this process prints from now on to a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as log:
+        for stream in (1, 2):
+            os.dup2(log.fileno(), stream)

@@ -1,0 +1,231 @@
+"""The ranks of one learner: processes that `torchrun` starts, connected by `torch.distributed`.
+
+Rank 0 runs the loop and gives the commands (`components.learner.leader`); the others carry them out with it
+(`components.learner.follower`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, distributed
+from torch.distributed.rendezvous import rendezvous
+
+from components.config.training import RankSettings
+from components.errors import InputError, RankLost
+from components.files import code_digest
+from components.learner.members import LOST, RESUME, Member, lost
+from components.learner.ranks import Peers
+from components.processes.environments import RANK_LOGS
+
+IDLE = timedelta(days=30)
+"""How long ranks 1 and up wait for the next command: rank 0 samples between two of them."""
+LOOK = 1.0
+"""Seconds between two looks whether a rank was asked to stop."""
+STOPPING, ENDED = "evenkeel/stopping", "evenkeel/ended"
+
+
+class Group:
+    """This process and its peers. Every method but `ended`, `when_asked_to_stop`, `pass_on_sigterm` and `leave` is
+    collective.
+
+    Args:
+        settings: how many ranks there are, and how long one may take.
+
+    Raises:
+        InputError: this process was not started as a rank, or the ranks are not as many, or run other code.
+        RankLost: the ranks do not meet in time.
+    """
+
+    def __init__(self, settings: RankSettings, environment: Mapping[str, str] = os.environ) -> None:
+        rank, size = place_of(environment, settings.processes)
+        self._limit, self._left = settings.reply_timeout, threading.Event()
+        device = own_device()
+        self.ranks = Peers(rank, size, device)
+        with meeting(settings.start_timeout):
+            self._store = store_of(environment, rank, size, timedelta(seconds=settings.start_timeout))
+            distributed.init_process_group(
+                "nccl" if device.type == "cuda" else "gloo",
+                store=self._store,
+                rank=rank,
+                world_size=size,
+                timeout=timedelta(seconds=settings.reply_timeout),
+            )
+            patience = IDLE if rank else timedelta(seconds=settings.reply_timeout)
+            self._control = distributed.new_group(backend="gloo", timeout=patience)
+            self._others = self._met(environment)
+
+    def _met(self, environment: Mapping[str, str]) -> list[Member]:
+        """The other members; refuses those that run something else."""
+        rank, program = self.ranks.rank, f"torch {torch.__version__}, components {code_digest()[:12]}"
+        members: list[Any] = [None] * self.ranks.size
+        own = Member.this(rank, program, str(log_of(environment, rank) or ""))
+        distributed.all_gather_object(members, own, group=self._control)
+        for other in members:
+            if other.program != members[0].program:
+                raise InputError(
+                    f"rank {other.rank} runs other code than rank 0: {other.program}, and {members[0].program}",
+                    where="learner.ranks",
+                    how="start all of them from the same code and environment",
+                )
+        return [member for member in members if member.rank != rank]
+
+    # Commands
+
+    def tell(self, command: tuple[Any, ...]) -> None:
+        """On rank 0: give a command to all others."""
+        distributed.broadcast_object_list([command], src=0, group=self._control)
+
+    def heard(self) -> tuple[Any, ...]:
+        """On the others: the next command, whenever it comes."""
+        found: list[Any] = [None]
+        distributed.broadcast_object_list(found, src=0, group=self._control)
+        command: tuple[Any, ...] = found[0]
+        return command
+
+    def first(self, value: Tensor) -> None:
+        """Give ``value`` on every rank the contents that it has on rank 0."""
+        found = value.to(self.ranks.device)
+        distributed.broadcast(found, src=0)
+        if found is not value:
+            value.copy_(found)
+
+    @contextmanager
+    def together(self, command: str) -> Iterator[None]:
+        """Around what all ranks do at the same time.
+
+        Raises:
+            RankLost: one of them has ended, or takes longer than `RankSettings.reply_timeout`.
+            InputError: one of them failed.
+        """
+        try:
+            yield
+        except RuntimeError as error:
+            if not is_lost(error):
+                raise
+            raise lost(command, self._others, self._word, error, self._limit) from error
+
+    # Ends
+
+    def ended(self, error: BaseException) -> None:
+        """On ranks 1 and up: leave word why this rank ends, for rank 0 to report."""
+        word = LOST if is_lost(error) else f"{type(error).__name__}: {error}"
+        with suppress(RuntimeError):
+            self._store.set(f"{ENDED}/{self.ranks.rank}", word)
+
+    def _word(self, member: Member) -> str:
+        """Why a rank says that it ended."""
+        key = f"{ENDED}/{member.rank}"
+        with suppress(RuntimeError):
+            return str(self._store.get(key).decode()) if self._store.check([key]) else ""
+        return ""
+
+    def when_asked_to_stop(self, tell: Callable[[], None]) -> None:
+        """On rank 0: have ``tell`` called by a thread once another rank has been asked to stop (SIGTERM)."""
+
+        def look() -> None:
+            with suppress(RuntimeError):  # that the store has gone is found out by the next command
+                while not self._left.wait(LOOK):
+                    if self._store.check([STOPPING]):
+                        tell()
+                        return
+
+        if self._others:
+            threading.Thread(target=look, name="ranks-stopping", daemon=True).start()
+
+    def pass_on_sigterm(self) -> None:
+        """On the others: a SIGTERM is reported to rank 0, which needs this rank for its last checkpoint.
+
+        The signal must be blocked already, in this thread and in all that it has started.
+        """
+
+        def wait() -> None:
+            signal.sigwait({signal.SIGTERM})
+            with suppress(RuntimeError):
+                self._store.set(STOPPING, str(self.ranks.rank))
+
+        threading.Thread(target=wait, name="sigterm", daemon=True).start()
+
+    def leave(self) -> None:
+        """Close all connections; ranks that still wait for a command end."""
+        if not self._left.is_set():
+            self._left.set()
+            distributed.destroy_process_group()
+
+
+def place_of(environment: Mapping[str, str], processes: int) -> tuple[int, int]:
+    """This process's rank and the number of ranks.
+
+    Raises:
+        InputError: it was not started as a rank, or there is another number of them.
+    """
+    if "WORLD_SIZE" not in environment and processes == 1:
+        return 0, 1
+    how = f"set launch.kind to processes, which starts them; or torchrun --nproc-per-node={processes} -m components ..."
+    try:
+        rank, size = int(environment["RANK"]), int(environment["WORLD_SIZE"])
+    except (KeyError, ValueError):
+        what = f"the learner has {processes} ranks, and this process was not started as one of them"
+        raise InputError(what, where="learner.ranks.processes", how=how) from None
+    if size != processes:
+        what = f"another number of ranks: {processes} in the settings, {size} were started"
+        raise InputError(what, where="learner.ranks.processes", how=how)
+    return rank, size
+
+
+def store_of(environment: Mapping[str, str], rank: int, size: int, patience: timedelta) -> Any:
+    """Where the ranks find each other: at MASTER_ADDR and MASTER_PORT; a rank that is alone needs no place."""
+    if "WORLD_SIZE" not in environment:
+        return distributed.HashStore()  # type: ignore[attr-defined]
+    store, *_ = next(rendezvous("env://", rank, size, timeout=patience))
+    return store
+
+
+def own_device() -> torch.device:
+    """This rank's GPU where the machine has any, else the CPU. DeepSpeed reads both variables that are set here."""
+    kind = "cuda" if torch.cuda.is_available() else "cpu"
+    os.environ["DS_ACCELERATOR"] = kind
+    os.environ.setdefault("LOCAL_RANK", "0")
+    if kind == "cpu":
+        return torch.device("cpu")
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    return device
+
+
+def log_of(environment: Mapping[str, str], rank: int) -> Path | None:
+    """The file that a rank writes its log to; None: its standard output."""
+    folder = environment.get(RANK_LOGS, "")
+    return Path(folder).absolute() / f"learner-{rank}.log" if folder and rank else None
+
+
+@contextmanager
+def meeting(seconds: float) -> Iterator[None]:
+    """Around what waits until all ranks are there.
+
+    Raises:
+        RankLost: not all of them come.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        what = f"the ranks did not meet within {seconds:g} s: {str(error).splitlines()[0]}"
+        how = f"read their logs, or raise learner.ranks.start_timeout; {RESUME}"
+        raise RankLost(what, where="learner.ranks", how=how) from error
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether an error says that a peer has gone or does not answer; gloo has no class of its own for that."""
+    if not isinstance(error, RuntimeError):
+        return False
+    text = str(error).lower()
+    gloo = ("closed by peer", "reset by peer", "timed out waiting", "broken pipe")
+    return isinstance(error, distributed.DistError) or any(part in text for part in gloo)

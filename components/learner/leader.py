@@ -1,0 +1,98 @@
+"""The learner of rank 0, as the loop sees it: what it does, all ranks do together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from components.config import Settings
+from components.config.objective import ObjectiveSettings
+from components.config.training import LearnerSettings
+from components.learner.base import Learner
+from components.learner.batch import Batch
+from components.learner.follower import CLOSE, START, Start, carry_out, start
+from components.learner.group import Group
+from components.learner.torch_learner import TorchLearner
+from components.objectives import Coefficients
+from components.policy import Policy
+from components.working import working
+
+
+class Leader(Learner):
+    """Gives every command to the ranks that follow, and carries it out with them.
+
+    Args:
+        policy: where the ranks begin; it stays as it is until `save_policy`.
+
+    Raises:
+        RankLost, InputError: from every method, as `Group.together` says. Nothing can be learned afterwards.
+    """
+
+    def __init__(self, policy: Policy, settings: Settings, group: Group) -> None:
+        self._policy, self._group, self._broken = policy, group, False
+        begin = Start.of(policy, settings)
+        own = begin.policy()  # built as on the other ranks, to the same bits
+        own.model.load_state_dict(policy.model.state_dict())
+        with working("starting the learner ranks"):
+            self._own: TorchLearner = self._together(START, (begin,), lambda: start(begin, own, group))
+
+    @property
+    def coefficients(self) -> Coefficients:
+        return self._own.coefficients
+
+    def configure(self, settings: LearnerSettings, objective: ObjectiveSettings) -> None:
+        self._call("configure", settings, objective)
+
+    def logprobs(self, batch: Batch) -> Tensor:
+        found: Tensor = self._call("logprobs", batch)
+        return found
+
+    def step(self, batch: Batch, seed: int, norm_limit: float = math.inf) -> dict[str, float]:
+        signals: dict[str, float] = self._call("step", batch, seed, norm_limit)
+        return signals
+
+    def weights(self) -> dict[str, Tensor]:
+        dtype = next(self._policy.model.parameters()).dtype
+        found: dict[str, Tensor] = self._call("weights")
+        return {name: weight.detach().to("cpu", dtype, copy=True) for name, weight in found.items()}
+
+    def save(self, directory: Path) -> None:
+        self.snapshot(directory)()
+
+    def snapshot(self, directory: Path) -> Callable[[], None]:
+        write: Callable[[], None] = self._call("snapshot", directory)
+        return write
+
+    def load(self, directory: Path) -> None:
+        self._own.check(directory)
+        self._call("load", directory)
+
+    def save_policy(self, directory: Path) -> None:
+        self._policy.load_weights(self.weights())
+        self._policy.save(directory)
+
+    def when_asked_to_stop(self, tell: Callable[[], None]) -> None:
+        self._group.when_asked_to_stop(tell)
+
+    def close(self) -> None:
+        if not self._broken:
+            self._broken = True
+            self._group.tell((CLOSE,))
+        self._group.leave()
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        with working(f"learner ranks: {name}"):
+            return self._together(name, arguments, lambda: carry_out(self._own, name, arguments))
+
+    def _together(self, name: str, arguments: tuple[Any, ...], own: Callable[[], Any]) -> Any:
+        try:
+            with self._group.together(name):
+                self._group.tell((name, *arguments))
+                return own()
+        except BaseException:
+            self._broken = True  # the others are in the middle of something
+            raise

@@ -1,0 +1,107 @@
+"""The ranks of a learner as processes: which of them was lost, and what it left to read."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from components.errors import InputError, RankLost
+
+SETTLE = 3.0
+"""Seconds in which a rank that was lost is seen to have ended."""
+POLL = 0.05
+TAIL = 15
+"""Lines of a log that an error shows."""
+LOST = "lost"
+"""The word of a rank that ends because it has lost another."""
+RESUME = "started again, the run goes on from its newest checkpoint"
+
+
+class Member(NamedTuple):
+    """One rank as the others know it: its process, the code that it runs, and its log (empty: standard output)."""
+
+    rank: int
+    host: str
+    pid: int
+    began: float
+    program: str
+    log: str
+
+    @classmethod
+    def this(cls, rank: int, program: str, log: str) -> Member:
+        """This process."""
+        process = psutil.Process()
+        return cls(rank, socket.gethostname(), process.pid, process.create_time(), program, log)
+
+    @property
+    def name(self) -> str:
+        return f"learner-{self.rank}"
+
+    @property
+    def where(self) -> str:
+        return self.log or f"rank {self.rank} on {self.host}"
+
+    def state(self) -> str:
+        """``running``, ``stopped`` (SIGSTOP) or ``ended``; ``running`` for a process of another machine."""
+        if self.host != socket.gethostname():
+            return "running"
+        try:
+            process = psutil.Process(self.pid)
+            status = process.status()
+            if process.create_time() != self.began or status == psutil.STATUS_ZOMBIE:
+                return "ended"
+        except psutil.NoSuchProcess:
+            return "ended"
+        return "stopped" if status == psutil.STATUS_STOPPED else "running"
+
+    def tail(self) -> str:
+        """The last lines of its log, where that can be read here."""
+        with suppress(OSError):
+            return "\n".join(Path(self.log).read_text("utf-8", "replace").splitlines()[-TAIL:])
+        return ""
+
+
+def lost(
+    command: str, members: Sequence[Member], word: Callable[[Member], str], error: RuntimeError, seconds: float
+) -> InputError:
+    """The error that a connection which ``error`` ended means for the run.
+
+    Args:
+        members: the other ranks.
+        word: what a rank has said of its own end, empty where it has not.
+        seconds: how long was waited for an answer.
+
+    Returns:
+        An `InputError` where a rank failed, which it would again; `RankLost` otherwise.
+    """
+    culprit = first_to_end(members, word)
+    if culprit is None:
+        said = str(error).splitlines()[0]
+        what = f"a rank of the learner was lost during {command!r}, or does not answer: {said}"
+        return RankLost(what, where="learner.ranks", how=f"read the logs of the ranks; {RESUME}")
+    if culprit.state() == "stopped":
+        what = f"{culprit.name} has been stopped (SIGSTOP), and did not carry out {command!r} within {seconds:g} s"
+        return RankLost(what, where=culprit.where, how=f"find out who stopped it; {RESUME}")
+    tail = f"; the end of its log:\n{text}" if (text := culprit.tail()) else ""
+    if reason := word(culprit):
+        what = f"{culprit.name} failed during {command!r}: {reason}{tail}"
+        return InputError(what, where=culprit.where, how=RESUME)
+    what = f"{culprit.name} was lost during {command!r} and did not say why (killed, or out of memory){tail}"
+    return RankLost(what, where=culprit.where, how=RESUME)
+
+
+def first_to_end(members: Sequence[Member], word: Callable[[Member], str]) -> Member | None:
+    """The rank that has ended or was stopped, and did not only lose another one."""
+    until = time.monotonic() + SETTLE
+    while time.monotonic() < until:
+        for member in members:
+            if member.state() != "running" and word(member) != LOST:
+                return member
+        time.sleep(POLL)
+    return None

@@ -1,0 +1,110 @@
+"""Learners of several ranks with another model, number of ranks or precision: each has a group of its own."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from components.config.policy import PolicySettings
+from components.learner import build_learner
+from components.policy import Policy, load_policy
+from components.policy.tiny import build_model
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+from factories import TINY, policy, settings
+
+from tests.integration.ranks import KINDS, ZERO_3, alone, batch, difference, how, learning, near, saved, steps
+from tests.tiers import slow_but
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("kind", slow_but(KINDS, "fsdp2"))
+def test_a_rank_that_is_alone_follows_too_where_rows_without_an_advantage_are_scored_only(kind, tmp_path):
+    chosen = how(ranks=1, **KINDS[kind]).model_copy(update={"objective": settings().objective})
+    one = build_learner(policy(), how().model_copy(update={"objective": chosen.objective}))
+    batches = [replace(b, advantages=b.advantages * (torch.arange(len(b)) % 2)[:, None]) for b in map(batch, range(4))]
+    with learning(chosen, tmp_path) as learner:
+        curves = [[each.step(b, seed=7) for b in batches] for each in (learner, one)]
+        assert near(*curves)
+        assert difference(learner.weights(), one.weights()) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tied", [True, False])
+def test_ranks_with_other_numbers_of_tokens_cut_a_spread_output_layer_into_as_many_pieces(tied, tmp_path):
+    """1e5 elements and more are gathered for every use, at which the ranks wait for each other."""
+
+    def large() -> Policy:
+        shape = {"vocab_size": 1600, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "head_dim": 16}
+        shape |= {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64}
+        torch.manual_seed(0)
+        return Policy(Qwen3ForCausalLM(Qwen3Config(**shape, tie_word_embeddings=tied)), policy().tokenizer)
+
+    one, mask = build_learner(large(), how()), batch(0).response_mask
+    with learning(how(**ZERO_3, logits_at_once=4 * 1600), tmp_path, large()) as learner:
+        assert torch.allclose(learner.logprobs(batch(0))[mask], one.logprobs(batch(0))[mask], atol=1e-5)
+        assert near(steps(learner, range(5)), steps(one, range(5)))
+        assert difference(learner.weights(), one.weights()) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["zero-2", "zero-3", "fsdp2"])
+def test_a_run_goes_on_with_another_number_of_ranks(kind, tmp_path):
+    one = alone()
+    curve, folder = [], None
+    for count, numbers in ((2, [0, 1]), (1, [2, 3]), (4, [4, 5])):
+        with learning(how(ranks=count, **KINDS[kind]), tmp_path / f"{count}") as learner:
+            if folder is not None:
+                learner.load(folder)
+            curve += steps(learner, numbers)
+            folder = saved(learner, tmp_path / f"state-{count}")
+            weights = learner.weights()
+    assert near(curve, steps(one, range(6)))
+    assert difference(weights, one.weights()) < 1e-5
+
+
+@pytest.mark.slow
+def test_a_mixture_of_experts_in_bfloat16_is_spread_too_and_handed_over_in_its_own_precision(tmp_path):
+    def mixture() -> Policy:
+        shape = TINY.model_copy(update={"experts": 4, "layers": 2})
+        return Policy(build_model(shape, policy().tokenizer, seed=0).bfloat16(), policy().tokenizer)
+
+    chosen = how(**ZERO_3)
+    chosen = chosen.model_copy(update={"policy": chosen.policy.model_copy(update={"dtype": "bfloat16"})})
+    mixture().save(tmp_path / "checkpoint")
+    exact = load_policy(tmp_path / "checkpoint", PolicySettings())
+    expected = steps(build_learner(exact, how()), range(3))
+    with learning(chosen, tmp_path, mixture()) as learner:
+        assert near(steps(learner, range(3)), expected)
+        weights = learner.weights()
+    assert {weight.dtype for weight in weights.values()} == {torch.bfloat16}
+    assert weights.keys() == mixture().weights().keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_bfloat16_passes_keep_float32_state_and_go_on_to_the_bit(kind, tmp_path):
+    chosen = how(**KINDS[kind], compute_dtype="bfloat16", activation_checkpointing=True)
+    exact = steps(alone(), range(4))
+    with learning(chosen, tmp_path) as learner:
+        curve = steps(learner, [0, 1])
+        folder = saved(learner, tmp_path / "saved")
+        curve += steps(learner, [2, 3])
+        weights = learner.weights()
+        assert steps(learner, [5], limit=1e-6)[0]["updates_skipped"] == 2
+        assert difference(learner.weights(), weights) == 0
+        learner.load(folder)
+        assert steps(learner, [2, 3]) == curve[2:]
+        assert difference(learner.weights(), weights) == 0
+    assert [s["loss"] for s in curve] == pytest.approx([s["loss"] for s in exact], rel=0.05)
+    assert [s["grad_norm"] for s in curve] == pytest.approx([s["grad_norm"] for s in exact], rel=0.1)
+    state = load_file(folder / "learner.safetensors")
+    assert {tensor.dtype for tensor in state.values()} == {torch.float32}
+    assert any(not torch.equal(w, w.bfloat16().float()) for w in state.values())  # finer than what the passes read
