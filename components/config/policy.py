@@ -49,10 +49,25 @@ class CheckpointModel(Section):
 Model = Annotated[TinyModel | CheckpointModel, Field(discriminator="kind")]
 
 
+class LoraSettings(Section):
+    """Low-rank adapters (2106.09685) in the place of all weights, for the stages `sft`, `train` and `dpo`."""
+
+    rank: int = Field(16, ge=1, le=1024)
+    alpha: int = Field(32, ge=1, description="The adapter counts alpha / rank times.")
+    targets: Literal["all-linear"] | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        "all-linear",
+        description="Names of the modules that get one, such as q_proj; all-linear: all but the output layer.",
+    )
+    dropout: float = Field(
+        0.0, ge=0, lt=1, description="In stage `sft`. Where two policies are compared (`train`, `dpo`) there is none."
+    )
+
+
 class PolicySettings(Section):
     """Where the policy comes from and how a question becomes its input."""
 
     model: Model = TinyModel()
+    lora: LoraSettings | None = Field(None, description="Null: all weights are trained.")
     chat: bool = Field(True, description="Render prompts with the tokenizer's chat template.")
     instruction: str = Field("", description="Text put before every question.")
     dtype: Literal["float32", "bfloat16"] = "float32"

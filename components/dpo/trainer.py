@@ -23,15 +23,17 @@ class DpoTrainer:
     """AdamW with linear warm-up and cosine decay; the batch of a step is a function of seed and step.
 
     The reference is the policy as it comes in. It sees the very tensors that the policy sees, in the same precision,
-    and neither has dropout: before the first update every margin is exactly 0.
+    and neither has dropout: before the first update every margin is exactly 0 (with an adapter, but for rounding).
     """
 
     def __init__(self, policy: Policy, pairs: Sequence[Pair], settings: DpoSettings, seed: int) -> None:
-        self._policy, self._reference = policy, policy.frozen_copy()
+        self._policy, self._reference = policy, policy.reference()
         self._pairs, self._settings = pairs, settings
         self._epochs = Epochs(len(pairs), settings.batch_size, seed, "dpo")
-        policy.model.eval().requires_grad_(True)
-        self._optimizer = ClippedAdamW(dict(policy.model.named_parameters()), settings)
+        policy.model.eval()
+        for parameter in policy.trainable().values():
+            parameter.requires_grad_(True)
+        self._optimizer = ClippedAdamW(policy.trainable(), settings)
 
     def step(self, step: int) -> dict[str, float]:
         """One update; ``step`` counts from 0. Returns the figures of the batch before it, see `Figures`.

@@ -60,6 +60,10 @@ class Learner(ABC):
         """Current weights by parameter name."""
 
     @abstractmethod
+    def weights_at(self, directory: Path) -> dict[str, Tensor]:
+        """The weights that `save` wrote there, by parameter name."""
+
+    @abstractmethod
     def save(self, directory: Path) -> None:
         """Write weights, optimizer and counters into an empty folder, bit-exact."""
 

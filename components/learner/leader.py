@@ -16,7 +16,8 @@ from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.follower import CLOSE, START, Start, carry_out, start
 from components.learner.group import Group
-from components.learner.torch_learner import TorchLearner
+from components.learner.optimizer_state import read_weights
+from components.learner.torch_learner import WEIGHTS, TorchLearner
 from components.objectives import Coefficients
 from components.policy import Policy
 from components.working import working
@@ -59,6 +60,9 @@ class Leader(Learner):
         dtype = next(self._policy.model.parameters()).dtype
         found: dict[str, Tensor] = self._call("weights")
         return {name: weight.detach().to("cpu", dtype, copy=True) for name, weight in found.items()}
+
+    def weights_at(self, directory: Path) -> dict[str, Tensor]:
+        return read_weights(directory / WEIGHTS)
 
     def save(self, directory: Path) -> None:
         self.snapshot(directory)()

@@ -12,15 +12,22 @@ from torch import Tensor
 from torch.nn import Parameter
 
 Parameters = Mapping[str, Parameter]
+WEIGHT = "weight/"
+"""Before the name of a parameter in the file."""
 
 
 def state_tensors(parameters: Parameters, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Every parameter and every per-parameter optimizer tensor by its name in the file; no copies."""
-    tensors = {f"weight/{name}": p.detach().contiguous() for name, p in parameters.items()}
+    tensors = {f"{WEIGHT}{name}": p.detach().contiguous() for name, p in parameters.items()}
     for name, parameter in parameters.items():
         for key, value in optimizer.state.get(parameter, {}).items():
             tensors[f"optimizer/{key}/{name}"] = value.contiguous()
     return tensors
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The parameters alone of a file of `state_tensors`, by name."""
+    return {name.removeprefix(WEIGHT): t for name, t in load_file(path).items() if name.startswith(WEIGHT)}
 
 
 def load_state(path: Path, parameters: Parameters, optimizer: torch.optim.Optimizer) -> None:

@@ -20,6 +20,7 @@ from components.learner.batch import Batch
 from components.learner.coefficients import Controller
 from components.learner.inputs import advantages_of, moved, token_inputs
 from components.learner.optimizer import accepted, warmup_then_constant
+from components.learner.optimizer_state import read_weights
 from components.learner.ranks import Ranks, Share, share_of
 from components.learner.scoring_module import Pass
 from components.learner.sharding.base import Sharding
@@ -66,7 +67,8 @@ class TorchLearner(Learner):
     ) -> None:
         self._policy, self._settings, self._objective = policy, settings, objective
         self._temperature, self._ranks = temperature, ranks
-        policy.model.requires_grad_(True)
+        for parameter in policy.trainable().values():
+            parameter.requires_grad_(True)
         if settings.activation_checkpointing:
             checkpoint_activations(policy.model)
         self._sharding = sharding(policy, settings)
@@ -205,6 +207,9 @@ class TorchLearner(Learner):
 
     def weights(self) -> dict[str, Tensor]:
         return dict(self._sharding.weights())
+
+    def weights_at(self, directory: Path) -> dict[str, Tensor]:
+        return self._policy.weights_with(read_weights(directory / WEIGHTS))
 
     def save_policy(self, directory: Path) -> None:
         self._policy.save(directory)

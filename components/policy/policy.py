@@ -17,6 +17,7 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from jinja2 import TemplateError
 from torch import Tensor
+from torch.nn import Parameter
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from components.config.policy import PolicySettings
@@ -81,17 +82,33 @@ class Policy:
         model.requires_grad_(False)
         return Policy(model, self.tokenizer, self.chat, self.instruction)
 
+    def trainable(self) -> dict[str, Parameter]:
+        """What an optimizer changes, by name."""
+        return dict(self.model.named_parameters())
+
+    def load_trainable(self, learned: Mapping[str, Tensor]) -> None:
+        """Copy values of `trainable` in; a missing or unknown name is an error."""
+        own = self.trainable()
+        check_names(own, learned)
+        with torch.no_grad():
+            for name, parameter in own.items():
+                parameter.copy_(learned[name])
+
+    def weights_with(self, learned: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What `weights` would be with these values of `trainable`."""
+        return dict(learned)
+
+    def reference(self) -> Policy:
+        """The policy as it is now, which no update will change."""
+        return self.frozen_copy()
+
     def weights(self) -> dict[str, Tensor]:
         """Parameters by name, detached; tied tensors appear once."""
         return {name: p.detach() for name, p in self.model.named_parameters()}
 
     def load_weights(self, weights: dict[str, Tensor]) -> None:
         """Copy ``weights`` in; a missing or unknown name is an error, so that a partial sync cannot pass unnoticed."""
-        own = dict(self.model.named_parameters())
-        check_names(own, weights)
-        with torch.no_grad():
-            for name, parameter in own.items():
-                parameter.copy_(weights[name])
+        self.load_trainable(weights)
 
     def save(self, directory: Path) -> None:
         """Write a Hugging Face folder (safetensors, config, tokenizer) into ``directory``."""

@@ -114,7 +114,7 @@ def _engine(settings: Settings) -> float:
 def _learner(settings: Settings) -> float:
     """Of the learner, with all of its ranks on this machine; they compute with fp32 weights."""
     if settings.learner.kind == "torch":
-        return _weights(settings) * ADAMW
+        return _weights(settings) * (ADAMW if settings.policy.lora is None else 1)  # an adapter is some per cent
     elsewhere = settings.learner.ranks.address is not None
     return _weights(settings) + (0 if elsewhere else BYTES["float32"] * ADAMW)
 

@@ -51,7 +51,7 @@ class SftTrainer:
         self._rows = [encode(policy, prompt, tool) for prompt in prompts]
         self._epochs = Epochs(len(prompts), settings.batch_size, seed, "sft")
         check_lengths(self._rows, prompts, policy.max_positions)
-        self._optimizer = ClippedAdamW(dict(policy.model.named_parameters()), settings)
+        self._optimizer = ClippedAdamW(policy.trainable(), settings)
 
     def step(self, step: int) -> dict[str, float]:
         """One update; ``step`` counts from 0. Returns the loss in nats per token that is learned."""

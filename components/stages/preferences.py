@@ -22,6 +22,7 @@ from components.evaluation.summary import compare
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
 from components.policy import Policy, load_policy
+from components.policy.lora import adapted
 from components.progress import Progress, progress
 from components.resume import ResumeState, identity, run_steps
 from components.seeds import derive
@@ -34,7 +35,7 @@ LAST = 10
 def optimize(settings: Settings, layout: Layout) -> None:
     """Train on the pairs and compare with the start on held-out prompts; write `out/dpo` and its metrics."""
     start = {"sft": layout.sft_checkpoint, "train": layout.train_checkpoint}[settings.dpo.start]
-    policy = load_policy(start, settings.policy)
+    policy = adapted(load_policy(start, settings.policy), settings.policy.lora, derive(settings.seed, "lora"))
     pairs, held_out = hold_out(load_pairs(policy, settings, layout), settings.dpo.held_out, settings.seed)
     if not pairs:
         how = "raise train.keep_pairs, lower dpo.held_out, or name a file under dpo.pairs"

@@ -15,6 +15,7 @@ from components.errors import InputError
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
 from components.policy import Policy, load_policy
+from components.policy.lora import adapted
 from components.policy.tiny import build_model, build_tokenizer
 from components.progress import progress
 from components.resume import ResumeState, identity, run_steps
@@ -47,11 +48,11 @@ def run(settings: Settings, layout: Layout) -> None:
 
 
 def initial_policy(settings: Settings, prompts: Sequence[Prompt]) -> Policy:
-    """The tiny model with random weights, or the checkpoint that the settings name."""
+    """The tiny model with random weights, all of which are trained, or the checkpoint that the settings name."""
     model = settings.policy.model
     if isinstance(model, CheckpointModel):
         check_digest(model.path, model.sha256)
-        return load_policy(model.path, settings.policy)
+        return adapted(load_policy(model.path, settings.policy), settings.policy.lora, derive(settings.seed, "lora"))
     texts = [text for p in prompts for text in (p.text, p.demonstration)]
     tokenizer = build_tokenizer(texts, model.vocab_size, model.max_positions)
     network = build_model(model, tokenizer, derive(settings.seed, "init"))

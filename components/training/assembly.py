@@ -18,6 +18,7 @@ from components.layout import Layout
 from components.learner import Learner, build_learner
 from components.learner.critic import Critic
 from components.policy import Policy, load_policy
+from components.policy.lora import adapted
 from components.processes.stopping import STOPPING, Stopping
 from components.resume import ResumeState, identity
 from components.rewards import Scorer
@@ -81,10 +82,11 @@ def assembled(
     The wrappers stand between the loop and the real part: that is how a fault is planted.
     """
     policy = load_policy(layout.sft_checkpoint, settings.policy)
+    learned = adapted(policy, settings.policy.lora, derive(settings.seed, "lora"))
     if dev is None:
         dev = subset(read_prompts(layout.split("dev")), settings.train.eval_prompts, derive(settings.seed, "dev"))
     with ExitStack() as stack:
-        learner = stack.enter_context(closing(build_learner(policy, settings, layout.logs)))
+        learner = stack.enter_context(closing(build_learner(learned, settings, layout.logs)))
         learner.when_asked_to_stop(STOPPING.request)
         engine = stack.enter_context(closing(build_engine(policy, settings.rollout, layout.logs)))
         state = RunState(
@@ -98,7 +100,7 @@ def assembled(
             prompts={prompt.id: prompt for members in clusters.values() for prompt in members},
         )
         stack.callback(state.writer.close)
-        reference = Reference(policy, settings.rollout.temperature, settings.learner.micro_batch_tokens)
+        reference = Reference(learned, settings.rollout.temperature, settings.learner.micro_batch_tokens)
         state.restore()
         scorer = wrap_scorer(stack.enter_context(Scorer(settings.reward, layout.consistency)))
         collector = Collector(policy, state.engine, scorer, settings.rollout)

@@ -9,15 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
-from safetensors.torch import load_file
-from torch import Tensor
-
 from components.health.diagnosis import Diagnosis, Experiments, diagnose
 from components.health.falls import ALL, counts, fallen
 from components.health.monitor import GRAVE
 from components.health.responses import Saved, healthiest
 from components.health.sequential import Count, fell
-from components.learner.torch_learner import WEIGHTS
 from components.training.assembly import Parts
 from components.training.run import RunState
 from components.training.staleness import mismatch
@@ -77,16 +73,11 @@ def measured(parts: Parts, tried: Experiments, back: Saved | None) -> Experiment
     tried = replace(tried, mismatch=gaps, mismatch_limit=state.evidence.usual_gap.limit)
     if back is None or back.counts is None:
         return tried
-    again = counts(parts.rollouts.dev_of(_weights(state, back)).result())
+    state.writer.wait()  # the checkpoint may still be being written
+    weights = state.learner.weights_at(state.resume.folder(back.step))
+    again = counts(parts.rollouts.dev_of(weights).result())
     before = {name: Count(*count) for name, count in back.counts.items()}
     return replace(tried, again=max(fallen(before, again).values(), default=0.0))
-
-
-def _weights(state: RunState, saved: Saved) -> dict[str, Tensor]:
-    """The policy of a checkpoint, which may still be being written."""
-    state.writer.wait()
-    tensors = load_file(state.resume.folder(saved.step) / WEIGHTS)
-    return {name.removeprefix("weight/"): tensor for name, tensor in tensors.items() if name.startswith("weight/")}
 
 
 def learns_otherwise(state: RunState) -> tuple[str, float]:

@@ -13,7 +13,7 @@ class Reference:
     """Scores batches under the SFT checkpoint."""
 
     def __init__(self, policy: Policy, temperature: float, micro_batch_tokens: int) -> None:
-        self.policy, self._temperature, self._tokens = policy.frozen_copy(), temperature, micro_batch_tokens
+        self.policy, self._temperature, self._tokens = policy.reference(), temperature, micro_batch_tokens
 
     @property
     def pad_id(self) -> int:

@@ -8,14 +8,17 @@ import random
 import pytest
 import torch
 from cases import settings
-from torch import Tensor
+from peft import LoraConfig, PeftModel, get_peft_model
+from torch import Tensor, nn
 from trl_loss import END, PAD, small_model, trl_gradients
 
 from components.config.objective import ObjectiveSettings
+from components.config.policy import LoraSettings
 from components.config.training import LearnerSettings
 from components.learner import build_batch
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
+from components.policy.lora import AdaptedPolicy, adapted
 from components.training.credit import Credit
 from components.types import Completion, Group, Prompt, Score
 
@@ -49,7 +52,7 @@ def our_gradients(policy: Policy, groups: list[Group], objective: ObjectiveSetti
     batch = build_batch(groups, PAD)
     learner = TorchLearner(policy, LearnerSettings(grad_clip=1e9, micro_batch_tokens=64), objective, TEMPERATURE)
     learner.step(Credit(learner, None, policy, objective).assign(batch, groups, step=0).batch, seed=0)
-    return {name: weight.grad for name, weight in policy.model.named_parameters()}
+    return {name: weight.grad for name, weight in policy.trainable().items()}
 
 
 @pytest.mark.parametrize(
@@ -80,3 +83,29 @@ def test_our_learner_gives_every_weight_the_gradient_that_trls_trainer_gives_it(
     assert max(gradient.abs().max() for gradient in expected.values()) > 0.01
     for name, gradient in expected.items():
         assert torch.allclose(found[name], gradient, rtol=0, atol=1e-5), name
+
+
+def with_adapters(model: nn.Module) -> tuple[AdaptedPolicy, PeftModel]:
+    """One adapter that has learned something, on copies of one model: ours, and as TRL takes it from `peft`."""
+    ours = adapted(Policy(copy.deepcopy(model), None), LoraSettings(rank=4, alpha=8), seed=0)
+    assert isinstance(ours, AdaptedPolicy)
+    trls = get_peft_model(copy.deepcopy(model), LoraConfig(r=4, lora_alpha=8, target_modules="all-linear"))
+    theirs = dict(trls.named_parameters())
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for name, parameter in ours.trainable().items():
+            parameter.copy_(0.2 * torch.randn(parameter.shape, generator=generator))
+            theirs[f"base_model.model.{name}"].copy_(parameter)
+    return ours, trls
+
+
+def test_our_learner_gives_an_adapter_the_gradient_that_trl_gives_it_with_peft():
+    model, groups = small_model(WORDS, width=16, layers=2), scored_groups(seed=1)
+    policy, trls = with_adapters(model)
+    found = our_gradients(policy, groups, settings(aggregation={"kind": "sequence_mean"}))
+    every = trl_gradients(trls, groups, micro_batches=3, temperature=TEMPERATURE, loss_type="grpo")
+    expected = {name: gradient for name, gradient in every.items() if gradient is not None}
+    assert {f"base_model.model.{name}" for name in found} == expected.keys()
+    assert max(gradient.abs().max() for gradient in expected.values()) > 0.01
+    for name, gradient in found.items():
+        assert torch.allclose(gradient, expected[f"base_model.model.{name}"], rtol=0, atol=1e-5), name

@@ -52,6 +52,11 @@ def sizes(s: Settings) -> Iterator[str]:
         yield "dpo.steps without pairs: raise train.keep_pairs, or name a file under dpo.pairs"
 
 
+def lora(s: Settings) -> Iterator[str]:
+    if s.policy.lora is not None and s.learner.kind != "torch":
+        yield f"policy.lora is not spread over ranks yet: set learner.kind torch, not {s.learner.kind}"
+
+
 def _ranks(s: Settings) -> Iterator[str]:
     rows, ranks = s.train.prompts_per_step * s.rollout.group_size, s.learner.ranks.processes
     if ranks > 1 and s.launch.kind == "inline" and s.learner.ranks.address is None:

@@ -19,6 +19,8 @@ from components.errors import InputError
 from components.files import sha256_tree
 from components.learner.base import Learner
 from components.learner.batch import Batch
+from components.learner.optimizer_state import read_weights
+from components.learner.remote import protocol
 from components.learner.remote.folders import pieces
 from components.learner.remote.link import Link
 from components.learner.remote.protocol import (
@@ -30,11 +32,10 @@ from components.learner.remote.protocol import (
     SAVE,
     START,
     STEP,
-    WEIGHTS,
     program,
 )
 from components.learner.remote.wire import Message, pack
-from components.learner.torch_learner import FILES
+from components.learner.torch_learner import FILES, WEIGHTS
 from components.objectives import Coefficients
 from components.policy import Policy
 from components.working import working
@@ -101,9 +102,12 @@ class RemoteLearner(Learner):
 
     def weights(self) -> dict[str, Tensor]:
         weights: dict[str, Tensor] = {}
-        for reply in self._replies(WEIGHTS):
+        for reply in self._replies(protocol.WEIGHTS):
             weights |= reply.tensors
         return weights
+
+    def weights_at(self, directory: Path) -> dict[str, Tensor]:
+        return read_weights(directory / WEIGHTS)
 
     def save(self, directory: Path) -> None:
         self.snapshot(directory)()

@@ -22,7 +22,7 @@ class Plain(Sharding):
     def __init__(self, policy: Policy, settings: LearnerSettings) -> None:
         self._policy, self._settings = policy, settings
         self.device = next(policy.model.parameters()).device
-        self._optimizer = ClippedAdamW(dict(policy.model.named_parameters()), settings)
+        self._optimizer = ClippedAdamW(policy.trainable(), settings)
 
     @property
     def packs(self) -> bool:
