@@ -23,6 +23,7 @@ from components.health import check_rules
 from components.launch import LAUNCHERS, Job
 from components.layout import Layout
 from components.processes.memory import check_stages
+from components.processes.ranked import STARTED, is_ranked
 from components.processes.stopping import STOPPING, Asked
 from components.progress import reporting
 from components.stages import STAGES, run_stage
@@ -64,6 +65,9 @@ def follow(arguments: Sequence[str] | None = None) -> int:
     """Be rank 1 or higher of the stage that rank 0 runs; returns the exit code. Rank 0 alone writes the status."""
     options = _parser().parse_args(arguments)
     try:
+        if options.stage not in LAUNCHED:
+            how = "start it without torchrun"
+            raise InputError(f"stage {options.stage} has one process", where=STARTED, how=how)
         settings = load(options.config, options.overrides)
     except EvenkeelError as error:
         print(error, file=sys.stderr)
@@ -99,7 +103,7 @@ def prepare_environment(settings: Settings) -> None:
 def execute(stage: str, settings: Settings, layout: Layout) -> None:
     """Run the stage here, or hand it to the launcher and wait for its end."""
     check_stages(settings, [stage], starts_from(stage, settings, layout))
-    if stage not in launched(settings) or "WORLD_SIZE" in os.environ:  # a rank has been launched
+    if stage not in launched(settings) or is_ranked(os.environ):  # a rank has been launched
         run_stage(stage, settings, layout)
         return
     kind = settings.launch.kind

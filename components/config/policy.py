@@ -53,7 +53,7 @@ class LoraSettings(Section):
     """Low-rank adapters (2106.09685) in the place of all weights, for the stages `sft`, `train` and `dpo`."""
 
     rank: int = Field(16, ge=1, le=1024)
-    alpha: int = Field(32, ge=1, description="The adapter counts alpha / rank times.")
+    alpha: int = Field(32, ge=1, description="The adapter is scaled by alpha / rank.")
     targets: Literal["all-linear"] | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         "all-linear",
         description="Names of the modules that get one, such as q_proj; all-linear: all but the output layer.",

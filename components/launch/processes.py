@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from components.config import Settings, dump
-from components.errors import EXIT_NO_CANDIDATE
+from components.errors import EXIT_LOST, EXIT_NO_CANDIDATE
 from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
 from components.layout import Layout
@@ -59,6 +59,9 @@ class ProcessLauncher(Launcher):
         if job_id in self._cancelled:
             return JobStatus("cancelled", code, f"stage {job.stage} was cancelled; submit it again to go on")
         said = read_status(Layout(job.workspace), job.stage)
+        if said is None and has_ranks(job):
+            what = f"rank 0 of the learner was lost, and with it the stage: {child.ending()}"
+            return JobStatus("failed", EXIT_LOST, what)
         if said is None:  # it was killed before it could say anything
             return JobStatus("failed", code, child.ending())
         if said.exit_code == 0:

@@ -7,7 +7,6 @@ run, which has its checkpoints.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from dataclasses import dataclass
@@ -96,15 +95,15 @@ def follow(group: Group) -> None:
                 pass
         else:
             carry_out(learner, name, tuple(arguments))
+        group.done()
         name, *arguments = group.heard()
 
 
 def main(settings: Settings) -> int:
-    """Be one rank of a run with these settings; returns the exit code."""
+    """Be one rank of a run with these settings; returns the exit code. SIGTERM must be blocked in every thread."""
     rank = int(os.environ["RANK"])
     if (log := log_of(os.environ, rank)) is not None:
         print_to(log)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
         group = Group(settings.learner.ranks)
     except EvenkeelError as error:

@@ -25,12 +25,13 @@ from components.files import code_digest
 from components.learner.members import LOST, RESUME, Member, lost
 from components.learner.ranks import Peers
 from components.processes.environments import RANK_LOGS
+from components.processes.ranked import is_ranked
 
 IDLE = timedelta(days=30)
 """How long ranks 1 and up wait for the next command: rank 0 samples between two of them."""
 LOOK = 1.0
 """Seconds between two looks whether a rank was asked to stop."""
-STOPPING, ENDED = "evenkeel/stopping", "evenkeel/ended"
+HERE, STOPPING, ENDED, DONE = "evenkeel/here", "evenkeel/stopping", "evenkeel/ended", "evenkeel/done"
 
 
 class Group:
@@ -48,10 +49,14 @@ class Group:
     def __init__(self, settings: RankSettings, environment: Mapping[str, str] = os.environ) -> None:
         rank, size = place_of(environment, settings.processes)
         self._limit, self._left = settings.reply_timeout, threading.Event()
+        self._commands = 0  # that were given, or heard
         device = own_device()
         self.ranks = Peers(rank, size, device)
         with meeting(settings.start_timeout):
-            self._store = store_of(environment, rank, size, timedelta(seconds=settings.start_timeout))
+            patience = timedelta(seconds=settings.start_timeout)
+            self._store = store_of(environment, rank, size, patience)
+            self._store.set(f"{HERE}/{rank}", "")
+            self._store.wait([f"{HERE}/{one}" for one in range(size)], patience)
             distributed.init_process_group(
                 "nccl" if device.type == "cuda" else "gloo",
                 store=self._store,
@@ -59,8 +64,8 @@ class Group:
                 world_size=size,
                 timeout=timedelta(seconds=settings.reply_timeout),
             )
-            patience = IDLE if rank else timedelta(seconds=settings.reply_timeout)
-            self._control = distributed.new_group(backend="gloo", timeout=patience)
+            limit = IDLE if rank else timedelta(seconds=settings.reply_timeout)
+            self._control = distributed.new_group(backend="gloo", timeout=limit)
             self._others = self._met(environment)
 
     def _met(self, environment: Mapping[str, str]) -> list[Member]:
@@ -82,14 +87,20 @@ class Group:
 
     def tell(self, command: tuple[Any, ...]) -> None:
         """On rank 0: give a command to all others."""
+        self._commands += 1
         distributed.broadcast_object_list([command], src=0, group=self._control)
 
     def heard(self) -> tuple[Any, ...]:
         """On the others: the next command, whenever it comes."""
         found: list[Any] = [None]
         distributed.broadcast_object_list(found, src=0, group=self._control)
+        self._commands += 1
         command: tuple[Any, ...] = found[0]
         return command
+
+    def done(self) -> None:
+        """On the others: the command has been carried out."""
+        self._store.set(f"{DONE}/{self.ranks.rank}", str(self._commands))
 
     def first(self, value: Tensor) -> None:
         """Give ``value`` on every rank the contents that it has on rank 0."""
@@ -111,7 +122,8 @@ class Group:
         except RuntimeError as error:
             if not is_lost(error):
                 raise
-            raise lost(command, self._others, self._word, error, self._limit) from error
+            behind = [one for one in self._others if self._read(f"{DONE}/{one.rank}") != str(self._commands)]
+            raise lost(command, self._others, self._word, behind, error, self._limit) from error
 
     # Ends
 
@@ -123,7 +135,10 @@ class Group:
 
     def _word(self, member: Member) -> str:
         """Why a rank says that it ended."""
-        key = f"{ENDED}/{member.rank}"
+        return self._read(f"{ENDED}/{member.rank}")
+
+    def _read(self, key: str) -> str:
+        """What a rank has left in the store; empty where it has not, or where the store has gone."""
         with suppress(RuntimeError):
             return str(self._store.get(key).decode()) if self._store.check([key]) else ""
         return ""
@@ -167,11 +182,12 @@ def place_of(environment: Mapping[str, str], processes: int) -> tuple[int, int]:
     Raises:
         InputError: it was not started as a rank, or there is another number of them.
     """
-    if "WORLD_SIZE" not in environment and processes == 1:
+    if not is_ranked(environment) and processes == 1:
         return 0, 1
     how = f"set launch.kind to processes, which starts them; or torchrun --nproc-per-node={processes} -m components ..."
     try:
-        rank, size = int(environment["RANK"]), int(environment["WORLD_SIZE"])
+        started = environment if is_ranked(environment) else {}
+        rank, size = int(started["RANK"]), int(started["WORLD_SIZE"])
     except (KeyError, ValueError):
         what = f"the learner has {processes} ranks, and this process was not started as one of them"
         raise InputError(what, where="learner.ranks.processes", how=how) from None
@@ -183,7 +199,7 @@ def place_of(environment: Mapping[str, str], processes: int) -> tuple[int, int]:
 
 def store_of(environment: Mapping[str, str], rank: int, size: int, patience: timedelta) -> Any:
     """Where the ranks find each other: at MASTER_ADDR and MASTER_PORT; a rank that is alone needs no place."""
-    if "WORLD_SIZE" not in environment:
+    if not is_ranked(environment):
         return distributed.HashStore()  # type: ignore[attr-defined]
     store, *_ = next(rendezvous("env://", rank, size, timeout=patience))
     return store

@@ -83,10 +83,12 @@ class Leader(Learner):
         self._group.when_asked_to_stop(tell)
 
     def close(self) -> None:
-        if not self._broken:
+        try:
+            if not self._broken:
+                self._together(CLOSE, (), lambda: None)
+        finally:
             self._broken = True
-            self._group.tell((CLOSE,))
-        self._group.leave()
+            self._group.leave()
 
     def _call(self, name: str, *arguments: Any) -> Any:
         with working(f"learner ranks: {name}"):

@@ -68,13 +68,19 @@ class Member(NamedTuple):
 
 
 def lost(
-    command: str, members: Sequence[Member], word: Callable[[Member], str], error: RuntimeError, seconds: float
+    command: str,
+    members: Sequence[Member],
+    word: Callable[[Member], str],
+    behind: Sequence[Member],
+    error: RuntimeError,
+    seconds: float,
 ) -> InputError:
     """The error that a connection which ``error`` ended means for the run.
 
     Args:
         members: the other ranks.
         word: what a rank has said of its own end, empty where it has not.
+        behind: those that have not carried out the command, should all of them run.
         seconds: how long was waited for an answer.
 
     Returns:
@@ -82,9 +88,10 @@ def lost(
     """
     culprit = first_to_end(members, word)
     if culprit is None:
-        said = str(error).splitlines()[0]
-        what = f"a rank of the learner was lost during {command!r}, or does not answer: {said}"
-        return RankLost(what, where="learner.ranks", how=f"read the logs of the ranks; {RESUME}")
+        who = " and ".join(member.name for member in behind) or "a rank of the learner"
+        what = f"{who} did not carry out {command!r}: {str(error).splitlines()[0]}"
+        where = behind[0].where if behind else "learner.ranks"
+        return RankLost(what, where=where, how=f"read the logs of the ranks; {RESUME}")
     if culprit.state() == "stopped":
         what = f"{culprit.name} has been stopped (SIGSTOP), and did not carry out {command!r} within {seconds:g} s"
         return RankLost(what, where=culprit.where, how=f"find out who stopped it; {RESUME}")

@@ -6,7 +6,7 @@ The adapter is `peft`'s. Base weights are held once: the adapted model and its b
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +17,10 @@ from peft import LoraConfig
 from peft.tuners.lora import LoraLayer
 from peft.utils.save_and_load import get_peft_model_state_dict
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import Parameter
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
 from components.config.policy import LoraSettings
 from components.errors import InputError
@@ -27,6 +29,7 @@ from components.policy.policy import Policy, quiet
 
 NAME = "default"
 """What the one adapter of a model is called inside of it."""
+MATRICES = (nn.Linear, Conv1D)
 FOLDER = "adapter"
 """Of a checkpoint, beside the merged weights."""
 
@@ -37,6 +40,11 @@ class AdaptedPolicy(Policy):
 
     base: Policy = field(kw_only=True)
     config: LoraConfig = field(kw_only=True)
+
+    @property
+    def parameters(self) -> int:
+        """Of the merged policy."""
+        return self.base.parameters
 
     def trainable(self) -> dict[str, Parameter]:
         return {name: p for name, p in self.model.named_parameters() if _is_adapter(name)}
@@ -54,11 +62,8 @@ class AdaptedPolicy(Policy):
     @torch.no_grad()
     def weights(self) -> dict[str, Tensor]:
         """W + alpha / rank * B @ A in the base's precision, and what has no adapter as it is."""
-        layers: dict[str, Any] = {
-            n: module for n, module in self.model.named_modules() if isinstance(module, LoraLayer)
-        }
         found = {name: parameter.detach() for name, parameter in self.base.model.named_parameters()}
-        for name, layer in layers.items():
+        for name, layer in _layers(self.model).items():
             weight = found[f"{name}.weight"]
             found[f"{name}.weight"] = weight + layer.get_delta_weight(NAME).to(weight.dtype)
         return found
@@ -101,7 +106,7 @@ def adapted(policy: Policy, settings: LoraSettings | None, seed: int) -> Policy:
     The model of ``policy`` itself stays as it is, without gradients.
 
     Raises:
-        InputError: the model has none of the modules that the settings name.
+        InputError: the model has not all of the modules that the settings name, or they are no matrices inside of it.
     """
     if settings is None:
         return policy
@@ -119,11 +124,40 @@ def adapted(policy: Policy, settings: LoraSettings | None, seed: int) -> Policy:
         try:
             model.add_adapter(config, adapter_name=NAME)
         except ValueError as error:
-            what = f"no adapter can be put on this model: {str(error).splitlines()[0]}"
-            raise InputError(
-                what, where="policy.lora.targets", how="name modules such as q_proj, or all-linear"
-            ) from None
-    return AdaptedPolicy(model, policy.tokenizer, policy.chat, policy.instruction, base=policy, config=config)
+            raise refused(str(error).splitlines()[0]) from None
+    check_targets(model, settings.targets)
+    model.eval()  # peft's layers begin in training mode, with dropout
+    found = AdaptedPolicy(model, policy.tokenizer, policy.chat, policy.instruction, base=policy, config=config)
+    for parameter in found.trainable().values():
+        parameter.data = parameter.data.float()  # whatever the base has
+    return found
+
+
+def check_targets(model: PreTrainedModel, targets: str | Sequence[str]) -> None:
+    """Refuse names that nothing has, and modules whose adapter would not be learned or merged.
+
+    Raises:
+        InputError: see there.
+    """
+    layers = _layers(model)
+    named = () if isinstance(targets, str) else targets
+    if missing := [name for name in named if not any(f".{path}".endswith(f".{name}") for path in layers)]:
+        raise refused(f"the model has no {', '.join(missing)}")
+    head = model.get_output_embeddings()
+    odd = [path for path, layer in layers.items() if layer is head or not isinstance(layer.get_base_layer(), MATRICES)]
+    if odd:
+        raise refused(f"{odd[0]} is no matrix inside of the model")
+
+
+def refused(what: str) -> InputError:
+    """No adapter can be put where the settings say."""
+    how = "name modules such as q_proj, or all-linear"
+    return InputError(f"no adapter can be put on this model: {what}", where="policy.lora.targets", how=how)
+
+
+def _layers(model: PreTrainedModel) -> dict[str, Any]:
+    """The modules that have an adapter, by name."""
+    return {name: module for name, module in model.named_modules() if isinstance(module, LoraLayer)}
 
 
 def _is_adapter(name: str) -> bool:

@@ -1,6 +1,7 @@
-"""Processes that a run starts beside itself: inference servers and the ranks of a learner.
+"""Processes that a run starts: itself, inference servers, and the ranks of a learner.
 
 - `child` — one of them: started, watched, its log read, ended with all that it started
+- `torchrun` — starts the ranks of this machine; `ranked` — what it leaves in their environment
 - `guardian` — stands between a run and its child, so that nothing outlives a run that is killed
 - `stopping` — a request to stop, and where it is heard
 - `owner` — whose a folder on shared ground is

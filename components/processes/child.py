@@ -15,6 +15,7 @@ import psutil
 
 from components.files import os_errors
 from components.processes.guardian import kill_below
+from components.processes.ranked import without_rank
 
 GRACE = 10.0
 """Seconds between asking a process to end and killing it."""
@@ -56,7 +57,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
-                env={**os.environ, **(env or {})},
+                env={**without_rank(os.environ), **(env or {})},
                 cwd=cwd,
                 start_new_session=True,  # a Ctrl-C in the terminal is the run's to deal with
             )

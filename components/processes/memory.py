@@ -26,6 +26,8 @@ MALFORMED = (OSError, ValueError, KeyError, TypeError, AttributeError, Recursion
 """What reading a header that is none may raise."""
 ADAMW = 4
 """Weights, gradients and two moments, in multiples of the weights."""
+MERGED = 3
+"""The base, its merged weights and the model that is saved."""
 HOW = "set policy.dtype=bfloat16, take a smaller model or a larger machine, or end what else takes memory"
 
 
@@ -111,22 +113,27 @@ def _engine(settings: Settings) -> float:
     return _weights(settings)
 
 
+def _trained(settings: Settings) -> float:
+    """Of a policy that one process trains; with an adapter of some per cent the most are the copies of a save."""
+    return _weights(settings) * (ADAMW if settings.policy.lora is None else MERGED)
+
+
 def _learner(settings: Settings) -> float:
     """Of the learner, with all of its ranks on this machine; they compute with fp32 weights."""
     if settings.learner.kind == "torch":
-        return _weights(settings) * (ADAMW if settings.policy.lora is None else 1)  # an adapter is some per cent
+        return _trained(settings)
     elsewhere = settings.learner.ranks.address is not None
     return _weights(settings) + (0 if elsewhere else BYTES["float32"] * ADAMW)
 
 
 NEEDS: dict[str, Callable[[Settings], float]] = {
-    "sft": lambda s: _weights(s) * (ADAMW if s.sft.steps else 1),
+    "sft": lambda s: _trained(s) if s.sft.steps else _weights(s),
     "admission": lambda s: _weights(s) + _engine(s),
     "triage": lambda s: _weights(s) + _engine(s),
     "clusters": _weights,
     "train": lambda s: _learner(s) + _engine(s),
     "evaluate": lambda s: _weights(s) + _engine(s),
-    "dpo": lambda s: _weights(s) * (ADAMW + 1),
+    "dpo": lambda s: _trained(s) + (_weights(s) if s.policy.lora is None else 0),
 }
 """Bytes for each parameter that a stage holds at the same time in its own process; other stages load no policy."""
 

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import psutil
@@ -24,7 +25,8 @@ from components.pods.place import ATTEMPT, RUN
 PATIENCE = 900
 """Seconds within which all nodes must meet: one may have to wait for a machine, and for its image."""
 END_WITHIN = 10
-"""Seconds that ranks have after one of them was lost: rank 0 still reports which."""
+"""Seconds that the ranks of this machine have when another machine has failed; torch gives them 30 where one of their
+own did. In that time rank 0 reports which was lost."""
 LOST = {EXIT_LOST, LOST_PEER}
 
 
@@ -32,7 +34,6 @@ def main(arguments: Sequence[str]) -> int:
     """Run until the ranks have ended; returns an exit code of `components.errors`."""
     nodes, processes, node = int(arguments[0]), int(arguments[1]), int(arguments[3])
     os.environ["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(END_WITHIN)
-    signal.signal(signal.SIGTERM, lambda number, _: forward(number))
     config = LaunchConfig(
         min_nodes=nodes,
         max_nodes=nodes,
@@ -44,13 +45,20 @@ def main(arguments: Sequence[str]) -> int:
         max_restarts=0,
         signals_to_handle="SIGHUP",  # not SIGTERM: torchrun would kill ranks that are asked to stop
     )
+    signal.signal(signal.SIGTERM, lambda number, _: forward(number))
+    with ThreadPoolExecutor(1) as beside:  # torch may wait where no signal is heard, and this thread does not
+        return beside.submit(launched, config, arguments[2], arguments[4:]).result()
+
+
+def launched(config: LaunchConfig, meeting: str, module: Sequence[str]) -> int:
+    """Start the ranks and wait for their end; returns the exit code."""
     try:
-        elastic_launch(config, sys.executable)("-u", "-m", *arguments[4:])
+        elastic_launch(config, sys.executable)("-u", "-m", *module)
     except ChildFailedError as failed:
         print(failed, file=sys.stderr)
         return blame(failure.exitcode for failure in failed.failures.values())
     except DistError as error:
-        print(f"the nodes did not meet at {arguments[2]}: {error}", file=sys.stderr)
+        print(f"the nodes did not meet at {meeting}: {error}", file=sys.stderr)
         return EXIT_LOST
     return 0
 
@@ -62,7 +70,7 @@ def forward(number: int) -> None:
         with suppress(psutil.NoSuchProcess):
             rank.send_signal(number)
     if not ranks:
-        sys.exit(EXIT_STOPPED)
+        os._exit(EXIT_STOPPED)  # the other thread cannot be interrupted
 
 
 def blame(codes: Iterable[int]) -> int:

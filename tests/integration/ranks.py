@@ -21,6 +21,7 @@ from components.learner import IN_FORCE, Batch, Learner, build_batch, build_lear
 from components.policy import Policy
 from components.processes import Child, free_port
 from components.processes.environments import RANK_LOGS
+from components.processes.ranked import STARTED
 from components.training.credit import Credit
 from components.types import Group
 
@@ -55,16 +56,22 @@ def following(chosen: Settings, folder: Path) -> Iterator[list[Child]]:
     config, size = folder / "ranks.yaml", chosen.learner.ranks.processes
     write_text(config, dump(chosen))
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size), "LOCAL_RANK": "0"}
-    shared |= {RANK_LOGS: str(folder), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    shared |= {STARTED: "test", RANK_LOGS: str(folder), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "components", "train", "--config", str(config)]
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         for name, value in {**shared, "RANK": "0"}.items():
             patch.setenv(name, value)
         yield [
             stack.enter_context(
-                Child(f"learner-{rank}", command, log=folder / f"learner-{rank}.log", env={"RANK": str(rank)}, grace=2)
+                Child(
+                    f"learner-{rank}",
+                    command,
+                    log=folder / f"learner-{rank}.log",
+                    env={**shared, "RANK": str(rank)},
+                    grace=2,
+                )
             )
-            for rank in range(1, size)
+            for rank, name in ((rank, f"learner-{rank}") for rank in range(1, size))
         ]
 
 
@@ -74,6 +81,7 @@ def learning(chosen: Settings, folder: Path, begin: Policy | None = None) -> Ite
     folder.mkdir(parents=True, exist_ok=True)
     forget_groups()
     with ExitStack() as stack:
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv("LOCAL_RANK", "0")
         if chosen.launch.kind == "processes" and chosen.learner.ranks.processes > 1:
             stack.enter_context(following(chosen, folder))
         yield stack.enter_context(closing(build_learner(begin or policy(), chosen)))

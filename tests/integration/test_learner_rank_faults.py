@@ -20,6 +20,7 @@ from components.launch import Job
 from components.launch.processes import ProcessLauncher
 from components.layout import Layout
 from components.learner import Learner, build_learner
+from components.processes.ranked import STARTED
 from components.training import assembly
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
@@ -102,7 +103,13 @@ def test_ranks_end_with_the_learner(tmp_path):
     assert "rank 0 has ended the run" in (tmp_path / "learner-1.log").read_text()
 
 
-def test_a_rank_that_is_asked_to_stop_goes_on_and_rank_0_learns_of_it(learner):
+@pytest.fixture
+def threads(monkeypatch) -> None:
+    """Libraries of the ranks start threads when they are loaded; a signal may be delivered to any of them."""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+
+
+def test_a_rank_that_is_asked_to_stop_goes_on_and_rank_0_learns_of_it(threads, learner):
     asked: list[bool] = []
     learner.when_asked_to_stop(lambda: asked.append(True))
     rank(1).terminate()
@@ -120,6 +127,7 @@ def test_a_process_that_is_no_rank_is_refused_with_what_starts_ranks():
 
 
 def test_another_number_of_ranks_than_the_settings_say_is_refused_with_both(monkeypatch):
+    monkeypatch.setenv(STARTED, "test")
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(InputError, match="2 in the settings, 3 were started"):
@@ -172,8 +180,19 @@ def test_a_run_whose_rank_is_killed_ends_as_lost_and_leaves_no_process(run, numb
     everyone = family()
     rank(number).kill()
     status = launcher.wait(job, poll=0.1)
-    assert status.state == "failed"
-    if number:
-        assert status.exit_code == EXIT_LOST
-        assert "learner-1 was lost" in status.message
+    assert (status.state, status.exit_code) == ("failed", EXIT_LOST)
+    assert ("learner-1 was lost" if number else "rank 0 of the learner was lost") in status.message
+    assert not running(everyone)
+
+
+@pytest.mark.slow
+def test_a_run_whose_guardian_is_killed_leaves_no_rank(run):
+    launcher, job = run
+    everyone = family()
+    _, guardian = launcher._jobs[job]
+    psutil.Process(guardian.pid).kill()
+    until = time.monotonic() + 20
+    while running(everyone) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert len(everyone) == 2
     assert not running(everyone)

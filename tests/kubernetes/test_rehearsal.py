@@ -65,4 +65,5 @@ def test_the_line_does_not_begin_without_its_cluster(settings: Settings, tmp_pat
 
 def test_a_line_that_stays_here_asks_for_no_cluster(settings: Settings, tmp_path: Path) -> None:
     here = {"launch": {**settings.launch.model_dump(), "kind": "inline"}, "rollout": {"engine": {"kind": "torch"}}}
+    here["learner"] = {"kind": "torch"}
     check_surroundings(Settings.model_validate({**settings.model_dump(), **here}), tmp_path)

@@ -477,7 +477,21 @@ CLUSTER = [
         id="weights as files without a volume",
     ),
 ]
-FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP, *CLUSTER]
+RANKS = [
+    pytest.param(
+        {"policy": {"lora": {}}, "learner": {"kind": "fsdp2"}, "launch": {"kind": "processes"}},
+        ["policy.lora", "learner.kind torch"],
+        {"learner": {"kind": "torch"}},
+        id="an adapter over ranks",
+    ),
+    pytest.param(
+        {"learner": {"kind": "fsdp2"}},
+        ["learner.ranks.processes 2", "launch.kind processes"],
+        {"launch": {"kind": "processes"}},
+        id="ranks that nothing starts",
+    ),
+]
+FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP, *RANKS, *CLUSTER]
 forbidden = pytest.mark.parametrize(("tree", "words", "way_out"), FORBIDDEN)
 
 

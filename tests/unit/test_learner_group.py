@@ -20,6 +20,7 @@ from components.learner.group import is_lost, log_of, place_of
 from components.learner.members import LOST, Member, lost
 from components.learner.torch_learner import TorchLearner
 from components.processes.environments import RANK_LOGS
+from components.processes.ranked import STARTED, without_rank
 
 SEVERED = RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:26752")
 
@@ -49,8 +50,9 @@ def end(process: psutil.Process) -> None:
     ("environment", "processes", "place"),
     [
         ({}, 1, (0, 1)),
-        ({"RANK": "1", "WORLD_SIZE": "2"}, 2, (1, 2)),
-        ({"RANK": "0", "WORLD_SIZE": "1"}, 1, (0, 1)),
+        ({"RANK": "1", "WORLD_SIZE": "4"}, 1, (0, 1)),  # of something else that exports them
+        ({STARTED: "1", "RANK": "1", "WORLD_SIZE": "2"}, 2, (1, 2)),
+        ({STARTED: "1", "RANK": "0", "WORLD_SIZE": "1"}, 1, (0, 1)),
     ],
 )
 def test_the_environment_says_which_rank_this_is(environment, processes, place):
@@ -61,9 +63,9 @@ def test_the_environment_says_which_rank_this_is(environment, processes, place):
     ("environment", "why"),
     [
         ({}, "has 2 ranks, and this process was not started as one of them"),
-        ({"WORLD_SIZE": "2"}, "was not started as one of them"),
-        ({"RANK": "x", "WORLD_SIZE": "2"}, "was not started as one of them"),
-        ({"RANK": "0", "WORLD_SIZE": "4"}, "2 in the settings, 4 were started"),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "was not started as one of them"),
+        ({STARTED: "1", "RANK": "x", "WORLD_SIZE": "2"}, "was not started as one of them"),
+        ({STARTED: "1", "RANK": "0", "WORLD_SIZE": "4"}, "2 in the settings, 4 were started"),
     ],
 )
 def test_a_process_that_is_none_of_the_ranks_is_refused(environment, why):
@@ -76,6 +78,12 @@ def test_rank_0_writes_where_the_stage_writes_and_others_have_a_log_of_their_own
     environment = {RANK_LOGS: str(tmp_path)}
     assert [log_of(environment, rank) for rank in (0, 1)] == [None, tmp_path / "learner-1.log"]
     assert log_of({}, 1) is None
+
+
+def test_a_server_that_a_rank_starts_does_not_take_itself_for_one():
+    ranked = {STARTED: "1", "RANK": "0", "MASTER_PORT": "1", "TORCHELASTIC_USE_AGENT_STORE": "True", "GROUP_RANK": "0"}
+    assert without_rank({**ranked, "HOME": "/root"}) == {"HOME": "/root"}
+    assert without_rank({"RANK": "0", "HOME": "/root"}) == {"RANK": "0", "HOME": "/root"}
 
 
 # Which rank was lost
@@ -101,7 +109,7 @@ def test_a_rank_that_was_killed_is_named_with_the_end_of_its_log(process, tmp_pa
     one = member(process, str(log))
     assert one.state() == "running"
     end(process)
-    found = lost("step", [one], lambda _: "", SEVERED, 60)
+    found = lost("step", [one], lambda _: "", [], SEVERED, 60)
     assert (type(found), found.exit_code, found.where) == (RankLost, EXIT_LOST, str(log))
     assert "learner-1 was lost during 'step' and did not say why" in found.what
     assert found.what.endswith("line 29")
@@ -110,7 +118,7 @@ def test_a_rank_that_was_killed_is_named_with_the_end_of_its_log(process, tmp_pa
 
 def test_a_rank_that_failed_says_why_and_starting_again_does_not_help(process):
     end(process)
-    found = lost("step", [member(process)], lambda _: "ValueError: no such row", SEVERED, 60)
+    found = lost("step", [member(process)], lambda _: "ValueError: no such row", [], SEVERED, 60)
     assert (type(found), found.exit_code) == (InputError, EXIT_BAD_INPUT)
     assert "learner-1 failed during 'step': ValueError: no such row" in found.what
     assert "rank 1 on" in str(found.where)
@@ -118,7 +126,7 @@ def test_a_rank_that_failed_says_why_and_starting_again_does_not_help(process):
 
 def test_a_rank_that_was_stopped_is_named_with_the_time_it_had(process):
     process.suspend()
-    found = lost("step", [member(process)], lambda _: "", SEVERED, 60)
+    found = lost("step", [member(process)], lambda _: "", [], SEVERED, 60)
     assert isinstance(found, RankLost)
     assert "learner-1 has been stopped (SIGSTOP), and did not carry out 'step' within 60 s" in found.what
 
@@ -126,9 +134,17 @@ def test_a_rank_that_was_stopped_is_named_with_the_time_it_had(process):
 def test_a_rank_that_only_lost_another_is_not_the_culprit(process, monkeypatch):
     monkeypatch.setattr(members, "SETTLE", 0.1)
     end(process)
-    found = lost("step", [member(process)], lambda _: LOST, SEVERED, 60)
+    found = lost("step", [member(process)], lambda _: LOST, [], SEVERED, 60)
     assert isinstance(found, RankLost)
-    assert found.what.startswith("a rank of the learner was lost during 'step', or does not answer: [gloo")
+    assert found.what.startswith("a rank of the learner did not carry out 'step': [gloo")
+
+
+def test_a_rank_that_runs_and_does_not_answer_is_named(process, monkeypatch):
+    monkeypatch.setattr(members, "SETTLE", 0.1)
+    one = member(process)
+    found = lost("step", [one], lambda _: "", [one], SEVERED, 60)
+    assert isinstance(found, RankLost)
+    assert found.what.startswith("learner-1 did not carry out 'step': [gloo")
 
 
 def test_another_process_with_the_same_number_is_not_the_rank(process):

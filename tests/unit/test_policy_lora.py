@@ -96,10 +96,35 @@ def test_targets_name_the_modules_that_get_one():
     assert {name.split(".")[4] for name in found.trainable()} == {"q_proj", "v_proj"}
 
 
-def test_targets_that_the_model_does_not_have_are_refused():
-    with pytest.raises(InputError, match="no adapter can be put on this model") as caught:
-        adapted(policy(), LoraSettings(targets=("query",)), seed=0)
+@pytest.mark.parametrize(
+    ("targets", "why"),
+    [
+        (("query",), "no adapter can be put on this model"),
+        (("q_proj", "typo"), "the model has no typo"),
+        (("q_proj", "lm_head"), "lm_head is no matrix inside of the model"),
+        (("q_proj", "embed_tokens"), "model.embed_tokens is no matrix inside of the model"),
+    ],
+)
+def test_targets_that_cannot_have_an_adapter_are_refused(targets, why):
+    with pytest.raises(InputError, match=why) as caught:
+        adapted(policy(), LoraSettings(targets=targets), seed=0)
     assert caught.value.where == "policy.lora.targets"
+
+
+def test_there_is_no_dropout_but_in_sft():
+    found = with_adapter(policy(), dropout=0.5)
+    assert torch.equal(logits(found), logits(found))
+    found.model.train()
+    assert not torch.equal(logits(found), logits(found))
+
+
+def test_an_adapter_is_fp32_on_a_base_in_half_precision():
+    base = policy()
+    found = with_adapter(Policy(base.model.bfloat16(), base.tokenizer))
+    assert {parameter.dtype for parameter in found.trainable().values()} == {torch.float32}
+    assert {weight.dtype for weight in found.weights().values()} == {torch.bfloat16}
+    assert far(logits(found), logits(found.frozen_copy())) < 0.5
+    assert found.parameters == base.parameters
 
 
 def test_the_reference_is_the_base_whatever_the_adapter_learns():

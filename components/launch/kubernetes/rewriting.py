@@ -30,7 +30,8 @@ def servers(settings: Settings) -> int:
 def for_the_driver(settings: Settings, how: KubernetesSettings, urls: Sequence[str], ranks: str | None) -> Settings:
     """The same run for the process that is its driver, with servers and ranks at these addresses."""
     changed = settings.model_dump(mode="json")
-    changed["launch"] = {"kind": "inline"}
+    elsewhere = settings.learner.kind == "torch" or ranks is not None or settings.learner.ranks.address is not None
+    changed["launch"] = {"kind": "inline" if elsewhere else "processes"}  # a stage without a learner starts no ranks
     changed["health"]["prometheus"] |= {"port": METRICS_PORT, "host": "0.0.0.0"}
     if urls:
         changed["rollout"]["engine"] = _given(changed["rollout"]["engine"], urls)

@@ -1,4 +1,4 @@
-"""A learner in processes of its own, as the loop sees it."""
+"""A learner whose ranks are in other pods, as the loop sees it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PING_EVERY = 5.0
 
 
 class RemoteLearner(Learner):
-    """Forwards to ranks that run `components.learner.worker`, and ends them all when one of them fails.
+    """Forwards to ranks that run `components.learner.worker`, and hangs up when one of them fails.
 
     What is saved, loaded and started from are folders. All ranks see them under the same path, or they travel over the
     connection (`RankSettings.shared_folder`).
