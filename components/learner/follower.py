@@ -19,16 +19,19 @@ from transformers.initialization import no_init_weights
 
 from components.config import Settings
 from components.config.objective import ObjectiveSettings
+from components.config.policy import LoraSettings
 from components.config.training import LearnerSettings
 from components.errors import EXIT_LOST, EvenkeelError
 from components.learner.group import Group, is_lost, log_of
 from components.learner.sharding import SHARDINGS
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
+from components.policy.lora import adapted
 from components.policy.policy import quiet
+from components.seeds import derive
 
 START, CLOSE = "start", "close"
-COMMANDS = ("configure", "logprobs", "step", "weights", "snapshot", "load")
+COMMANDS = ("configure", "logprobs", "step", "learned", "snapshot", "load")
 """Methods of `TorchLearner` that all ranks call together."""
 EXIT_BUG = 1
 
@@ -43,12 +46,15 @@ class Start:
     objective: ObjectiveSettings
     temperature: float
     threads: int
+    lora: LoraSettings | None
+    seed: int
 
     @classmethod
     def of(cls, policy: Policy, settings: Settings) -> Start:
         """The beginning of a run."""
         sections = settings.learner, settings.objective, settings.rollout.temperature, settings.threads
-        return cls(policy.model.config, policy.tokenizer, *sections)
+        adapter = settings.policy.lora, derive(settings.seed, "lora")
+        return cls(policy.model.config, policy.tokenizer, *sections, *adapter)
 
     def policy(self) -> Policy:
         """A policy of the right shapes, whose weights mean nothing yet."""
@@ -59,13 +65,14 @@ class Start:
 
 
 def start(begin: Start, policy: Policy, group: Group) -> TorchLearner:
-    """The learner of one rank; collective. All ranks take the weights that ``policy`` has on rank 0."""
+    """The learner of one rank; collective. All ranks take the weights that ``policy`` has on rank 0, and make the same
+    adapter, where the settings ask for one."""
     torch.set_num_threads(begin.threads)
     for value in {id(one): one for one in policy.model.state_dict(keep_vars=True).values()}.values():
         group.first(value.data)
     ranks = group.ranks
     return TorchLearner(
-        policy,
+        adapted(policy, begin.lora, begin.seed),
         begin.learner,
         begin.objective,
         begin.temperature,
@@ -90,8 +97,8 @@ def follow(group: Group) -> None:
             learner = start(arguments[0], arguments[0].policy(), group)
         elif learner is None:
             raise ValueError(f"{name!r} came before {START!r}")
-        elif name == "weights":  # rank 0 alone keeps them
-            for _ in learner.sharding.weights():
+        elif name == "learned":  # rank 0 alone keeps it
+            for _ in learner.sharding.learned():
                 pass
         else:
             carry_out(learner, name, tuple(arguments))

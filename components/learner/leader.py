@@ -37,7 +37,7 @@ class Leader(Learner):
         self._policy, self._group, self._broken = policy, group, False
         begin = Start.of(policy, settings)
         own = begin.policy()  # built as on the other ranks, to the same bits
-        own.model.load_state_dict(policy.model.state_dict())
+        own.model.load_state_dict(policy.reference().model.state_dict())
         with working("starting the learner ranks"):
             self._own: TorchLearner = self._together(START, (begin,), lambda: start(begin, own, group))
 
@@ -57,12 +57,16 @@ class Leader(Learner):
         return signals
 
     def weights(self) -> dict[str, Tensor]:
-        dtype = next(self._policy.model.parameters()).dtype
-        found: dict[str, Tensor] = self._call("weights")
-        return {name: weight.detach().to("cpu", dtype, copy=True) for name, weight in found.items()}
+        return self._policy.weights_with(self._learned())
+
+    def _learned(self) -> dict[str, Tensor]:
+        """What the ranks have learned, in host memory, in the precision of the policy."""
+        dtypes = {name: parameter.dtype for name, parameter in self._policy.trainable().items()}
+        found: dict[str, Tensor] = self._call("learned")
+        return {name: value.detach().to("cpu", dtypes[name], copy=True) for name, value in found.items()}
 
     def weights_at(self, directory: Path) -> dict[str, Tensor]:
-        return read_weights(directory / WEIGHTS)
+        return self._policy.weights_with(read_weights(directory / WEIGHTS))
 
     def save(self, directory: Path) -> None:
         self.snapshot(directory)()
@@ -76,7 +80,7 @@ class Leader(Learner):
         self._call("load", directory)
 
     def save_policy(self, directory: Path) -> None:
-        self._policy.load_weights(self.weights())
+        self._policy.load_trainable(self._learned())
         self._policy.save(directory)
 
     def when_asked_to_stop(self, tell: Callable[[], None]) -> None:

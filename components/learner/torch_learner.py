@@ -206,7 +206,12 @@ class TorchLearner(Learner):
         return self._settings.lr * warmup_then_constant(update, self._settings.warmup)
 
     def weights(self) -> dict[str, Tensor]:
-        return dict(self._sharding.weights())
+        """Of one process alone; of several ranks, `Leader` has them."""
+        return self._policy.weights()
+
+    def learned(self) -> dict[str, Tensor]:
+        """The whole values of what is trained, by parameter name; collective."""
+        return dict(self._sharding.learned())
 
     def weights_at(self, directory: Path) -> dict[str, Tensor]:
         return self._policy.weights_with(read_weights(directory / WEIGHTS))

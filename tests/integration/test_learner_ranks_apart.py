@@ -14,7 +14,9 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from components.config.policy import PolicySettings
 from components.learner import build_learner
 from components.policy import Policy, load_policy
+from components.policy.lora import adapted
 from components.policy.tiny import build_model
+from components.seeds import derive
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from factories import TINY, policy, settings
@@ -108,3 +110,28 @@ def test_bfloat16_passes_keep_float32_state_and_go_on_to_the_bit(kind, tmp_path)
     state = load_file(folder / "learner.safetensors")
     assert {tensor.dtype for tensor in state.values()} == {torch.float32}
     assert any(not torch.equal(w, w.bfloat16().float()) for w in state.values())  # finer than what the passes read
+
+
+LORA = {"rank": 4, "alpha": 8}
+
+
+@pytest.mark.parametrize("kind", slow_but(KINDS, "fsdp2"))
+def test_an_adapter_is_shared_out_over_ranks_too(kind, tmp_path):
+    chosen = how(**KINDS[kind], lora=LORA)
+    adapter = chosen.policy.lora, derive(chosen.seed, "lora")
+    one = build_learner(adapted(policy(), *adapter), how(lora=LORA))
+    with learning(chosen, tmp_path / "ranks", adapted(policy(), *adapter)) as learner:
+        assert near(steps(learner, [0, 1, 2]), steps(one, [0, 1, 2]))
+        assert difference(learner.weights(), one.weights()) < 1e-5
+        assert learner.weights().keys() == policy().weights().keys()
+        folder = saved(learner, tmp_path / "saved")
+        expected, weights = steps(learner, [3]), learner.weights()
+        learner.load(folder)
+        assert difference(learner.weights(), learner.weights_at(folder)) == 0
+        assert steps(learner, [3]) == expected
+        assert difference(learner.weights(), weights) == 0
+        learner.save_policy(tmp_path)
+    state = load_file(folder / "learner.safetensors")
+    assert all("lora_" in name for name in state)
+    assert difference(load_file(tmp_path / "model.safetensors"), weights) == 0
+    assert (tmp_path / "adapter" / "adapter_model.safetensors").exists()

@@ -479,10 +479,10 @@ CLUSTER = [
 ]
 RANKS = [
     pytest.param(
-        {"policy": {"lora": {}}, "learner": {"kind": "fsdp2"}, "launch": {"kind": "processes"}},
+        {"policy": {"lora": {}}, "learner": {"kind": "fsdp2", "ranks": {"address": "learner:29400"}}},
         ["policy.lora", "learner.kind torch"],
         {"learner": {"kind": "torch"}},
-        id="an adapter over ranks",
+        id="an adapter of ranks in other pods",
     ),
     pytest.param(
         {"learner": {"kind": "fsdp2"}},

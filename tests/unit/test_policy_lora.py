@@ -239,6 +239,6 @@ def test_a_run_with_an_adapter_is_another_run(tmp_path):
     assert assembly.DEPENDS_ON["policy"] is True
 
 
-def test_ranks_that_would_have_to_share_an_adapter_are_refused():
-    with pytest.raises(ValueError, match=r"policy\.lora is not spread over ranks yet"):
-        lora_settings(learner={"kind": "fsdp2"}, launch={"kind": "processes"})
+def test_ranks_in_other_pods_are_refused():
+    with pytest.raises(ValueError, match=r"policy\.lora does not reach ranks in other pods yet"):
+        lora_settings(learner={"kind": "fsdp2", "ranks": {"address": "learner:29400"}})

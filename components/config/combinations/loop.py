@@ -53,8 +53,9 @@ def sizes(s: Settings) -> Iterator[str]:
 
 
 def lora(s: Settings) -> Iterator[str]:
-    if s.policy.lora is not None and s.learner.kind != "torch":
-        yield f"policy.lora is not spread over ranks yet: set learner.kind torch, not {s.learner.kind}"
+    elsewhere = s.launch.kind == "kubernetes" or s.learner.ranks.address is not None
+    if s.policy.lora is not None and s.learner.kind != "torch" and elsewhere:
+        yield f"policy.lora does not reach ranks in other pods yet: set learner.kind torch, not {s.learner.kind}"
 
 
 def _ranks(s: Settings) -> Iterator[str]:

@@ -135,7 +135,7 @@ class Session:
     def _weights(self, message: Message) -> Iterator[bytes]:
         """Pieces of the weights; all but the last say that there are more."""
         piece: dict[str, Tensor] = {}
-        for name, weight in self.learner.sharding.weights():
+        for name, weight in self.learner.sharding.learned():
             if sum(tensor.nbytes for tensor in piece.values()) + weight.nbytes > PIECE and piece:
                 yield self._reply(piece, more=True)
                 piece = {}

@@ -58,8 +58,8 @@ class Sharding(ABC):
         return {}
 
     @abstractmethod
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Whole weights by parameter name, one at a time; tied ones appear once."""
+    def learned(self) -> Iterator[tuple[str, Tensor]]:
+        """Whole values of what is trained, by parameter name, one at a time; tied ones appear once."""
 
     @abstractmethod
     def save(self, path: Path) -> None:

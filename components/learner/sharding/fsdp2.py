@@ -18,7 +18,7 @@ from components.learner.clipping import clip, sum_of_squares
 from components.learner.optimizer import accepted
 from components.learner.ranks import Ranks
 from components.learner.scoring_module import PREFIX, Pass, ScoringModule
-from components.learner.sharding.spread import MOMENTS, Spread
+from components.learner.sharding.spread import MOMENTS, Spread, trained
 from components.policy import Policy, TokenStats
 
 
@@ -28,13 +28,13 @@ class Fsdp2(Spread):
     def __init__(self, policy: Policy, settings: LearnerSettings, ranks: Ranks, device: torch.device) -> None:
         self.ranks, self.device = ranks, device
         self._module = ScoringModule(policy.model.to(device))
-        self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in self._module.named_parameters()}
+        self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in trained(self._module)}
         mesh = init_device_mesh(device.type, (ranks.size,))
         options: dict[str, Any] = {"mesh": mesh, "mp_policy": _precision(settings)}
         for layer in checkpointed_layers(policy.model):
             fully_shard(layer, **options)
         self._outermost = fully_shard(self._module, **options)
-        self.parameters = {name.removeprefix(PREFIX): p for name, p in self._module.named_parameters()}
+        self.parameters = {name.removeprefix(PREFIX): p for name, p in trained(self._module)}
         self._grad_clip = settings.grad_clip
         self._adamw = torch.optim.AdamW(
             self.parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay

@@ -49,8 +49,9 @@ class Plain(Sharding):
     def trace(self) -> dict[str, float]:
         return self._optimizer.trace()
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
-        yield from self._policy.weights().items()
+    def learned(self) -> Iterator[tuple[str, Tensor]]:
+        for name, parameter in self._policy.trainable().items():
+            yield name, parameter.detach()
 
     def save(self, path: Path) -> None:
         self._optimizer.save(path)

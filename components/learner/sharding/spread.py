@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import Parameter
 
 from components.learner.ranks import Ranks
@@ -30,6 +30,7 @@ class Spread(Sharding):
 
     ranks: Ranks
     parameters: Mapping[str, Parameter]
+    """What is trained."""
     shapes: Mapping[str, torch.Size]
     """Whole shapes, by the names that the parameters have in the model."""
 
@@ -48,7 +49,7 @@ class Spread(Sharding):
     def refresh(self) -> None:
         """Make what the forward pass reads agree with the scattered weights; collective."""
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
+    def learned(self) -> Iterator[tuple[str, Tensor]]:
         for name in self.parameters:
             yield name, self.gather(name)
 
@@ -86,6 +87,11 @@ class Spread(Sharding):
                     value = torch.empty(shape) if file is None else file.get_tensor(key)
                     self.scatter(value.to(self.device, torch.float32), name, moment)
         self.refresh()
+
+
+def trained(module: nn.Module) -> list[tuple[str, Parameter]]:
+    """Parameters that have a gradient, by name; with an adapter the others are the base."""
+    return [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
 
 
 def keys_of(file: Any) -> list[str]:

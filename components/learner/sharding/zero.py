@@ -19,7 +19,7 @@ from components.learner.batch import Batch
 from components.learner.optimizer import accepted
 from components.learner.ranks import Ranks
 from components.learner.scoring_module import PREFIX, Pass, ScoringModule
-from components.learner.sharding.spread import Spread
+from components.learner.sharding.spread import Spread, trained
 from components.learner.sharding.zero_pieces import pieces_of
 from components.policy import Policy, TokenStats
 
@@ -30,15 +30,15 @@ class Zero(Spread):
     def __init__(self, policy: Policy, settings: LearnerSettings, ranks: Ranks, device: torch.device) -> None:
         self.ranks, self.device = ranks, device
         module = ScoringModule(policy.model.to(device))
-        self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in module.named_parameters()}
+        self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in trained(module)}
         adamw = torch.optim.AdamW(
-            module.parameters(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
+            [p for _, p in trained(module)], lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
         )
         config = engine_config(settings)
         # Sums through shared memory, for CPUs alone, are compiled at the first use: a minute and a C++ compiler.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         self._engine, *_ = deepspeed.initialize(model=module, optimizer=adamw, config=config, dist_init_required=False)
-        self.parameters = {name.removeprefix(PREFIX): p for name, p in module.named_parameters()}
+        self.parameters = {name.removeprefix(PREFIX): p for name, p in trained(module)}
         self._stage = settings.zero.stage
         self._pieces = pieces_of(self._engine.optimizer, adamw, self._stage)
 
