@@ -69,6 +69,7 @@ def test_a_rank_that_is_lost_is_named(learner, how_):
     assert ("SIGSTOP" in str(caught.value)) == (how_ == "SIGSTOP")
 
 
+@pytest.mark.slow
 def test_a_rank_that_fails_says_why_and_the_run_is_not_started_again_for_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
     (tmp_path / "sitecustomize.py").write_text(

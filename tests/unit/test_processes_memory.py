@@ -82,6 +82,7 @@ def test_a_stage_that_learns_needs_gradients_and_moments_and_the_engine_a_copy(t
     assert need("train", rollout={"engine": {"kind": "torch", "precision": "int4"}}) == 4 * 4 + 4
     adapter = {"policy": {"lora": {}}}
     assert [need(stage, sft={"steps": 1}, **adapter) for stage in ("sft", "train", "dpo")] == [3 * 4, 3 * 4 + 4, 3 * 4]
+    assert need("train", **ranks, **adapter) == 3 * 4 + 4 + 4
     assert need("train", **ranks) == 4 + 4 * 4 + 4
     assert need("train", **elsewhere) == 4 + 4
     assert need("clusters") == 4
