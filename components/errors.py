@@ -56,8 +56,8 @@ class PeerLost(InputError):
 
 
 class RankLost(PeerLost):
-    """A rank of the learner has gone or fallen silent. Ranks that are asked to stop go on until the run has its
-    checkpoint, so this is never the end of a run that was asked to stop."""
+    """A rank of the learner has gone or does not answer. It is an error while the run is stopping, too: ranks that
+    receive SIGTERM go on until the run has its checkpoint."""
 
 
 class Stopped(EvenkeelError):

@@ -56,7 +56,7 @@ LEARNERS: dict[str, Callable[[Policy, Settings, Path], Learner]] = {
 def build_learner(policy: Policy, settings: Settings, logs: Path = LOGS) -> Learner:
     """The learner that the settings name; it takes ``policy`` over and changes its weights.
 
-    Processes that it starts write their logs into the folder ``logs``; ``close`` ends them.
+    ``logs`` is the run's folder of logs; ranks in other pods read the policy from ``.state`` next to it.
     """
     return LEARNERS[settings.learner.kind](policy, settings, logs)
 

@@ -69,7 +69,7 @@ def start(begin: Start, policy: Policy, group: Group) -> TorchLearner:
     adapter, where the settings ask for one."""
     torch.set_num_threads(begin.threads)
     for value in {id(one): one for one in policy.model.state_dict(keep_vars=True).values()}.values():
-        group.first(value.data)
+        group.broadcast(value.data)
     ranks = group.ranks
     return TorchLearner(
         adapted(policy, begin.lora, begin.seed),
@@ -90,7 +90,7 @@ def carry_out(learner: TorchLearner, name: str, arguments: tuple[Any, ...]) -> A
 
 def follow(group: Group) -> None:
     """Carry out commands until rank 0 says that it ends."""
-    name, *arguments = group.heard()
+    name, *arguments = group.receive()
     learner: TorchLearner | None = None
     while name != CLOSE:
         if name == START:
@@ -102,8 +102,8 @@ def follow(group: Group) -> None:
                 pass
         else:
             carry_out(learner, name, tuple(arguments))
-        group.done()
-        name, *arguments = group.heard()
+        group.report_done()
+        name, *arguments = group.receive()
 
 
 def main(settings: Settings) -> int:
@@ -122,7 +122,7 @@ def main(settings: Settings) -> int:
         follow(group)
     except Exception as error:
         traceback.print_exc()
-        group.ended(error)
+        group.report_end(error)
         return EXIT_LOST if is_lost(error) else EXIT_BUG
     print("rank 0 has ended the run", flush=True)
     return 0

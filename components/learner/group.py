@@ -30,13 +30,13 @@ from components.processes.ranked import is_ranked
 IDLE = timedelta(days=30)
 """How long ranks 1 and up wait for the next command: rank 0 samples between two of them."""
 LOOK = 1.0
-"""Seconds between two looks whether a rank was asked to stop."""
+"""Seconds between two checks whether a rank has received SIGTERM."""
 HERE, STOPPING, ENDED, DONE = "evenkeel/here", "evenkeel/stopping", "evenkeel/ended", "evenkeel/done"
 
 
 class Group:
-    """This process and its peers. Every method but `ended`, `when_asked_to_stop`, `pass_on_sigterm` and `leave` is
-    collective.
+    """This process and its peers. All ranks make one together; `send` and `receive`, `broadcast` and what is inside of
+    `collective` are calls that all of them make at the same time.
 
     Args:
         settings: how many ranks there are, and how long one may take.
@@ -49,7 +49,7 @@ class Group:
     def __init__(self, settings: RankSettings, environment: Mapping[str, str] = os.environ) -> None:
         rank, size = place_of(environment, settings.processes)
         self._limit, self._left = settings.reply_timeout, threading.Event()
-        self._commands = 0  # that were given, or heard
+        self._commands = 0  # sent, or received
         device = own_device()
         self.ranks = Peers(rank, size, device)
         with meeting(settings.start_timeout):
@@ -85,12 +85,12 @@ class Group:
 
     # Commands
 
-    def tell(self, command: tuple[Any, ...]) -> None:
+    def send(self, command: tuple[Any, ...]) -> None:
         """On rank 0: give a command to all others."""
         self._commands += 1
         distributed.broadcast_object_list([command], src=0, group=self._control)
 
-    def heard(self) -> tuple[Any, ...]:
+    def receive(self) -> tuple[Any, ...]:
         """On the others: the next command, whenever it comes."""
         found: list[Any] = [None]
         distributed.broadcast_object_list(found, src=0, group=self._control)
@@ -98,11 +98,11 @@ class Group:
         command: tuple[Any, ...] = found[0]
         return command
 
-    def done(self) -> None:
-        """On the others: the command has been carried out."""
+    def report_done(self) -> None:
+        """On the others: say that the command has been carried out."""
         self._store.set(f"{DONE}/{self.ranks.rank}", str(self._commands))
 
-    def first(self, value: Tensor) -> None:
+    def broadcast(self, value: Tensor) -> None:
         """Give ``value`` on every rank the contents that it has on rank 0."""
         found = value.to(self.ranks.device)
         distributed.broadcast(found, src=0)
@@ -110,8 +110,8 @@ class Group:
             value.copy_(found)
 
     @contextmanager
-    def together(self, command: str) -> Iterator[None]:
-        """Around what all ranks do at the same time.
+    def collective(self, command: str) -> Iterator[None]:
+        """Around what all ranks do at the same time; says which rank was lost where one is.
 
         Raises:
             RankLost: one of them has ended, or takes longer than `RankSettings.reply_timeout`.
@@ -123,18 +123,18 @@ class Group:
             if not is_lost(error):
                 raise
             behind = [one for one in self._others if self._read(f"{DONE}/{one.rank}") != str(self._commands)]
-            raise lost(command, self._others, self._word, behind, error, self._limit) from error
+            raise lost(command, self._others, self._reason, behind, error, self._limit) from error
 
     # Ends
 
-    def ended(self, error: BaseException) -> None:
-        """On ranks 1 and up: leave word why this rank ends, for rank 0 to report."""
-        word = LOST if is_lost(error) else f"{type(error).__name__}: {error}"
+    def report_end(self, error: BaseException) -> None:
+        """On ranks 1 and up: leave the reason why this rank ends, for rank 0 to report."""
+        reason = LOST if is_lost(error) else f"{type(error).__name__}: {error}"
         with suppress(RuntimeError):
-            self._store.set(f"{ENDED}/{self.ranks.rank}", word)
+            self._store.set(f"{ENDED}/{self.ranks.rank}", reason)
 
-    def _word(self, member: Member) -> str:
-        """Why a rank says that it ended."""
+    def _reason(self, member: Member) -> str:
+        """Why a rank ended, by its own account; empty where it gave none."""
         return self._read(f"{ENDED}/{member.rank}")
 
     def _read(self, key: str) -> str:
@@ -144,7 +144,7 @@ class Group:
         return ""
 
     def when_asked_to_stop(self, tell: Callable[[], None]) -> None:
-        """On rank 0: have ``tell`` called by a thread once another rank has been asked to stop (SIGTERM)."""
+        """On rank 0: have ``tell`` called by a thread once another rank has received SIGTERM."""
 
         def look() -> None:
             with suppress(RuntimeError):  # that the store has gone is found out by the next command

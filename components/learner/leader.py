@@ -20,6 +20,7 @@ from components.learner.optimizer_state import read_weights
 from components.learner.torch_learner import WEIGHTS, TorchLearner
 from components.objectives import Coefficients
 from components.policy import Policy
+from components.policy.lora import AdaptedPolicy
 from components.working import working
 
 
@@ -30,14 +31,15 @@ class Leader(Learner):
         policy: where the ranks begin; it stays as it is until `save_policy`.
 
     Raises:
-        RankLost, InputError: from every method, as `Group.together` says. Nothing can be learned afterwards.
+        RankLost, InputError: from every method, as `Group.collective` says. Nothing can be learned afterwards.
     """
 
     def __init__(self, policy: Policy, settings: Settings, group: Group) -> None:
         self._policy, self._group, self._broken = policy, group, False
         begin = Start.of(policy, settings)
         own = begin.policy()  # built as on the other ranks, to the same bits
-        own.model.load_state_dict(policy.reference().model.state_dict())
+        base = policy.base if isinstance(policy, AdaptedPolicy) else policy
+        own.model.load_state_dict(base.model.state_dict())
         with working("starting the learner ranks"):
             self._own: TorchLearner = self._together(START, (begin,), lambda: start(begin, own, group))
 
@@ -100,8 +102,8 @@ class Leader(Learner):
 
     def _together(self, name: str, arguments: tuple[Any, ...], own: Callable[[], Any]) -> Any:
         try:
-            with self._group.together(name):
-                self._group.tell((name, *arguments))
+            with self._group.collective(name):
+                self._group.send((name, *arguments))
                 return own()
         except BaseException:
             self._broken = True  # the others are in the middle of something

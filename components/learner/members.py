@@ -19,7 +19,7 @@ POLL = 0.05
 TAIL = 15
 """Lines of a log that an error shows."""
 LOST = "lost"
-"""The word of a rank that ends because it has lost another."""
+"""The reason of a rank that ends because it has lost another."""
 RESUME = "started again, the run goes on from its newest checkpoint"
 
 
@@ -70,7 +70,7 @@ class Member(NamedTuple):
 def lost(
     command: str,
     members: Sequence[Member],
-    word: Callable[[Member], str],
+    reason_of: Callable[[Member], str],
     behind: Sequence[Member],
     error: RuntimeError,
     seconds: float,
@@ -79,14 +79,14 @@ def lost(
 
     Args:
         members: the other ranks.
-        word: what a rank has said of its own end, empty where it has not.
-        behind: those that have not carried out the command, should all of them run.
-        seconds: how long was waited for an answer.
+        reason_of: why a rank ended, by its own account; empty where it gave none.
+        behind: the ranks that have not carried out the command; they are named where all of them still run.
+        seconds: the time limit of a command.
 
     Returns:
         An `InputError` where a rank failed, which it would again; `RankLost` otherwise.
     """
-    culprit = first_to_end(members, word)
+    culprit = first_to_end(members, reason_of)
     if culprit is None:
         who = " and ".join(member.name for member in behind) or "a rank of the learner"
         what = f"{who} did not carry out {command!r}: {str(error).splitlines()[0]}"
@@ -96,19 +96,19 @@ def lost(
         what = f"{culprit.name} has been stopped (SIGSTOP), and did not carry out {command!r} within {seconds:g} s"
         return RankLost(what, where=culprit.where, how=f"find out who stopped it; {RESUME}")
     tail = f"; the end of its log:\n{text}" if (text := culprit.tail()) else ""
-    if reason := word(culprit):
+    if reason := reason_of(culprit):
         what = f"{culprit.name} failed during {command!r}: {reason}{tail}"
         return InputError(what, where=culprit.where, how=RESUME)
     what = f"{culprit.name} was lost during {command!r} and did not say why (killed, or out of memory){tail}"
     return RankLost(what, where=culprit.where, how=RESUME)
 
 
-def first_to_end(members: Sequence[Member], word: Callable[[Member], str]) -> Member | None:
+def first_to_end(members: Sequence[Member], reason_of: Callable[[Member], str]) -> Member | None:
     """The rank that has ended or was stopped, and did not only lose another one."""
     until = time.monotonic() + SETTLE
     while time.monotonic() < until:
         for member in members:
-            if member.state() != "running" and word(member) != LOST:
+            if member.state() != "running" and reason_of(member) != LOST:
                 return member
         time.sleep(POLL)
     return None

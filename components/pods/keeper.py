@@ -16,9 +16,9 @@ from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, Even
 from components.layout import Layout
 from components.pods.depot import Depot
 from components.pods.parcels import Sender
-from components.pods.place import ATTEMPT
 from components.pods.state import State, Writer
 from components.pods.workspace import outputs
+from components.processes.environments import ATTEMPT
 from components.status import StageStatus, status_path
 
 OVER = (0, EXIT_BAD_INPUT, EXIT_NO_CANDIDATE)

@@ -1,7 +1,7 @@
 """The container ``learner``: ``python -m components.pods.learner --nodes N --processes M --rendezvous HOST:PORT``.
 
 Starts the M ranks of this node (its number is JOB_COMPLETION_INDEX), see `components.processes.torchrun`. When it is
-asked to stop, the ranks are told, which go on until the run has its checkpoint and hangs up.
+stopped (SIGTERM), the ranks receive the signal, and go on until the run has its checkpoint and hangs up.
 
 Exit codes: 0 the run has hung up; 2 the ranks were refused; 75 another node or the run has gone; 143 asked to stop; 1
 anything else, whose reason is in the log.

@@ -8,7 +8,7 @@ from components.errors import InputError
 from components.files import code_digest
 
 CODE, CONSTRAINTS, IMAGE = "EVENKEEL_CODE", "EVENKEEL_CONSTRAINTS", "EVENKEEL_IMAGE_CONSTRAINTS"
-RUN, ATTEMPT, NODE = "EVENKEEL_RUN", "EVENKEEL_ATTEMPT", "JOB_COMPLETION_INDEX"
+NODE = "JOB_COMPLETION_INDEX"
 
 
 def check(environment: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Low-rank adapters (2106.09685): the base is frozen, and what is learned is B @ A beside some of its matrices.
+"""Low-rank adapters (2106.09685): the base is frozen, and what is learned is B @ A, which is added to some matrices.
 
 The adapter is `peft`'s. Base weights are held once: the adapted model and its base share them.
 """
@@ -31,7 +31,7 @@ NAME = "default"
 """What the one adapter of a model is called inside of it."""
 MATRICES = (nn.Linear, Conv1D)
 FOLDER = "adapter"
-"""Of a checkpoint, beside the merged weights."""
+"""Of a checkpoint: where the adapter is stored."""
 
 
 @dataclass(frozen=True)

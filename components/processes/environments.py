@@ -15,6 +15,8 @@ TORCH_AND_VLLM = "import importlib.util, sys, torch; importlib.util.find_spec('v
 REBUILD = f"remove {ENVIRONMENT} and `make vllm-env` anew, with the CPU build of torch (see constraints-vllm.txt)"
 PATIENCE = 120.0
 """Seconds that may take; two where the disk is warm."""
+RUN, ATTEMPT = "EVENKEEL_RUN", "EVENKEEL_ATTEMPT"
+"""Name the run of a pod, and which start of it this is."""
 RANK_LOGS = "EVENKEEL_RANK_LOGS"
 """Names the folder in which ranks 1 and up write their logs; without it they write to standard output."""
 LEARNER_KEY = "EVENKEEL_LEARNER_KEY"

@@ -20,7 +20,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED
 from components.learner.remote.protocol import LOST_PEER, REFUSED
-from components.pods.place import ATTEMPT, RUN
+from components.processes.environments import ATTEMPT, RUN
 
 PATIENCE = 900
 """Seconds within which all nodes must meet: one may have to wait for a machine, and for its image."""
@@ -43,11 +43,11 @@ def main(arguments: Sequence[str]) -> int:
         rdzv_endpoint=arguments[2],
         rdzv_configs={"rank": node, "timeout": PATIENCE},
         max_restarts=0,
-        signals_to_handle="SIGHUP",  # not SIGTERM: torchrun would kill ranks that are asked to stop
+        signals_to_handle="SIGHUP",  # not SIGTERM: torchrun would kill ranks that still write a checkpoint
     )
     signal.signal(signal.SIGTERM, lambda number, _: forward(number))
-    with ThreadPoolExecutor(1) as beside:  # torch may wait where no signal is heard, and this thread does not
-        return beside.submit(launched, config, arguments[2], arguments[4:]).result()
+    with ThreadPoolExecutor(1) as pool:  # torch waits in C++, where Python handles no signal; this thread does not
+        return pool.submit(launched, config, arguments[2], arguments[4:]).result()
 
 
 def launched(config: LaunchConfig, meeting: str, module: Sequence[str]) -> int:

@@ -74,7 +74,7 @@ def stoppable(parts: Parts) -> Iterator[None]:
 
 @contextmanager
 def peers_asked_as_well(parts: Parts) -> Iterator[None]:
-    """Around all steps: servers that are lost while the run is stopping have been asked to stop as well.
+    """Around all steps: servers that are lost while the run is stopping were stopped as well, and are no error.
 
     Raises:
         Stopped: so it was; the run goes on from the checkpoint before.

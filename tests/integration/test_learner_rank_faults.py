@@ -111,13 +111,13 @@ def threads(monkeypatch) -> None:
 
 
 def test_a_rank_that_is_asked_to_stop_goes_on_and_rank_0_learns_of_it(threads, learner):
-    asked: list[bool] = []
-    learner.when_asked_to_stop(lambda: asked.append(True))
+    reported: list[bool] = []
+    learner.when_asked_to_stop(lambda: reported.append(True))
     rank(1).terminate()
     until = time.monotonic() + 20
-    while not asked and time.monotonic() < until:
+    while not reported and time.monotonic() < until:
         time.sleep(0.05)
-    assert asked == [True]
+    assert reported == [True]
     assert steps(learner, [1])
 
 

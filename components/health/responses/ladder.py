@@ -17,7 +17,7 @@ from components.health.responses.awaiting import Awaiting
 from components.health.responses.blame import MEASURES, Blame
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.knobs import KNOBS
-from components.health.responses.plan import Plan
+from components.health.responses.plan import Plan, response_to
 from components.health.responses.repairs import Repairs, Situation
 from components.health.responses.turning import Turning
 from components.health.responses.under_watch import UNDER_WATCH, UnderWatch
@@ -239,18 +239,7 @@ class Responder:
     def _entry(self, verdict: Verdict, level: Level, **what: Any) -> Response:
         self._number += 1
         found = () if self._diagnosis is None or level == "warn" else self._diagnosis.evidence
-        return Response(
-            self._number,
-            verdict.step,
-            verdict.rule,
-            verdict.level,
-            level,
-            verdict.reason,
-            verdict.evidence,
-            part=self._part(verdict) or "",
-            found=found,
-            **what,
-        )
+        return response_to(verdict, self._number, level, part=self._part(verdict) or "", found=found, **what)
 
     def _undone(self, step: int, back: Saved | None) -> int:
         """Steps that a roll-back after ``step`` undoes, without those that earlier ones have undone."""
