@@ -12,7 +12,7 @@ from components.launch.base import JobStatus
 from components.launch.kubernetes.api import Cluster
 from components.launch.kubernetes.diagnosis import Finding, diagnose
 from components.launch.kubernetes.names import OWNER, RUN, STAGE, Role, jobset_name, selector
-from components.launch.kubernetes.observed import ROLES, Observed, gather, name_of
+from components.launch.kubernetes.observed import ROLES, Observed, gather, index_of, name_of
 from components.launch.kubernetes.status import status_of
 
 
@@ -85,16 +85,11 @@ def log(cluster: Cluster, observed: Observed, role: Role, index: int, *, follow:
         InputError: there is no such pod.
     """
     pods = sorted(observed.pods_of(role), key=name_of)
-    chosen = [pod for pod in pods if _index(pod) == index]
+    chosen = [pod for pod in pods if index_of(pod) == index]
     if not chosen:
-        there = ", ".join(f"{name} {_index(pod)}" for name in ROLES for pod in observed.pods_of(name)) or "none"
+        there = ", ".join(f"{name} {index_of(pod)}" for name in ROLES for pod in observed.pods_of(name)) or "none"
         raise InputError(f"no pod {role} {index} is there", where=observed.name, how=f"there are: {there}")
     return cluster.log(name_of(chosen[-1]), role, follow=follow)
-
-
-def _index(pod: dict[str, Any]) -> int:
-    annotations = pod["metadata"].get("annotations") or {}
-    return int(annotations.get("batch.kubernetes.io/job-completion-index", 0))
 
 
 def _run(observed: Observed) -> ClusterRun | None:

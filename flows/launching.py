@@ -12,9 +12,10 @@ from components.config.kubernetes import VolumeState
 from components.errors import InputError
 from components.files import code_digest, sha256_file
 from components.launch.kubernetes import cost
+from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.owner import whoever_submits
 from components.launch.kubernetes.plan import USER, RunPlan, Submission, plan_run
-from components.launch.kubernetes.showing import as_yaml, manifests
+from components.launch.kubernetes.showing import as_yaml
 from flows.workspace import Workspace
 
 STAGE = "train"
@@ -54,8 +55,8 @@ def planned(workspace: Workspace, note: Callable[[str], None]) -> RunPlan:
 
 
 def shown(plan: RunPlan) -> tuple[str, str]:
-    """The manifests, and the table of resources and cost."""
-    return as_yaml(manifests(plan)), cost.table(plan)
+    """The manifest, and the table of resources and cost."""
+    return as_yaml(jobset(plan)), cost.table(plan)
 
 
 def check_on_server(plan: RunPlan) -> None:
@@ -67,5 +68,4 @@ def check_on_server(plan: RunPlan) -> None:
     from components.launch.kubernetes.api import Cluster  # loads the client, which takes a second
 
     cluster = Cluster.connect(plan.how.namespace, plan.how.context)
-    for manifest in manifests(plan):
-        cluster.dry_run(manifest)
+    cluster.dry_run(jobset(plan))

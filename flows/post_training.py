@@ -23,7 +23,7 @@ from components.config.promotion import load_policy
 from components.config.servers import VllmEngine
 from components.files import read_json
 from components.gate import gather
-from components.processes.environments import check_vllm_python, learner_key, vllm_python
+from components.processes.environments import check_vllm_python, vllm_python
 from components.processes.memory import check_run
 from components.registry import propose
 from components.stages import wanted
@@ -183,21 +183,19 @@ def tag(run_id: str) -> None:
 
 
 def check_surroundings(settings: Settings, folder: Path) -> None:
-    """See now that the servers, ranks and pods of later stages can be had, and not when the first of these needs one.
+    """See now that the servers and pods of later stages can be had, and not when the first of these needs one.
 
     Args:
         folder: Where stages will run.
 
     Raises:
-        InputError: the servers' environment is missing or does not work, the ranks' key is missing, or a cluster is not
-            there or refuses the run.
+        InputError: the servers' environment is missing or does not work, or a cluster is not there or refuses the
+            run.
     """
     engine, launch = settings.rollout.engine, settings.launch
     elsewhere = launch.kubernetes.stages if launch.kind == "kubernetes" and launch.kubernetes else ()
     if isinstance(engine, VllmEngine) and engine.processes and not set(elsewhere).issuperset(SAMPLING):
         check_vllm_python(vllm_python(engine.python, folder))
-    if settings.learner.ranks.address is not None:
-        learner_key()
     if elsewhere:
         from components.launch.kubernetes.rehearsal import rehearse  # loads the client, which takes a second
 

@@ -69,7 +69,7 @@ class PodSettings(Section):
 
 
 class LearnerPods(PodSettings):
-    """Pods of learner ranks."""
+    """Pods of the stage: the learner with the loop in its rank 0. Stages without a learner have one of them."""
 
     processes: int = Field(1, ge=1, le=16, description="Ranks in a pod; with gpus one for each.")
 
@@ -116,11 +116,10 @@ class S3State(Section):
 class Images(Section):
     """Images by digest: a tag may mean something else when a pod is replaced."""
 
-    driver: str = Field(pattern=IMAGE)
-    learner: str | None = Field(None, pattern=IMAGE, description="None: that of the driver.")
+    learner: str = Field(pattern=IMAGE, description="With the packages of constraints.txt.")
     rollout: str | None = Field(None, pattern=IMAGE, description="With vLLM; needed where servers sample.")
 
-    @field_validator("driver", "learner", "rollout")
+    @field_validator("learner", "rollout")
     @classmethod
     def _no_latest(cls, image: str | None) -> str | None:
         if image is not None and re.search(r":latest@", image):
@@ -138,7 +137,7 @@ class Prices(Section):
 
 
 class KubernetesSettings(Section):
-    """One JobSet per training run: a driver with the loop, learner ranks, rollout servers."""
+    """One JobSet per stage of a run: the learner with the loop, and rollout servers."""
 
     context: str | None = Field(None, description="Of the kubeconfig. None: the present one, or the pod's own account.")
     namespace: Name = "evenkeel"
@@ -150,13 +149,14 @@ class KubernetesSettings(Section):
     stages: tuple[ClusterStage, ...] = Field(
         ("train",),
         min_length=1,
-        description="Stages that run on the cluster, each as a JobSet: sft is the driver alone, triage and evaluate "
-        "have servers as well, train has all. The others stay where the command runs.",
+        description="Stages that run on the cluster, each as a JobSet: sft has one learner pod, triage and "
+        "evaluate have servers as well, train has as many learner pods as its ranks need. "
+        "The others stay where the command runs.",
     )
     images: Images
     pull_secrets: tuple[Name, ...] = Field((), description="Secrets of the namespace that pull the images.")
     secrets: tuple[Name, ...] = Field(
-        (), description="Secrets of the namespace whose entries are environment variables of the driver, such as S3's."
+        (), description="Secrets of the namespace whose entries are environment variables of the learner, such as S3's."
     )
     service_account: Name = Field("evenkeel-run", description="Of all pods; they get no token of it.")
     user: int | None = Field(
@@ -167,7 +167,6 @@ class KubernetesSettings(Section):
         "run's folder, so that both sides may write what the other wrote; else 10001.",
     )
     shared: VolumeState | S3State = Field(discriminator="kind")
-    driver: PodSettings = PodSettings()
     learner: LearnerPods = LearnerPods()
     rollout: PodSettings = PodSettings()
     queue: Name | None = Field(None, description="Kueue's LocalQueue that admits the run.")

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from components.config.removed import REMOVED
 from components.config.settings import Settings
 from components.errors import InputError
 from components.files import read_text, sha256_path
@@ -194,7 +195,7 @@ def validate(tree: Mapping[str, Any], *, where: str) -> Settings:
 def _say(error: Any) -> str:
     key, given, kind = ".".join(str(part) for part in error["loc"]) or "combination", error["input"], error["type"]
     if kind == "extra_forbidden":
-        return f"{key}: unknown setting"
+        return f"{key}: {REMOVED.get(key, 'unknown setting')}"
     if kind == "union_tag_invalid":
         name = error["ctx"]["discriminator"].strip("'_()")  # 'kind' in quotes, or the function _kind()
         return f"{key}.{name}: {error['ctx']['tag']!r} is not one of {error['ctx']['expected_tags']}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from components.config.base import AdamWSettings, ComputeDtype, Section
 from components.config.ppo import CriticSettings
@@ -17,29 +17,10 @@ class RankSettings(Section):
     """The processes of a learner that has several. Where and how many they are changes no update but for rounding."""
 
     processes: int = Field(2, ge=1, description="Ranks; each computes its share of the rows of an update.")
-    address: str | None = Field(
-        None,
-        pattern=r"^[^\s:]+:[0-9]{1,5}$",
-        description="On Kubernetes: host:port where rank 0 of ranks in other pods waits for this run. null: rank 0 is "
-        "the process of the stage.",
-    )
-    shared_folder: bool = Field(
-        True,
-        description="The ranks see the run's folders under the same paths. false: what they load and save travels over "
-        "the connection.",
-    )
     start_timeout: float = Field(300.0, gt=0, description="Seconds until all ranks have met.")
     reply_timeout: float = Field(
         1800.0, gt=0, description="Seconds that one pass, update or save may take; ranks that take longer are ended."
     )
-
-    @field_validator("address")
-    @classmethod
-    def _has_a_port(cls, address: str | None) -> str | None:
-        port = 1 if address is None else int(address.rpartition(":")[2])
-        if not 0 < port < 2**16:
-            raise ValueError(f"port {port} is not one of 1 to 65535")
-        return address
 
 
 class ZeroSettings(Section):
@@ -87,6 +68,11 @@ class LearnerSettings(AdamWSettings):
         description="R3 (2510.11370): the learner sends tokens to the experts that the sampler chose. A dense policy "
         "has none, and nothing changes.",
     )
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether it is spread over several processes."""
+        return self.kind != "torch" and self.ranks.processes > 1
 
     @model_validator(mode="after")
     def _sections_belong_to_the_kind(self) -> LearnerSettings:

@@ -107,9 +107,7 @@ def module(job: Job) -> list[str]:
 
 def has_ranks(job: Job) -> bool:
     """Whether the stage's learner has several ranks, all of them on this machine."""
-    how = job.settings.learner
-    here = how.kind != "torch" and how.ranks.processes > 1 and how.ranks.address is None
-    return here and job.stage in RANKED
+    return job.settings.learner.has_ranks and job.stage in RANKED
 
 
 def environment(layout: Layout) -> dict[str, str]:

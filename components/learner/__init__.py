@@ -14,7 +14,6 @@
 - `sharding` — how its weights, gradients and optimizer state lie in memory
 - `ranks` — who of several processes scores which rows
 - `group`, `leader`, `follower` — the processes of one learner: rank 0 runs the loop, the others follow its commands
-- `remote` — a learner in pods of its own; `worker` is the program that they run
 - `inputs`, `scoring_module`, `activations` — how a forward pass is made
 - `critic` — PPO's value model, which learns beside the policy
 
@@ -22,43 +21,34 @@
 """
 
 from collections.abc import Callable
-from pathlib import Path
 
 from components.config import Settings
 from components.learner.base import IN_FORCE, Learner, settings_checksum
 from components.learner.batch import Batch, batch_of_rows, build_batch
 from components.learner.group import Group
 from components.learner.leader import Leader
-from components.learner.remote.learner import RemoteLearner
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
 
-LOGS = Path("logs")
 
-
-def _ranks(policy: Policy, settings: Settings, logs: Path) -> Learner:
-    if settings.learner.ranks.address is not None:
-        return RemoteLearner(policy, settings, logs)
+def _ranks(policy: Policy, settings: Settings) -> Learner:
     return Leader(policy, settings, Group(settings.learner.ranks))
 
 
-def _torch(policy: Policy, settings: Settings, logs: Path) -> Learner:
+def _torch(policy: Policy, settings: Settings) -> Learner:
     return TorchLearner(policy, settings.learner, settings.objective, settings.rollout.temperature)
 
 
-LEARNERS: dict[str, Callable[[Policy, Settings, Path], Learner]] = {
+LEARNERS: dict[str, Callable[[Policy, Settings], Learner]] = {
     "torch": _torch,
     "deepspeed": _ranks,
     "fsdp2": _ranks,
 }
 
 
-def build_learner(policy: Policy, settings: Settings, logs: Path = LOGS) -> Learner:
-    """The learner that the settings name; it takes ``policy`` over and changes its weights.
-
-    ``logs`` is the run's folder of logs; ranks in other pods read the policy from ``.state`` next to it.
-    """
-    return LEARNERS[settings.learner.kind](policy, settings, logs)
+def build_learner(policy: Policy, settings: Settings) -> Learner:
+    """The learner that the settings name; it takes ``policy`` over and changes its weights."""
+    return LEARNERS[settings.learner.kind](policy, settings)
 
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Where a run's files lie when its pods share no folder: ``s3://bucket/prefix/<run>``.
 
 - ``input/`` what its stage needs, put there by whoever submits it
-- ``state/`` its checkpoints, put there by its driver
+- ``state/`` its checkpoints, put there by the stage
 - ``output/`` what its stage wrote, and how it ended
 
 Each holds `parcels`: files as ``blobs/<sha256>``, and their names in a manifest that comes last.

@@ -1,4 +1,4 @@
-"""Looks after the files of a driver that shares no folder with anybody.
+"""Looks after the files of a stage whose pods share no folder.
 
 State while its stage runs, output at its end.
 """
@@ -46,7 +46,7 @@ class Keeper:
         self._writer = Writer(bucket, who)
         self._state = State(bucket, layout.state / stage, self._writer)
         if (step := self._state.restore()) is not None:
-            print(f"driver: the checkpoint of step {step} was brought here", flush=True)
+            print(f"learner: the checkpoint of step {step} was brought here", flush=True)
         self._over = threading.Event()
         self._superseded: PeerLost | None = None
         self._thread = threading.Thread(target=self._keep, name="state", daemon=True)
@@ -73,14 +73,14 @@ class Keeper:
             except Exception as error:
                 if not isinstance(error, (EvenkeelError, OSError)):
                     traceback.print_exc()  # a bug, and no reason to give up later checkpoints
-                print(f"driver: the newest checkpoint is not safe yet: {error}", file=sys.stderr, flush=True)
+                print(f"learner: the newest checkpoint is not safe yet: {error}", file=sys.stderr, flush=True)
                 pause = PAUSE
 
     def finish(self, status: StageStatus) -> StageStatus:
         """Put what is left: the answer of a stage that has ended, the newest checkpoint of one that is to go on.
 
         Returns:
-            How the driver ends.
+            How the container ends.
         """
         over = status.exit_code in OVER
         try:

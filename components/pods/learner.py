@@ -1,10 +1,15 @@
-"""The container ``learner``: ``python -m components.pods.learner --nodes N --processes M --rendezvous HOST:PORT``.
+"""The container ``learner``: ``python -m components.pods.learner STAGE --config FILE``, in the run's workspace.
 
-Starts the M ranks of this node (its number is JOB_COMPLETION_INDEX), see `components.processes.torchrun`. When it is
-stopped (SIGTERM), the ranks receive the signal, and go on until the run has its checkpoint and hangs up.
+Runs one stage. Where its learner has several ranks, every node starts its own with torchrun (``--nodes``,
+``--processes``, ``--rendezvous``; JOB_COMPLETION_INDEX is the number of this node); rank 0, on node 0, runs the stage,
+and the others follow it. ``--state s3://bucket/prefix/<run>`` names where node 0 keeps checkpoints and output
+(`components.pods.depot`) when the pods share no folder.
 
-Exit codes: 0 the run has hung up; 2 the ranks were refused; 75 another node or the run has gone; 143 asked to stop; 1
-anything else, whose reason is in the log.
+SIGTERM is passed on to the ranks, which go on until rank 0 has its checkpoint.
+
+Exit codes of node 0 are those of the stage (`components.errors`). Of the other nodes: 0 rank 0 has ended the run; 2 a
+rank was refused; 75 another node has gone; 143 stopped on request; anything else a rank failed, and its log says why.
+75 waits a while, so that whatever this node has lost is on record first.
 """
 
 from __future__ import annotations
@@ -14,59 +19,124 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED, EvenkeelError
+from components.layout import Layout
 from components.pods import place
 from components.pods.child import FirstProcess
 from components.pods.ending import leave, status_of
 from components.processes.stopping import STOPPING, Asked
-from components.status import StageStatus
+from components.status import StageStatus, clear_status, read_status
 
-TERMINATED = 128 + signal.SIGTERM
-SAID = {
+SIGNALLED = 128
+"""Exit codes above it are 128 plus the number of a signal."""
+MEANINGS = {
     0: "",
     EXIT_BAD_INPUT: "a rank was refused; the log says why",
-    EXIT_LOST: "another node, or the run, has gone; its own log says why",
-    EXIT_STOPPED: "asked to stop, and the run has hung up",
+    EXIT_LOST: "another node has gone; its own log says why",
+    EXIT_STOPPED: "stopped on request, and rank 0 has ended the run",
 }
+"""Exit codes of a node without rank 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One of the ``nodes`` machines of a stage, with ``processes`` ranks; ``rendezvous`` is HOST:PORT of node 0."""
+
+    number: int
+    nodes: int
+    processes: int
+    rendezvous: str
+
+    def command(self, stage: str, config: Path) -> list[str]:
+        """What this node runs: the stage, or torchrun with its ranks."""
+        program = ["components", stage, "--config", str(config)]
+        if self.nodes * self.processes == 1:
+            return [sys.executable, "-m", *program]
+        shape = map(str, (self.nodes, self.processes, self.rendezvous, self.number))
+        return [sys.executable, "-m", "components.processes.torchrun", *shape, *program]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve one run; returns the exit code of the container."""
+    """Run this node's part of the stage; returns the exit code of the container."""
     options = _parser().parse_args(arguments)
     try:
         with STOPPING.on_signal():
             place.check(os.environ)
-            node = place.number(os.environ, place.NODE, otherwise=0 if options.nodes == 1 else None)
-            with STOPPING.unheard():  # the ranks hear it
-                status = run(options.nodes, options.processes, options.rendezvous, node)
+            number = place.number(os.environ, place.NODE, otherwise=0 if options.nodes == 1 else None)
+            node = Node(number, options.nodes, options.processes, options.rendezvous)
+            status = run(node, options.stage, options.config, options.state)
     except EvenkeelError as error:
         status = status_of(error)
     except Asked:
-        status = StageStatus(EXIT_STOPPED, "asked to stop before the ranks began")
+        status = StageStatus(EXIT_STOPPED, "stopped on request before the stage began")
     if status.exit_code:
         print(f"learner: {status.message}", file=sys.stderr, flush=True)
     return leave(status)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m components.pods.learner", description="Run a node's ranks.")
-    parser.add_argument("--nodes", type=int, required=True, help="nodes of the learner")
-    parser.add_argument("--processes", type=int, required=True, help="ranks of each node")
-    parser.add_argument("--rendezvous", required=True, metavar="HOST:PORT", help="of node 0")
+    parser = argparse.ArgumentParser(prog="python -m components.pods.learner", description="Run one stage in pods.")
+    parser.add_argument("stage", help="as of `python -m components`")
+    parser.add_argument("--config", type=Path, required=True, help="YAML file of the settings")
+    parser.add_argument("--state", metavar="S3-URI", help="the run's files, s3://bucket/prefix/run")
+    parser.add_argument("--nodes", type=int, default=1, help="nodes of the learner")
+    parser.add_argument("--processes", type=int, default=1, help="ranks of each node")
+    parser.add_argument(
+        "--rendezvous", default="", metavar="HOST:PORT", help="of node 0, where there are several ranks"
+    )
     return parser
 
 
-def run(nodes: int, processes: int, rendezvous: str, node: int) -> StageStatus:
-    """Run the ranks below torchrun; how they ended."""
+def run(node: Node, stage: str, config: Path, uri: str | None) -> StageStatus:
+    """Run the stage, with its state kept where ``uri`` says; how it ended."""
+    if node.number > 0:
+        return follow(node, stage, config)
+    if uri is None:
+        return lead(node, stage, config)
+    from components.pods.depot import Depot  # loads boto3
+    from components.pods.keeper import Keeper
+
+    keeper = Keeper(Depot.of(uri), Layout(), stage)
+    with STOPPING.unheard():  # the child receives the signal, and what it leaves is kept
+        with keeper:
+            status = lead(node, stage, config)
+        return keeper.finish(status)
+
+
+def lead(node: Node, stage: str, config: Path) -> StageStatus:
+    """Run node 0 in a child; how the stage ended."""
+    layout = Layout()
+    clear_status(layout, stage)
+    with STOPPING.unheard():
+        code = FirstProcess().run(node.command(stage, config))
+    return ended(stage, code, read_status(layout, stage), ranked=node.nodes * node.processes > 1)
+
+
+def ended(stage: str, code: int, said: StageStatus | None, *, ranked: bool = False) -> StageStatus:
+    """How a stage ended: as it reported, where that fits the exit code, or where it was through and only its process
+    was ended. The exit code of torchrun (``ranked``) may be that of another rank."""
+    if said is not None and (ranked or said.exit_code == code or (said.exit_code == 0 and code > SIGNALLED)):
+        return said
+    if code == EXIT_STOPPED:
+        return StageStatus(code, f"stopped on request before stage {stage} had begun")
+    if code > SIGNALLED:
+        how = f"stage {stage} was ended by signal {code - SIGNALLED} and did not say why; its log may"
+        return StageStatus(code, how + (" (out of memory?)" if code - SIGNALLED == signal.SIGKILL else ""))
+    return StageStatus(code or 1, f"stage {stage} ended with exit code {code} and did not say why; its log may")
+
+
+def follow(node: Node, stage: str, config: Path) -> StageStatus:
+    """Run the ranks of another node; how they ended."""
     first = FirstProcess()
-    torchrun = [sys.executable, "-m", "components.processes.torchrun"]
-    code = first.run([*torchrun, *map(str, (nodes, processes, rendezvous, node)), "components.learner.worker"])
-    if code == TERMINATED or (signal.SIGTERM in first.asked and code in (0, EXIT_LOST)):
+    with STOPPING.unheard():
+        code = first.run(node.command(stage, config))
+    if signal.SIGTERM in first.asked and code in (0, EXIT_LOST, SIGNALLED + signal.SIGTERM):
         code = EXIT_STOPPED
-    return StageStatus(
-        code, SAID.get(code, f"node {node} failed with exit code {code}; the log says which rank and why")
-    )
+    other = f"node {node.number} failed with exit code {code}; the log says which rank and why"
+    return StageStatus(code, MEANINGS.get(code, other))
 
 
 if __name__ == "__main__":

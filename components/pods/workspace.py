@@ -26,7 +26,7 @@ PLAIN = ("constraints.txt", "dvc.yaml")
 
 
 def put_input(workspace: Path, depot: Depot, stage: str, settings: Settings, config: Path) -> None:
-    """Put what the pods need of a workspace: its code, ``config`` (the file that the driver is given), the outputs of
+    """Put what the pods need of a workspace: its code, ``config`` (the file that the pods are given), the outputs of
     other stages that this one reads, and the files that the settings name. An answer that is there goes: it is that of
     a submission before, and must not be taken for this one's.
 
@@ -55,7 +55,7 @@ def take_output(workspace: Path, depot: Depot, stage: str) -> StageStatus | None
     found = parcels(bucket)
     if not found:
         return None
-    parcel = read(bucket, found[-1])  # that of the last driver
+    parcel = read(bucket, found[-1])  # that of the last attempt
     status = status_path(layout, stage).relative_to(workspace)
     known = [*declared(workspace, stage, "outs", "metrics", "plots"), status]
     if strange := [path for path in parcel.files if not any(Path(path).is_relative_to(one) for one in known)]:

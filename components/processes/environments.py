@@ -1,8 +1,7 @@
-"""What a run takes from its surroundings: environments beside the project's own, and secrets."""
+"""What a run takes from its surroundings: the environment of vLLM, and what variables are called."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,20 +18,6 @@ RUN, ATTEMPT = "EVENKEEL_RUN", "EVENKEEL_ATTEMPT"
 """Name the run of a pod, and which start of it this is."""
 RANK_LOGS = "EVENKEEL_RANK_LOGS"
 """Names the folder in which ranks 1 and up write their logs; without it they write to standard output."""
-LEARNER_KEY = "EVENKEEL_LEARNER_KEY"
-LEARNER_KEY_HOW = f"set {LEARNER_KEY} to the same secret here and where the ranks are started"
-
-
-def learner_key() -> str:
-    """The secret that this run and a learner's ranks elsewhere share.
-
-    Raises:
-        InputError: there is none.
-    """
-    key = os.environ.get(LEARNER_KEY, "")
-    if not key:
-        raise InputError(f"{LEARNER_KEY} is not set", where="learner.ranks.address", how=LEARNER_KEY_HOW)
-    return key
 
 
 def vllm_python(python: Path | None, folder: Path | None = None) -> Path:

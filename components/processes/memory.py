@@ -122,8 +122,6 @@ def _learner(settings: Settings) -> float:
     """Of the learner, with all of its ranks on this machine; they compute with fp32 weights."""
     if settings.learner.kind == "torch":
         return _trained(settings)
-    if settings.learner.ranks.address is not None:
-        return _weights(settings)
     if settings.policy.lora is not None:
         return _trained(settings) + BYTES["float32"]
     return _weights(settings) + BYTES["float32"] * ADAMW

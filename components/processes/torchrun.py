@@ -19,7 +19,6 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED
-from components.learner.remote.protocol import LOST_PEER, REFUSED
 from components.processes.environments import ATTEMPT, RUN
 
 PATIENCE = 900
@@ -27,7 +26,6 @@ PATIENCE = 900
 END_WITHIN = 10
 """Seconds that the ranks of this machine have when another machine has failed; torch gives them 30 where one of their
 own did. In that time rank 0 reports which was lost."""
-LOST = {EXIT_LOST, LOST_PEER}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -74,14 +72,18 @@ def forward(number: int) -> None:
 
 
 def blame(codes: Iterable[int]) -> int:
-    """The exit code of a node whose ranks ended with these: a rank that has only lost another is blamed last."""
+    """The exit code of a node whose ranks ended with these; 128 plus a signal's number where one was killed. Ranks that
+    have only lost another are blamed last."""
     found = set(codes)
-    if REFUSED in found:
+    if EXIT_BAD_INPUT in found:
         return EXIT_BAD_INPUT
-    found -= LOST
+    found.discard(EXIT_LOST)
     if not found:
         return EXIT_LOST
-    return EXIT_STOPPED if found <= {-signal.SIGTERM, EXIT_STOPPED} else 1
+    if found <= {-signal.SIGTERM, EXIT_STOPPED}:
+        return EXIT_STOPPED
+    worst = min(found)
+    return 128 - worst if worst < 0 else 1
 
 
 if __name__ == "__main__":

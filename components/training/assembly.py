@@ -86,7 +86,7 @@ def assembled(
     if dev is None:
         dev = subset(read_prompts(layout.split("dev")), settings.train.eval_prompts, derive(settings.seed, "dev"))
     with ExitStack() as stack:
-        learner = stack.enter_context(closing(build_learner(learned, settings, layout.logs)))
+        learner = stack.enter_context(closing(build_learner(learned, settings)))
         learner.when_asked_to_stop(STOPPING.request)
         engine = stack.enter_context(closing(build_engine(policy, settings.rollout, layout.logs)))
         state = RunState(

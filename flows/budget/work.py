@@ -227,8 +227,8 @@ def machinery(settings: Settings, stage: str) -> str:
 def gpus_of(settings: Settings, stage: str) -> int:
     """GPUs that a stage holds while it runs.
 
-    Ranks and servers elsewhere are counted as one GPU each (a server that is started here: as many as it spreads over);
-    those of this machine only where it has GPUs at all.
+    Servers elsewhere are counted as one GPU each; ranks and servers of this machine (a server: as many as it spreads
+    over) only where it has GPUs at all.
     """
     count = 0
     engine, learner = settings.rollout.engine, settings.learner
@@ -236,7 +236,7 @@ def gpus_of(settings: Settings, stage: str) -> int:
         count += len(engine.urls)
     if stage in SAMPLING and isinstance(engine, VllmEngine) and has_gpus():
         count += engine.processes * engine.tensor_parallel
-    if stage == "train" and learner.kind != "torch" and (learner.ranks.address is not None or has_gpus()):
+    if stage == "train" and learner.kind != "torch" and has_gpus():
         count += learner.ranks.processes
     return count
 

@@ -72,7 +72,7 @@ def status(
 @cluster.command()
 def logs(
     run: Run,
-    role: Annotated[str, typer.Argument(help="driver, learner or rollout.")] = "driver",
+    role: Annotated[str, typer.Argument(help="learner or rollout.")] = "learner",
     index: Annotated[int, typer.Argument(min=0, help="Of several pods the one with this number.")] = 0,
     stage: Stage = "train",
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the pod ends.")] = False,
@@ -91,7 +91,7 @@ def logs(
 
 @cluster.command()
 def cancel(run: Run, stage: Stage = "train", namespace: Namespace = EVENKEEL, context: Context = None) -> None:
-    """End a run on the cluster. Its driver writes a checkpoint first: started again, it goes on from there."""
+    """End a run on the cluster. It writes a checkpoint first: started again, it goes on from there."""
     from flows import clusters
 
     place = connected(namespace, context)

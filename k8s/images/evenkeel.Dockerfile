@@ -1,5 +1,5 @@
 # Two images with the same packages, those of constraints.txt:
-#   learner        driver and learner pods. Their code is the run's own workspace, so that a change of code needs no image;
+#   learner         learner pods. Their code is the run's own workspace, so that a change of code needs no image;
 #                  the image has `components` for what brings that workspace into the pod.
 #   orchestrator   flow runs: the same, Git, and the project as it is committed.
 # `make images` builds both. Python's digest is that of an index of all architectures. Debian's packages are the ones of the
@@ -8,7 +8,7 @@
 FROM python:3.11.15-slim-bookworm@sha256:d29f48a31a8b408ed19272ca1e7b10ebae13b240a27e862d3d4217c528e2e0c3 AS base
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 # tini: its child may end processes without reaping them, and a shell that forgets to pass SIGTERM on would cost the checkpoint.
-# It passes signals to its child alone (no -g): what becomes of the others is for the driver or the flow run to say.
+# It passes signals to its child alone (no -g): what becomes of the others is for the run or the flow run to say.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends tini \
     && rm -rf /var/lib/apt/lists/*

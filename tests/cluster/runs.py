@@ -18,8 +18,8 @@ from tests.kubernetes.profiles import CPU, ROOT
 
 NOBODYS = f"registry.example.com/none@sha256:{'0' * 64}"
 SMALL_PODS = [
-    *(f"launch.kubernetes.{role}.{what}" for role in ("driver", "learner", "rollout") for what in ("cpu=100m",)),
-    *(f"launch.kubernetes.{role}.memory=1Gi" for role in ("driver", "learner", "rollout")),
+    *(f"launch.kubernetes.{role}.{what}" for role in ("learner", "rollout") for what in ("cpu=100m",)),
+    *(f"launch.kubernetes.{role}.memory=1Gi" for role in ("learner", "rollout")),
     "launch.kubernetes.grace=30",
     "launch.kubernetes.rollout.shm=64Mi",
 ]
@@ -30,8 +30,8 @@ Commands = Mapping[Role, Sequence[str]]
 def on(place: Place, image: str = NOBODYS, claim: str = "shared", path: str = "/shared") -> list[str]:
     """Overrides that bring a run to a place."""
     how = "launch.kubernetes"
-    images = {"driver": image, "rollout": image}
-    nodes = [f"{how}.{role}.node_selector={json.dumps(place.nodes)}" for role in ("driver", "learner", "rollout")]
+    images = {"learner": image, "rollout": image}
+    nodes = [f"{how}.{role}.node_selector={json.dumps(place.nodes)}" for role in ("learner", "rollout")]
     state = {"kind": "volume", "claim": claim, "path": path}
     return [
         f"{how}.namespace={place.namespace}",
@@ -81,10 +81,10 @@ def jobset_of(place: Place, name: str) -> dict[str, Any]:
     return found
 
 
-def pods_of(place: Place, name: str, role: str = "driver") -> list[Any]:
+def pods_of(place: Place, name: str, role: str = "learner") -> list[Any]:
     selector = f"jobset.sigs.k8s.io/jobset-name={name},app.kubernetes.io/component={role}"
     found: list[Any] = place.core.list_namespaced_pod(place.namespace, label_selector=selector).items
-    return found
+    return sorted(found, key=lambda pod: str(pod.metadata.name))
 
 
 def await_(what: str, ready: Callable[[], bool], seconds: float = 120) -> None:

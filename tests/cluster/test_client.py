@@ -23,18 +23,18 @@ from components.launch.kubernetes.status import status_of
 from components.launch.kubernetes.watching import changes
 from tests.cluster.conftest import Place
 from tests.kubernetes.fake_api import FakeApi, kubeconfig
-from tests.kubernetes.objects import jobset, secret
+from tests.kubernetes.objects import jobset
 
 pytestmark = pytest.mark.cluster
 
 
 def held(name: str = "demo-1", **metadata: Any) -> dict[str, Any]:
     """A JobSet that starts nothing: it is suspended, as one that waits for a queue."""
-    pods = {"restartPolicy": "Never", "containers": [{"name": "driver", "image": "example.com/none:1"}]}
+    pods = {"restartPolicy": "Never", "containers": [{"name": "learner", "image": "example.com/none:1"}]}
     template = {"spec": {"template": {"spec": pods}}}
     return {
         **jobset(name, **metadata),
-        "spec": {"suspend": True, "replicatedJobs": [{"name": "driver", "template": template}]},
+        "spec": {"suspend": True, "replicatedJobs": [{"name": "learner", "template": template}]},
     }
 
 
@@ -159,11 +159,6 @@ def exists(cluster: Cluster) -> None:
     cluster.create(held())
 
 
-def secret_exists(cluster: Cluster) -> None:
-    cluster.create(secret("demo-9-learner-key"))
-    cluster.create(secret("demo-9-learner-key"))
-
-
 def elsewhere(cluster: Cluster) -> None:
     Cluster(cluster.requests, "evenkeel-nowhere").create(held())
 
@@ -174,7 +169,6 @@ def not_served(cluster: Cluster) -> None:
 
 FAILURES: dict[str, tuple[Callable[[Cluster], None], type[InputError]]] = {
     "exists": (exists, Exists),
-    "secret exists": (secret_exists, Exists),
     "no namespace": (elsewhere, Refused),
     "not served": (not_served, Refused),
 }

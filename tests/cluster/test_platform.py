@@ -8,9 +8,9 @@ import pytest
 
 from components.config import load
 from components.launch.kubernetes.api import Cluster
+from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.permissions import ROLES
 from components.launch.kubernetes.plan import plan_run
-from components.launch.kubernetes.showing import manifests
 from tests.cluster.conftest import Place
 from tests.kubernetes.building import CLUSTERS, K8S, documents, identity, is_core, objects, overlay
 from tests.kubernetes.profiles import PROFILES, ROOT, plan
@@ -54,9 +54,8 @@ def test_the_server_takes_every_profile_and_makes_nothing(place: Place, name: st
     config, overrides = PROFILES[name]
     settings = load(ROOT / config, [*overrides, f"launch.kubernetes.namespace={place.namespace}"])
     cluster = Cluster.connect(place.namespace)
-    for manifest in manifests(plan_run(settings, plan(name).submission)):
-        told = cluster.dry_run(manifest)
-        assert told["metadata"]["name"] == manifest["metadata"]["name"]
+    manifest = jobset(plan_run(settings, plan(name).submission))
+    assert cluster.dry_run(manifest)["metadata"]["name"] == manifest["metadata"]["name"]
     assert cluster.jobsets("app.kubernetes.io/name=evenkeel") == []
 
 
@@ -64,7 +63,7 @@ def test_a_field_that_the_server_does_not_know_is_refused(place: Place) -> None:
     from components.errors import InputError
 
     settings = load(ROOT / "configs/kubernetes.yaml", [f"launch.kubernetes.namespace={place.namespace}"])
-    body = manifests(plan_run(settings, plan("cpu").submission))[0]
+    body = jobset(plan_run(settings, plan("cpu").submission))
     body["spec"]["replicatedJobs"][0]["template"]["spec"]["backofLimit"] = 1
     with pytest.raises(InputError, match="backofLimit"):
         Cluster.connect(place.namespace).dry_run(body)

@@ -81,8 +81,8 @@ def leftovers(place: Place) -> Iterator[None]:
 pytestmark.append(pytest.mark.usefixtures("leftovers"))
 
 
-def evict(place: Place, name: str, role: str = "driver") -> None:
-    pod = pods_of(place, name, role)[0].metadata.name
+def evict(place: Place, name: str, node: int = 0) -> None:
+    pod = pods_of(place, name)[node].metadata.name
     place.core.create_namespaced_pod_eviction(pod, place.namespace, {"metadata": {"name": pod}})
 
 
@@ -100,7 +100,7 @@ def test_a_pod_trains_to_the_very_bytes_of_this_machine(prepared: Path, alone: S
     assert "train" in log and list(run.launcher.logs(run.name)) == log.splitlines()
 
 
-def test_an_evicted_driver_leaves_a_checkpoint_and_its_successor_comes_to_the_same_bytes(
+def test_an_evicted_pod_leaves_a_checkpoint_and_its_successor_comes_to_the_same_bytes(
     place: Place, prepared: Path, alone: Settings, expected: str
 ) -> None:
     workspace = copy(prepared, "evicted")
@@ -141,7 +141,7 @@ def test_whoever_submits_a_run_again_that_is_at_work_takes_it_over(
     assert trained(workspace) == expected
 
 
-def test_what_the_driver_refuses_is_said_in_its_own_words_and_not_tried_again(
+def test_what_the_stage_refuses_is_said_in_its_own_words_and_not_tried_again(
     place: Place, prepared: Path, alone: Settings
 ) -> None:
     workspace = copy(prepared, "refused")
@@ -161,15 +161,15 @@ def test_other_code_than_that_of_the_run_is_refused(place: Place, prepared: Path
     assert "other code than that of the run" in status.message
 
 
-@pytest.mark.parametrize("role", ["driver", "learner"])
+@pytest.mark.parametrize("node", [0, 1])
 def test_a_learner_of_two_nodes_survives_the_eviction_of_a_pod(
-    place: Place, image: str, shared: tuple[str, Path], prepared: Path, role: str
+    place: Place, image: str, shared: tuple[str, Path], prepared: Path, node: int
 ) -> None:
     chosen = settings(place, image, shared[1], TWO_NODES)
-    workspace = copy(prepared, f"nodes-{role}")
+    workspace = copy(prepared, f"nodes-{node}")
     run = Waiting(workspace, chosen)
     await_("a first checkpoint", lambda: any(checkpoints(workspace)), 300)
-    evict(place, run.name, role)
+    evict(place, run.name, node)
     assert run.end(600) == JobStatus("succeeded", 0)
     assert restarts(place, run.name) == (1, 0)
     assert (workspace / "out" / "train" / "checkpoint" / "model.safetensors").exists()

@@ -25,9 +25,8 @@ BEFORE = ("data", "audit", "sft", "admission", "triage", "clusters")
 ALONE = ["rollout.engine={kind: torch}", "learner.kind=torch", "learner.ranks.processes=2"]
 TWO_NODES = ["rollout.engine={kind: torch}", "learner.kind=deepspeed", "learner.ranks.processes=2"]
 LIMITS = [
-    "launch.kubernetes.driver.cpu=500m",
-    "launch.kubernetes.learner.cpu=400m",
-    *(f"launch.kubernetes.{role}.memory=2Gi" for role in ("driver", "learner", "rollout")),
+    "launch.kubernetes.learner.cpu=500m",
+    *(f"launch.kubernetes.{role}.memory=2Gi" for role in ("learner", "rollout")),
 ]
 
 

@@ -22,9 +22,5 @@ def jobset(name: str = "demo-1", spec: str = "c0ffee", **metadata: Any) -> dict[
     }
 
 
-def secret(name: str = "demo-1-learner-key") -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"key": "a2V5"}}
-
-
 def pod(name: str, **labels: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}}

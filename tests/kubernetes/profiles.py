@@ -1,4 +1,4 @@
-"""Runs on a cluster whose manifests are kept in `golden/`; ``python -m tests.kubernetes.profiles`` writes them anew."""
+"""Runs on a cluster whose manifests are kept in `golden/`; ``python -m tests.kubernetes.profiles`` writes them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from components.config import load
+from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.plan import USER, RunPlan, Submission, plan_run
-from components.launch.kubernetes.showing import as_yaml, manifests
+from components.launch.kubernetes.showing import as_yaml
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"
@@ -16,7 +17,7 @@ KUBERNETES = "launch.kubernetes"
 PROFILES: dict[str, tuple[str, list[str]]] = {
     "cpu": (CPU, []),
     "gpu": (GPU, []),
-    "driver-alone": (CPU, ["rollout.engine={kind: torch}", "learner.kind=torch", "learner.ranks.processes=2"]),
+    "one-pod": (CPU, ["rollout.engine={kind: torch}", "learner.kind=torch", "learner.ranks.processes=2"]),
     "s3": (
         CPU,
         [
@@ -59,7 +60,7 @@ def golden(name: str) -> Path:
 
 def main() -> None:
     for name in PROFILES:
-        golden(name).write_text(as_yaml(manifests(plan(name))), "utf-8")
+        golden(name).write_text(as_yaml(jobset(plan(name))), "utf-8")
 
 
 if __name__ == "__main__":

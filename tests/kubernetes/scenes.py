@@ -1,6 +1,8 @@
 """What a real cluster (Kubernetes 1.36.2, JobSet 0.12.0) showed of runs to which something happened.
 
-`observed/` holds one file a scene, less what nothing looks at. Images were busybox, and memory was scarce.
+`observed/` holds one file a scene, less what nothing looks at. Images were busybox, and memory was scarce. When they
+were recorded the loop had a pod of its own, `driver`. The files have been rewritten to the learner that it is in now:
+where there were both, one of the two jobs was taken out, and `driver` was renamed.
 """
 
 from __future__ import annotations

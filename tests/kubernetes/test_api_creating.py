@@ -9,7 +9,7 @@ import pytest
 from components.errors import InputError
 from components.launch.kubernetes.api import Cluster, Exists, Refused, Unreachable
 from tests.kubernetes.fake_api import FakeApi, Fault, answers
-from tests.kubernetes.objects import jobset, secret
+from tests.kubernetes.objects import jobset
 
 CREATE: Any = {"method": "POST", "path": "/jobsets"}
 
@@ -133,14 +133,6 @@ def test_a_webhook_that_is_silent_is_waited_for_and_then_named(api: FakeApi, clu
     with pytest.raises(InputError, match=r'failed calling webhook "mjobset\.kb\.io"') as caught:
         cluster.create(jobset())
     assert "kubectl -n jobset-system get pods" in (caught.value.how or "")
-
-
-def test_a_secret_is_never_read(api: FakeApi, cluster: Cluster) -> None:
-    api.faults.add(Fault("lost", method="POST", path="/secrets"))
-    assert cluster.create(secret()) == secret()
-    assert {one.verb for one in api.seen} == {"create"}
-    with pytest.raises(Exists):
-        cluster.create(secret())
 
 
 def test_a_refusal_is_not_tried_again(api: FakeApi, cluster: Cluster) -> None:

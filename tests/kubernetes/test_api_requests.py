@@ -71,18 +71,18 @@ def test_what_only_looks_is_asked_again(api: FakeApi, cluster: Cluster, pods: se
 
 
 def test_an_answer_that_takes_too_long_is_asked_for_again(api: FakeApi, cluster: Cluster) -> None:
-    api.put("pods", pod("demo-1-driver-0-0", **{"evenkeel/run": "demo-1"}))
+    api.put("pods", pod("demo-1-learner-0-0", **{"evenkeel/run": "demo-1"}))
     api.faults.add(Fault("slow", seconds=10, **LIST))
-    assert found(cluster) == {"demo-1-driver-0-0"}
+    assert found(cluster) == {"demo-1-learner-0-0"}
 
 
 def test_an_answer_that_trickles_in_is_not_waited_for_beyond_its_time(api: FakeApi, config: object) -> None:
     """Every byte comes in time, and the whole would take a minute."""
     cluster = Cluster.connect("evenkeel", patience=replace(QUICK, timeout=0.5))
-    api.put("pods", pod("demo-1-driver-0-0", **{"evenkeel/run": "demo-1"}))
+    api.put("pods", pod("demo-1-learner-0-0", **{"evenkeel/run": "demo-1"}))
     api.faults.add(Fault("trickle", seconds=0.2, **LIST))
     api.requests.clear()
-    assert found(cluster) == {"demo-1-driver-0-0"}
+    assert found(cluster) == {"demo-1-learner-0-0"}
     assert len(api.requests) == 2
 
 
@@ -188,17 +188,17 @@ def test_what_is_gone_need_not_be_deleted(cluster: Cluster) -> None:
 
 
 def test_a_log_comes_line_by_line_with_its_last_line_whole_or_not(api: FakeApi, cluster: Cluster) -> None:
-    api.logs["demo-1-driver-0-0", "driver"] = "step 1\n\nstep 2 – gut\nstep 3"
-    assert list(cluster.log("demo-1-driver-0-0", "driver")) == ["step 1", "", "step 2 – gut", "step 3"]
-    assert list(cluster.log("demo-1-driver-0-0", "driver", tail=1)) == ["step 3"]
+    api.logs["demo-1-learner-0-0", "learner"] = "step 1\n\nstep 2 – gut\nstep 3"
+    assert list(cluster.log("demo-1-learner-0-0", "learner")) == ["step 1", "", "step 2 – gut", "step 3"]
+    assert list(cluster.log("demo-1-learner-0-0", "learner", tail=1)) == ["step 3"]
 
 
 def test_a_log_is_asked_for_as_the_server_knows_it(api: FakeApi, cluster: Cluster) -> None:
-    api.logs["demo-1-driver-0-0", "driver"] = "x\n"
+    api.logs["demo-1-learner-0-0", "learner"] = "x\n"
     since = datetime(2026, 11, 22, 18, 30, 5, 700000, tzinfo=UTC)
-    list(cluster.log("demo-1-driver-0-0", "driver", since=since, previous=True, timestamps=True, follow=True))
+    list(cluster.log("demo-1-learner-0-0", "learner", since=since, previous=True, timestamps=True, follow=True))
     assert api.seen[0].query == {
-        "container": "driver",
+        "container": "learner",
         "previous": "true",
         "timestamps": "true",
         "follow": "true",
@@ -213,11 +213,11 @@ def test_a_container_that_has_not_begun_and_a_pod_that_is_gone_have_no_log(api: 
 
 
 def test_a_log_that_breaks_off_says_so_after_its_lines(api: FakeApi, cluster: Cluster) -> None:
-    api.logs["demo-1-driver-0-0", "driver"] = "".join(f"step {step}\n" for step in range(10000))
+    api.logs["demo-1-learner-0-0", "learner"] = "".join(f"step {step}\n" for step in range(10000))
     api.faults.add(Fault("truncated", path="/log"))
     read = []
     with pytest.raises(Unreachable):
-        for line in cluster.log("demo-1-driver-0-0", "driver"):
+        for line in cluster.log("demo-1-learner-0-0", "learner"):
             read.append(line)
     assert read == [f"step {step}" for step in range(len(read))]
 

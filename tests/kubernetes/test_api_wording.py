@@ -9,7 +9,7 @@ import pytest
 from components.errors import InputError
 from components.launch.kubernetes.api import Cluster, Exists, Refused, Unreachable
 from tests.kubernetes.fake_api import FakeApi, Fault, answers
-from tests.kubernetes.objects import jobset, secret
+from tests.kubernetes.objects import jobset
 
 CASES: dict[str, tuple[dict[str, Any], type[InputError], str, str]] = {
     "quota": (answers.QUOTA, Refused, "exceeded quota: compute", "kubectl describe resourcequota -n evenkeel"),
@@ -54,18 +54,18 @@ def test_a_namespace_that_is_not_there_is_named(api: FakeApi, cluster: Cluster) 
 
 
 def test_a_missing_right_names_who_lacks_what_where_and_who_grants_it(api: FakeApi, cluster: Cluster) -> None:
-    api.denied = {("", "secrets", "create")}
+    api.denied = {("", "pods", "list")}
     with pytest.raises(Refused) as caught:
-        cluster.create(secret())
-    assert caught.value.what == f"{answers.USER} may not create secrets in namespace evenkeel"
+        cluster.pods("a=b")
+    assert caught.value.what == f"{answers.USER} may not list pods in namespace evenkeel"
     assert "kubectl apply --server-side -k k8s/overlays/cpu" in (caught.value.how or "")
-    assert f"kubectl auth can-i create secrets -n evenkeel --as {answers.USER}" in (caught.value.how or "")
+    assert f"kubectl auth can-i list pods -n evenkeel --as {answers.USER}" in (caught.value.how or "")
 
 
 def test_the_command_that_checks_a_right_knows_groups_and_subresources(api: FakeApi, cluster: Cluster) -> None:
     api.denied = {("", "pods/log", "get"), ("jobset.x-k8s.io", "jobsets", "list")}
     with pytest.raises(Refused, match="may not get pods/log") as caught:
-        list(cluster.log("demo-1-driver-0-0", "driver"))
+        list(cluster.log("demo-1-learner-0-0", "learner"))
     assert "kubectl auth can-i get pods --subresource=log -n evenkeel" in (caught.value.how or "")
     with pytest.raises(Refused, match="may not list jobsets") as caught:
         cluster.jobsets("a=b")

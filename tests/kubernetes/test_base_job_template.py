@@ -176,7 +176,7 @@ def test_network_policies_know_a_flow_run_s_pod_by_a_label_that_prefect_leaves_a
     assert labels["prefect.io/flow-run-id"] == str(UUID(int=1))
     policies = by_kind(objects(overlay("cpu")), "NetworkPolicy")
     assert matches(policies["orchestrator"]["spec"]["podSelector"], labels)
-    assert not matches(policies["driver"]["spec"]["podSelector"], labels)
+    assert not matches(policies["learner"]["spec"]["podSelector"], labels)
 
 
 def test_what_the_job_names_is_in_the_platform() -> None:

@@ -21,17 +21,17 @@ NAME, SPACE = "arithmetic-1", "evenkeel"
 
 @pytest.fixture
 def submitted(api: FakeApi, config: Path) -> FakeApi:
-    """A cluster with a run of four pods, of which only the driver's is there, and fits on no node."""
+    """A cluster with a run of three pods, of which only the first is there, and fits on no node."""
     made = api.put("jobsets", {**jobset(plan("cpu")), "status": {"restarts": 0}})
     labels = {
         "jobset.sigs.k8s.io/jobset-name": NAME,
         "jobset.sigs.k8s.io/jobset-uid": made["metadata"]["uid"],
-        "jobset.sigs.k8s.io/replicatedjob-name": "driver",
+        "jobset.sigs.k8s.io/replicatedjob-name": "learner",
     }
     refused = {"type": "PodScheduled", "status": "False", "message": "0/5 nodes are available: 5 Insufficient memory."}
     status = {"phase": "Pending", "conditions": [refused]}
-    api.put("pods", {"metadata": {"name": f"{NAME}-driver-0-0-x", "labels": labels}, "status": status})
-    api.put("jobs", {"metadata": {"name": f"{NAME}-driver-0", "labels": labels}, "status": {"active": 1}})
+    api.put("pods", {"metadata": {"name": f"{NAME}-learner-0-0-x", "labels": labels}, "status": status})
+    api.put("jobs", {"metadata": {"name": f"{NAME}-learner-0", "labels": labels}, "status": {"active": 1}})
     return api
 
 
@@ -41,7 +41,7 @@ def cluster(*arguments: str) -> Any:
 
 def test_all_runs_of_the_namespace_are_a_line_each(submitted: FakeApi) -> None:
     shown = cluster("status").output
-    assert [part in shown for part in (NAME, "train", "ada", "pending", "0/4")] == [True] * 5
+    assert [part in shown for part in (NAME, "train", "ada", "pending", "0/3")] == [True] * 5
 
 
 def test_a_namespace_without_runs_says_so(api: FakeApi, config: Path) -> None:
@@ -53,7 +53,7 @@ def test_what_is_the_matter_with_a_run_is_said_once_and_how_to_mend_it(submitted
     done = cluster("status", NAME)
     assert done.exit_code == 0
     assert done.output.count("Insufficient memory") == 1
-    assert "launch.kubernetes.driver.memory" in done.output
+    assert "launch.kubernetes.learner.memory" in done.output
 
 
 def test_as_json_a_run_has_its_findings(submitted: FakeApi) -> None:
@@ -63,14 +63,14 @@ def test_as_json_a_run_has_its_findings(submitted: FakeApi) -> None:
 
 
 def test_a_log_is_printed_as_it_is(submitted: FakeApi) -> None:
-    submitted.logs[f"{NAME}-driver-0-0-x", "driver"] = "step 1 [acc]\nstep 2\n"
+    submitted.logs[f"{NAME}-learner-0-0-x", "learner"] = "step 1 [acc]\nstep 2\n"
     assert cluster("logs", NAME).output == "step 1 [acc]\nstep 2\n"
 
 
 def test_where_a_pod_is_missing_those_that_are_there_are_named(submitted: FakeApi) -> None:
     error = cluster("logs", NAME, "learner", "1").exception
     assert isinstance(error, InputError)
-    assert (error.what, error.how) == ("no pod learner 1 is there", "there are: driver 0")
+    assert (error.what, error.how) == ("no pod learner 1 is there", "there are: learner 0")
 
 
 def test_a_run_that_is_not_there_is_said_with_the_command_that_lists_them(submitted: FakeApi) -> None:

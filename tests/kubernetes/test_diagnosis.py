@@ -15,15 +15,15 @@ from tests.kubernetes.scenes import NAMES, content, observed, of_role, scene
 
 FOUND: dict[str, dict[str, tuple[str, str]]] = {
     "account-missing": {"admission": ('serviceaccount "nope" not found', "launch.kubernetes.service_account")},
-    "bad-input": {"exit": ("driver ended with exit code 2", "kubectl -n evenkeel logs bad-driver-0-0-kb9xc -c driver")},
+    "bad-input": {"exit": ("learner ended with exit code 2", "kubectl -n evenkeel logs bad-learner-0-0-kb9xc")},
     "claim-missing": {"unschedulable": ('persistentvolumeclaim "nope" not found', "launch.kubernetes.shared.claim")},
     "command-missing": {"configuration": ("stat /nope: no such file", "the image lacks the command")},
     "crashes": {"exit": ("learner ended 2 times with exit code 1: boom", "-c learner")},
-    "deadline": {"deadline": (r"driver took longer than it may \(3 s\)", "launch.kubernetes.deadline")},
+    "deadline": {"deadline": (r"learner took longer than it may \(3 s\)", "launch.kubernetes.deadline")},
     "disk-evicted": {"evicted": ("learner was evicted: Pod ephemeral", "launch.kubernetes.learner.disk")},
     "drained": {"drained": ("learner was moved away: Eviction API: evicting", "nothing has to be done")},
-    "fetch-bad-input": {"init": ("fetch of driver ended with exit code 2: no such bucket", "-c fetch")},
-    "fetch-fails": {"init": ("fetch of driver ended with exit code 1: server away", "launch.kubernetes.shared")},
+    "fetch-bad-input": {"init": ("fetch of learner ended with exit code 2: no such bucket", "-c fetch")},
+    "fetch-fails": {"init": ("fetch of learner ended with exit code 1: server away", "launch.kubernetes.shared")},
     "image-as-root": {"configuration": ("image will run as root", "a number other than 0")},
     "image-not-there": {
         "image": (r"cannot be pulled \(ImagePullBackOff\): failed to pull", "cannot reach the registry")
@@ -38,7 +38,7 @@ FOUND: dict[str, dict[str, tuple[str, str]]] = {
     "pod-security": {"admission": ('violates PodSecurity "restricted:latest"', "something changes them")},
     "preempted": {"preempted": ("learner had to make room", "launch.kubernetes.learner.priority_class")},
     "priority-class-missing": {
-        "admission": ("no PriorityClass with name nope", "launch.kubernetes.driver.priority_class")
+        "admission": ("no PriorityClass with name nope", "launch.kubernetes.learner.priority_class")
     },
     "quota": {"quota": ("quota has no room for learner: .*exceeded quota: compute", "describe resourcequota")},
     "secret-entry-missing": {"configuration": ("couldn't find key nokey", "that Secret lacks the entry")},
@@ -167,13 +167,13 @@ def test_a_back_off_says_what_it_backs_off_from() -> None:
     assert pull("ImagePullBackOff", 'Back-off pulling image "x@sha256:0"')[0].endswith('"x@sha256:0"')
 
 
-def test_the_image_that_fetches_is_the_drivers() -> None:
+def test_the_image_that_fetches_is_the_learners() -> None:
     there = content("fetching")
-    there["pods"] = [of_role(there, "pods", "driver")]
+    there["pods"] = [of_role(there, "pods", "learner")]
     status = there["pods"][0]["status"]["initContainerStatuses"][0]
     status["state"] = {"waiting": {"reason": "InvalidImageName", "message": "x"}}
     (finding,) = diagnose(observed(there))
-    assert "launch.kubernetes.images.driver" in finding.how
+    assert "launch.kubernetes.images.learner" in finding.how
 
 
 def evicted(message: str) -> str:
@@ -200,14 +200,6 @@ def test_a_node_that_confirmed_the_end_of_its_pods_needs_nobody() -> None:
     assert finding.how.startswith("nothing has to be done")
 
 
-def test_a_secret_that_comes_right_after_the_jobset_is_waited_for() -> None:
-    there = content("secret-missing")
-    waiting = there["pods"][0]["status"]["containerStatuses"][0]["state"]["waiting"]
-    waiting["message"] = 'secret "demo-1-learner-key-0a1b2c3d" not found'
-    (finding,) = diagnose(observed(there))
-    assert "created right after the JobSet" in finding.how
-
-
 def test_a_volume_that_one_node_has_says_that_many_must() -> None:
     there = content("volume-secret-missing")
     for event in there["events"]:
@@ -221,7 +213,7 @@ def test_troubles_that_are_over_are_not_told() -> None:
     """Events stay for an hour; what they tell of may be mended."""
     there = content("volume-secret-missing")
     for pod in there["pods"]:
-        pod["status"].update(phase="Running", containerStatuses=[{"name": "driver", "state": {"running": {}}}])
+        pod["status"].update(phase="Running", containerStatuses=[{"name": "learner", "state": {"running": {}}}])
     assert diagnose(observed(there)) == []
     there = content("quota")
     of_role(there, "jobs", "learner")["status"]["active"] = 2

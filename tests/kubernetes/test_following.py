@@ -1,4 +1,4 @@
-"""The driver's log, copied line by line however often it breaks off, whatever clock its node has."""
+"""The log of rank 0, copied line by line however often it breaks off, whatever clock its node has."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def copied(cluster: Breaking, target: Path) -> list[str]:
     follower = Follower(cluster, "demo-1", "uid", "train", target)  # type: ignore[arg-type]
     while cluster.looks:
         try:
-            follower._copy("demo-1-driver-0-0-a", follow=True)
+            follower._copy("demo-1-learner-0-0-a", follow=True)
         except Unreachable:
             continue
     return target.read_text("utf-8").splitlines()

@@ -22,11 +22,10 @@ from components.progress import PROGRESS_VARIABLE
 from components.status import StageStatus, read_status, write_status
 from tests.kubernetes.conftest import QUICK
 from tests.kubernetes.fake_api import FakeApi, Fault, answers
-from tests.kubernetes.fake_api.store import Key
 from tests.kubernetes.profiles import CPU, ROOT
 
 KEY = ("jobsets", "evenkeel", "demo-1")
-ENDED = "jobset failed due to one or more job failures (first failed job: demo-1-driver-0)"
+ENDED = "jobset failed due to one or more job failures (first failed job: demo-1-learner-0)"
 
 
 @pytest.fixture
@@ -52,11 +51,6 @@ def launcher(config: Path) -> KubernetesLauncher:
     return KubernetesLauncher(connect)
 
 
-def key_of(api: FakeApi) -> Key:
-    """The Secret that the JobSet's pods wait for."""
-    return "secrets", "evenkeel", api.store.objects[KEY]["metadata"]["annotations"]["evenkeel/learner-key"]
-
-
 def ended(api: FakeApi, kind: str = "Completed", **status: Any) -> None:
     """As the JobSet controller leaves it."""
     found = api.store.get(KEY)
@@ -69,39 +63,15 @@ def test_the_name_in_the_settings_is_this_launcher() -> None:
     assert isinstance(LAUNCHERS["kubernetes"](), KubernetesLauncher)
 
 
-def test_a_run_is_one_jobset_and_a_secret_that_goes_with_it(
-    api: FakeApi, launcher: KubernetesLauncher, job: Job
-) -> None:
+def test_a_run_is_one_jobset_and_a_file_of_settings(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
     assert launcher.submit(job) == "demo-1"
-    made, key = api.store.objects[KEY], api.store.objects[key_of(api)]
-    (owner,) = key["metadata"]["ownerReferences"]
-    assert (owner["kind"], owner["uid"]) == ("JobSet", made["metadata"]["uid"])
-    assert made["metadata"]["labels"]["evenkeel/owner"] == "ada"
-    told = load(job.workspace / ".state" / "launch" / "train.yaml")
-    assert told.launch.kind == "inline" and told.learner.ranks.address == "demo-1-learner-0-0.demo-1:29400"
+    assert list(api.store.objects) == [KEY]
+    assert api.store.objects[KEY]["metadata"]["labels"]["evenkeel/owner"] == "ada"
+    given = load(job.workspace / ".state" / "launch" / "train.yaml")
+    assert given.launch.kind == "processes" and given.learner == job.settings.learner
 
 
-def test_every_run_has_a_key_of_its_own(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
-    launcher.submit(job)
-    first = api.store.objects[key_of(api)]["data"]["key"]
-    api.store.remove(key_of(api))
-    api.store.remove(KEY)
-    launcher.submit(job)
-    assert api.store.objects[key_of(api)]["data"]["key"] != first
-
-
-def test_a_key_that_the_run_before_has_left_is_not_taken_for_this_ones(
-    api: FakeApi, launcher: KubernetesLauncher, job: Job
-) -> None:
-    """It belongs to a JobSet that is gone, so the garbage collector takes it away as soon as it comes to it."""
-    launcher.submit(job)
-    ended(api, "Failed")
-    launcher.submit(job)
-    (owner,) = api.store.objects[key_of(api)]["metadata"]["ownerReferences"]
-    assert owner["uid"] == api.store.objects[KEY]["metadata"]["uid"]
-
-
-def test_settings_that_only_the_drivers_file_has_make_another_run_too(
+def test_settings_that_only_the_pods_file_has_make_another_run_too(
     api: FakeApi, launcher: KubernetesLauncher, job: Job, settings: Settings
 ) -> None:
     launcher.submit(job)
@@ -121,37 +91,20 @@ def test_what_the_server_refuses_leaves_nothing_behind(api: FakeApi, launcher: K
     assert not (job.workspace / ".state" / "launch" / "train.yaml").exists()
 
 
-def test_a_jobset_without_its_secret_is_taken_back(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
-    api.faults.add(Fault("status", "POST", "secrets", 9, body=answers.forbidden("create", "secrets", "", "evenkeel")))
-    with pytest.raises(InputError, match="secrets"):
-        launcher.submit(job)
-    assert api.store.objects == {}
-
-
-def test_a_run_that_is_at_work_is_taken_over_with_its_key(
+def test_a_run_that_is_at_work_is_taken_over(
     api: FakeApi, launcher: KubernetesLauncher, job: Job, config: Path
 ) -> None:
     launcher.submit(job)
-    before = api.store.objects[KEY]["metadata"]["uid"], api.store.objects[key_of(api)]["data"]
+    before = api.store.objects[KEY]["metadata"]["uid"]
     assert KubernetesLauncher(connect).submit(job) == "demo-1"
-    assert (api.store.objects[KEY]["metadata"]["uid"], api.store.objects[key_of(api)]["data"]) == before
+    assert api.store.objects[KEY]["metadata"]["uid"] == before
     assert api.count("delete", "jobsets") == 0
-
-
-def test_a_submission_that_died_before_the_secret_is_completed(
-    api: FakeApi, launcher: KubernetesLauncher, job: Job
-) -> None:
-    launcher.submit(job)
-    api.store.remove(key_of(api))
-    KubernetesLauncher(connect).submit(job)
-    assert key_of(api) in api.store.objects
 
 
 def test_a_run_that_has_ended_makes_room(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
     launcher.submit(job)
     uid = api.store.objects[KEY]["metadata"]["uid"]
     ended(api, "Failed")
-    api.store.remove(key_of(api))  # as the garbage collector does
     launcher.submit(job)
     assert api.store.objects[KEY]["metadata"]["uid"] != uid
 
@@ -176,7 +129,7 @@ def test_an_object_that_is_none_of_ours_is_left_alone(api: FakeApi, launcher: Ku
     api.put("jobsets", {"metadata": {"name": "demo-1"}, "spec": {}})
     with pytest.raises(InputError, match="another object"):
         launcher.submit(job)
-    assert KEY in api.store.objects and not [key for key in api.store.objects if key[0] == "secrets"]
+    assert list(api.store.objects) == [KEY]
 
 
 def test_a_run_that_is_being_cancelled_is_waited_for_and_not_taken_over(
@@ -186,7 +139,6 @@ def test_a_run_that_is_being_cancelled_is_waited_for_and_not_taken_over(
     launcher.submit(job)
     dying = api.store.objects[KEY]
     dying["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    api.store.remove(key_of(api))
     threading.Timer(1.0, lambda: api.store.objects.pop(KEY, None)).start()
     again = KubernetesLauncher(connect)
     assert again._jobs[again.submit(job)].uid != dying["metadata"]["uid"]
@@ -252,15 +204,15 @@ def test_an_interrupted_wait_cancels(
 def test_a_stage_that_failed_says_why_in_its_own_words(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
     name = launcher.submit(job)
     assert read_status(Layout(job.workspace), "train") is None
-    pod = {"name": "demo-1-driver-0-0-abcde", "labels": _pod_labels(api)}
+    pod = {"name": "demo-1-learner-0-0-abcde", "labels": _pod_labels(api)}
     state = {"terminated": {"exitCode": 2, "message": "cut off"}}
-    statuses = [{"name": "driver", "state": state, "restartCount": 0}]
+    statuses = [{"name": "learner", "state": state, "restartCount": 0}]
     api.put("pods", {"metadata": pod, "status": {"phase": "Failed", "containerStatuses": statuses}})
-    said = "Container driver for pod evenkeel/demo-1-driver-0-0-abcde failed with exit code 2 matching FailJob rule"
+    said = "Container learner for pod evenkeel/demo-1-learner-0-0-abcde failed with exit code 2 matching FailJob rule"
     failed = [{"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": said}]
     api.put(
         "jobs",
-        {"metadata": {"name": "demo-1-driver-0", "labels": _pod_labels(api)}, "status": {"conditions": failed}},
+        {"metadata": {"name": "demo-1-learner-0", "labels": _pod_labels(api)}, "status": {"conditions": failed}},
     )
     write_status(Layout(job.workspace), "train", StageStatus(2, "no triage\n  mend:  run it first"))
     ended(api, "Failed")
@@ -272,7 +224,7 @@ def _pod_labels(api: FakeApi) -> dict[str, str]:
     return {
         "jobset.sigs.k8s.io/jobset-name": "demo-1",
         "jobset.sigs.k8s.io/jobset-uid": api.store.objects[KEY]["metadata"]["uid"],
-        "jobset.sigs.k8s.io/replicatedjob-name": "driver",
+        "jobset.sigs.k8s.io/replicatedjob-name": "learner",
         "jobset.sigs.k8s.io/restart-attempt": "0",
     }
 
@@ -331,7 +283,7 @@ def test_nothing_is_waited_for_after_the_last_deadline(api: FakeApi, launcher: K
 @pytest.mark.parametrize(
     ("said", "state", "code"), [(0, "succeeded", 0), (3, "failed", 3), (75, "failed", 75), (None, "failed", 75)]
 )
-def test_a_jobset_that_went_before_anybody_looked_ended_as_its_driver_said(
+def test_a_jobset_that_went_before_anybody_looked_ended_as_its_stage_said(
     api: FakeApi, launcher: KubernetesLauncher, job: Job, said: int | None, state: str, code: int
 ) -> None:
     """Its ttl was over while the server, or whoever waits, was away."""
@@ -389,5 +341,5 @@ def test_why_a_run_waits_is_told_where_it_was_submitted(
     assert launcher.wait(name, poll=0.2).state == "succeeded"
     first = json.loads((tmp_path / "progress").read_text().splitlines()[0])
     assert first["stage"] == "train" and first["remark"].startswith(
-        "demo-1: pending: 0 of 4 pods run\nnothing has begun"
+        "demo-1: pending: 0 of 3 pods run\nnothing has begun"
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,21 +13,20 @@ import yaml
 from components.config import load
 from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.plan import plan_run
-from components.launch.kubernetes.showing import as_yaml, manifests
-from tests.kubernetes.profiles import CPU, PROFILES, ROOT, golden, plan
+from components.launch.kubernetes.showing import as_yaml
+from tests.kubernetes.profiles import CPU, GPU, PROFILES, ROOT, golden, plan
 from tests.kubernetes.validation import problems
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_profile_is_what_it_was(name: str) -> None:
     """Where a change is meant: ``python -m tests.kubernetes.profiles``, and look at the difference."""
-    assert as_yaml(manifests(plan(name))) == golden(name).read_text("utf-8")
+    assert as_yaml(jobset(plan(name))) == golden(name).read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_strict_server_would_take_it(name: str) -> None:
-    for manifest in yaml.safe_load_all(golden(name).read_text("utf-8")):
-        assert problems(manifest) == []
+    assert problems(yaml.safe_load(golden(name).read_text("utf-8"))) == []
 
 
 def spoilt(path: str, value: Any) -> dict[str, Any]:
@@ -46,10 +47,10 @@ def spoilt(path: str, value: Any) -> dict[str, Any]:
         ("spec.failurePolicy.rules.0.action", "Restart"),
         ("spec.network.subdomain", 5),
         ("spec.replicatedJobs.0.template.podFailurePolicy", {"rules": []}),
-        ("spec.replicatedJobs.1.template.spec.backofflimit", 0),
-        ("spec.replicatedJobs.1.template.spec.template.spec.automountServiceAccountTokens", False),
-        ("spec.replicatedJobs.2.template.spec.template.spec.containers.0.readinessProbes", {}),
-        ("spec.replicatedJobs.2.template.spec.template.spec.containers.0.resources.limit", {}),
+        ("spec.replicatedJobs.0.template.spec.backofflimit", 0),
+        ("spec.replicatedJobs.0.template.spec.template.spec.automountServiceAccountTokens", False),
+        ("spec.replicatedJobs.1.template.spec.template.spec.containers.0.readinessProbes", {}),
+        ("spec.replicatedJobs.1.template.spec.template.spec.containers.0.resources.limit", {}),
     ],
 )
 def test_the_schema_notices_a_field_that_is_misspelt_or_in_the_wrong_place(path: str, value: Any) -> None:
@@ -66,13 +67,12 @@ def container(name: str, role: str) -> dict[str, Any]:
     return found
 
 
-def test_the_run_succeeds_when_its_driver_does() -> None:
-    assert jobset(plan("cpu"))["spec"]["successPolicy"] == {"operator": "All", "targetReplicatedJobs": ["driver"]}
+def test_the_run_succeeds_when_its_learner_does() -> None:
+    assert jobset(plan("cpu"))["spec"]["successPolicy"] == {"operator": "All", "targetReplicatedJobs": ["learner"]}
 
 
-@pytest.mark.parametrize("role", ["driver", "learner"])
-def test_a_pod_that_is_evicted_is_a_disruption_whatever_code_it_ends_with(role: str) -> None:
-    first = job("cpu", role)["podFailurePolicy"]["rules"][0]
+def test_a_pod_that_is_evicted_is_a_disruption_whatever_code_it_ends_with() -> None:
+    first = job("cpu", "learner")["podFailurePolicy"]["rules"][0]
     assert first["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
 
 
@@ -94,11 +94,10 @@ def test_a_time_that_is_over_is_decided_before_the_stops_that_follow_from_it() -
     assert [rule["name"] for rule in rest] == ["disrupted", "hopeless"]
 
 
-@pytest.mark.parametrize("role", ["driver", "learner"])
-def test_who_has_lost_another_lingers_until_all_of_its_pods_must_have_ended(role: str) -> None:
-    pod = job("cpu", role)["template"]["spec"]
+def test_who_has_lost_another_lingers_until_all_of_its_pods_must_have_ended() -> None:
+    pod = job("cpu", "learner")["template"]["spec"]
     linger = next(one["value"] for one in pod["containers"][0]["env"] if one["name"] == "EVENKEEL_LINGER")
-    assert float(linger) > job("cpu", "learner")["template"]["spec"]["terminationGracePeriodSeconds"]
+    assert float(linger) > pod["terminationGracePeriodSeconds"]
 
 
 def test_servers_have_time_to_end_what_they_are_at() -> None:
@@ -113,26 +112,37 @@ def test_learner_pods_meet_where_dns_finds_the_first_of_them() -> None:
     assert command[command.index("--nodes") + 1] == "2" and command[command.index("--processes") + 1] == "8"
 
 
-def test_the_driver_is_told_where_the_others_are() -> None:
+def test_the_pods_know_where_the_servers_are() -> None:
     settings = plan("gpu").settings
-    assert settings.launch.kind == "inline"
-    assert settings.learner.ranks.address == "arithmetic-1-learner-0-0.arithmetic-1:29400"
+    assert settings.launch.kind == "processes"
     urls = settings.rollout.engine.urls  # type: ignore[union-attr]
     assert len(urls) == 8 and urls[7] == "http://arithmetic-1-rollout-0-7.arithmetic-1:8000"
 
 
-def test_a_learner_and_an_engine_inside_the_driver_need_no_pods_and_no_secret() -> None:
-    alone = plan("driver-alone")
-    assert [role.name for role in alone.roles] == ["driver"]
-    assert [one["kind"] for one in manifests(alone)] == ["JobSet"]
+def test_a_learner_of_one_rank_with_its_own_engine_is_one_pod_without_torchrun() -> None:
+    (learner,) = plan("one-pod").roles
+    assert (learner.name, learner.count) == ("learner", 1)
+    assert "--rendezvous" not in learner.command and "rendezvous" not in learner.ports
 
 
-def test_with_s3_every_pod_fetches_its_files_first_and_only_driver_and_fetcher_hold_credentials() -> None:
-    for role in ("driver", "learner", "rollout"):
+def test_only_a_learner_of_one_pod_is_scraped_by_annotations_which_every_pod_of_a_job_has() -> None:
+    one, several = (job(name, "learner")["template"]["metadata"].get("annotations", {}) for name in ("one-pod", "cpu"))
+    assert one["prometheus.io/port"] == "9400" and "prometheus.io/scrape" not in several
+
+
+def test_a_stage_without_a_learner_has_one_pod_whatever_the_ranks_of_training() -> None:
+    sft = plan_run(load(ROOT / GPU), replace(plan("gpu").submission, stage="sft"))
+    assert [(role.name, role.count) for role in sft.roles] == [("learner", 1)]
+    assert sft.roles[0].command[:4] == ("python", "-m", "components.pods.learner", "sft")
+    assert "--nodes" not in sft.roles[0].command
+
+
+def test_with_s3_every_pod_fetches_its_files_first_and_only_learner_and_fetcher_hold_credentials() -> None:
+    for role in ("learner", "rollout"):
         spec = job("s3", role)["template"]["spec"]
         assert [one["name"] for one in spec["initContainers"]] == ["fetch"]
         assert spec["initContainers"][0]["envFrom"] == [{"secretRef": {"name": "evenkeel-s3"}}]
-        assert ("envFrom" in spec["containers"][0]) == (role == "driver")
+        assert ("envFrom" in spec["containers"][0]) == (role == "learner")
 
 
 def test_a_queue_places_by_kueues_topology_and_without_one_pods_ask_for_it_themselves() -> None:
@@ -146,18 +156,14 @@ def test_a_queue_places_by_kueues_topology_and_without_one_pods_ask_for_it_thems
 
 
 def test_two_submissions_at_different_times_ask_for_the_same() -> None:
-    from dataclasses import replace
-    from datetime import timedelta
-
     early = plan("cpu")
     late = plan_run(load(ROOT / CPU), replace(early.submission, now=early.submission.now + timedelta(days=1)))
     annotations = [jobset(one)["metadata"]["annotations"] for one in (early, late)]
     assert annotations[0]["evenkeel/spec"] == annotations[1]["evenkeel/spec"]
     assert annotations[0]["evenkeel/deadline"] != annotations[1]["evenkeel/deadline"]
-    assert annotations[0]["evenkeel/learner-key"] != annotations[1]["evenkeel/learner-key"]
 
 
 @pytest.mark.parametrize("change", ["train.steps=7", "launch.kubernetes.max_restarts=9"])
-def test_other_settings_are_another_submission_also_where_only_the_drivers_file_has_them(change: str) -> None:
+def test_other_settings_are_another_submission_also_where_only_the_pods_file_has_them(change: str) -> None:
     asked = [jobset(plan("cpu", *changes))["metadata"]["annotations"]["evenkeel/spec"] for changes in ((), (change,))]
     assert asked[0] != asked[1]

@@ -19,9 +19,9 @@ def scrape() -> dict[str, Any]:
     return found
 
 
-def driver() -> dict[str, Any]:
-    """The pod template of a run's driver."""
-    (found,) = [job for job in jobset(plan("cpu"))["spec"]["replicatedJobs"] if job["name"] == "driver"]
+def learner() -> dict[str, Any]:
+    """The pod template of a run's learner."""
+    (found,) = [job for job in jobset(plan("cpu"))["spec"]["replicatedJobs"] if job["name"] == "learner"]
     template: dict[str, Any] = found["template"]["spec"]["template"]
     return template
 
@@ -30,18 +30,20 @@ def meta(label: str) -> str:
     return "__meta_kubernetes_pod_label_" + "".join(c if c.isalnum() else "_" for c in label)
 
 
-def test_pods_are_found_by_labels_that_drivers_have() -> None:
+def test_pods_are_found_by_labels_that_the_first_of_a_learner_has() -> None:
     (discovery,) = scrape()["kubernetes_sd_configs"]
     assert discovery["namespaces"]["names"] == ["evenkeel"]
     (selector,) = discovery["selectors"]
     wanted = dict(part.split("=") for part in selector["label"].split(","))
-    assert wanted.items() <= driver()["metadata"]["labels"].items() and wanted[COMPONENT] == "driver"
+    first = {**learner()["metadata"]["labels"], "batch.kubernetes.io/job-completion-index": "0"}  # the controller's
+    assert wanted.items() <= first.items() and wanted[COMPONENT] == "learner"
+    assert wanted["batch.kubernetes.io/job-completion-index"] == "0"
 
 
 def test_only_the_port_with_the_figures_is_kept() -> None:
     keep = {rule["source_labels"][0]: rule["regex"] for rule in scrape()["relabel_configs"] if "action" in rule}
     name = keep["__meta_kubernetes_pod_container_port_name"]
-    ports = {port["name"]: port["containerPort"] for port in driver()["spec"]["containers"][0]["ports"]}
+    ports = {port["name"]: port["containerPort"] for port in learner()["spec"]["containers"][0]["ports"]}
     assert ports[name] == METRICS_PORT
 
 

@@ -45,7 +45,7 @@ def test_a_cluster_without_gpus_refuses_them_at_once() -> None:
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_everything_that_could_gather_is_bounded(cluster: str) -> None:
     bounded = {"requests.cpu", "requests.memory", "limits.cpu", "limits.memory", "requests.storage"}
-    assert bounded | {"pods", "count/jobs.batch", "secrets"} <= set(quota(cluster))
+    assert bounded | {"pods", "count/jobs.batch"} <= set(quota(cluster))
     assert quota(cluster)["services.loadbalancers"] == quota(cluster)["services.nodeports"] == "0"
 
 

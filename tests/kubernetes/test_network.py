@@ -14,24 +14,23 @@ POLICIES = [
     *by_kind(objects(K8S / "prefect" / "namespace"), "NetworkPolicy").values(),
 ]
 COMPONENT = "app.kubernetes.io/component"
-HTTP, LEARNER, RENDEZVOUS, METRICS, EPHEMERAL = 8000, 29400, 29500, 9400, 45678
-PORTS = (HTTP, LEARNER, RENDEZVOUS, METRICS, EPHEMERAL, 22)
+HTTP, RENDEZVOUS, METRICS, EPHEMERAL = 8000, 29500, 9400, 45678
+PORTS = (HTTP, RENDEZVOUS, METRICS, EPHEMERAL, 22)
 
 
 def pod(component: str) -> End:
     return End({COMPONENT: component}, "evenkeel")
 
 
-ROLES = {name: pod(name) for name in ("driver", "learner", "rollout", "orchestrator", "worker")}
+ROLES = {name: pod(name) for name in ("learner", "rollout", "orchestrator", "worker")}
 STRANGER = End({"app": "stranger"}, "evenkeel")
-ELSEWHERE = End({COMPONENT: "driver"}, "another-team")
+ELSEWHERE = End({COMPONENT: "learner"}, "another-team")
 """A pod of another namespace that gives itself the right label."""
 SERVER = End({"app.kubernetes.io/name": "prefect-server"}, "prefect")
 PROMETHEUS = End({}, "monitoring", {"evenkeel/prometheus": "true"})
 DNS = End({"k8s-app": "kube-dns"}, "kube-system")
 OUTSIDE, METADATA = End(address="203.0.113.7"), End(address="169.254.169.254")
-TRAINING = {("driver", "rollout"), ("rollout", "driver"), ("driver", "learner"), ("learner", "driver")}
-TRAINING |= {("learner", "learner"), ("learner", "rollout")}
+TRAINING = {("learner", "learner"), ("learner", "rollout"), ("rollout", "learner")}
 
 
 @pytest.mark.parametrize(("source", "target"), list(product(ROLES, ROLES)))
@@ -41,10 +40,10 @@ def test_pods_of_a_run_reach_each_other_as_training_needs_it_and_no_others(sourc
 
 
 @pytest.mark.parametrize("who", [*ROLES, "stranger", "elsewhere", "prometheus", "server", "outside"])
-def test_weights_are_taken_from_driver_and_learner_only(who: str) -> None:
+def test_weights_are_taken_from_the_learner_only(who: str) -> None:
     everybody = {**ROLES, "stranger": STRANGER, "elsewhere": ELSEWHERE, "prometheus": PROMETHEUS}
     everybody |= {"server": SERVER, "outside": OUTSIDE}
-    assert reaches(POLICIES, everybody[who], ROLES["rollout"], HTTP) is (who in ("driver", "learner"))
+    assert reaches(POLICIES, everybody[who], ROLES["rollout"], HTTP) is (who == "learner")
 
 
 def test_servers_do_not_reach_each_other() -> None:
@@ -52,13 +51,13 @@ def test_servers_do_not_reach_each_other() -> None:
 
 
 @pytest.mark.parametrize("target", list(ROLES))
-def test_prometheus_reaches_the_figures_of_drivers_and_nothing_else(target: str) -> None:
+def test_prometheus_reaches_the_figures_of_learners_and_nothing_else(target: str) -> None:
     reached = [port for port in PORTS if reaches(POLICIES, PROMETHEUS, ROLES[target], port)]
-    assert reached == ([METRICS] if target == "driver" else [])
+    assert reached == ([METRICS] if target == "learner" else [])
 
 
 def test_a_namespace_without_the_label_gets_no_figures() -> None:
-    assert not reaches(POLICIES, End({}, "monitoring"), ROLES["driver"], METRICS)
+    assert not reaches(POLICIES, End({}, "monitoring"), ROLES["learner"], METRICS)
 
 
 @pytest.mark.parametrize("source", [*ROLES.values(), STRANGER])
@@ -67,7 +66,7 @@ def test_every_pod_resolves_names_and_asks_nobody_else_to(source: End) -> None:
     assert not reaches(POLICIES, source, OUTSIDE, 53, "UDP")
 
 
-@pytest.mark.parametrize("source", ["driver", "learner", "rollout", "orchestrator"])
+@pytest.mark.parametrize("source", ["learner", "rollout", "orchestrator"])
 def test_object_storage_is_reached_over_https_and_the_node_s_credentials_are_not(source: str) -> None:
     assert reaches(POLICIES, ROLES[source], OUTSIDE, 443)
     assert reaches(POLICIES, ROLES[source], End(address="2001:db8::7"), 443)

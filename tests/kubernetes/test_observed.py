@@ -24,17 +24,17 @@ def test_a_run_that_is_not_there_shows_nothing(cluster: Cluster) -> None:
 def test_objects_of_other_runs_are_left_out(api: FakeApi, cluster: Cluster) -> None:
     uid = api.put("jobsets", jobset())["metadata"]["uid"]
     for plural in ("pods", "jobs"):
-        api.put(plural, pod("demo-1-driver-0", **{NAME: "demo-1", UID: uid}))
-        api.put(plural, pod("demo-2-driver-0", **{NAME: "demo-2"}))
+        api.put(plural, pod("demo-1-learner-0", **{NAME: "demo-1", UID: uid}))
+        api.put(plural, pod("demo-2-learner-0", **{NAME: "demo-2"}))
     found = gather(cluster, "demo-1")
-    assert [name_of(one) for one in (*found.jobs, *found.pods)] == ["demo-1-driver-0"] * 2
+    assert [name_of(one) for one in (*found.jobs, *found.pods)] == ["demo-1-learner-0"] * 2
 
 
 def test_what_is_left_of_an_earlier_jobset_of_the_name_is_left_out(api: FakeApi, cluster: Cluster) -> None:
     uid = api.put("jobsets", jobset())["metadata"]["uid"]
-    api.put("pods", pod("demo-1-driver-0-0-new", **{NAME: "demo-1", UID: uid}))
-    api.put("pods", pod("demo-1-driver-0-0-old", **{NAME: "demo-1", UID: "another"}))
-    assert [name_of(one) for one in gather(cluster, "demo-1").pods] == ["demo-1-driver-0-0-new"]
+    api.put("pods", pod("demo-1-learner-0-0-new", **{NAME: "demo-1", UID: uid}))
+    api.put("pods", pod("demo-1-learner-0-0-old", **{NAME: "demo-1", UID: "another"}))
+    assert [name_of(one) for one in gather(cluster, "demo-1").pods] == ["demo-1-learner-0-0-new"]
     api.store.remove(("jobsets", "evenkeel", "demo-1"))
     assert len(gather(cluster, "demo-1").pods) == 2, "while it goes away, all that is there is shown"
 
@@ -44,10 +44,10 @@ def test_events_are_those_of_the_run_since_it_began_in_their_order(api: FakeApi,
     mine = ["demo-1", "demo-1-learner-0", "demo-1-learner-0-1-abcde", "demo-1-rollout-0-0-xyz"]
     for minute, about in enumerate(reversed(mine)):
         api.put("events", event(about, f"2026-11-22T18:0{minute}:00Z"))
-    for about in ("demo-1-2", "demo-10", "demo-1-2-driver-0-0-abcde", "node-3"):
+    for about in ("demo-1-2", "demo-10", "demo-1-2-learner-0-0-abcde", "node-3"):
         api.put("events", event(about, "2026-11-22T18:05:00Z"))
-    api.put("events", event("demo-1-driver-0", "2026-11-22T17:59:59Z"))
-    api.put("events", event("demo-1-driver-0", "2026-11-22T18:05:00Z", "Normal"))
+    api.put("events", event("demo-1-learner-0", "2026-11-22T17:59:59Z"))
+    api.put("events", event("demo-1-learner-0", "2026-11-22T18:05:00Z", "Normal"))
     found = gather(cluster, "demo-1").events
     assert [one["involvedObject"]["name"] for one in found] == list(reversed(mine))
 
@@ -61,9 +61,8 @@ def test_an_event_in_the_very_second_of_the_beginning_counts(api: FakeApi, clust
 
 
 def test_pods_are_told_apart_by_attempt_and_role() -> None:
-    pods = [
-        pod(f"{role}-{attempt}", **{ROLE: role, ATTEMPT: attempt}) for role in ("driver", "learner") for attempt in "12"
-    ]
+    both = [(role, attempt) for role in ("learner", "rollout") for attempt in "12"]
+    pods = [pod(f"{role}-{attempt}", **{ROLE: role, ATTEMPT: attempt}) for role, attempt in both]
     found = Observed({"status": {"restarts": 2}}, pods=(*pods, pod("unlabelled")))
-    assert [name_of(one) for one in found.present(found.pods)] == ["driver-2", "learner-2", "unlabelled"]
+    assert [name_of(one) for one in found.present(found.pods)] == ["learner-2", "rollout-2", "unlabelled"]
     assert [name_of(one) for one in found.pods_of("learner")] == ["learner-2"]

@@ -18,7 +18,7 @@ from tests.kubernetes.profiles import CPU, PROFILES, ROOT, plan
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_the_driver_runs_the_very_run_that_was_submitted(name: str) -> None:
+def test_the_pods_run_the_very_run_that_was_submitted(name: str) -> None:
     config, overrides = PROFILES[name]
     assert substance(plan(name).settings) == substance(load(ROOT / config, overrides))
 
@@ -56,12 +56,12 @@ def test_what_a_run_asks_for_is_added_up() -> None:
     rows = {row.what: row for row in amounts(plan("gpu"))}
     assert (rows["learner"].pods, rows["learner"].gpus, rows["learner"].cpu) == (2, 16, 128)
     assert (rows["rollout"].pods, rows["rollout"].gpus) == (8, 8)
-    assert rows["total"].gpus == 24 and rows["total"].memory == 64 + 1024 + 512
+    assert rows["total"].gpus == 24 and rows["total"].memory == 1024 + 512
 
 
 def test_its_price_is_that_of_cores_memory_and_gpus() -> None:
     total = amounts(plan("gpu"))[-1]
-    assert float(total.hourly) == pytest.approx(200 * 0.03 + 1600 * 0.004 + 24 * 2.5)
+    assert float(total.hourly) == pytest.approx(192 * 0.03 + 1536 * 0.004 + 24 * 2.5)
     assert hours(plan("gpu")) == (24, 96)
     assert f"{float(total.hourly) * 24:.2f} to {float(total.hourly) * 96:.2f} USD" in table(plan("gpu"))
 
@@ -69,7 +69,7 @@ def test_its_price_is_that_of_cores_memory_and_gpus() -> None:
 @pytest.mark.parametrize("change", ["cpu=100m", "memory=300Mi"])
 def test_what_fetches_the_files_asks_for_no_more_than_the_table_says(change: str) -> None:
     """A node reserves what the largest container of a pod's beginning asks for, if that is more."""
-    roles = ("driver", "learner", "rollout")
+    roles = ("learner", "rollout")
     small = plan("s3", *(f"launch.kubernetes.{role}.{one}" for role in roles for one in (change, "shm=64Mi")))
     for replicated in jobset(small)["spec"]["replicatedJobs"]:
         pod = replicated["template"]["spec"]["template"]["spec"]

@@ -10,21 +10,23 @@ from typing import Any
 import pytest
 
 from components.config.quantities import cores, size
-from components.launch.kubernetes.names import COMPONENT, HTTP_PORT, LEARNER_PORT, METRICS_PORT, RENDEZVOUS_PORT
-from components.launch.kubernetes.showing import manifests
+from components.launch.kubernetes import manifests
+from components.launch.kubernetes.names import COMPONENT, HTTP_PORT, METRICS_PORT, RENDEZVOUS_PORT
 from tests.kubernetes.building import K8S, by_kind, objects, overlay
 from tests.kubernetes.policy import pod_specs, violations
 from tests.kubernetes.profiles import PROFILES, plan
 from tests.kubernetes.reaching import End, reaches
 
-OVERLAYS = {"cpu": "cpu", "driver-alone": "cpu", "s3": "cpu", "gpu": "gpu", "queued": "gpu"}
+OVERLAYS = {"cpu": "cpu", "one-pod": "cpu", "s3": "cpu", "gpu": "gpu", "queued": "gpu"}
 """Profile -> the overlay of a cluster that it is for."""
 GPU = "nvidia.com/gpu"
+INDEX = "batch.kubernetes.io/job-completion-index"
+"""Label that the Job controller writes on the pods of an Indexed job."""
 
 
 @cache
 def jobset(profile: str) -> dict[str, Any]:
-    return manifests(plan(profile))[0]
+    return manifests.jobset(plan(profile))
 
 
 def pods(profile: str) -> dict[str, End]:
@@ -46,7 +48,7 @@ def test_every_profile_is_for_an_overlay() -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_pods_of_a_run_follow_the_policy(profile: str) -> None:
-    assert [line for manifest in manifests(plan(profile)) for line in violations(manifest)] == []
+    assert violations(jobset(profile)) == []
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -74,14 +76,12 @@ def test_network_policies_know_the_pods_by_their_labels_and_the_ports_they_open(
     there = pods(profile)
     prometheus = End({}, "monitoring", {"evenkeel/prometheus": "true"})
     assert all(end.labels[COMPONENT] == role for role, end in there.items())
-    assert reaches(policies, prometheus, there["driver"], METRICS_PORT)
+    assert reaches(policies, prometheus, there["learner"], METRICS_PORT)
+    assert reaches(policies, there["learner"], there["learner"], RENDEZVOUS_PORT)
     if "rollout" in there:
         reached = {role: reaches(policies, end, there["rollout"], HTTP_PORT) for role, end in there.items()}
-        assert reached == {"driver": True, "learner": True, "rollout": False}
+        assert reached == {"learner": True, "rollout": False}
         assert not reaches(policies, prometheus, there["rollout"], HTTP_PORT)
-    if "learner" in there:
-        assert reaches(policies, there["driver"], there["learner"], LEARNER_PORT)
-        assert reaches(policies, there["learner"], there["learner"], RENDEZVOUS_PORT)
 
 
 def test_a_monitor_asks_for_the_port_by_the_name_that_it_has() -> None:
@@ -89,7 +89,7 @@ def test_a_monitor_asks_for_the_port_by_the_name_that_it_has() -> None:
     for _, pod in list(pod_specs(jobset("cpu")))[:1]:
         ports = {port["name"]: port["containerPort"] for port in pod["containers"][0]["ports"]}
         assert [ports[endpoint["port"]] for endpoint in monitor["podMetricsEndpoints"]] == [METRICS_PORT]
-    assert monitor["selector"]["matchLabels"].items() <= pods("cpu")["driver"].labels.items()
+    assert monitor["selector"]["matchLabels"].items() <= {**pods("cpu")["learner"].labels, INDEX: "0"}.items()
 
 
 def asked(profile: str) -> Counter[str]:

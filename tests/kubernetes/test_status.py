@@ -17,20 +17,20 @@ from tests.kubernetes.scenes import NAMES, content, observed, of_role, scene
 
 TABLE: dict[str, tuple[str, int | None, str]] = {
     "account-missing": ("pending", None, "0 of 1 pods run"),
-    "again-after-disruption": ("running", None, "3 of 3 pods run, attempt 2, because again-learner-0 was disrupted"),
-    "again-after-failure": ("running", None, "3 of 3 pods run, attempt 2, because counted-learner-0 failed"),
-    "answer-is-no": ("failed", 3, "driver ended with exit code 3 (everything worked and the answer is no)"),
+    "again-after-disruption": ("running", None, "2 of 2 pods run, attempt 2, because again-learner-0 was disrupted"),
+    "again-after-failure": ("running", None, "2 of 2 pods run, attempt 2, because counted-learner-0 failed"),
+    "answer-is-no": ("failed", 3, "learner ended with exit code 3 (everything worked and the answer is no)"),
     "bad-input": (
         "failed",
         2,
-        "driver ended with exit code 2 (its input or its settings are wrong): the setting x is wrong",
+        "learner ended with exit code 2 (its input or its settings are wrong): the setting x is wrong",
     ),
     "being-deleted": ("running", None, "the JobSet deleting is being deleted"),
     "claim-missing": ("pending", None, "0 of 1 pods run"),
     "command-missing": (
         "failed",
         1,
-        "driver ended with exit code 128; launch.kubernetes.max_restarts allows no restart",
+        "learner ended with exit code 128; launch.kubernetes.max_restarts allows no restart",
     ),
     "crashes": (
         "failed",
@@ -38,26 +38,26 @@ TABLE: dict[str, tuple[str, int | None, str]] = {
         "learner ended with exit code 1: boom; "
         "it was restarted 1 time, as often as launch.kubernetes.max_restarts allows",
     ),
-    "deadline": ("failed", 1, "driver failed: Job was active longer than specified deadline"),
+    "deadline": ("failed", 1, "learner failed: Job was active longer than specified deadline"),
     "disk-evicted": (
         "failed",
         1,
         "learner failed: Job has reached the specified backoff limit; launch.kubernetes.max_restarts allows no restart",
     ),
-    "drained": ("running", None, "3 of 3 pods run"),
+    "drained": ("running", None, "2 of 2 pods run"),
     "fetch-bad-input": (
         "failed",
         2,
-        "fetch of driver ended with exit code 2 (its input or its settings are wrong): no such bucket",
+        "fetch of learner ended with exit code 2 (its input or its settings are wrong): no such bucket",
     ),
     "fetch-fails": (
         "failed",
         1,
-        "fetch of driver ended with exit code 1: server away; launch.kubernetes.max_restarts allows no restart",
+        "fetch of learner ended with exit code 1: server away; launch.kubernetes.max_restarts allows no restart",
     ),
-    "fetching": ("pending", None, "1 of 2 pods run"),
+    "fetching": ("pending", None, "0 of 1 pods run"),
     "image-as-root": ("pending", None, "0 of 1 pods run"),
-    "image-not-there": ("running", None, "1 of 2 pods run"),
+    "image-not-there": ("pending", None, "0 of 1 pods run"),
     "learner-bad-input": (
         "failed",
         2,
@@ -65,23 +65,23 @@ TABLE: dict[str, tuple[str, int | None, str]] = {
     ),
     "liveness": ("running", None, "3 of 3 pods run"),
     "no-controller": ("pending", None, "0 of 1 pods run"),
-    "node-lost": ("running", None, "3 of 3 pods run"),
+    "node-lost": ("running", None, "2 of 2 pods run"),
     "out-of-memory": (
         "failed",
         1,
         "learner ended with exit code 137 (it was killed); launch.kubernetes.max_restarts allows no restart",
     ),
     "pod-security": ("pending", None, "0 of 1 pods run"),
-    "preempted": ("running", None, "2 of 2 pods run"),
+    "preempted": ("running", None, "1 of 1 pods run"),
     "priority-class-missing": ("pending", None, "0 of 1 pods run"),
     "queued": ("pending", None, "waits for quota in the queue gpus (kubectl -n evenkeel get workloads)"),
-    "quota": ("pending", None, "0 of 3 pods run"),
+    "quota": ("pending", None, "0 of 2 pods run"),
     "secret-entry-missing": ("pending", None, "0 of 1 pods run"),
     "secret-missing": ("pending", None, "0 of 1 pods run"),
     "startup": ("running", None, "1 of 2 pods run"),
     "succeeded": ("succeeded", 0, ""),
-    "too-many-gpus": ("running", None, "1 of 3 pods run"),
-    "too-much-memory": ("running", None, "1 of 3 pods run"),
+    "too-many-gpus": ("pending", None, "0 of 2 pods run"),
+    "too-much-memory": ("pending", None, "0 of 2 pods run"),
     "volume-secret-missing": ("pending", None, "0 of 1 pods run"),
 }
 
@@ -139,7 +139,7 @@ def test_one_that_is_suspended_without_a_queue_was_suspended_by_somebody() -> No
 
 def test_what_our_own_containers_say_is_told_as_words() -> None:
     there, said = content("bad-input"), StageStatus(2, "cannot read: no such file\n  where: data.jsonl")
-    pod = of_role(there, "pods", "driver")
+    pod = of_role(there, "pods", "learner")
     pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = last_words(said).decode()
     first = status_of(observed(there)).message.splitlines()[0]
     assert first.endswith("(its input or its settings are wrong): cannot read: no such file | where: data.jsonl")
@@ -148,7 +148,7 @@ def test_what_our_own_containers_say_is_told_as_words() -> None:
 @pytest.mark.parametrize("message", ['{"exit_code": 2', "[1, 2]", '{"other": 1}', "17"])
 def test_what_only_looks_like_our_words_is_told_as_it_is(message: str) -> None:
     there = content("bad-input")
-    of_role(there, "pods", "driver")["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = message
+    of_role(there, "pods", "learner")["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = message
     assert message in status_of(observed(there)).message
 
 
@@ -158,7 +158,7 @@ def test_the_exit_code_is_known_although_the_pod_is_gone() -> None:
     found = status_of(observed(there))
     assert (found.exit_code, found.message) == (
         2,
-        "driver ended with exit code 2 (its input or its settings are wrong)",
+        "learner ended with exit code 2 (its input or its settings are wrong)",
     )
 
 
@@ -185,23 +185,22 @@ def test_whoever_was_let_down_by_the_cluster_may_be_submitted_again(code: int, e
 
 def test_of_several_that_ended_the_one_that_lost_the_others_is_not_to_blame() -> None:
     there = content("crashes")
-    learners = [pod for pod in there["pods"] if "learner" in pod["metadata"]["name"]]
-    ended(learners[0], 75)
-    ended(learners[1], 139)
+    ended(there["pods"][0], 75)
+    ended(there["pods"][1], 139)
     found = status_of(observed(there))
     assert found.exit_code == 1
     assert found.message.startswith("learner ended with exit code 139 (it crashed (segmentation fault))")
 
 
-def test_the_drivers_answer_counts_although_another_job_failed_first() -> None:
+def test_the_answer_of_the_stage_counts_although_another_pod_failed_first() -> None:
     there = content("crashes")
-    ended(of_role(there, "pods", "driver"), 3)
+    ended(of_role(there, "pods", "learner"), 3)
     assert status_of(observed(there)).exit_code == 3
 
 
 def test_pods_of_the_attempt_before_say_nothing_of_this_one() -> None:
     there = content("again-after-failure")
-    old = copy.deepcopy(of_role(there, "pods", "driver"))
+    old = copy.deepcopy(of_role(there, "pods", "learner"))
     old["metadata"]["labels"]["jobset.sigs.k8s.io/restart-attempt"] = "0"
     ended(old, 2)
     there["pods"].append(old)

@@ -441,10 +441,10 @@ LOOP = [
 IMAGE = f"example.com/image@sha256:{'0' * 64}"
 
 
-def on_kubernetes(shared: Tree | None = None, images: Tree | None = None, **sections: Tree) -> Tree:
-    """``sections`` as part of a run on a cluster."""
+def on_kubernetes(shared: Tree | None = None, images: Tree | None = None, pod: int = 1, **sections: Tree) -> Tree:
+    """``sections`` as part of a run on a cluster, with so many ranks in a ``pod``."""
     shared = {"kind": "volume", "claim": "data"} if shared is None else shared
-    how = {"images": {"driver": IMAGE, **(images or {})}, "shared": shared, "learner": {"processes": 3}}
+    how = {"images": {"learner": IMAGE, **(images or {})}, "shared": shared, "learner": {"processes": pod}}
     return {**sections, "launch": {"kind": "kubernetes", "kubernetes": how}}
 
 
@@ -462,10 +462,16 @@ CLUSTER = [
         id="servers without an image",
     ),
     pytest.param(
-        on_kubernetes(learner={"kind": "fsdp2", "ranks": {"processes": 4}}),
+        on_kubernetes(pod=3, learner={"kind": "fsdp2", "ranks": {"processes": 4}}),
         ["learner.ranks.processes (4)", "launch.kubernetes.learner.processes (3)"],
         {"launch": {"kubernetes": {"learner": {"processes": 2}}}},
         id="ranks that do not fill their pods",
+    ),
+    pytest.param(
+        on_kubernetes(pod=3, learner={"kind": "torch"}),
+        ["launch.kubernetes.learner.processes (3)", "learner.kind"],
+        {"launch": {"kubernetes": {"learner": {"processes": 1}}}},
+        id="a pod for several ranks of a learner that has one",
     ),
     pytest.param(
         on_kubernetes(
@@ -478,12 +484,6 @@ CLUSTER = [
     ),
 ]
 RANKS = [
-    pytest.param(
-        {"policy": {"lora": {}}, "learner": {"kind": "fsdp2", "ranks": {"address": "learner:29400"}}},
-        ["policy.lora", "learner.kind torch"],
-        {"learner": {"kind": "torch"}},
-        id="an adapter of ranks in other pods",
-    ),
     pytest.param(
         {"learner": {"kind": "fsdp2"}},
         ["learner.ranks.processes 2", "launch.kind processes"],

@@ -35,13 +35,13 @@ def test_memory_is_read_as_kubernetes_writes_it(text: str, amount: int) -> None:
 
 @pytest.mark.parametrize("amount", ["0", "-1", "1e3", "two", "1.5.2", "0m", "2 "])
 def test_an_amount_that_is_none_is_refused(amount: str) -> None:
-    assert "launch.kubernetes.driver.cpu" in refused(f"{HOW}.driver.cpu='{amount}'")
+    assert "launch.kubernetes.learner.cpu" in refused(f"{HOW}.learner.cpu='{amount}'")
 
 
 @pytest.mark.parametrize(("number", "text"), [("2", "2"), ("0.5", "0.5")])
 def test_a_number_of_cores_needs_no_quotes(number: str, text: str) -> None:
-    chosen = load(CPU, [f"{HOW}.driver.cpu={number}"]).launch.kubernetes
-    assert chosen is not None and chosen.driver.cpu == text
+    chosen = load(CPU, [f"{HOW}.learner.cpu={number}"]).launch.kubernetes
+    assert chosen is not None and chosen.learner.cpu == text
 
 
 def test_only_the_kind_changes_between_this_machine_and_a_cluster() -> None:
@@ -59,15 +59,15 @@ def test_kind_kubernetes_needs_to_know_the_cluster() -> None:
 @pytest.mark.parametrize(
     "image",
     [
-        "registry.example.com/evenkeel/driver",
-        "registry.example.com/evenkeel/driver:1.2",
-        "registry.example.com/evenkeel/driver:latest",
-        "registry.example.com/evenkeel/driver@sha256:abc",
-        f"registry.example.com/evenkeel/driver:latest@sha256:{'a' * 64}",
+        "registry.example.com/evenkeel/learner",
+        "registry.example.com/evenkeel/learner:1.2",
+        "registry.example.com/evenkeel/learner:latest",
+        "registry.example.com/evenkeel/learner@sha256:abc",
+        f"registry.example.com/evenkeel/learner:latest@sha256:{'a' * 64}",
     ],
 )
 def test_an_image_is_named_by_its_digest(image: str) -> None:
-    assert "images.driver" in refused(f"{HOW}.images.driver={image}")
+    assert "images.learner" in refused(f"{HOW}.images.learner={image}")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_an_image_is_named_by_its_digest(image: str) -> None:
         ([f"{HOW}.rollout.gpus=2"], "must be rollout.engine.tensor_parallel (1)"),
         (["learner.ranks.processes=3", f"{HOW}.learner.processes=2"], "must be a multiple of"),
         ([f"{HOW}.learner.gpus=4"], "processes (1) must be gpus (4)"),
-        ([f"{HOW}.driver.shm=8Gi"], "must be less than memory"),
+        ([f"{HOW}.learner.shm=8Gi"], "must be less than memory"),
         ([f"{HOW}.shared={{kind: s3, uri: 's3://bucket/runs'}}"], "transfer broadcast"),
         ([f"{HOW}.shared={{kind: s3, uri: 'bucket/runs'}}"], "shared.s3.uri"),
         (
@@ -96,6 +96,21 @@ def test_an_image_is_named_by_its_digest(image: str) -> None:
 )
 def test_what_could_not_run_is_refused_before_it_is_submitted(overrides: list[str], said: str) -> None:
     assert said in refused(*overrides)
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        (f"{HOW}.driver={{cpu: '2'}}", "launch.kubernetes.driver: rank 0 of the learner runs the loop now: give"),
+        (f"{HOW}.images.driver=a", "launch.kubernetes.images.driver: rank 0 of the learner runs the loop now: name"),
+        ("learner.ranks.address=learner-0:29400", "learner.ranks.address: rank 0 of the learner runs the loop now"),
+        ("learner.ranks.shared_folder=false", "learner.ranks.shared_folder: ranks get policy, batches and checkpoints"),
+    ],
+)
+def test_settings_of_the_time_when_the_loop_had_a_pod_of_its_own_say_what_replaces_them(
+    override: str, said: str
+) -> None:
+    assert said in refused(override)
 
 
 def test_a_password_in_an_address_is_not_repeated() -> None:

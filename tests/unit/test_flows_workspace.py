@@ -222,14 +222,6 @@ def test_a_run_whose_servers_cannot_be_started_is_refused_before_anything_is_mad
     assert not (project / "runs").exists()
 
 
-def test_without_the_key_of_ranks_elsewhere_nothing_is_begun(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("EVENKEEL_LEARNER_KEY", raising=False)
-    with pytest.raises(InputError, match="EVENKEEL_LEARNER_KEY is not set") as refused:
-        value(post_training.fn(overrides=["learner.kind=fsdp2", "learner.ranks.address=learner-0:7000"]))
-    assert refused.value.where == "learner.ranks.address"
-    assert not (project / "runs").exists()
-
-
 SERVED = ("rollout.engine={kind: vllm, urls: ['http://a:8000']}", "learner.kind=fsdp2", "learner.ranks.processes=1")
 
 

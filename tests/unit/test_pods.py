@@ -12,12 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from components.errors import InputError
+from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED, InputError
 from components.files import code_digest
-from components.learner.remote.protocol import BROKE, LOST_PEER, REFUSED
 from components.pods import place
-from components.pods.driver import ended
 from components.pods.ending import ROOM, last_words, leave
+from components.pods.learner import Node, ended
 from components.processes.torchrun import blame
 from components.status import StageStatus
 from tests.code_graph import ROOT
@@ -137,12 +136,12 @@ def test_orphans_are_buried_and_what_is_left_is_ended():
     assert not left.is_running()
 
 
-# The driver
+# The learner
 
 
-def driver(folder: Path, stage: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def learner(folder: Path, stage: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "components.pods.driver", stage, "--config", "settings.yaml"],
+        [sys.executable, "-m", "components.pods.learner", stage, "--config", "settings.yaml"],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), "EVENKEEL_TERMINATION_LOG": str(folder / "log"), **environment},
         capture_output=True,
@@ -151,16 +150,16 @@ def driver(folder: Path, stage: str, **environment: str) -> subprocess.Completed
     )
 
 
-def test_a_driver_ends_as_its_stage_and_says_why(tmp_path):
+def test_a_pod_ends_as_its_stage_and_says_why(tmp_path):
     (tmp_path / "settings.yaml").write_text("name: Not A Name")
-    done = driver(tmp_path, "gate")
+    done = learner(tmp_path, "gate")
     said = (tmp_path / "log").read_text()
     assert done.returncode == 2
     assert "name" in said
 
 
-def test_a_driver_refuses_other_code_before_it_does_anything(tmp_path):
-    done = driver(tmp_path, "gate", EVENKEEL_CODE="0" * 64)
+def test_a_pod_refuses_other_code_before_it_does_anything(tmp_path):
+    done = learner(tmp_path, "gate", EVENKEEL_CODE="0" * 64)
     assert done.returncode == 2
     assert "other code" in (tmp_path / "log").read_text()
     assert not (tmp_path / ".state").exists()
@@ -173,7 +172,8 @@ def test_a_driver_refuses_other_code_before_it_does_anything(tmp_path):
         (137, None, "was ended by signal 9 and did not say why; its log may (out of memory?)"),
         (137, StageStatus(1, "a bug"), "was ended by signal 9"),
         (134, None, "was ended by signal 6 and did not say why; its log may"),
-        (2, None, "ended with exit code 2 and could not write why; its log says it"),
+        (2, None, "ended with exit code 2 and did not say why; its log may"),
+        (143, None, "stopped on request before stage train had begun"),
     ],
 )
 def test_a_stage_that_did_not_say_how_it_ended_is_spoken_for(code, said, message):
@@ -186,17 +186,33 @@ def test_a_stage_that_was_through_when_a_signal_came_is_done():
     assert ended("train", 143, StageStatus(0)) == StageStatus(0)
 
 
-# The learner
+@pytest.mark.parametrize("code", [0, 1, 75, 137])
+def test_what_the_stage_says_counts_and_not_how_torchrun_ended(code):
+    assert ended("train", code, StageStatus(3, "no candidate"), ranked=True) == StageStatus(3, "no candidate")
+
+
+def test_rank_0_that_was_killed_below_torchrun_did_not_say_why():
+    assert ended("train", 137, None, ranked=True).exit_code == 137
+    assert ended("train", 0, None, ranked=True).exit_code == 1
+
+
+def test_a_stage_of_one_process_runs_without_torchrun_and_several_ranks_with_it():
+    config, meeting = Path("settings.yaml"), "run-learner-0-0.run:29500"
+    alone = [sys.executable, "-m", "components", "sft", "--config", "settings.yaml"]
+    assert Node(0, 1, 1, "").command("sft", config) == alone
+    ranks = [sys.executable, "-m", "components.processes.torchrun", "2", "8", meeting, "1"]
+    assert Node(1, 2, 8, meeting).command("train", config) == [*ranks, *alone[2:3], "train", *alone[4:]]
 
 
 @pytest.mark.parametrize(
     ("codes", "code"),
     [
-        ([REFUSED, LOST_PEER], 2),
-        ([LOST_PEER, LOST_PEER], 75),
-        ([-signal.SIGKILL, LOST_PEER], 1),
-        ([BROKE], 1),
-        ([-signal.SIGTERM, LOST_PEER], 143),
+        ([EXIT_BAD_INPUT, EXIT_LOST], 2),
+        ([EXIT_LOST, EXIT_LOST], 75),
+        ([-signal.SIGKILL, EXIT_LOST], 137),
+        ([1], 1),
+        ([-signal.SIGTERM, EXIT_LOST], 143),
+        ([EXIT_STOPPED], 143),
     ],
 )
 def test_a_node_ends_with_the_exit_code_of_the_rank_that_is_to_blame(codes, code):

@@ -446,7 +446,7 @@ def test_a_damaged_input_is_an_error(depot, submitted, tmp_path, monkeypatch, s3
 
 
 def answered(root: Path, depot: Depot, text: str, code: int = 0) -> StageStatus:
-    """A driver's end."""
+    """The end of a stage in its pod."""
     layout = Layout(root)
     write_text(layout.train / "records.jsonl", text)
     write_text(layout.train_checkpoint / "model.safetensors", "weights")

@@ -73,7 +73,6 @@ def test_a_stage_that_learns_needs_gradients_and_moments_and_the_engine_a_copy(t
         return largest_need(settings(tmp_path, **sections), [stage], 1)[1]
 
     ranks = {"learner": {"kind": "deepspeed"}, "launch": {"kind": "processes"}}
-    elsewhere = {"learner": {"kind": "deepspeed", "ranks": {"address": "learner:29400"}}}
     assert need("sft", sft={"steps": 0}) == 4
     assert need("sft", sft={"steps": 1}) == 4 * 4
     assert need("train") == 4 * 4 + 4
@@ -84,7 +83,6 @@ def test_a_stage_that_learns_needs_gradients_and_moments_and_the_engine_a_copy(t
     assert [need(stage, sft={"steps": 1}, **adapter) for stage in ("sft", "train", "dpo")] == [3 * 4, 3 * 4 + 4, 3 * 4]
     assert need("train", **ranks, **adapter) == 3 * 4 + 4 + 4
     assert need("train", **ranks) == 4 + 4 * 4 + 4
-    assert need("train", **elsewhere) == 4 + 4
     assert need("clusters") == 4
     assert need("gate") == 0
 

@@ -36,7 +36,7 @@ from components.config.combinations.advantage import (
 from components.config.combinations.asynchrony import asynchrony
 from components.config.combinations.cluster import learner_pods, rollout_pods, section, state
 from components.config.combinations.judges import probes_of_others, scorers_of_others, second_code, solutions_in_form
-from components.config.combinations.loop import ads, lora, models, sizes
+from components.config.combinations.loop import ads, models, sizes
 from components.config.combinations.ratio import (
     nothing_has_moved,
     sampler_twice,
@@ -63,7 +63,6 @@ RULES: tuple[Callable[[Settings], Iterator[str]], ...] = (
     ads,
     sizes,
     models,
-    lora,
     tools,
     critic_schedule,
     second_code,

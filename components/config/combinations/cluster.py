@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def section(s: Settings) -> Iterator[str]:
     if s.launch.kind == "kubernetes" and s.launch.kubernetes is None:
         yield (
-            "launch.kind kubernetes needs launch.kubernetes: at least images.driver and shared; see "
+            "launch.kind kubernetes needs launch.kubernetes: at least images.learner and shared; see "
             "configs/kubernetes.yaml"
         )
 
@@ -39,17 +39,22 @@ def rollout_pods(s: Settings) -> Iterator[str]:
         )
     if isinstance(how.shared, S3State) and engine.transfer == "files":
         yield (
-            "rollout.engine.transfer files needs a folder that driver and servers share, which shared.kind s3 does not "
-            "give; set rollout.engine.transfer broadcast, or launch.kubernetes.shared.kind volume"
+            "rollout.engine.transfer files needs a folder that learner and servers share, which shared.kind s3 does "
+            "not give; set rollout.engine.transfer broadcast, or launch.kubernetes.shared.kind volume"
         )
 
 
 def learner_pods(s: Settings) -> Iterator[str]:
-    """Ranks that the run starts are in pods of their own."""
+    """Every pod of the learner has as many ranks."""
     how, ranks = _cluster(s), s.learner.ranks
-    if how is None or s.learner.kind == "torch" or ranks.address:
+    if how is None:
         return
-    if ranks.processes % how.learner.processes:
+    if not s.learner.has_ranks and how.learner.processes > 1:
+        yield (
+            f"launch.kubernetes.learner.processes ({how.learner.processes}) is for a learner of several ranks: set "
+            "learner.kind fsdp2 or deepspeed with as many learner.ranks.processes, or 1"
+        )
+    elif s.learner.has_ranks and ranks.processes % how.learner.processes:
         yield (
             f"learner.ranks.processes ({ranks.processes}) must be a multiple of launch.kubernetes.learner.processes "
             f"({how.learner.processes}): every pod has as many"

@@ -52,15 +52,9 @@ def sizes(s: Settings) -> Iterator[str]:
         yield "dpo.steps without pairs: raise train.keep_pairs, or name a file under dpo.pairs"
 
 
-def lora(s: Settings) -> Iterator[str]:
-    elsewhere = s.launch.kind == "kubernetes" or s.learner.ranks.address is not None
-    if s.policy.lora is not None and s.learner.kind != "torch" and elsewhere:
-        yield f"policy.lora does not reach ranks in other pods yet: set learner.kind torch, not {s.learner.kind}"
-
-
 def _ranks(s: Settings) -> Iterator[str]:
     rows, ranks = s.train.prompts_per_step * s.rollout.group_size, s.learner.ranks.processes
-    if ranks > 1 and s.launch.kind == "inline" and s.learner.ranks.address is None:
+    if ranks > 1 and s.launch.kind == "inline":
         yield (
             f"learner.kind {s.learner.kind} with learner.ranks.processes {ranks} needs as many processes: set "
             "launch.kind processes, which starts them"

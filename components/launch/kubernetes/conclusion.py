@@ -1,4 +1,4 @@
-"""How a run ended, in the words of its driver, who leaves them in the workspace."""
+"""How a run ended, in the words of its stage, which leaves them in the workspace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OVER = (EXIT_BAD_INPUT, EXIT_NO_CANDIDATE)
 
 
 def in_its_own_words(job: Job, observed: Observed) -> JobStatus:
-    """How a job is. Where the JobSet is gone before anybody has looked, for its ttl was over, only the driver knows."""
+    """How a job is. Where the JobSet is gone before anybody has looked, for its ttl was over, only the stage knows."""
     status = status_of(observed)
     said = read_status(Layout(job.workspace), job.stage) if status.state == "failed" else None
     if said is None:

@@ -1,4 +1,4 @@
-"""The driver's log as it grows, kept beside the other logs of the run."""
+"""The log of rank 0 as it grows, copied to the other logs of the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from components.launch.kubernetes.observed import gather
 from components.progress import relayed
 
 PAUSE = 3.0
-"""Seconds between two looks for a driver whose log can be read."""
+"""Seconds between two looks for a pod whose log can be read."""
 SECONDS = len("2026-01-01T00:00:00")
 
 
@@ -45,8 +45,8 @@ class Moment:
 
 
 class Follower:
-    """A thread that copies the log of each driver pod in turn, from its beginning, while the block runs. What the log
-    says of progress is reported here.
+    """A thread that copies the log of each pod with rank 0, from its beginning, while the block runs. What the log says
+    of progress is reported here.
 
     The log is for people; a part that cannot be had is missed and said so, and nothing depends on it.
     """
@@ -76,12 +76,12 @@ class Follower:
         while not last:
             last = self._over.wait(PAUSE)  # one more look after the end: the last lines matter most
             try:
-                for pod in gather(self._cluster, self._name, self._uid).pods_of("driver"):
+                for pod in gather(self._cluster, self._name, self._uid).leading():
                     self._copy(pod["metadata"]["name"], follow=not last)
                 said = ""
             except EvenkeelError as error:
                 if error.what != said:
-                    print(f"the driver's log cannot be read now: {error.what}", file=sys.stderr, flush=True)
+                    print(f"the log of rank 0 cannot be read now: {error.what}", file=sys.stderr, flush=True)
                 said = error.what
 
     def _copy(self, pod: str, *, follow: bool) -> None:
@@ -90,7 +90,7 @@ class Follower:
         seen = self._seen.get(pod)
         with self._target.open("a", encoding="utf-8") as log:
             since = seen.second if seen else None
-            for line in self._cluster.log(pod, "driver", since=since, timestamps=True, follow=follow):
+            for line in self._cluster.log(pod, "learner", since=since, timestamps=True, follow=follow):
                 stamp, _, text = line.rstrip("\n").partition(" ")
                 moment = Moment.of(stamp)
                 if moment is None:

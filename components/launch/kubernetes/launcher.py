@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,11 @@ from components.config import dump
 from components.errors import InputError
 from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
-from components.launch.kubernetes.api import Cluster, Exists
+from components.launch.kubernetes.api import Cluster
 from components.launch.kubernetes.conclusion import in_its_own_words
 from components.launch.kubernetes.following import Follower
-from components.launch.kubernetes.manifests import jobset, secret
-from components.launch.kubernetes.names import LEARNER_KEY, OURS, RUN, SPEC, STAGE, WORKSPACE
+from components.launch.kubernetes.manifests import jobset
+from components.launch.kubernetes.names import OURS, RUN, SPEC, STAGE, WORKSPACE
 from components.launch.kubernetes.observed import Observed, gather, name_of
 from components.launch.kubernetes.overdue import last_moment
 from components.launch.kubernetes.plan import RunPlan, plan_run
@@ -70,7 +69,7 @@ class KubernetesLauncher(Launcher):
             write_text(job.workspace / plan.config, dump(plan.settings))
             if (there := depot(plan)) is not None:
                 put_input(job.workspace, there, job.stage, job.settings, Path(plan.config))
-            uid = self._create(cluster, plan, manifest)
+            uid = str(cluster.create(manifest)["metadata"]["uid"])
         self._jobs[plan.name] = Submitted(job, plan, cluster, uid)
         return plan.name
 
@@ -95,28 +94,7 @@ class KubernetesLauncher(Launcher):
                 where=where,
                 how=f"wait for its end, or `evenkeel cluster cancel {plan.name} -n {plan.how.namespace}`",
             )
-        self._share_key(cluster, plan, there)
         return str(metadata["uid"])
-
-    def _create(self, cluster: Cluster, plan: RunPlan, manifest: dict[str, Any]) -> str:
-        """The JobSet, then what belongs to it, so that one deletion removes everything."""
-        made = cluster.create(manifest)
-        try:
-            self._share_key(cluster, plan, made)
-        except BaseException:
-            cluster.delete_jobset(plan.name, made["metadata"]["uid"])
-            raise
-        return str(made["metadata"]["uid"])
-
-    def _share_key(self, cluster: Cluster, plan: RunPlan, owner: dict[str, Any]) -> None:
-        """The pods wait for it. One that is there was made by whoever submitted this JobSet, and is kept."""
-        if not plan.has_learner:
-            return
-        named = replace(plan, secret=owner["metadata"]["annotations"][LEARNER_KEY])
-        try:
-            cluster.create(secret(named, secrets.token_hex(32), owner))
-        except Exists:
-            return
 
     def status(self, job_id: str) -> JobStatus:
         return self._observed(self._jobs[job_id])[0]
@@ -132,8 +110,8 @@ class KubernetesLauncher(Launcher):
 
     def logs(self, job_id: str) -> Iterator[str]:
         one = self._jobs[job_id]
-        for pod in gather(one.cluster, one.plan.name, one.uid).pods_of("driver"):
-            yield from one.cluster.log(name_of(pod), "driver")
+        for pod in gather(one.cluster, one.plan.name, one.uid).leading():
+            yield from one.cluster.log(name_of(pod), "learner")
 
     def cancel(self, job_id: str) -> None:
         one = self._jobs[job_id]
@@ -156,8 +134,8 @@ class KubernetesLauncher(Launcher):
             raise
 
     def wait(self, job_id: str, poll: float = 10.0) -> JobStatus:
-        """Block until the job has ended; what the driver prints is written to ``logs/driver.log``, and what becomes of
-        the pods is told (`components.progress`).
+        """Block until the job has ended; what rank 0 prints is written to ``logs/driver.log``, and what happens to the
+        pods is reported (`components.progress`).
 
         A cluster that does not answer, or does not let us in, is asked again: the pods do not need us.
 

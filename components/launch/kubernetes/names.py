@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from datetime import datetime
 from typing import Literal
 
 from components.errors import InputError
 
-Role = Literal["driver", "learner", "rollout"]
+Role = Literal["learner", "rollout"]
 GROUP, VERSION, KIND, PLURAL = "jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets"
 RUN, OWNER = "evenkeel/run", "evenkeel/owner"
 """Labels: the run and whom it belongs to."""
 SPEC, STAGE, DEADLINE, WORKSPACE = "evenkeel/spec", "evenkeel/stage", "evenkeel/deadline", "evenkeel/workspace"
-LEARNER_KEY = "evenkeel/learner-key"
-"""Annotations of a JobSet: digest of what it asks for, its stage, the time after which nobody waits for it, where it
-was submitted, and the name of its Secret."""
+"""Annotations of a JobSet: digest of what it requests, its stage, when it must be over, and where it was submitted."""
 COMPONENT = "app.kubernetes.io/component"
 OURS = {"app.kubernetes.io/name": "evenkeel", "app.kubernetes.io/managed-by": "evenkeel"}
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
@@ -27,7 +24,7 @@ LONGEST = 40
 """Characters of a JobSet's name: pods are called <name>-learner-0-<index>-<five more>, at most 63."""
 LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 DNS = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
-HTTP_PORT, LEARNER_PORT, RENDEZVOUS_PORT, METRICS_PORT = 8000, 29400, 29500, 9400
+HTTP_PORT, RENDEZVOUS_PORT, METRICS_PORT = 8000, 29500, 9400
 
 
 def jobset_name(run: str, stage: str = MAIN) -> str:
@@ -65,9 +62,3 @@ def selector(run: str | None = None) -> str:
 def host(name: str, role: Role, index: int) -> str:
     """Where a pod is found by the others of its JobSet, in the same namespace."""
     return f"{name}-{role}-0-{index}.{name}"
-
-
-def secret_name(name: str, submitted: datetime) -> str:
-    """Of the Secret that driver and learner share. Each submission has its own: that of the JobSet before may still be
-    there, and goes when the garbage collector comes to it."""
-    return f"{name}-learner-key-{hashlib.sha256(submitted.isoformat().encode()).hexdigest()[:8]}"

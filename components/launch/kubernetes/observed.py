@@ -13,6 +13,8 @@ ROLES: tuple[Role, ...] = get_args(Role)
 JOBSET_NAME, JOBSET_UID = "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/jobset-uid"
 REPLICATED = "jobset.sigs.k8s.io/replicatedjob-name"
 """Labels that JobSet writes on jobs and pods."""
+INDEX = "batch.kubernetes.io/job-completion-index"
+"""Annotation that the Job controller writes on pods."""
 SECONDS = len("2026-01-01T00:00:00")
 
 
@@ -40,6 +42,10 @@ class Observed:
     def pods_of(self, role: Role) -> list[Object]:
         """The present attempt's pods of a role."""
         return [pod for pod in self.present(self.pods) if role_of(pod) == role]
+
+    def leading(self) -> list[Object]:
+        """Of these the pods with rank 0, which runs the stage."""
+        return [pod for pod in self.pods_of("learner") if index_of(pod) == 0]
 
 
 class Looks(Protocol):
@@ -111,6 +117,11 @@ def role_of(one: Object) -> Role | None:
     """The role of a job or pod."""
     found = labels(one).get(REPLICATED)
     return next((role for role in ROLES if role == found), None)
+
+
+def index_of(pod: Object) -> int:
+    """The number of a pod among those of its job."""
+    return int((metadata(pod).get("annotations") or {}).get(INDEX, 0))
 
 
 def condition(one: Object, kind: str, status: str = "True") -> Object | None:

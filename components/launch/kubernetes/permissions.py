@@ -28,7 +28,6 @@ ROLES: dict[str, frozenset[Permission]] = {
             ("", "pods", "list"),
             ("", "pods/log", "get"),
             ("", "events", "list"),
-            ("", "secrets", "create"),
         }
     ),
     # In that namespace too: `evenkeel doctor --kubernetes`. The namespace itself counts as one of its own objects.

@@ -1,4 +1,4 @@
-"""What a run needs of a cluster: pods by role, what runs in them, and what the driver is told of the others."""
+"""What a run needs of a cluster: pods by role, what runs in them, and the settings that they get."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from components.config.servers import VllmEngine
 from components.errors import InputError
 from components.launch.kubernetes.names import (
     HTTP_PORT,
-    LEARNER_PORT,
     MAIN,
     METRICS_PORT,
     RENDEZVOUS_PORT,
@@ -21,9 +20,8 @@ from components.launch.kubernetes.names import (
     host,
     jobset_name,
     labels,
-    secret_name,
 )
-from components.launch.kubernetes.rewriting import for_the_driver, learner_nodes, servers
+from components.launch.kubernetes.rewriting import for_the_pods, learner_nodes, servers
 from components.layout import Layout
 from components.processes.vllm_server import PLUGIN, command_line, environment
 
@@ -66,8 +64,8 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """A run on a cluster. ``workspace`` is its folder inside the pods, ``settings`` are those of the driver there,
-    ``until`` is when even the last attempt must be over, and ``secret`` is where driver and learner find their key."""
+    """A run on a cluster. ``workspace`` is its folder inside the pods, ``settings`` are those that they get, and
+    ``until`` is when even the last attempt must be over."""
 
     name: str
     submission: Submission
@@ -77,19 +75,14 @@ class RunPlan:
     roles: tuple[RolePlan, ...]
     labels: Mapping[str, str]
     until: datetime
-    secret: str
 
     def role(self, name: Role) -> RolePlan | None:
         return next((role for role in self.roles if role.name == name), None)
 
     @property
-    def has_learner(self) -> bool:
-        return self.role("learner") is not None
-
-    @property
     def config(self) -> PurePosixPath:
-        """The driver's settings, below the workspace."""
-        return PurePosixPath(".state/launch") / f"{self.submission.stage}.yaml"
+        """The file of the settings, below the workspace."""
+        return config_of(self.submission)
 
 
 def plan_run(settings: Settings, submission: Submission) -> RunPlan:
@@ -103,25 +96,22 @@ def plan_run(settings: Settings, submission: Submission) -> RunPlan:
         raise InputError("launch.kubernetes is not set", how="see configs/kubernetes.yaml")
     name = jobset_name(submission.run, submission.stage)
     workspace = _workspace(how, submission.workspace)
-    nodes = learner_nodes(settings, how) if submission.stage == MAIN else 0
+    nodes = learner_nodes(settings, how) if submission.stage == MAIN else 1
     count = servers(settings) if submission.stage in SAMPLING else 0
     urls = [f"http://{host(name, 'rollout', index)}:{HTTP_PORT}" for index in range(count)]
-    ranks = f"{host(name, 'learner', 0)}:{LEARNER_PORT}" if nodes else None
-    roles = [_driver(how, submission)]
-    roles += [_learner(how, name, nodes, settings.threads)] if nodes else []
+    roles = [_learner(settings, how, submission, name, nodes)]
     roles += [_rollout(settings, how, workspace, count)] if count else []
     return RunPlan(
         name,
         submission,
         how,
-        for_the_driver(settings, how, urls, ranks),
+        for_the_pods(settings, urls),
         workspace,
         tuple(roles),
         labels(submission.run, submission.owner),
         submission.now.astimezone(UTC)
         + timedelta(seconds=(how.deadline + how.grace) * (how.max_restarts + 1))
         + BEGINNING,
-        secret_name(name, submission.now),
     )
 
 
@@ -139,26 +129,29 @@ def _workspace(how: KubernetesSettings, here: Path) -> PurePosixPath:
     return workspace
 
 
+def config_of(submission: Submission) -> PurePosixPath:
+    """Where the pods find the settings, below the workspace."""
+    return PurePosixPath(".state/launch") / f"{submission.stage}.yaml"
+
+
 def address(submission: Submission, shared: S3State) -> str:
     """Where the files of a run's stage lie."""
     return f"{shared.uri}/{submission.run}/{submission.stage}"
 
 
-def _driver(how: KubernetesSettings, submission: Submission) -> RolePlan:
-    config = PurePosixPath(".state/launch") / f"{submission.stage}.yaml"
-    command: tuple[str, ...] = (PYTHON, "-m", "components.pods.driver", submission.stage, "--config", str(config))
+def _learner(settings: Settings, how: KubernetesSettings, submission: Submission, name: str, nodes: int) -> RolePlan:
+    """The pods of the stage. One has rank 0 and the loop; where the learner has several ranks, they meet there."""
+    command = [PYTHON, "-m", "components.pods.learner", submission.stage, "--config", str(config_of(submission))]
     if isinstance(how.shared, S3State):
-        command += ("--state", address(submission, how.shared))
-    return RolePlan("driver", 1, how.images.driver, how.driver, command, {"metrics": METRICS_PORT})
-
-
-def _learner(how: KubernetesSettings, name: str, nodes: int, threads: int) -> RolePlan:
-    meeting = f"{host(name, 'learner', 0)}:{RENDEZVOUS_PORT}"
-    options = {"--nodes": nodes, "--processes": how.learner.processes, "--rendezvous": meeting}
-    command = (PYTHON, "-m", "components.pods.learner", *(str(part) for pair in options.items() for part in pair))
-    ports = {"learner": LEARNER_PORT, "rendezvous": RENDEZVOUS_PORT}
-    env = {"EVENKEEL_LEARNER_LISTEN": f"0.0.0.0:{LEARNER_PORT}", "OMP_NUM_THREADS": str(threads)}
-    return RolePlan("learner", nodes, how.images.learner or how.images.driver, how.learner, command, ports, env)
+        command += ["--state", address(submission, how.shared)]
+    ports = {"metrics": METRICS_PORT}
+    if submission.stage == MAIN and settings.learner.has_ranks:
+        meeting = f"{host(name, 'learner', 0)}:{RENDEZVOUS_PORT}"
+        options = {"--nodes": nodes, "--processes": how.learner.processes, "--rendezvous": meeting}
+        command += [str(part) for pair in options.items() for part in pair]
+        ports["rendezvous"] = RENDEZVOUS_PORT
+    env = {"OMP_NUM_THREADS": str(settings.threads)}
+    return RolePlan("learner", nodes, how.images.learner, how.learner, tuple(command), ports, env)
 
 
 def _rollout(settings: Settings, how: KubernetesSettings, workspace: PurePosixPath, count: int) -> RolePlan:

@@ -1,14 +1,10 @@
-"""Manifests as text, for people and for `kubectl apply`."""
+"""A manifest as text, for people and for `kubectl apply`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import yaml
-
-from components.launch.kubernetes.manifests import jobset, secret
-from components.launch.kubernetes.plan import RunPlan
 
 
 class _Plain(yaml.SafeDumper):
@@ -18,11 +14,6 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
-def manifests(plan: RunPlan, key: str = "made-when-it-is-submitted") -> list[dict[str, Any]]:
-    """All objects of a run, in the order in which they are created."""
-    return [jobset(plan), *([secret(plan, key)] if plan.has_learner else [])]
-
-
-def as_yaml(objects: Iterable[dict[str, Any]]) -> str:
-    """One YAML document each."""
-    return yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, width=120)
+def as_yaml(manifest: dict[str, Any]) -> str:
+    """One YAML document."""
+    return yaml.dump(manifest, Dumper=_Plain, sort_keys=False, width=120)

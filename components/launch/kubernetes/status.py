@@ -35,7 +35,7 @@ FAILED = 1
 
 
 def status_of(observed: Observed) -> JobStatus:
-    """The state of a run. ``exit_code`` is 0, 2 and 3 as the driver says; else 75 where the cluster took something
+    """The state of a run. ``exit_code`` is 0, 2 and 3 as the stage says; else 75 where the cluster took something
     away, so that the same submission may succeed, and 1 where it would hardly.
     """
     jobset = observed.jobset
@@ -70,8 +70,7 @@ def _held(jobset: Object) -> str:
 
 
 def _progress(observed: Observed) -> JobStatus:
-    drivers = observed.pods_of("driver")
-    works = any(_phase(pod) not in ("", "Pending") for pod in drivers)
+    works = any(_phase(pod) not in ("", "Pending") for pod in observed.leading())
     pods = observed.present(observed.pods)
     run = sum(_phase(pod) == "Running" for pod in pods)
     wanted = sum(_replicas(one) for one in (observed.jobset or {}).get("spec", {}).get("replicatedJobs") or ())
@@ -155,8 +154,8 @@ def _who(container: str, role: str) -> str:
 
 
 def _exit_code(observed: Observed, ended: Ended | None) -> int:
-    driver = next((job for job in observed.present(observed.jobs) if role_of(job) == "driver"), None)
-    own = _ended(observed, driver)
+    learner = next((job for job in observed.present(observed.jobs) if role_of(job) == "learner"), None)
+    own = _ended(observed, learner)
     for one in (ended, own):
         if one is not None and one.code in ANSWERS:
             return one.code

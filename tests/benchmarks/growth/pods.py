@@ -62,7 +62,7 @@ def measure(size: int, folder: Path) -> Row:
     from components.launch.kubernetes.status import status_of
     from tests.kubernetes.scenes import NAMES, observed
 
-    well = observed(crowd("image-not-there", "driver", size))
+    well = observed(crowd("image-not-there", "learner", size))
     waiting = observed(without_cause(crowd("image-not-there", "learner", size)))
     others = [observed(crowd(name, "learner", size)) for name in NAMES if _has_learner(name)]
     row = {

@@ -16,7 +16,6 @@ from components.launch.kubernetes.api.resources import (
     JOBS,
     JOBSETS,
     PODS,
-    SECRETS,
     Call,
     Resource,
     Verb,
@@ -61,21 +60,20 @@ class Cluster:
         except Failure as failure:
             raise self.requests.explained(None, failure) from None
 
-    @needs((GROUP, "jobsets", "create"), ("", "secrets", "create"))
+    @needs((GROUP, "jobsets", "create"))
     def dry_run(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """What the server would make of a JobSet or a Secret. It checks everything, and refuses unknown fields."""
+        """What the server would make of a JobSet. It checks everything, and refuses unknown fields."""
         return self.requests.send(self._creation(manifest), [("dryRun", "All"), STRICT], manifest)
 
-    @needs((GROUP, "jobsets", "create"), (GROUP, "jobsets", "get"), ("", "secrets", "create"))
+    @needs((GROUP, "jobsets", "create"), (GROUP, "jobsets", "get"))
     def create(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """Create a JobSet or a Secret, once; see `creating`.
+        """Create a JobSet, once; see `creating`.
 
         Raises:
             Exists: another object has this name.
         """
         call = self._creation(manifest)
-        look = None if call.resource == SECRETS else lambda: self.jobset(call.name)
-        return create(self.requests, call, manifest, look)
+        return create(self.requests, call, manifest, lambda: self.jobset(call.name))
 
     @needs((GROUP, "jobsets", "get"))
     def jobset(self, name: str) -> dict[str, Any] | None:

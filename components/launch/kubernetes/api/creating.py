@@ -19,12 +19,11 @@ STRICT = ("fieldValidation", "Strict")
 Look = Callable[[], dict[str, Any] | None]
 
 
-def create(requests: Requests, call: Call, manifest: dict[str, Any], look: Look | None) -> dict[str, Any]:
+def create(requests: Requests, call: Call, manifest: dict[str, Any], look: Look) -> dict[str, Any]:
     """The object as the server has it.
 
     Args:
-        look: the object of this name, if there is one. None: we may not read objects of this kind; then one that is
-            there after an attempt without an answer is taken to be the one of that attempt, and ``manifest`` returned.
+        look: the object of this name, if there is one.
 
     Raises:
         Exists: another object has the name.
@@ -47,11 +46,9 @@ def create(requests: Requests, call: Call, manifest: dict[str, Any], look: Look 
 
 
 def _ours(
-    requests: Requests, call: Call, manifest: dict[str, Any], look: Look | None, failure: Failure
+    requests: Requests, call: Call, manifest: dict[str, Any], look: Look, failure: Failure
 ) -> dict[str, Any] | None:
     """What an earlier attempt, or this one, created although nobody said so."""
-    if look is None:
-        return manifest if failure.exists else None
     try:
         found = look()
     except InputError:

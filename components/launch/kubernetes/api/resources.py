@@ -35,7 +35,6 @@ JOBSETS = Resource(KIND, GROUP, VERSION, PLURAL)
 JOBS = Resource("Job", "batch", "v1", "jobs")
 PODS = Resource("Pod", "", "v1", "pods")
 EVENTS = Resource("Event", "", "v1", "events")
-SECRETS = Resource("Secret", "", "v1", "secrets")
 QUOTAS = Resource("ResourceQuota", "", "v1", "resourcequotas")
 CLAIMS = Resource("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims")
 ACCOUNTS = Resource("ServiceAccount", "", "v1", "serviceaccounts")
@@ -47,7 +46,7 @@ PRIORITY_CLASSES = Resource("PriorityClass", "scheduling.k8s.io", "v1", "priorit
 ACCESS_REVIEWS = Resource(
     "SelfSubjectAccessReview", "authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False
 )
-CREATED: dict[str, Resource] = {one.kind: one for one in (JOBSETS, SECRETS)}
+CREATED: dict[str, Resource] = {one.kind: one for one in (JOBSETS,)}
 """What may be created, by its kind."""
 
 

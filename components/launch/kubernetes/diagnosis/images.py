@@ -40,7 +40,7 @@ def images(observed: Observed) -> Iterator[Finding]:
 
 def _image_of(pod: Object, container: Object) -> str:
     """The entry of ``launch.kubernetes.images``."""
-    return "driver" if container.get("name") == "fetch" else role_of(pod) or "driver"
+    return "learner" if container.get("name") == "fetch" else role_of(pod) or "learner"
 
 
 def _last_failures(observed: Observed) -> dict[str, str]:

@@ -36,8 +36,6 @@ def configuration(observed: Observed) -> Iterator[Finding]:
 
 def _how(message: str, space: str) -> str:
     missing = re.search(r'(secret|configmap) "([^"]+)" not found', message)
-    if missing and "-learner-key-" in missing[2]:
-        return "it is created right after the JobSet; if it stays away, submit the run again"
     if missing:
         return f"kubectl -n {space} get {missing[1]}s: create it, or correct launch.kubernetes.secrets"
     if "find key" in message:

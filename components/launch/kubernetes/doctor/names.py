@@ -42,7 +42,7 @@ def queue(look: Examination, name: str) -> Found:
 def priority(look: Examination, name: str) -> Found:
     """Pods with one that is not there are refused."""
     if look.priority_class(name) is None:
-        mend = "kubectl get priorityclasses; correct the priority_class of driver, learner or rollout"
+        mend = "kubectl get priorityclasses; correct the priority_class of learner or rollout"
         yield Check("priority", "fail", f"there is no PriorityClass {name}", mend)
     else:
         yield Check("priority", "ok", name)

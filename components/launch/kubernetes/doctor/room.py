@@ -54,9 +54,7 @@ def _asked(plan: RunPlan) -> dict[str, Decimal]:
     found = {f"{kind}.{name}": Decimal(value) for name, value in total.items() for kind in ("requests", "limits")}
     found |= {name: Decimal(value) for name, value in total.items() if name != GPU}
     found |= {"pods": Decimal(count), "count/pods": Decimal(count), "count/jobs.batch": Decimal(jobs)}
-    found |= {"count/jobsets.jobset.x-k8s.io": Decimal(1), "services": Decimal(1), "count/services": Decimal(1)}
-    secrets = Decimal(1 if plan.has_learner else 0)
-    return found | {"secrets": secrets, "count/secrets": secrets}
+    return found | {"count/jobsets.jobset.x-k8s.io": Decimal(1), "services": Decimal(1), "count/services": Decimal(1)}
 
 
 @looks_at("nodes")

@@ -6,10 +6,8 @@
 - `placing` — which nodes they may be put on
 - `state` — how a pod gets at the run's files: a volume, or an init container that fetches them
 - `probes` — when a server is up, and when it is not
-- `secret` — the word by which driver and learner know each other
 """
 
 from components.launch.kubernetes.manifests.jobset import jobset
-from components.launch.kubernetes.manifests.secret import secret
 
-__all__ = ["jobset", "secret"]
+__all__ = ["jobset"]

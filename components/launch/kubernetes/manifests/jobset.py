@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from typing import Any
 
 from components.config.servers import ServerEngine
@@ -15,7 +14,6 @@ from components.launch.kubernetes.names import (
     DEADLINE,
     GROUP,
     KIND,
-    LEARNER_KEY,
     SPEC,
     STAGE,
     VERSION,
@@ -29,30 +27,29 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 def jobset(plan: RunPlan) -> dict[str, Any]:
-    """The run's JobSet. It succeeds when the driver does, and what else is running then is ended.
+    """The run's JobSet. It succeeds when the learner does, and servers that are running then are ended.
 
-    Jobs do not wait for one another (`dependsOn` deadlocks where a scheduler places all pods or none): the driver waits
-    for servers and ranks by itself, and says which one it misses.
+    Jobs do not wait for one another (`dependsOn` deadlocks where a scheduler places all pods or none): rank 0 waits for
+    servers and other ranks by itself, and says which one it misses.
     """
-    found = _asked(plan)
+    found = _requested(plan)
     found["metadata"]["annotations"] = {
         SPEC: digest(plan),
         STAGE: plan.submission.stage,
         DEADLINE: plan.until.strftime("%Y-%m-%dT%H:%M:%SZ"),
         WORKSPACE: str(plan.submission.workspace),
-        **({LEARNER_KEY: plan.secret} if plan.has_learner else {}),
     }
     return found
 
 
 def digest(plan: RunPlan) -> str:
-    """sha256 of what is asked for, and of the settings that its driver finds in a file: two submissions with the same
-    one are the same, whenever they are made."""
-    asked = [_asked(replace(plan, secret="")), plan.settings.model_dump(mode="json")]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    """sha256 of what is requested, and of the settings that its pods find in a file: two submissions with the same one
+    are the same, whenever they are made."""
+    requested = [_requested(plan), plan.settings.model_dump(mode="json")]
+    return hashlib.sha256(json.dumps(requested, sort_keys=True).encode()).hexdigest()
 
 
-def _asked(plan: RunPlan) -> dict[str, Any]:
+def _requested(plan: RunPlan) -> dict[str, Any]:
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": KIND,
@@ -63,7 +60,7 @@ def _asked(plan: RunPlan) -> dict[str, Any]:
         },
         "spec": {
             "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True, "subdomain": plan.name},
-            "successPolicy": {"operator": "All", "targetReplicatedJobs": ["driver"]},
+            "successPolicy": {"operator": "All", "targetReplicatedJobs": ["learner"]},
             "failurePolicy": jobset_policy(plan.how.max_restarts),
             "ttlSecondsAfterFinished": plan.how.ttl,
             "replicatedJobs": [_replicated(plan, role) for role in plan.roles],

@@ -8,7 +8,6 @@ from components.config.kubernetes import PodSettings
 from components.launch.kubernetes.manifests import state
 from components.launch.kubernetes.manifests.failures import linger
 from components.launch.kubernetes.manifests.placing import placement
-from components.launch.kubernetes.manifests.secret import key_variable
 from components.launch.kubernetes.names import ATTEMPT, COMPONENT, METRICS_PORT
 from components.launch.kubernetes.plan import USER, RolePlan, RunPlan
 from components.progress import PROGRESS_VARIABLE
@@ -57,7 +56,7 @@ def template(plan: RunPlan, role: RolePlan, grace: int, **container: Any) -> dic
         spec["imagePullSecrets"] = [{"name": name} for name in plan.how.pull_secrets]
     metadata: dict[str, Any] = {"labels": {**plan.labels, COMPONENT: role.name}}
     annotations, placed = placement(plan, role)
-    if role.name == "driver":
+    if role.name == "learner" and role.count == 1:  # of several nodes the first alone has figures: see k8s/prometheus
         annotations |= {"prometheus.io/scrape": "true", "prometheus.io/port": str(METRICS_PORT)}
     if annotations:
         metadata["annotations"] = annotations
@@ -85,7 +84,7 @@ def _container(plan: RunPlan, role: RolePlan) -> dict[str, Any]:
         ],
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    if role.name == "driver" and plan.how.secrets:
+    if role.name == "learner" and plan.how.secrets:
         found["envFrom"] = _secrets(plan)
     return found
 
@@ -95,23 +94,20 @@ def _environment(plan: RunPlan, role: RolePlan) -> list[dict[str, Any]]:
     if role.name != "rollout":
         own |= {"EVENKEEL_CODE": plan.submission.code, "EVENKEEL_CONSTRAINTS": plan.submission.constraints}
         own |= {"EVENKEEL_LINGER": str(linger(plan.how.grace))}
-    if role.name == "driver":
         own |= {PROGRESS_VARIABLE: "/tmp/progress.jsonl", **state.environment(plan)}  # lines in its log, and no bar
     attempt = {"fieldRef": {"fieldPath": f"metadata.labels['{ATTEMPT}']"}}
     variables: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in sorted(own.items())]
     variables.append({"name": "EVENKEEL_ATTEMPT", "valueFrom": attempt})
-    if plan.has_learner and role.name != "rollout":
-        variables.append(key_variable(plan))
     return variables
 
 
 def _fetch(plan: RunPlan, role: RolePlan, command: list[str]) -> dict[str, Any]:
-    """Brings the run's files into the folder; with the driver's image, which knows how. It may take what its pod has
+    """Brings the run's files into the folder; with the learner's image, which knows how. It may take what its pod has
     (but for GPUs) without the pod asking for more: they run one after the other."""
     own = {**EVERYWHERE, **state.environment(plan)}
     found: dict[str, Any] = {
         "name": "fetch",
-        "image": plan.how.images.driver,
+        "image": plan.how.images.learner,
         "command": command,
         "env": [{"name": name, "value": value} for name, value in sorted(own.items())],
         "resources": _resources(role.pods.model_copy(update={"gpus": 0})),

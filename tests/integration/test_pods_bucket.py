@@ -1,4 +1,4 @@
-"""A driver in pods that share no folder: whatever becomes of one, the next goes on, to the same end."""
+"""A stage in pods that share no folder: whatever happens to one, the next goes on, to the same end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def workspace(root: Path) -> Path:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = workspace(tmp_path_factory.mktemp("undisturbed"))
-    assert start(root, ("components.pods.driver", "train", "--config", CONFIG)).wait(240) == 0
+    assert start(root, ("components.pods.learner", "train", "--config", CONFIG)).wait(240) == 0
     return root
 
 
@@ -64,7 +64,7 @@ Pod = Callable[[str], tuple[Path, "subprocess.Popen[bytes]"]]
 
 @pytest.fixture
 def pod(tmp_path: Path, depot: Depot) -> Pod:
-    """Starts the driver of a new pod, which has nothing but what it fetches."""
+    """Starts the stage in a new pod, which has nothing but what it fetches."""
     environment = {**KEYS, "AWS_ENDPOINT_URL": str(depot.endpoint_url), "EVENKEEL_LINGER": "0.1"}
 
     def begin(name: str) -> tuple[Path, subprocess.Popen[bytes]]:
@@ -72,7 +72,7 @@ def pod(tmp_path: Path, depot: Depot) -> Pod:
         root.mkdir()
         shutil.copytree(tmp_path / "workspace" / "judge", root / "judge")
         assert start(root, ("components.pods.fetch", depot.uri, str(root)), **environment).wait(60) == 0
-        command = ("components.pods.driver", "train", "--config", CONFIG, "--state", depot.uri)
+        command = ("components.pods.learner", "train", "--config", CONFIG, "--state", depot.uri)
         return root, start(root, command, **environment, EVENKEEL_CODE=code_digest())
 
     return begin
@@ -82,9 +82,9 @@ def said(root: Path) -> str:
     return (root / "output.txt").read_text()[-3000:]
 
 
-def test_a_driver_passes_on_that_it_was_asked_to_stop(tmp_path):
+def test_a_pod_passes_sigterm_on_to_its_stage(tmp_path):
     prepared(tmp_path, **LONG)
-    process = start(tmp_path, ("components.pods.driver", "train", "--config", CONFIG))
+    process = start(tmp_path, ("components.pods.learner", "train", "--config", CONFIG))
     when(lambda: rows(tmp_path) > 2, process)
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 143
