@@ -14,6 +14,7 @@ from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
 from components.learner.batch import Batch
 from components.objectives import Coefficients
+from components.policy import Policy
 
 IN_FORCE = "settings_checksum"
 """What `Learner.step` returns besides signals: `settings_checksum` of the settings that it worked with."""
@@ -54,6 +55,10 @@ class Learner(ABC):
         ``old_logp`` is the learner's own: computed with the weights from before the first
         update.
         """
+
+    @abstractmethod
+    def reference(self) -> Policy:
+        """The policy as it is now, before the first update, which no update changes."""
 
     @abstractmethod
     def weights(self) -> dict[str, Tensor]:

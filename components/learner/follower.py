@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import init_empty_weights
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedTokenizerBase
 from transformers.initialization import no_init_weights
 
@@ -23,7 +24,7 @@ from components.config.policy import LoraSettings
 from components.config.training import LearnerSettings
 from components.errors import EXIT_LOST, EvenkeelError
 from components.learner.group import Group, is_lost, log_of
-from components.learner.sharding import SHARDINGS
+from components.learner.sharding import SHARDINGS, Source
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
 from components.policy.lora import adapted
@@ -57,27 +58,26 @@ class Start:
         return cls(policy.model.config, policy.tokenizer, *sections, *adapter)
 
     def policy(self) -> Policy:
-        """A policy of the right shapes, whose weights mean nothing yet."""
+        """A policy of the right shapes, with its adapter, whose parameters take no memory: they are on the meta
+        device."""
         with quiet(), no_init_weights():
-            model = AutoModelForCausalLM.from_config(self.config, dtype=torch.float32)
-            model.tie_weights()
-        return Policy(model.eval(), self.tokenizer)
+            with init_empty_weights(include_buffers=False):
+                model = AutoModelForCausalLM.from_config(self.config, dtype=torch.float32)
+            model.tie_weights()  # inside of the block above every tie would break
+        return adapted(Policy(model.eval(), self.tokenizer), self.lora, self.seed)
 
 
-def start(begin: Start, policy: Policy, group: Group) -> TorchLearner:
-    """The learner of one rank; collective. All ranks take the weights that ``policy`` has on rank 0, and make the same
-    adapter, where the settings ask for one."""
+def start(begin: Start, group: Group, policy: Policy | None = None) -> TorchLearner:
+    """The learner of one rank; collective. All ranks take the weights that ``policy`` has on rank 0."""
     torch.set_num_threads(begin.threads)
-    for value in {id(one): one for one in policy.model.state_dict(keep_vars=True).values()}.values():
-        group.broadcast(value.data)
-    ranks = group.ranks
+    source = Source(group.ranks, group.ranks.device, policy.model.state_dict() if policy is not None else {})
     return TorchLearner(
-        adapted(policy, begin.lora, begin.seed),
+        begin.policy(),
         begin.learner,
         begin.objective,
         begin.temperature,
-        sharding=lambda policy, how: SHARDINGS[how.kind](policy, how, ranks, ranks.device),
-        ranks=ranks,
+        sharding=lambda policy, how: SHARDINGS[how.kind](policy, how, source),
+        ranks=group.ranks,
     )
 
 
@@ -94,7 +94,7 @@ def follow(group: Group) -> None:
     learner: TorchLearner | None = None
     while name != CLOSE:
         if name == START:
-            learner = start(arguments[0], arguments[0].policy(), group)
+            learner = start(arguments[0], group)
         elif learner is None:
             raise ValueError(f"{name!r} came before {START!r}")
         elif name == "learned":  # rank 0 alone keeps it

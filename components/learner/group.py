@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, distributed
+from torch import distributed
 from torch.distributed.rendezvous import rendezvous
 
 from components.config.training import RankSettings
@@ -35,8 +35,7 @@ HERE, STOPPING, ENDED, DONE = "evenkeel/here", "evenkeel/stopping", "evenkeel/en
 
 
 class Group:
-    """This process and its peers. All ranks make one together; `send` and `receive`, `broadcast` and what is inside of
-    `collective` are calls that all of them make at the same time.
+    """This process and its peers. All ranks make one together; `send` and `receive`, and what is inside of `collective`, are calls that all of them make at the same time.
 
     Args:
         settings: how many ranks there are, and how long one may take.
@@ -101,13 +100,6 @@ class Group:
     def report_done(self) -> None:
         """On the others: say that the command has been carried out."""
         self._store.set(f"{DONE}/{self.ranks.rank}", str(self._commands))
-
-    def broadcast(self, value: Tensor) -> None:
-        """Give ``value`` on every rank the contents that it has on rank 0."""
-        found = value.to(self.ranks.device)
-        distributed.broadcast(found, src=0)
-        if found is not value:
-            value.copy_(found)
 
     @contextmanager
     def collective(self, command: str) -> Iterator[None]:

@@ -28,7 +28,7 @@ class Leader(Learner):
     """Gives every command to the ranks that follow, and carries it out with them.
 
     Args:
-        policy: where the ranks begin; it stays as it is until `save_policy`.
+        policy: where the ranks begin; it stays as it is, and is the reference, until `save_policy`.
 
     Raises:
         RankLost, InputError: from every method, as `Group.collective` says. Nothing can be learned afterwards.
@@ -37,11 +37,8 @@ class Leader(Learner):
     def __init__(self, policy: Policy, settings: Settings, group: Group) -> None:
         self._policy, self._group, self._broken = policy, group, False
         begin = Start.of(policy, settings)
-        own = begin.policy()  # built as on the other ranks, to the same bits
-        base = policy.base if isinstance(policy, AdaptedPolicy) else policy
-        own.model.load_state_dict(base.model.state_dict())
         with working("starting the learner ranks"):
-            self._own: TorchLearner = self._together(START, (begin,), lambda: start(begin, own, group))
+            self._own: TorchLearner = self._together(START, (begin,), lambda: start(begin, group, policy))
 
     @property
     def coefficients(self) -> Coefficients:
@@ -57,6 +54,9 @@ class Leader(Learner):
     def step(self, batch: Batch, seed: int, norm_limit: float = math.inf) -> dict[str, float]:
         signals: dict[str, float] = self._call("step", batch, seed, norm_limit)
         return signals
+
+    def reference(self) -> Policy:
+        return self._policy.reference() if isinstance(self._policy, AdaptedPolicy) else self._policy
 
     def weights(self) -> dict[str, Tensor]:
         return self._policy.weights_with(self._learned())

@@ -205,6 +205,9 @@ class TorchLearner(Learner):
         """Learning rate of an update, counted from 1."""
         return self._settings.lr * warmup_then_constant(update, self._settings.warmup)
 
+    def reference(self) -> Policy:
+        return self._policy.reference()
+
     def weights(self) -> dict[str, Tensor]:
         """Of one process alone; of several ranks, `Leader` has them."""
         return self._policy.weights()

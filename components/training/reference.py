@@ -10,10 +10,10 @@ from components.policy import Policy
 
 
 class Reference:
-    """Scores batches under the SFT checkpoint."""
+    """Scores batches under the SFT checkpoint, a ``policy`` that nothing changes."""
 
     def __init__(self, policy: Policy, temperature: float, micro_batch_tokens: int) -> None:
-        self.policy, self._temperature, self._tokens = policy.reference(), temperature, micro_batch_tokens
+        self.policy, self._temperature, self._tokens = policy, temperature, micro_batch_tokens
 
     @property
     def pad_id(self) -> int:

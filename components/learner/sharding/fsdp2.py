@@ -16,8 +16,8 @@ from components.learner.activations import checkpointed_layers
 from components.learner.batch import Batch
 from components.learner.clipping import clip, sum_of_squares
 from components.learner.optimizer import accepted
-from components.learner.ranks import Ranks
 from components.learner.scoring_module import PREFIX, Pass, ScoringModule
+from components.learner.sharding.source import Source, make_room
 from components.learner.sharding.spread import MOMENTS, Spread, trained
 from components.policy import Policy, TokenStats
 
@@ -25,15 +25,20 @@ from components.policy import Policy, TokenStats
 class Fsdp2(Spread):
     """One group of weights per layer, gathered when the layer runs; the rest of the model is one more group."""
 
-    def __init__(self, policy: Policy, settings: LearnerSettings, ranks: Ranks, device: torch.device) -> None:
+    def __init__(self, policy: Policy, settings: LearnerSettings, source: Source) -> None:
+        ranks, device = source.ranks, source.device
         self.ranks, self.device = ranks, device
-        self._module = ScoringModule(policy.model.to(device))
+        self._module = ScoringModule(policy.model)
         self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in trained(self._module)}
         mesh = init_device_mesh(device.type, (ranks.size,))
         options: dict[str, Any] = {"mesh": mesh, "mp_policy": _precision(settings)}
         for layer in checkpointed_layers(policy.model):
             fully_shard(layer, **options)
         self._outermost = fully_shard(self._module, **options)
+        make_room(self._module, device)
+        for name, parameter in self._module.named_parameters():
+            put(source.whole(name.removeprefix(PREFIX), parameter.shape), parameter)
+        source.fill_buffers(self._module, PREFIX)
         self.parameters = {name.removeprefix(PREFIX): p for name, p in trained(self._module)}
         self._grad_clip = settings.grad_clip
         self._adamw = torch.optim.AdamW(
@@ -79,10 +84,7 @@ class Fsdp2(Spread):
         return whole.float()
 
     def scatter(self, value: Tensor, name: str, moment: str | None = None) -> None:
-        held = self._held(name, moment)
-        share = distribute_tensor(value, held.device_mesh, held.placements)
-        with torch.no_grad():
-            held.to_local().copy_(share.to_local())
+        put(value, self._held(name, moment))
 
     def refresh(self) -> None:
         # A pass without gradient leaves the outermost group gathered, and the next pass would read that again,
@@ -92,6 +94,13 @@ class Fsdp2(Spread):
     def _held(self, name: str, moment: str | None) -> DTensor:
         held: Any = self.parameters[name] if moment is None else self._adamw.state[self.parameters[name]][moment]
         return held  # type: ignore[no-any-return]
+
+
+def put(value: Tensor, held: Any) -> None:
+    """Take this rank's share of a whole tensor, which is rank 0's; collective."""
+    share: Any = distribute_tensor(value, held.device_mesh, held.placements)
+    with torch.no_grad():
+        held.to_local().copy_(share.to_local())
 
 
 def _precision(settings: LearnerSettings) -> MixedPrecisionPolicy:

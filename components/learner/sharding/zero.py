@@ -12,13 +12,14 @@ from typing import Any
 import deepspeed
 import torch
 from deepspeed import utils
-from torch import Tensor, distributed
+from torch import Tensor, distributed, nn
+from torch.nn import Parameter
 
 from components.config.training import LearnerSettings
 from components.learner.batch import Batch
 from components.learner.optimizer import accepted
-from components.learner.ranks import Ranks
 from components.learner.scoring_module import PREFIX, Pass, ScoringModule
+from components.learner.sharding.source import Source, replaced
 from components.learner.sharding.spread import Spread, trained
 from components.learner.sharding.zero_pieces import pieces_of
 from components.policy import Policy, TokenStats
@@ -27,16 +28,17 @@ from components.policy import Policy, TokenStats
 class Zero(Spread):
     """AdamW on flat fp32 pieces of the weights, one a rank; stage 2 spreads gradients too, stage 3 the weights."""
 
-    def __init__(self, policy: Policy, settings: LearnerSettings, ranks: Ranks, device: torch.device) -> None:
-        self.ranks, self.device = ranks, device
-        module = ScoringModule(policy.model.to(device))
+    def __init__(self, policy: Policy, settings: LearnerSettings, source: Source) -> None:
+        self.ranks, self.device = source.ranks, source.device
+        module = ScoringModule(policy.model)
         self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in trained(module)}
+        # Sums through shared memory, for CPUs alone, are compiled at the first use: a minute and a C++ compiler.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+        config = engine_config(settings)
+        fill(module, source, config if settings.zero.stage == 3 else None)
         adamw = torch.optim.AdamW(
             [p for _, p in trained(module)], lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
         )
-        config = engine_config(settings)
-        # Sums through shared memory, for CPUs alone, are compiled at the first use: a minute and a C++ compiler.
-        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         self._engine, *_ = deepspeed.initialize(model=module, optimizer=adamw, config=config, dist_init_required=False)
         self.parameters = {name.removeprefix(PREFIX): p for name, p in trained(module)}
         self._stage = settings.zero.stage
@@ -88,6 +90,22 @@ class Zero(Spread):
 
     def refresh(self) -> None:
         self._pieces.refresh()
+
+
+def fill(module: ScoringModule, source: Source, spread: dict[str, Any] | None) -> None:
+    """Give the module's parameters, which are on the meta device, their values. With the configuration of stage 3 each
+    is spread over the ranks as soon as it is there."""
+
+    def value(name: str, parameter: Parameter) -> Tensor:
+        return source.copied(name.removeprefix(PREFIX), parameter.shape)
+
+    def spread_out(parameter: Parameter) -> None:
+        if spread is not None:
+            deepspeed.zero.Init(module=nn.ParameterList([parameter]), config_dict_or_path=spread)
+
+    replaced(module, value, spread_out)
+    module.to(source.device)
+    source.fill_buffers(module, PREFIX)
 
 
 def engine_config(settings: LearnerSettings) -> dict[str, Any]:
