@@ -35,7 +35,8 @@ HERE, STOPPING, ENDED, DONE = "evenkeel/here", "evenkeel/stopping", "evenkeel/en
 
 
 class Group:
-    """This process and its peers. All ranks make one together; `send` and `receive`, and what is inside of `collective`, are calls that all of them make at the same time.
+    """This process and its peers. All ranks make one together; `send` and `receive`, and what is inside of
+    `collective`, are calls that all of them make at the same time.
 
     Args:
         settings: how many ranks there are, and how long one may take.

@@ -15,7 +15,7 @@ from factories import policy, settings
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, InputError, RankLost
 from components.learner import members
-from components.learner.follower import Start, carry_out
+from components.learner.follower import carry_out
 from components.learner.group import is_lost, log_of, place_of
 from components.learner.members import LOST, Member, lost
 from components.learner.torch_learner import TorchLearner
@@ -153,14 +153,6 @@ def test_another_process_with_the_same_number_is_not_the_rank(process):
 
 
 # What all ranks do together
-
-
-def test_a_policy_is_built_from_what_rank_0_says_with_the_names_and_shapes_of_its_own():
-    own = policy()
-    found = Start.of(own, settings()).policy()
-    assert {name: w.shape for name, w in found.weights().items()} == {
-        name: w.shape for name, w in own.weights().items()
-    }
 
 
 def test_only_methods_of_the_learner_that_are_collective_can_be_commanded():
