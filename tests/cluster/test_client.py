@@ -114,11 +114,14 @@ def test_a_change_is_told_when_it_happens(cluster: Cluster, place: Place) -> Non
 
 
 def test_the_janitor_removes_what_nobody_waits_for(cluster: Cluster) -> None:
-    late = {"evenkeel/deadline": f"{datetime.now(UTC) - timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"}
-    cluster.create(held("late-1", annotations=late))
-    cluster.create(held("dead-1"))
-    cluster.create(held("living-1"))
-    removed = sweep(cluster, {"late-1": True, "dead-1": False, "living-1": True}.get)
+    own = {"evenkeel/workspace": "/shared/run"}
+    late = {**own, "evenkeel/deadline": f"{datetime.now(UTC) - timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"}
+    begun = held("late-1", annotations=late)
+    begun["spec"]["suspend"] = False  # a deadline counts from when a queue lets a run in
+    cluster.create(begun)
+    cluster.create(held("dead-1", annotations=own))
+    cluster.create(held("living-1", annotations=own))
+    removed = sweep(cluster, lambda run, workspace: run != "dead-1")
     assert {one.name for one in removed} == {"late-1", "dead-1"}
     until(lambda: [one["metadata"]["name"] for one in cluster.jobsets("")] == ["living-1"])
 
