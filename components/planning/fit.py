@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from components.config import Settings
+from components.config.kubernetes import KubernetesSettings, PodSettings
 from components.config.quantities import size
 from components.planning.parts import GIB, MOMENTS, Process
 from components.planning.passes import Load
@@ -54,19 +57,28 @@ def lacks(settings: Settings, processes: Sequence[Process], room: Room) -> list[
     for process in processes:
         if room.gpu is not None and process.gpus and (peak := process.peak(on_gpu=True)).size > room.gpu:
             found.append(Lack(f"{process.name}, {peak.moment}: a GPU", peak.size, room.gpu))
-    pods = settings.launch.kubernetes if settings.launch.kind == "kubernetes" else None
-    if pods is not None:
-        for process in processes:
-            role = {"server": pods.rollout, "driver": pods.driver}.get(process.name, pods.learner)
-            role = pods.driver if settings.learner.kind == "torch" and process.name != "server" else role
-            each = pods.learner.processes if role is pods.learner and process.count > 1 else 1
-            if (needed := each * process.peak().size) > size(role.memory):
-                found.append(Lack(f"the pod of {process.name}", needed, size(role.memory)))
+    if settings.launch.kind == "kubernetes" and settings.launch.kubernetes is not None:
+        found += _pods(settings, settings.launch.kubernetes, processes)
     elif room.machine is not None:
         needed, moment = together(processes)
         if needed > room.machine:
             found.append(Lack(f"this machine, {moment}", needed, room.machine))
     return found
+
+
+def _pods(settings: Settings, how: KubernetesSettings, processes: Sequence[Process]) -> Iterator[Lack]:
+    """Pods whose memory is too small; one of the learner has several ranks, and the first of them rank 0."""
+    followers = [one for one in processes if one.name.startswith(("rank 1", "ranks"))]
+    for process in processes:
+        pod: PodSettings = how.driver
+        others = 0
+        if process.name == "server":
+            pod = how.rollout
+        elif process.name.startswith("rank"):
+            pod, others = how.learner, min(how.learner.processes, settings.learner.ranks.processes) - 1
+        needed = process.peak().size + others * sum(one.peak().size for one in followers)
+        if needed > size(pod.memory):
+            yield Lack(f"the pod of {process.name}", needed, size(pod.memory))
 
 
 def together(processes: Sequence[Process]) -> tuple[float, str]:
@@ -121,12 +133,16 @@ def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
     if learner.kind == "torch" and settings.train.checkpoints.asynchronous:
         changes.append({"train": {"checkpoints": {"asynchronous": False}}})
     for change in changes:
-        yield _text(change), changed(settings, change)
+        if (other := changed(settings, change)) is not None:
+            yield _text(change), other
 
 
-def changed(settings: Settings, change: dict[str, Any]) -> Settings:
-    """The settings with some of them replaced; how they belong together is not checked again."""
-    return settings.model_validate(_merged(settings.model_dump(), change))
+def changed(settings: Settings, change: dict[str, Any]) -> Settings | None:
+    """The settings with some of them replaced; None where they do not go together."""
+    try:
+        return settings.model_validate(_merged(settings.model_dump(), change))
+    except ValidationError:
+        return None
 
 
 def _merged(old: Any, new: Any) -> Any:

@@ -54,11 +54,12 @@ def _sampling(settings: Settings, shape: Shape, load: Load) -> list[Part]:
 
 
 def _hand_over(settings: Settings, shape: Shape) -> list[Part]:
-    held, during = DTYPES[settings.policy.dtype], ("hand-over",)
+    held = DTYPES[settings.policy.dtype]
+    during: tuple[Moment, ...] = ("hand-over",)
     found, several = [], settings.learner.kind != "torch"
     if several:
         size = (FP32 + held) * shape.trainable
-        found.append(Part("gathered weights", size, "what the ranks have learned, whole, and rounded", during))
+        found.append(Part("learned weights", size, "what the ranks have learned, whole, and rounded", during))
     if shape.lora:
         # The loop's own process passes merged matrices on; of ranks a copy of all of them.
         size = held * (shape.adapted + (shape.parameters if several else 0))
@@ -67,11 +68,12 @@ def _hand_over(settings: Settings, shape: Shape) -> list[Part]:
 
 
 def _checkpoint(settings: Settings, shape: Shape) -> list[Part]:
-    kept = settings.train.checkpoints.asynchronous
+    beside = settings.train.checkpoints.asynchronous
     if settings.learner.kind != "torch":
-        why = "weights and moments, whole, until they are written"
-        return [Part("checkpoint", 3 * FP32 * shape.trainable, why, ("checkpoint", "sample"))]
-    if not kept:
+        # Ranks are gathered in either case; written beside the loop, it is there while the next step samples.
+        during: tuple[Moment, ...] = ("checkpoint", "sample") if beside else ("checkpoint",)
+        return [Part("checkpoint", 3 * FP32 * shape.trainable, "weights and moments, whole, until written", during)]
+    if not beside:
         return []
     number = FP32 if shape.lora else DTYPES[settings.policy.dtype]
     return [Part("checkpoint", 3 * number * shape.trainable, "a copy of weights and moments, which stays", STEP)]

@@ -19,8 +19,8 @@ CUDA = 0.5 * 2**30
 """Bytes that a CUDA context takes of a GPU. Not measured here."""
 FOLLOWER = 18e6
 """Bytes of those that only rank 0 takes: it samples, too."""
-ELSEWHERE = ("gathered weights", "checkpoint")
-"""Parts of the loop that are where rank 0 is, though the loop is in another pod."""
+WITH_RANKS = ("the loop's policy", "learned weights", "checkpoint")
+"""Parts of the loop that rank 0 has, too, where the loop is in another pod."""
 
 
 def processes_of(settings: Settings, shape: Shape, load: Load, gpu_memory: float | None = None) -> list[Process]:
@@ -36,7 +36,7 @@ def processes_of(settings: Settings, shape: Shape, load: Load, gpu_memory: float
     if settings.learner.kind == "torch":
         found.append(Process("loop and learner", 1, [*_libraries(settings), *learner, *loop]))
     elif in_pods(settings):
-        whole = [part for part in loop if part.name in (*ELSEWHERE, "the loop's policy")]
+        whole = [part for part in loop if part.name in WITH_RANKS]
         found += [
             Process("driver", 1, [*_libraries(settings), *(part for part in loop if part.name != "checkpoint")]),
             Process("rank 0", 1, [*_libraries(settings, on_gpu), *learner, *whole], gpus),

@@ -27,10 +27,11 @@ PREFETCHED = 5 * 10**7
 
 def learner_parts(settings: Settings, shape: Shape, load: Load, on_gpu: bool = False) -> list[Part]:
     """The parts of one rank, or of the one process of a learner without ranks."""
-    return [*LEARNERS[settings.learner.kind](settings, shape, on_gpu), *_of_a_pass(settings, shape, load, on_gpu)]
+    state = LEARNERS[settings.learner.kind](settings, shape, load, on_gpu)
+    return [*state, *_of_a_pass(settings, shape, load, on_gpu)]
 
 
-def _torch(settings: Settings, shape: Shape, on_gpu: bool) -> list[Part]:
+def _torch(settings: Settings, shape: Shape, load: Load, on_gpu: bool) -> list[Part]:
     dtype, held = settings.policy.dtype, DTYPES[settings.policy.dtype]
     trained, precision = (FP32, "float32") if shape.lora else (held, dtype)
     found = [
@@ -45,7 +46,7 @@ def _torch(settings: Settings, shape: Shape, on_gpu: bool) -> list[Part]:
     ]
 
 
-def _fsdp2(settings: Settings, shape: Shape, on_gpu: bool) -> list[Part]:
+def _fsdp2(settings: Settings, shape: Shape, load: Load, on_gpu: bool) -> list[Part]:
     ranks, number = settings.learner.ranks.processes, compute_bytes(settings.learner, settings.policy.dtype)
     base, share = (shape.parameters if shape.lora else 0), f"float32, 1/{ranks} of all"
     gathered = (shape.outside + 2 * shape.layer) * number
@@ -66,7 +67,7 @@ def _fsdp2(settings: Settings, shape: Shape, on_gpu: bool) -> list[Part]:
     return found
 
 
-def _zero(settings: Settings, shape: Shape, on_gpu: bool) -> list[Part]:
+def _zero(settings: Settings, shape: Shape, load: Load, on_gpu: bool) -> list[Part]:
     stage, ranks, trained = settings.learner.zero.stage, settings.learner.ranks.processes, shape.trainable
     number = BF16 if settings.learner.compute_dtype == "bfloat16" else FP32
     whole, share = "whole on every rank", f"1/{ranks} of all"
@@ -82,11 +83,10 @@ def _zero(settings: Settings, shape: Shape, on_gpu: bool) -> list[Part]:
             on_gpu=on_gpu,
         ),
         Part("moments", 2 * FP32 * trained / ranks, f"two of AdamW, float32, {share}", on_gpu=on_gpu),
-        # On a GPU it is taken whole; of the machine's memory what is written to.
         Part(
             "gradient bucket",
-            FP32 * (BUCKET if on_gpu else min(BUCKET, trained)),
-            "gradients that DeepSpeed collects to sum them, 500 million",
+            BUCKET * FP32 if on_gpu else _written(settings, shape, load),
+            "gradients that DeepSpeed collects to sum them, 500 million; on a CPU, what activations leave of them",
             ("backward",),
             on_gpu,
         ),
@@ -97,6 +97,15 @@ def _zero(settings: Settings, shape: Shape, on_gpu: bool) -> list[Part]:
     else:
         found.append(Part("flat copy", number * trained, "DeepSpeed joins the weights to one piece", START, on_gpu))
     return found
+
+
+def _written(settings: Settings, shape: Shape, load: Load) -> float:
+    """Bytes of the bucket that are written to while a pass is at its peak, where only these count: those of the output
+    layer. It fills while activations go, and may be larger than they were."""
+    how = settings.learner, settings.policy.dtype
+    gone = activations(shape, load, *how) + going_back(shape, load, *how)
+    full = FP32 * min(BUCKET, shape.trainable)
+    return max(FP32 * min(shape.table, shape.trainable), full - gone)
 
 
 def _whole_model(shape: Shape, on_gpu: bool) -> Part:
@@ -121,7 +130,7 @@ def _of_a_pass(settings: Settings, shape: Shape, load: Load, on_gpu: bool) -> li
     return found
 
 
-LEARNERS: dict[str, Callable[[Settings, Shape, bool], list[Part]]] = {
+LEARNERS: dict[str, Callable[[Settings, Shape, Load, bool], list[Part]]] = {
     "torch": _torch,
     "fsdp2": _fsdp2,
     "deepspeed": _zero,
