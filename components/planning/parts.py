@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 GIB = 2**30
-KEPT = "kept by malloc"
-"""The name of the one part that is not counted but measured."""
 Moment = Literal["start", "sample", "forward", "backward", "hand-over", "checkpoint"]
 """``start``: until the learner is built. Then, in every step: completions are sampled, the learner makes its passes,
 weights go to the sampler, and the learner's state is copied to be written."""
@@ -54,10 +52,6 @@ class Process:
     def peak(self, on_gpu: bool = False) -> Peak:
         """The first of the moments at which it takes most."""
         return max((Peak(moment, self.at(moment, on_gpu)) for moment in MOMENTS), key=lambda peak: peak.size)
-
-    def without(self, name: str) -> Process:
-        """The same without the parts of this name."""
-        return replace(self, parts=[part for part in self.parts if part.name != name])
 
     def of(self, name: str) -> float:
         """Bytes of the parts of this name; 0 where there is none."""

@@ -20,10 +20,6 @@ PROMPT_TOKENS = 256
 """Of a prompt, where nothing better is known."""
 LEAN = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 """Architectures that have a lean pass (`components.policy.lean.known`)."""
-HEAP = 2**25
-"""Bytes of a tensor from which glibc takes it from the system and gives it back at once (`M_MMAP_THRESHOLD`'s most)."""
-NOT_GIVEN_BACK, NOT_GIVEN_BACK_LEAN = 1.4, 0.4
-"""Freed bytes that glibc keeps, for each byte that a pass holds in smaller tensors; measured with 25M parameters."""
 ATTENTION_KEPT = 2**24
 """Numbers up to which the lean pass keeps what is inside of attention (`components.policy.lean.model.KEPT`)."""
 
@@ -46,8 +42,11 @@ class Load:
     @classmethod
     def of(cls, settings: Settings, prompt: int = PROMPT_TOKENS) -> Load:
         """The most that settings allow, with prompts of so many tokens and responses of full length."""
-        rollout, train, new = settings.rollout, settings.train, settings.rollout.max_new_tokens
-        tokens = max(settings.learner.micro_batch_tokens, prompt + new)
+        rollout, train, learner = settings.rollout, settings.train, settings.learner
+        new, ranks = rollout.max_new_tokens, learner.ranks.processes if learner.kind != "torch" else 1
+        own = ceil(train.prompts_per_step * rollout.group_size / learner.updates_per_step / ranks)
+        # One row at least, and no more than a rank has of an update.
+        tokens = max(1, min(learner.micro_batch_tokens // (prompt + new), own)) * (prompt + new)
         rows = max(train.prompts_per_step * rollout.group_size, train.eval_prompts * train.eval_samples)
         most = rollout.engine.batch_rows if isinstance(rollout.engine, TorchEngine) else rows
         return cls(tokens, ceil(tokens * new / (prompt + new)), min(rows, most), rollout.group_size, prompt, new)
@@ -115,14 +114,6 @@ def going_back(shape: Shape, load: Load, learner: LearnerSettings, dtype: str) -
 def _at_once(shape: Shape, load: Load, learner: LearnerSettings) -> int:
     """Logits that exist at a time; those of one token at least."""
     return max(shape.vocabulary, min(load.wanted * shape.vocabulary, learner.logits_at_once))
-
-
-def kept_by_malloc(shape: Shape, load: Load, learner: LearnerSettings, dtype: str) -> float:
-    """Bytes that a process on CPUs does not give back after a pass, because later tensors lie behind them."""
-    if load.tokens * shape.hidden * compute_bytes(learner, dtype) >= HEAP:
-        return 0.0
-    held = activations(shape, load, learner, dtype) + logits(shape, load, learner, dtype)
-    return held * (NOT_GIVEN_BACK_LEAN if is_lean(shape, learner, dtype) else NOT_GIVEN_BACK)
 
 
 def cache(shape: Shape, load: Load, number: float) -> float:

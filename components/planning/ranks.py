@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from components.config import Settings
-from components.planning.parts import KEPT, MOMENTS, PASS, START, Part
-from components.planning.passes import (
-    BF16,
-    DTYPES,
-    FP32,
-    Load,
-    activations,
-    compute_bytes,
-    going_back,
-    kept_by_malloc,
-    logits,
-)
+from components.planning.parts import MOMENTS, PASS, START, Part
+from components.planning.passes import BF16, DTYPES, FP32, Load, activations, compute_bytes, going_back, logits
 from components.planning.shapes import Shape
 
 BUCKET = 5 * 10**8
@@ -121,9 +111,6 @@ def _of_a_pass(settings: Settings, shape: Shape, load: Load, on_gpu: bool) -> li
         Part("logits", logits(shape, load, *how), f"of {load.wanted:,} tokens, or of as many", ("forward",), on_gpu),
         Part("passing gradients", going_back(shape, load, *how), "of logits, or of a layer", ("backward",), on_gpu),
     ]
-    if not on_gpu:
-        why = "freed memory that glibc does not give back; none with MALLOC_MMAP_THRESHOLD_=65536, which takes time"
-        found.append(Part(KEPT, kept_by_malloc(shape, load, *how), why))
     if not shape.lora:
         why = "of the output layer, until it is added to the others"
         found.append(Part("newest gradient", shape.table * FP32, why, ("backward",), on_gpu))

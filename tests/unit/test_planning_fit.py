@@ -17,6 +17,7 @@ from components.planning import fit
 from components.planning.fit import Room, changed, helps, lacks, planned, variants
 from components.planning.least import check_run, pod_needs, rank_state
 from components.planning.parts import GIB
+from components.planning.processes import CUDA
 from components.planning.shapes import Shape
 from flows.cli import main as evenkeel
 from flows.cli.plan import amount
@@ -76,8 +77,9 @@ def test_where_no_setting_is_enough_the_best_one_is_named():
 
 
 def test_ranks_that_build_the_whole_model_are_not_helped_by_more_of_them():
-    offered = helps(ranks("fsdp2", 8), shape_of, Room(gpu=3 * GIB), 16)
-    assert [one for one in offered if "processes" in one.setting] == []
+    for count in (8, 64):
+        assert min(lack.needed for lack in lacking(ranks("fsdp2", count), Room(gpu=3 * GIB))) >= 4 * BILLION + CUDA
+    assert lacking(ranks("fsdp2", 64), Room(gpu=3 * GIB))[0].what == "rank 0, start: a GPU"
 
 
 def test_settings_that_do_not_go_together_are_never_offered():

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from transformers import LlamaConfig
 
-from components.planning.parts import KEPT, Process
+from components.planning.parts import Process
 from components.planning.processes import IMPORTED, processes_of
 from components.planning.shapes import shape_of
-from tests.benchmarks.plan import RETURNED, TITLES, parts_of
+from tests.benchmarks.plan import TITLES, parts_of
 from tests.benchmarks.plan.cases import load_of, settings_of
 from tests.benchmarks.section import Row, Rows
 from tests.benchmarks.spread import table
@@ -20,11 +20,10 @@ MB = 1e6
 
 def planned(cell: str) -> list[Process]:
     """The processes of a cell, rank by rank."""
-    size, kind, way, malloc = parts_of(cell)
+    size, kind, way, _ = parts_of(cell)
     settings = settings_of(size, kind, way == "lora", Path())
     shape = shape_of(LlamaConfig(**size.config), settings.policy.lora)
-    found = processes_of(settings, shape, load_of(size, kind, way == "lora"))
-    return [one.without(KEPT) for one in found] if malloc == RETURNED else found
+    return processes_of(settings, shape, load_of(size, kind, way == "lora"))
 
 
 def measured(rank: Row) -> tuple[float, str]:
