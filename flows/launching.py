@@ -16,6 +16,7 @@ from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.owner import whoever_submits
 from components.launch.kubernetes.plan import USER, RunPlan, Submission, plan_run
 from components.launch.kubernetes.showing import as_yaml
+from components.planning.least import check_run
 from flows.workspace import Workspace
 
 STAGE = "train"
@@ -42,6 +43,7 @@ def planned(workspace: Workspace, note: Callable[[str], None]) -> RunPlan:
     """The plan of the run's training. Where its folder is not on the shared volume here, it is shown as it would be
     there, and a note says so."""
     settings = on_a_cluster(workspace.settings)
+    check_run(settings, [STAGE])
     how, root = settings.launch.kubernetes, workspace.root.absolute()
     assert how is not None
     if isinstance(how.shared, VolumeState) and not root.is_relative_to(how.shared.path):

@@ -16,7 +16,7 @@ from prefect.runtime import flow_run
 from pydantic import Field
 
 from components.config import load
-from components.processes.memory import check_run
+from components.planning.least import check_run
 from components.stages import wanted
 from flows.budget.work import located
 from flows.git import project_root

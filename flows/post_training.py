@@ -23,8 +23,8 @@ from components.config.promotion import load_policy
 from components.config.servers import VllmEngine
 from components.files import read_json
 from components.gate import gather
+from components.planning.least import check_run
 from components.processes.environments import check_vllm_python, vllm_python
-from components.processes.memory import check_run
 from components.registry import propose
 from components.stages import wanted
 from components.types import GateCheck

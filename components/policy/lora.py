@@ -155,6 +155,11 @@ def refused(what: str) -> InputError:
     return InputError(f"no adapter can be put on this model: {what}", where="policy.lora.targets", how=how)
 
 
+def base_matrices(model: PreTrainedModel) -> list[Tensor]:
+    """The frozen matrices that an adapter is added to."""
+    return [layer.get_base_layer().weight for layer in _layers(model).values()]
+
+
 def _layers(model: PreTrainedModel) -> dict[str, Any]:
     """The modules that have an adapter, by name."""
     return {name: module for name, module in model.named_modules() if isinstance(module, LoraLayer)}

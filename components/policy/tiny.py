@@ -55,8 +55,20 @@ def build_tokenizer(texts: Iterable[str], vocab_size: int, max_positions: int) -
 
 def build_model(settings: TinyModel, tokenizer: PreTrainedTokenizerBase, seed: int) -> PreTrainedModel:
     """A randomly initialised Qwen3, or Qwen3-MoE where the settings have experts (tied embeddings, fp32)."""
+    config = model_config(settings, len(tokenizer), tokenizer.eos_token_id, tokenizer.pad_token_id)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if isinstance(config, Qwen3MoeConfig):
+            return Qwen3MoeForCausalLM(config).float()
+        return Qwen3ForCausalLM(config).float()
+
+
+def model_config(
+    settings: TinyModel, vocabulary: int, eos_id: int | None, pad_id: int | None
+) -> Qwen3Config | Qwen3MoeConfig:
+    """The configuration of that model for a tokenizer with so many tokens."""
     shape: dict[str, Any] = dict(
-        vocab_size=len(tokenizer),
+        vocab_size=vocabulary,
         hidden_size=settings.hidden_size,
         intermediate_size=settings.intermediate_size,
         num_hidden_layers=settings.layers,
@@ -66,17 +78,15 @@ def build_model(settings: TinyModel, tokenizer: PreTrainedTokenizerBase, seed: i
         max_position_embeddings=settings.max_positions,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=eos_id,
+        pad_token_id=pad_id,
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        if not settings.experts:
-            return Qwen3ForCausalLM(Qwen3Config(**shape)).float()
-        experts = dict(
-            num_experts=settings.experts,
-            num_experts_per_tok=settings.experts_per_token,
-            moe_intermediate_size=settings.intermediate_size,
-            norm_topk_prob=True,
-        )
-        return Qwen3MoeForCausalLM(Qwen3MoeConfig(**shape, **experts)).float()
+    if not settings.experts:
+        return Qwen3Config(**shape)
+    experts = dict(
+        num_experts=settings.experts,
+        num_experts_per_tok=settings.experts_per_token,
+        moe_intermediate_size=settings.intermediate_size,
+        norm_topk_prob=True,
+    )
+    return Qwen3MoeConfig(**shape, **experts)

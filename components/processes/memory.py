@@ -16,7 +16,6 @@ from pathlib import Path
 import psutil
 
 from components.config import Settings
-from components.config.policy import CheckpointModel
 from components.config.rollout import TorchEngine
 from components.errors import InputError
 
@@ -105,7 +104,7 @@ def _weights(settings: Settings) -> float:
     return BYTES[settings.policy.dtype]
 
 
-def _engine(settings: Settings) -> float:
+def weights_of_engine(settings: Settings) -> float:
     """Of the copy that samples; the embedded engine may hold it at another precision. int4 weights lie unpacked."""
     engine = settings.rollout.engine
     if isinstance(engine, TorchEngine) and engine.precision in BYTES:
@@ -129,11 +128,11 @@ def _learner(settings: Settings) -> float:
 
 NEEDS: dict[str, Callable[[Settings], float]] = {
     "sft": lambda s: _trained(s) if s.sft.steps else _weights(s),
-    "admission": lambda s: _weights(s) + _engine(s),
-    "triage": lambda s: _weights(s) + _engine(s),
+    "admission": lambda s: _weights(s) + weights_of_engine(s),
+    "triage": lambda s: _weights(s) + weights_of_engine(s),
     "clusters": _weights,
-    "train": lambda s: _learner(s) + _engine(s),
-    "evaluate": lambda s: _weights(s) + _engine(s),
+    "train": lambda s: _learner(s) + weights_of_engine(s),
+    "evaluate": lambda s: _weights(s) + weights_of_engine(s),
     "dpo": lambda s: _trained(s) + (_weights(s) if s.policy.lora is None else 0),
 }
 """Bytes for each parameter that a stage holds at the same time in its own process; other stages load no policy."""
@@ -149,7 +148,7 @@ def largest_need(settings: Settings, stages: Sequence[str], parameters: int) -> 
     return max(needs.items(), key=lambda item: item[1], default=("", 0.0))
 
 
-def check_stages(settings: Settings, stages: Sequence[str], folder: Path) -> None:
+def check_stages(settings: Settings, stages: Sequence[str], folder: Path, how: str = HOW) -> None:
     """Refuse to start stages of which one needs more memory than there is, for the checkpoint in ``folder``.
 
     Raises:
@@ -157,13 +156,7 @@ def check_stages(settings: Settings, stages: Sequence[str], folder: Path) -> Non
     """
     parameters = parameters_in(folder)
     stage, needed = largest_need(settings, stages, parameters)
-    check_room(f"stage {stage}", needed, f"{parameters:,} parameters", folder)
-
-
-def check_run(settings: Settings, stages: Sequence[str]) -> None:
-    """`check_stages` for a run that has not begun; a tiny model is made by the run itself."""
-    if isinstance(settings.policy.model, CheckpointModel):
-        check_stages(settings, stages, settings.policy.model.path)
+    check_room(f"stage {stage}", needed, f"{parameters:,} parameters", folder, how)
 
 
 def check_weights(folder: Path, dtype: str) -> None:

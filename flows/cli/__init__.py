@@ -1,6 +1,7 @@
 """``evenkeel``: run, watch, judge, approve.
 
 - `runs` — ``run``, ``audit-verifier``
+- `plan` — ``plan``
 - `reproducing` — ``reproduce``
 - `nightly` — ``nightly``
 - `launching` — ``launch``
@@ -24,6 +25,7 @@ try:
     # isort: off
     from flows.cli import (
         runs,
+        plan,
         launching,
         nightly,
         reproducing,
@@ -52,6 +54,7 @@ __all__ = [
     "main",
     "models",
     "nightly",
+    "plan",
     "registry",
     "registry_files",
     "reproducing",

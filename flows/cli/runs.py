@@ -17,7 +17,7 @@ import typer
 
 from components.config import load
 from components.errors import EXIT_NO_CANDIDATE
-from components.processes.memory import check_run
+from components.planning.least import check_run
 from components.progress import reporting
 from components.stages import wanted
 from components.working import working

@@ -7,6 +7,7 @@ from tests.benchmarks.gpu import Gpu
 from tests.benchmarks.growth import Growth
 from tests.benchmarks.learner import Learner
 from tests.benchmarks.orchestration import Orchestration
+from tests.benchmarks.plan import Plan
 from tests.benchmarks.real import Real
 from tests.benchmarks.rollout import Rollout
 from tests.benchmarks.section import Section
@@ -21,4 +22,5 @@ SECTIONS: dict[str, Section] = {
     "health": Trial(),
     "gpu": Gpu(),
     "growth": Growth(),
+    "plan": Plan(),
 }

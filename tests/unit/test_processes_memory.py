@@ -14,9 +14,10 @@ from components.command import main as stage
 from components.config import Settings, load
 from components.config.policy import CheckpointModel, PolicySettings
 from components.errors import InputError
+from components.planning.least import check_run
 from components.policy import load_policy
 from components.processes import memory
-from components.processes.memory import GIB, available, check_run, largest_need, parameters_in
+from components.processes.memory import GIB, available, largest_need, parameters_in
 from components.stages import STAGES
 from flows import doctor
 from flows.cli import main as evenkeel

@@ -17,11 +17,11 @@ def peak_above(work: Callable[[], object]) -> dict[str, float]:
     """
     gc.collect()
     RESET.write_text("5", "utf-8")  # the highest mark is what is resident now
-    loaded = _megabytes("VmRSS")
+    loaded = megabytes("VmRSS")
     work()
-    return {"loaded_mb": round(loaded, 1), "peak_mb": round(_megabytes("VmHWM") - loaded, 1)}
+    return {"loaded_mb": round(loaded, 1), "peak_mb": round(megabytes("VmHWM") - loaded, 1)}
 
 
-def _megabytes(name: str) -> float:
+def megabytes(name: str) -> float:
     line = next(line for line in STATUS.read_text("utf-8").splitlines() if line.startswith(f"{name}:"))
     return int(line.split()[1]) * 1024 / 1e6

@@ -1,0 +1,12 @@
+"""How much memory the processes of a run's training take, before any of them is started.
+
+- `shapes` — what a `config.json` says: parameters by kind, exactly, and of an adapter
+- `parts` — parts, moments, processes
+- `passes` — activations, logits, caches
+- `ranks` — what a process of the learner holds, sharded or whole
+- `loop` — what the process with the loop holds besides
+- `servers` — an inference server
+- `processes` — all of them
+- `fit` — what fits, and which setting helps
+- `least` — what is needed at the least: the check of `run` and `launch`, without torch
+"""

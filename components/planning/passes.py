@@ -1,0 +1,122 @@
+"""What a forward and backward pass takes besides weights and gradients: activations and logits.
+
+Counted are the tensors that autograd keeps, operation by operation, of decoders as transformers writes them (Llama and
+its relatives), and of the lean pass that a learner in one process takes on a CPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from components.config import Settings
+from components.config.rollout import TorchEngine
+from components.config.training import LearnerSettings
+from components.planning.shapes import Shape
+
+FP32, BF16 = 4, 2
+DTYPES = {"float32": FP32, "bfloat16": BF16}
+PROMPT_TOKENS = 256
+"""Of a prompt, where nothing better is known."""
+LEAN = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
+"""Architectures that have a lean pass (`components.policy.lean.known`)."""
+ATTENTION_KEPT = 2**24
+"""Numbers up to which the lean pass keeps what is inside of attention (`components.policy.lean.model.KEPT`)."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """How much is computed at a time."""
+
+    tokens: int
+    """Of one pass of the learner."""
+    wanted: int
+    """Of these, those whose log-probability is computed: the tokens of responses."""
+    rows: int
+    """Completions that the embedded engine writes together."""
+    group: int
+    """Completions of a prompt."""
+    prompt: int
+    new: int
+
+    @classmethod
+    def of(cls, settings: Settings, prompt: int = PROMPT_TOKENS) -> Load:
+        """The most that settings allow, with prompts of so many tokens and responses of full length."""
+        rollout, train, learner = settings.rollout, settings.train, settings.learner
+        new, ranks = rollout.max_new_tokens, learner.ranks.processes if learner.kind != "torch" else 1
+        own = ceil(train.prompts_per_step * rollout.group_size / learner.updates_per_step / ranks)
+        # One row at least, and no more than a rank has of an update.
+        tokens = max(1, min(learner.micro_batch_tokens // (prompt + new), own)) * (prompt + new)
+        rows = max(train.prompts_per_step * rollout.group_size, train.eval_prompts * train.eval_samples)
+        most = rollout.engine.batch_rows if isinstance(rollout.engine, TorchEngine) else rows
+        return cls(tokens, ceil(tokens * new / (prompt + new)), min(rows, most), rollout.group_size, prompt, new)
+
+
+def compute_bytes(learner: LearnerSettings, dtype: str) -> int:
+    """Of a number in a product: ranks compute with fp32 weights whatever the policy's precision."""
+    return BF16 if "bfloat16" in (learner.compute_dtype, dtype if learner.kind == "torch" else "") else FP32
+
+
+def is_lean(shape: Shape, learner: LearnerSettings, dtype: str) -> bool:
+    """Whether the learner takes the lean pass."""
+    plain = learner.kind == "torch" and dtype == "float32" and not learner.activation_checkpointing
+    return plain and not shape.lora and shape.architecture in LEAN
+
+
+def activations(shape: Shape, load: Load, learner: LearnerSettings, dtype: str) -> float:
+    """Bytes that one pass keeps for its backward pass, without logits."""
+    each, number = layer_activations(shape, load, learner, dtype), compute_bytes(learner, dtype)
+    ends = 4 * load.tokens * shape.hidden * number  # embeddings, and the last norm
+    if learner.activation_checkpointing:
+        return shape.layers * load.tokens * shape.hidden * number + ends
+    if is_lean(shape, learner, dtype):
+        inside = load.tokens * shape.heads * (load.prompt + load.new + 2 * shape.head_dim)
+        kept = shape.layers if shape.layers * inside <= ATTENTION_KEPT else 1
+        return shape.layers * each + kept * inside * FP32 + ends
+    return shape.layers * each + ends
+
+
+def layer_activations(shape: Shape, load: Load, learner: LearnerSettings, dtype: str) -> float:
+    """Bytes that one layer keeps."""
+    number, heads = compute_bytes(learner, dtype), shape.heads * shape.head_dim
+    kv = shape.kv_heads * shape.head_dim
+    if is_lean(shape, learner, dtype):
+        # The inputs of both norms; queries, keys and values; what attention makes of them; both halves of the MLP.
+        return load.tokens * (2 * FP32 * shape.hidden + number * (2 * heads + 2 * kv + 2 * shape.intermediate))
+    # A norm keeps its input, and what it returns; the input divided by its root mean square where its weight is
+    # trained; in bf16 its input in fp32, too.
+    norm = 2 * number + (0 if shape.lora else number) + (FP32 if number == BF16 else 0)
+    # Queries, and keys and values repeated for all heads, as masked attention takes them; what it returns.
+    attention = 4 * heads * number + FP32 * shape.heads
+    if shape.head_norms:
+        attention += (heads + kv) * norm
+    # Gate, its activation, the other half, their product.
+    return load.tokens * (2 * norm * shape.hidden + attention + 4 * shape.intermediate * number)
+
+
+def logits(shape: Shape, load: Load, learner: LearnerSettings, dtype: str) -> float:
+    """Bytes of logits and what is made of them, at the end of a forward pass."""
+    each = FP32 if is_lean(shape, learner, dtype) else 3 * FP32  # those below the largest, and their exponentials
+    low = BF16 if not is_lean(shape, learner, dtype) and compute_bytes(learner, dtype) == BF16 else 0
+    return _at_once(shape, load, learner) * (each + low)
+
+
+def going_back(shape: Shape, load: Load, learner: LearnerSettings, dtype: str) -> float:
+    """Bytes of the gradients of activations: of the logits first, then of one layer after the other."""
+    lean, at_once = is_lean(shape, learner, dtype), _at_once(shape, load, learner)
+    whole = load.wanted * shape.vocabulary <= learner.logits_at_once
+    of_logits = at_once * FP32 * (1 if lean else 2 if whole else 3)  # in pieces they are made once more
+    of_layer = (5 if lean else 3) * load.tokens * shape.intermediate * compute_bytes(learner, dtype)
+    again = layer_activations(shape, load, learner, dtype) if learner.activation_checkpointing else 0
+    return max(of_logits, of_layer + again)
+
+
+def _at_once(shape: Shape, load: Load, learner: LearnerSettings) -> int:
+    """Logits that exist at a time; those of one token at least."""
+    return max(shape.vocabulary, min(load.wanted * shape.vocabulary, learner.logits_at_once))
+
+
+def cache(shape: Shape, load: Load, number: float) -> float:
+    """Bytes of the embedded engine's keys and values; a group's rows share those of their prompt."""
+    columns = load.prompt / load.group + load.new
+    return 2 * number * load.rows * columns * shape.layers * shape.kv_heads * shape.head_dim

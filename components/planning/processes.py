@@ -1,0 +1,54 @@
+"""The processes of a run's training, and what each of them takes."""
+
+from __future__ import annotations
+
+from components.config import Settings
+from components.config.servers import VllmEngine
+from components.planning.loop import loop_parts
+from components.planning.parts import MOMENTS, Part, Process
+from components.planning.passes import Load
+from components.planning.ranks import learner_parts
+from components.planning.servers import server_parts
+from components.planning.shapes import Shape
+
+IMPORTED = 462e6
+"""Bytes of Python and of what a learner imports, torch 2.13 for CPUs; measured."""
+FIRST_USE = {"torch": 50e6, "fsdp2": 50e6, "deepspeed": 106e6}
+"""Bytes of what libraries load and make when they first run, by ``learner.kind``; measured with a toy of a policy."""
+CUDA = 0.5 * 2**30
+"""Bytes that a CUDA context takes of a GPU. Not measured here."""
+FOLLOWER = 18e6
+"""Bytes of those that only rank 0 takes: it samples, too."""
+
+
+def processes_of(settings: Settings, shape: Shape, load: Load, gpu_memory: float | None = None) -> list[Process]:
+    """Every kind of process, the one with the loop first.
+
+    Args:
+        gpu_memory: bytes of the GPU that each rank has; None where ranks compute on CPUs.
+    """
+    on_gpu = gpu_memory is not None and settings.learner.kind != "torch"
+    loop, learner = loop_parts(settings, shape, load), learner_parts(settings, shape, load, on_gpu)
+    ranks, gpus = settings.learner.ranks.processes, int(on_gpu)
+    found = []
+    if settings.learner.kind == "torch":
+        found.append(Process("loop and learner", 1, [*_libraries(settings), *learner, *loop]))
+    else:
+        found.append(Process("rank 0", 1, [*_libraries(settings, on_gpu), *learner, *loop], gpus))
+    if settings.learner.kind != "torch" and ranks > 1:
+        name = "rank 1" if ranks == 2 else f"ranks 1 to {ranks - 1}"
+        found.append(Process(name, ranks - 1, [*_libraries(settings, on_gpu, FOLLOWER), *learner], gpus))
+    engine = settings.rollout.engine
+    if isinstance(engine, VllmEngine):
+        parts = server_parts(settings, shape, gpu_memory)
+        count, gpus = max(len(engine.urls), engine.processes), engine.tensor_parallel if gpu_memory else 0
+        found.append(Process("server", count, parts, gpus))
+    return found
+
+
+def _libraries(settings: Settings, on_gpu: bool = False, less: float = 0.0) -> list[Part]:
+    size = IMPORTED + FIRST_USE[settings.learner.kind] - less
+    found = [Part("libraries", size, "Python, torch and what it loads when it first runs", MOMENTS)]
+    if on_gpu:
+        found.append(Part("CUDA context", CUDA, "an estimate", MOMENTS, True))
+    return found
