@@ -18,6 +18,7 @@ from pathlib import Path
 
 from components.config import Settings, load
 from components.config.policy import CheckpointModel
+from components.config.training import RANKED
 from components.errors import EXIT_STOPPED, EvenkeelError, InputError
 from components.health import check_rules
 from components.launch import LAUNCHERS, Job
@@ -33,7 +34,8 @@ from components.working import working
 EXIT_BUG = 1
 EXIT_INTERRUPTED = 130
 LAUNCHED = ("train",)
-"""Stages that run where ``launch.kind`` says, on this machine. The others are short and stay in this process."""
+"""Stages that run where ``launch.kind`` says, on this machine. The others are short and stay in this process, but for
+those of `RANKED` whose learner has several ranks."""
 MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 """Errors that say something about the machine and nothing about the code."""
 
@@ -65,7 +67,7 @@ def follow(arguments: Sequence[str] | None = None) -> int:
     """Be rank 1 or higher of the stage that rank 0 runs; returns the exit code. Rank 0 alone writes the status."""
     options = _parser().parse_args(arguments)
     try:
-        if options.stage not in LAUNCHED:
+        if options.stage not in RANKED:
             how = "start it without torchrun"
             raise InputError(f"stage {options.stage} has one process", where=STARTED, how=how)
         settings = load(options.config, options.overrides)
@@ -120,7 +122,9 @@ def starts_from(stage: str, settings: Settings, layout: Layout) -> Path:
 def launched(settings: Settings) -> tuple[str, ...]:
     """The stages that run where ``launch.kind`` says; the others stay in this process."""
     how = settings.launch
-    return how.kubernetes.stages if how.kind == "kubernetes" and how.kubernetes is not None else LAUNCHED
+    if how.kind == "kubernetes" and how.kubernetes is not None:
+        return how.kubernetes.stages
+    return RANKED if settings.learner.has_ranks else LAUNCHED
 
 
 def explain(error: BaseException) -> StageStatus:

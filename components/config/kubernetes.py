@@ -149,8 +149,8 @@ class KubernetesSettings(Section):
     stages: tuple[ClusterStage, ...] = Field(
         ("train",),
         min_length=1,
-        description="Stages that run on the cluster, each as a JobSet: sft has one learner pod, triage and "
-        "evaluate have servers as well, train has as many learner pods as its ranks need. "
+        description="Stages that run on the cluster, each as a JobSet: sft and train have as many learner pods as "
+        "their ranks need, triage and evaluate have one; triage, train and evaluate have servers as well. "
         "The others stay where the command runs.",
     )
     images: Images

@@ -12,6 +12,9 @@ from components.config.ppo import CriticSettings
 LOGITS_AT_ONCE = 2**25
 """128 MiB in fp32: 220 tokens of a vocabulary of 151,936."""
 
+RANKED = ("sft", "train", "dpo")
+"""Stages whose learner may have several ranks."""
+
 
 class RankSettings(Section):
     """The processes of a learner that has several. Where and how many they are changes no update but for rounding."""
@@ -35,7 +38,9 @@ class LearnerSettings(AdamWSettings):
     """One update of the policy."""
 
     kind: Literal["torch", "deepspeed", "fsdp2"] = Field(
-        "torch", description="torch: one process. deepspeed (ZeRO) and fsdp2: several ranks; rank 0 runs the loop."
+        "torch",
+        description="torch: one process. deepspeed (ZeRO) and fsdp2: several ranks; rank 0 runs the loop. Stages "
+        "sft and dpo have as many.",
     )
     ranks: RankSettings = Field(RankSettings(), description="Used by kinds deepspeed and fsdp2.")
     zero: ZeroSettings = Field(ZeroSettings(), description="Used by kind deepspeed.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -11,122 +12,123 @@ from torch import Tensor
 
 from components.config.dpo import DpoSettings
 from components.dpo.pairs import Answer, Pair
+from components.learner.batch import Batch, batch_of_rows
 from components.learner.epochs import Epochs
-from components.learner.optimizer import ClippedAdamW, warmup_then_cosine
-from components.objectives.dpo import DpoTerms, Side, dpo
-from components.policy import Policy, response_logprobs
-from components.policy.padding import pad
-from components.working import working
+from components.learner.optimizer import warmup_then_cosine
+from components.learner.supervised import Supervision, Terms
+from components.learner.supervised_leader import Build, alone
+from components.objectives.dpo import Side, dpo
+from components.policy import Policy
 
 
-class DpoTrainer:
-    """AdamW with linear warm-up and cosine decay; the batch of a step is a function of seed and step.
-
-    The reference is the policy as it comes in. It sees the very tensors that the policy sees, in the same precision,
-    and neither has dropout: before the first update every margin is exactly 0 (with an adapter, but for rounding).
-    """
-
-    def __init__(self, policy: Policy, pairs: Sequence[Pair], settings: DpoSettings, seed: int) -> None:
-        self._policy, self._reference = policy, policy.reference()
-        self._pairs, self._settings = pairs, settings
-        self._epochs = Epochs(len(pairs), settings.batch_size, seed, "dpo")
-        policy.model.eval()
-        for parameter in policy.trainable().values():
-            parameter.requires_grad_(True)
-        self._optimizer = ClippedAdamW(policy.trainable(), settings)
-
-    def step(self, step: int) -> dict[str, float]:
-        """One update; ``step`` counts from 0. Returns the figures of the batch before it, see `Figures`.
-
-        A non-finite gradient changes nothing; a figure that is not finite is left out.
-        """
-        batch, figures = [self._pairs[i] for i in self._epochs.batch(step)], Figures()
-        self._optimizer.zero_grad()
-        with working("updating", len(batch), "pairs") as work:
-            for part in micro_batches(batch, self._settings.micro_batch_tokens):
-                terms = self._terms(part, len(batch))
-                terms.loss.backward()  # type: ignore[no-untyped-call]
-                figures.add(terms)
-                work.add(len(part))
-            lr = self._settings.lr * warmup_then_cosine(step, self._settings.warmup, self._settings.steps)
-            norm = self._optimizer.step(lr)
-        row = {**figures.means(), "grad_norm": norm, "nonfinite": float(not math.isfinite(norm)), "lr": lr}
-        return {name: value for name, value in row.items() if math.isfinite(value)}
-
-    @torch.no_grad()
-    def measure(self, pairs: Sequence[Pair]) -> dict[str, float]:
-        """The figures of some pairs under the present weights."""
-        figures = Figures()
-        with working("measuring", len(pairs), "pairs") as work:
-            for part in micro_batches(pairs, self._settings.micro_batch_tokens):
-                figures.add(self._terms(part, len(pairs)))
-                work.add(len(part))
-        return figures.means()
-
-    def _terms(self, pairs: Sequence[Pair], batch_size: int) -> DpoTerms:
-        """The loss of some pairs of a batch: all chosen, then all rejected, in one pass."""
-        answers = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
-        prompts = [pair.prompt_ids for pair in pairs] * 2
-        padded = pad(prompts, [answer.token_ids for answer in answers], self._policy.pad_id)
-        mask = padded.response_mask & sampled_mask(answers, padded.response_mask.shape[1])
-        group = torch.arange(len(pairs)).repeat(2)
-
-        def score(policy: Policy) -> Tensor:
-            ids, attention = padded.input_ids, padded.attention_mask
-            return response_logprobs(policy.model, ids, attention, mask.shape[1], 1.0, mask=mask, group=group).logp
-
-        with torch.no_grad():
-            reference = score(self._reference)
-        both, count = (score(self._policy), reference, mask), len(pairs)
-        chosen, rejected = Side(*(rows[:count] for rows in both)), Side(*(rows[count:] for rows in both))
-        return dpo(chosen, rejected, torch.full((count,), 1 / batch_size), self._settings)
-
-    def save(self, directory: Path) -> None:
-        self._optimizer.save(directory / "dpo.safetensors")
-
-    def load(self, directory: Path) -> None:
-        self._optimizer.load(directory / "dpo.safetensors")
-
-
-class Figures:
-    """Means over pairs, summed over micro-batches so that they do not depend on the split.
+class Preference(Supervision[Pair]):
+    """The DPO loss, a mean over the pairs of an update. An example makes two rows: the chosen, and the rejected.
 
     ``loss``; ``reward_accuracy``, the share of pairs whose margin is above 0 (an undecided pair is not right);
     ``margin`` and the implicit rewards behind it; and of both completions the *absolute* log-probability in nats and
     its change since the start. A margin can rise while both fall: likelihood displacement (2410.08847).
     """
 
-    def __init__(self) -> None:
-        self._pairs, self._sums = 0, dict[str, float]()
+    file, rows, unit, dropout = "dpo.safetensors", 2, "pairs", False
+    figures = (
+        *("loss", "reward_accuracy", "margin", "chosen_reward", "rejected_reward"),
+        *("chosen_logp", "rejected_logp", "chosen_change", "rejected_change"),
+    )
+    settings: DpoSettings
 
-    def add(self, terms: DpoTerms) -> None:
-        """Count the pairs of one micro-batch."""
-        found = {
-            "loss": terms.losses,
-            "reward_accuracy": (terms.margins > 0).float(),
-            "margin": terms.margins,
-            "chosen_reward": terms.chosen.reward,
-            "rejected_reward": terms.rejected.reward,
-            "chosen_logp": terms.chosen.logp,
-            "rejected_logp": terms.rejected.logp,
-            "chosen_change": terms.chosen.change,
-            "rejected_change": terms.rejected.change,
-        }
-        self._pairs += len(terms.losses)
-        for name, values in found.items():
-            self._sums[name] = self._sums.get(name, 0.0) + values.detach().double().sum().item()
+    def tokens(self, example: Pair) -> int:
+        return example.length
 
-    def means(self) -> dict[str, float]:
-        """One number each; empty when nothing was counted."""
-        return {name: total / self._pairs for name, total in self._sums.items()}
+    def size(self, examples: Sequence[Pair]) -> int:
+        return len(examples)
+
+    def passes(self, examples: Sequence[Pair]) -> list[list[int]]:
+        return list(micro_batches(examples, self.settings.micro_batch_tokens))
+
+    def batch(self, examples: Sequence[Pair]) -> Batch:
+        answers = [pair.chosen for pair in examples] + [pair.rejected for pair in examples]
+        prompts = [pair.prompt_ids for pair in examples] * 2
+        rows = [(prompt, answer.token_ids) for prompt, answer in zip(prompts, answers, strict=True)]
+        batch = batch_of_rows(rows, self.pad_id)
+        mask = batch.response_mask & sampled_mask(answers, batch.responses)
+        return replace(batch, response_mask=mask, group=torch.arange(len(examples)).repeat(2))
+
+    def terms(self, logp: Tensor, batch: Batch, size: int) -> Terms:
+        if batch.ref_logp is None:
+            raise ValueError("the log-probabilities of the reference have not been set")
+        both, count = (logp, batch.ref_logp, batch.response_mask), len(batch) // 2
+        chosen, rejected = Side(*(rows[:count] for rows in both)), Side(*(rows[count:] for rows in both))
+        weights = torch.full((count,), 1 / size, device=logp.device)
+        terms = dpo(chosen, rejected, weights, self.settings)
+        won, lost = terms.chosen, terms.rejected
+        found = (
+            *(terms.losses, (terms.margins > 0).float(), terms.margins, won.reward, lost.reward),
+            *(won.logp, lost.logp, won.change, lost.change),
+        )
+        return Terms(terms.loss, torch.stack([values.detach().double().sum() for values in found]))
 
 
-def micro_batches(pairs: Sequence[Pair], max_tokens: int) -> Iterator[list[Pair]]:
-    """Pairs of like length together, two rows each, in rectangles of at most ``max_tokens`` (one pair at least)."""
-    ordered = sorted(pairs, key=lambda pair: pair.length)
+class DpoTrainer:
+    """AdamW with linear warm-up and cosine decay; the batch of a step is a function of seed and step.
+
+    The reference is the policy as it comes in. In one process it sees the very tensors that the policy sees, in the
+    same precision, and neither has dropout: before the first update every margin is exactly 0 (with an adapter, but for
+    rounding). Several ranks score it beforehand (`SupervisedLeader.reference`), and margins begin at 0 but for
+    rounding.
+
+    Args:
+        held_out: Pairs that `measure` is called with, where they are not among ``pairs``.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        pairs: Sequence[Pair],
+        settings: DpoSettings,
+        seed: int,
+        held_out: Sequence[Pair] = (),
+        *,
+        build: Build = alone,
+    ) -> None:
+        self._pairs, self._settings, self._seed = pairs, settings, seed
+        self._epochs = Epochs(len(pairs), settings.batch_size, seed, "dpo")
+        self.learner = build(policy, Preference(settings, policy.pad_id))
+        drawn = {i for step in range(settings.steps) for i in self._epochs.batch(step)}
+        self._reference = self.learner.reference([*(pairs[i] for i in sorted(drawn)), *held_out])
+
+    def step(self, step: int) -> dict[str, float]:
+        """One update; ``step`` counts from 0. Returns the figures of the batch before it, see `Preference`.
+
+        A non-finite gradient changes nothing; a figure that is not finite is left out.
+        """
+        batch = [self._pairs[i] for i in self._epochs.batch(step)]
+        lr = self._settings.lr * warmup_then_cosine(step, self._settings.warmup, self._settings.steps)
+        sums = self.learner.step(batch, lr, self._seed, self._reference(batch))
+        norm = sums.pop("grad_norm")
+        means = {name: total / len(batch) for name, total in sums.items()}
+        row = {**means, "grad_norm": norm, "nonfinite": float(not math.isfinite(norm)), "lr": lr}
+        return {name: value for name, value in row.items() if math.isfinite(value)}
+
+    def measure(self, pairs: Sequence[Pair]) -> dict[str, float]:
+        """The figures of some pairs under the present weights; empty where there is no pair."""
+        if not pairs:
+            return {}
+        sums = self.learner.measure(pairs, self._reference(pairs))
+        return {name: total / len(pairs) for name, total in sums.items()}
+
+    def save(self, directory: Path) -> None:
+        self.learner.save(directory)
+
+    def load(self, directory: Path) -> None:
+        self.learner.load(directory)
+
+
+def micro_batches(pairs: Sequence[Pair], max_tokens: int) -> Iterator[list[int]]:
+    """Numbers of pairs of like length, two rows each, in rectangles of at most ``max_tokens`` (one pair at least)."""
+    ordered = sorted(range(len(pairs)), key=lambda number: pairs[number].length)
     start = 0
     for end in range(1, len(ordered) + 1):
-        if end == len(ordered) or padded_tokens(ordered[start : end + 1]) > max_tokens:
+        if end == len(ordered) or padded_tokens([pairs[i] for i in ordered[start : end + 1]]) > max_tokens:
             yield ordered[start:end]
             start = end
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from components.config import Settings, dump
+from components.config.training import RANKED
 from components.errors import EXIT_LOST, EXIT_NO_CANDIDATE
 from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
@@ -25,8 +26,6 @@ from components.progress import PROGRESS_VARIABLE, relayed
 from components.status import clear_status, read_status
 
 MODULE = ["-m", "components"]
-RANKED = ("train",)
-"""Stages whose learner may have several ranks."""
 GRACE = 30.0
 """Seconds that a cancelled stage has to end its own servers and ranks."""
 

@@ -11,9 +11,11 @@
 - `epochs` — which rows a supervised step trains on
 - `signals` — what an update did, as scalars
 - `torch_learner` — the learner: in this process, or in every one of several ranks
+- `supervised` — the same for a loss over given texts, of stages `sft` and `dpo`
 - `sharding` — how its weights, gradients and optimizer state lie in memory
 - `ranks` — who of several processes scores which rows
-- `group`, `leader`, `follower` — the processes of one learner: rank 0 runs the loop, the others follow its commands
+- `group`, `leader`, `follower` — the processes of one learner: rank 0 runs the loop, the others follow its commands;
+  `supervised_leader` is rank 0 of a supervised one
 - `inputs`, `scoring_module`, `activations` — how a forward pass is made
 - `critic` — PPO's value model, which learns beside the policy
 
@@ -21,10 +23,12 @@
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from components.config import Settings
 from components.learner.base import IN_FORCE, Learner, settings_checksum
 from components.learner.batch import Batch, batch_of_rows, build_batch
+from components.learner.follower import Start
 from components.learner.group import Group
 from components.learner.leader import Leader
 from components.learner.torch_learner import TorchLearner
@@ -32,11 +36,16 @@ from components.policy import Policy
 
 
 def _ranks(policy: Policy, settings: Settings) -> Learner:
-    return Leader(policy, settings, Group(settings.learner.ranks))
+    return Leader(policy, Start.of(_make(settings), policy, settings), Group(settings.learner.ranks))
 
 
 def _torch(policy: Policy, settings: Settings) -> Learner:
-    return TorchLearner(policy, settings.learner, settings.objective, settings.rollout.temperature)
+    return _make(settings)(policy)
+
+
+def _make(settings: Settings) -> partial[TorchLearner]:
+    own, temperature = settings.learner, settings.rollout.temperature
+    return partial(TorchLearner, settings=own, objective=settings.objective, temperature=temperature)
 
 
 LEARNERS: dict[str, Callable[[Policy, Settings], Learner]] = {

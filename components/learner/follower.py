@@ -11,7 +11,7 @@ import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 from accelerate import init_empty_weights
@@ -19,43 +19,61 @@ from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedToken
 from transformers.initialization import no_init_weights
 
 from components.config import Settings
-from components.config.objective import ObjectiveSettings
 from components.config.policy import LoraSettings
-from components.config.training import LearnerSettings
 from components.errors import EXIT_LOST, EvenkeelError
 from components.learner.group import Group, is_lost, log_of
-from components.learner.sharding import SHARDINGS, Source
-from components.learner.torch_learner import TorchLearner
+from components.learner.ranks import Ranks
+from components.learner.sharding import SHARDINGS, Sharding, ShardingOf, Source
 from components.policy import Policy
-from components.policy.lora import adapted
+from components.policy.lora import AdaptedPolicy, adapted
 from components.policy.policy import quiet
 from components.seeds import derive
 
 START, CLOSE = "start", "close"
-COMMANDS = ("configure", "logprobs", "step", "learned", "snapshot", "load")
-"""Methods of `TorchLearner` that all ranks call together."""
 EXIT_BUG = 1
 
 
+class RankLearner(Protocol):
+    """What every rank builds: its share of a learner."""
+
+    COMMANDS: ClassVar[tuple[str, ...]]
+    """Methods that all ranks call together; ``learned``, ``snapshot`` and ``load`` are among them."""
+
+    @property
+    def sharding(self) -> Sharding:
+        """What holds the weights."""
+
+    def check(self, directory: Path) -> None:
+        """Refuse what ``load`` could not read; not collective. Raises ValueError for another model's state."""
+
+
+R = TypeVar("R", bound=RankLearner)
+R_co = TypeVar("R_co", bound=RankLearner, covariant=True)
+
+
+class Make(Protocol[R_co]):
+    """Builds the learner of one rank. It is sent to the ranks: a class of this code, or a `partial` of one."""
+
+    def __call__(self, policy: Policy, *, sharding: ShardingOf, ranks: Ranks) -> R_co: ...
+
+
 @dataclass(frozen=True)
-class Start:
+class Start(Generic[R]):
     """What a rank needs to build its learner, but for the weights."""
 
+    make: Make[R]
     config: PretrainedConfig
     tokenizer: PreTrainedTokenizerBase
-    learner: LearnerSettings
-    objective: ObjectiveSettings
-    temperature: float
     threads: int
     lora: LoraSettings | None
     seed: int
 
     @classmethod
-    def of(cls, policy: Policy, settings: Settings) -> Start:
-        """The beginning of a run."""
-        sections = settings.learner, settings.objective, settings.rollout.temperature, settings.threads
-        adapter = settings.policy.lora, derive(settings.seed, "lora")
-        return cls(policy.model.config, policy.tokenizer, *sections, *adapter)
+    def of(cls, make: Make[R], policy: Policy, settings: Settings) -> Start[R]:
+        """The beginning of a stage."""
+        lora = settings.policy.lora if isinstance(policy, AdaptedPolicy) else None
+        seed = derive(settings.seed, "lora")
+        return cls(make, policy.model.config, policy.tokenizer, settings.threads, lora, seed)
 
     def policy(self) -> Policy:
         """A policy of the right shapes, with its adapter, whose parameters take no memory: they are on the meta
@@ -67,31 +85,28 @@ class Start:
         return adapted(Policy(model.eval(), self.tokenizer), self.lora, self.seed)
 
 
-def start(begin: Start, group: Group, policy: Policy | None = None) -> TorchLearner:
+def start(begin: Start[R], group: Group, policy: Policy | None = None) -> R:
     """The learner of one rank; collective. All ranks take the weights that ``policy`` has on rank 0."""
     torch.set_num_threads(begin.threads)
     source = Source(group.ranks, group.ranks.device, policy.model.state_dict() if policy is not None else {})
-    return TorchLearner(
+    return begin.make(
         begin.policy(),
-        begin.learner,
-        begin.objective,
-        begin.temperature,
         sharding=lambda policy, how: SHARDINGS[how.kind](policy, how, source),
         ranks=group.ranks,
     )
 
 
-def carry_out(learner: TorchLearner, name: str, arguments: tuple[Any, ...]) -> Any:
+def carry_out(learner: RankLearner, name: str, arguments: tuple[Any, ...]) -> Any:
     """One command, on every rank at the same time."""
-    if name not in COMMANDS:
-        raise ValueError(f"unknown command {name!r}; known are {', '.join(COMMANDS)}")
+    if name not in learner.COMMANDS:
+        raise ValueError(f"unknown command {name!r}; known are {', '.join(learner.COMMANDS)}")
     return getattr(learner, name)(*arguments)
 
 
 def follow(group: Group) -> None:
     """Carry out commands until rank 0 says that it ends."""
     name, *arguments = group.receive()
-    learner: TorchLearner | None = None
+    learner: RankLearner | None = None
     while name != CLOSE:
         if name == START:
             learner = start(arguments[0], group)

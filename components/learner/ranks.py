@@ -38,6 +38,10 @@ class Ranks:
         return read()
 
 
+ALONE = Ranks()
+"""The one process of a learner without ranks."""
+
+
 @dataclass(frozen=True)
 class Peers(Ranks):
     """Several ranks, connected by ``torch.distributed``; their tensors are put where its backend wants them."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,9 +21,9 @@ from components.learner.coefficients import Controller
 from components.learner.inputs import advantages_of, moved, token_inputs
 from components.learner.optimizer import accepted, warmup_then_constant
 from components.learner.optimizer_state import read_weights
-from components.learner.ranks import Ranks, Share, share_of
+from components.learner.ranks import ALONE, Ranks, Share, share_of
 from components.learner.scoring_module import Pass
-from components.learner.sharding.base import Sharding
+from components.learner.sharding.base import Sharding, ShardingOf
 from components.learner.sharding.plain import Plain
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.learner.still import moving
@@ -32,7 +32,6 @@ from components.policy import Policy, TokenStats
 from components.seeds import derive
 from components.working import Work, working
 
-ALONE = Ranks()
 FILES = WEIGHTS, COUNTERS = "learner.safetensors", "learner.json"
 """What `TorchLearner.save` writes."""
 
@@ -45,15 +44,14 @@ class Update(NamedTuple):
     logp: Tensor
 
 
-ShardingOf = Callable[[Policy, LearnerSettings], Sharding]
-
-
 class TorchLearner(Learner):
     """AdamW with linear warm-up and gradient clipping on a model in this process, or on this process's share of it.
 
     With several ``ranks`` every one of them runs this with the whole batch, scores its share of the rows, and gets the
     same signals. ``sharding`` says how the weights lie; as a rule whole, here.
     """
+
+    COMMANDS: ClassVar[tuple[str, ...]] = ("configure", "logprobs", "step", "learned", "snapshot", "load")
 
     def __init__(
         self,

@@ -117,6 +117,22 @@ def _trained(settings: Settings) -> float:
     return _weights(settings) * (ADAMW if settings.policy.lora is None else MERGED)
 
 
+def _supervised(settings: Settings) -> float:
+    """Of the learner of stages sft and dpo."""
+    return _trained(settings) if _in_one_process(settings) else _learner(settings)
+
+
+def _compared(settings: Settings) -> float:
+    """Of the same with the reference of stage dpo, which is a copy in one process that trains all weights."""
+    copied = _in_one_process(settings) and settings.policy.lora is None
+    return _supervised(settings) + (_weights(settings) if copied else 0)
+
+
+def _in_one_process(settings: Settings) -> bool:
+    """Whether stages sft and dpo have one process, as `components.learner.supervised_leader.as_set` decides."""
+    return settings.learner.kind == "torch" or settings.launch.kind == "kubernetes"
+
+
 def _learner(settings: Settings) -> float:
     """Of the learner, with all of its ranks on this machine; they compute with fp32 weights."""
     if settings.learner.kind == "torch":
@@ -127,13 +143,13 @@ def _learner(settings: Settings) -> float:
 
 
 NEEDS: dict[str, Callable[[Settings], float]] = {
-    "sft": lambda s: _trained(s) if s.sft.steps else _weights(s),
+    "sft": lambda s: _supervised(s) if s.sft.steps else _weights(s),
     "admission": lambda s: _weights(s) + weights_of_engine(s),
     "triage": lambda s: _weights(s) + weights_of_engine(s),
     "clusters": _weights,
     "train": lambda s: _learner(s) + weights_of_engine(s),
     "evaluate": lambda s: _weights(s) + weights_of_engine(s),
-    "dpo": lambda s: _trained(s) + (_weights(s) if s.policy.lora is None else 0),
+    "dpo": _compared,
 }
 """Bytes for each parameter that a stage holds at the same time in its own process; other stages load no policy."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,15 +12,15 @@ from torch import Tensor
 
 from components.config.policy import SftSettings
 from components.errors import InputError
+from components.learner.batch import Batch, batch_of_rows
 from components.learner.epochs import Epochs
-from components.learner.optimizer import ClippedAdamW, warmup_then_cosine
-from components.learner.scoring_module import autocast
-from components.policy import Policy, response_logprobs
-from components.policy.padding import pad
+from components.learner.optimizer import warmup_then_cosine
+from components.learner.supervised import Supervision, Terms
+from components.learner.supervised_leader import Build, alone
+from components.policy import Policy
 from components.seeds import derive
 from components.tools import Segment, Tool
 from components.types import Prompt
-from components.working import working
 
 SLICES = 2
 """Slices of a batch, sorted by length: the same gradient with less padding. More of them cost more than they save."""
@@ -31,6 +32,33 @@ class Row(NamedTuple):
     question: tuple[int, ...]
     answer: tuple[int, ...]
     learned: tuple[bool, ...]
+
+
+class CrossEntropy(Supervision[Row]):
+    """The mean over all tokens of an update that are learned of their negative log-probability, in nats."""
+
+    file, figures, rows, unit, dropout = "sft.safetensors", ("loss",), 1, "rows", True
+
+    def tokens(self, example: Row) -> int:
+        return _length(example)
+
+    def size(self, examples: Sequence[Row]) -> int:
+        return sum(sum(row.learned) for row in examples)
+
+    def passes(self, examples: Sequence[Row]) -> list[list[int]]:
+        ordered = sorted(range(len(examples)), key=lambda number: _length(examples[number]))
+        size = max(1, -(-len(ordered) // SLICES))
+        return [ordered[start : start + size] for start in range(0, len(ordered), size)]
+
+    def batch(self, examples: Sequence[Row]) -> Batch:
+        batch = batch_of_rows([(row.question, row.answer) for row in examples], self.pad_id)
+        width = batch.responses
+        learned = torch.tensor([[*row.learned, *[False] * (width - len(row.learned))] for row in examples])
+        return replace(batch, response_mask=learned)
+
+    def terms(self, logp: Tensor, batch: Batch, size: int) -> Terms:
+        loss = -logp.sum() / size
+        return Terms(loss, loss.detach().double()[None])
 
 
 class SftTrainer:
@@ -46,46 +74,27 @@ class SftTrainer:
         settings: SftSettings,
         seed: int,
         tool: Tool | None = None,
+        *,
+        build: Build = alone,
     ) -> None:
-        self._policy, self._settings, self._seed = policy, settings, seed
+        self._settings, self._seed = settings, seed
         self._rows = [encode(policy, prompt, tool) for prompt in prompts]
         self._epochs = Epochs(len(prompts), settings.batch_size, seed, "sft")
         check_lengths(self._rows, prompts, policy.max_positions)
-        self._optimizer = ClippedAdamW(policy.trainable(), settings)
+        self.learner = build(policy, CrossEntropy(settings, policy.pad_id))
 
     def step(self, step: int) -> dict[str, float]:
         """One update; ``step`` counts from 0. Returns the loss in nats per token that is learned."""
-        rows = sorted((self._rows[i] for i in self._epochs.batch(step)), key=_length)
-        tokens = sum(sum(row.learned) for row in rows)
-        torch.manual_seed(derive(self._seed, "dropout", step))
-        self._policy.model.train()
-        self._optimizer.zero_grad()
-        loss = 0.0
-        size = -(-len(rows) // SLICES)
-        with working("updating", len(rows), "rows") as work:
-            for start in range(0, len(rows), size):
-                part = self._negative_log_likelihood(rows[start : start + size]) / tokens
-                part.backward()  # type: ignore[no-untyped-call]
-                loss += part.item()
-                work.add(len(rows[start : start + size]))
-            lr = self._settings.lr * warmup_then_cosine(step, self._settings.warmup, self._settings.steps)
-            self._optimizer.step(lr)
-        return {"loss": loss, "lr": lr}
-
-    def _negative_log_likelihood(self, rows: Sequence[Row]) -> Tensor:
-        batch = pad([row.question for row in rows], [row.answer for row in rows], self._policy.pad_id)
-        width = batch.response_mask.shape[1]
-        learned = torch.tensor([[*row.learned, *[False] * (width - len(row.learned))] for row in rows])
-        model = self._policy.model
-        with autocast(model, self._settings.compute_dtype):
-            stats = response_logprobs(model, batch.input_ids, batch.attention_mask, width, 1.0, mask=learned)
-        return -stats.logp.sum()
+        rows = [self._rows[i] for i in self._epochs.batch(step)]
+        lr = self._settings.lr * warmup_then_cosine(step, self._settings.warmup, self._settings.steps)
+        figures = self.learner.step(rows, lr, derive(self._seed, "dropout", step))
+        return {"loss": figures["loss"], "lr": lr}
 
     def save(self, directory: Path) -> None:
-        self._optimizer.save(directory / "sft.safetensors")
+        self.learner.save(directory)
 
     def load(self, directory: Path) -> None:
-        self._optimizer.load(directory / "sft.safetensors")
+        self.learner.load(directory)
 
 
 def encode(policy: Policy, prompt: Prompt, tool: Tool | None) -> Row:

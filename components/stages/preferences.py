@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from components.config import Settings
+from components.config import Settings, substance
 from components.config.load import check_digest
 from components.directories import write_directory
 from components.dpo.dataset import check_lengths, hold_out, import_pairs, read_pairs
@@ -21,6 +22,7 @@ from components.evaluation.suites import held_out as test_prompts
 from components.evaluation.summary import compare
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
+from components.learner.supervised_leader import as_set
 from components.policy import Policy, load_policy
 from components.policy.lora import adapted
 from components.progress import Progress, progress
@@ -40,10 +42,13 @@ def optimize(settings: Settings, layout: Layout) -> None:
     if not pairs:
         how = "raise train.keep_pairs, lower dpo.held_out, or name a file under dpo.pairs"
         raise InputError("there is no pair to train on", where=pairs_file(settings, layout), how=how)
-    trainer = DpoTrainer(policy, pairs, settings.dpo, settings.seed)
     asked = test_prompts(settings, layout)
     with progress("dpo", settings.dpo.steps + 2 * len(asked.prompts)) as bar:
-        log = train(trainer, start, settings, layout, bar)
+        trainer = DpoTrainer(policy, pairs, settings.dpo, settings.seed, held_out, build=as_set(settings))
+        with closing(trainer.learner):
+            log = train(trainer, start, settings, layout, bar)
+            measured = trainer.measure(held_out)
+            trainer.learner.settle()
 
         def fill(directory: Path) -> None:
             policy.save(directory / layout.dpo_checkpoint.name)
@@ -60,7 +65,7 @@ def optimize(settings: Settings, layout: Layout) -> None:
             "checkpoint_sha256": sha256_tree(layout.dpo_checkpoint),
             "pairs": {"trained": len(pairs), "held_out": len(held_out)},
             "trained": means(log[-LAST:]),
-            "held_out": trainer.measure(held_out),
+            "held_out": measured,
             "evaluation": evaluation,
         },
     )
@@ -90,7 +95,7 @@ def load_pairs(policy: Policy, settings: Settings, layout: Layout) -> list[Pair]
 
 def train(trainer: DpoTrainer, start: Path, settings: Settings, layout: Layout, bar: Progress) -> list[dict[str, Any]]:
     """Run or resume the steps; returns the log, one row a step."""
-    depends_on = settings.model_dump(mode="json", include={"seed", "threads", "policy", "dpo"})
+    depends_on = substance(settings, {**dict.fromkeys(("seed", "threads", "policy", "dpo"), True), "learner": {"kind"}})
     tool = settings.rollout.tool
     depends_on["tool"] = tool and tool.model_dump(mode="json")
     inputs = {"start": start, "pairs": pairs_file(settings, layout)}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from components.config import Settings
+from components.config import Settings, substance
 from components.config.load import check_digest
 from components.config.policy import CheckpointModel
 from components.data.prompts import read_prompts
@@ -14,6 +15,7 @@ from components.directories import write_directory
 from components.errors import InputError
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
+from components.learner.supervised_leader import as_set
 from components.policy import Policy, load_policy
 from components.policy.lora import adapted
 from components.policy.tiny import build_model, build_tokenizer
@@ -64,16 +66,19 @@ def train(policy: Policy, prompts: Sequence[Prompt], settings: Settings, layout:
     if not prompts:
         raise InputError("the SFT split is empty", where=layout.split("sft"), how="give data.splits.sft a share")
     tool = settings.rollout.tool
-    trainer = SftTrainer(policy, prompts, settings.sft, settings.seed, build_tool(tool) if tool else None)
-    depends_on = settings.model_dump(mode="json", include={"seed", "threads", "policy", "sft"})
+    depends_on = substance(settings, {**dict.fromkeys(("seed", "threads", "policy", "sft"), True), "learner": {"kind"}})
     depends_on["tool"] = tool and tool.model_dump(mode="json")
     inputs = {"data": layout.split("sft")}
     if isinstance(settings.policy.model, CheckpointModel):
         inputs["model"] = settings.policy.model.path
     resume = ResumeState(layout.state / "sft", identity(depends_on, inputs))
-    with progress("sft", settings.sft.steps) as bar:
+    own = build_tool(tool) if tool else None
+    trainer = SftTrainer(policy, prompts, settings.sft, settings.seed, own, build=as_set(settings))
+    with closing(trainer.learner), progress("sft", settings.sft.steps) as bar:
 
         def on_row(row: dict[str, Any]) -> None:
             bar.advance(row["step"] + 1, f"loss {row['loss']:.3f}")
 
-        return run_steps(trainer, resume, settings.sft.steps, settings.sft.checkpoint_every, on_row)
+        log = run_steps(trainer, resume, settings.sft.steps, settings.sft.checkpoint_every, on_row)
+        trainer.learner.settle()
+    return log

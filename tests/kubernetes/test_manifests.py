@@ -130,11 +130,21 @@ def test_only_a_learner_of_one_pod_is_scraped_by_annotations_which_every_pod_of_
     assert one["prometheus.io/port"] == "9400" and "prometheus.io/scrape" not in several
 
 
+def test_sft_has_the_ranks_of_training_and_no_server() -> None:
+    (learner,) = plan_run(load(ROOT / GPU), replace(plan("gpu").submission, stage="sft")).roles
+    train = plan("gpu").role("learner")
+    assert train is not None and (learner.count, learner.ports) == (train.count, train.ports)
+    assert learner.command[:4] == ("python", "-m", "components.pods.learner", "sft")
+    assert (
+        learner.command[learner.command.index("--rendezvous") + 1]
+        == "arithmetic-1-sft-learner-0-0.arithmetic-1-sft:29500"
+    )
+
+
 def test_a_stage_without_a_learner_has_one_pod_whatever_the_ranks_of_training() -> None:
-    sft = plan_run(load(ROOT / GPU), replace(plan("gpu").submission, stage="sft"))
-    assert [(role.name, role.count) for role in sft.roles] == [("learner", 1)]
-    assert sft.roles[0].command[:4] == ("python", "-m", "components.pods.learner", "sft")
-    assert "--nodes" not in sft.roles[0].command
+    learner, *_ = plan_run(load(ROOT / GPU), replace(plan("gpu").submission, stage="triage")).roles
+    assert (learner.name, learner.count) == ("learner", 1)
+    assert "--nodes" not in learner.command
 
 
 def test_with_s3_every_pod_fetches_its_files_first_and_only_learner_and_fetcher_hold_credentials() -> None:

@@ -152,3 +152,10 @@ def test_a_malformed_health_rule_is_refused_before_the_first_stage_runs(
     assert "odd" in said
     assert "entropyy" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("learner", "elsewhere"), [({}, ("train",)), ({"kind": "fsdp2"}, ("sft", "train", "dpo"))], ids=["one", "ranks"]
+)
+def test_stages_whose_learner_has_several_ranks_go_where_the_launcher_starts_them(learner, elsewhere) -> None:
+    assert cli.launched(Settings(name="x", learner=learner, launch={"kind": "processes"})) == elsewhere

@@ -11,6 +11,7 @@ from components.config.policy import LoraSettings
 from components.learner.follower import Start
 from components.learner.ranks import Ranks
 from components.learner.sharding.source import Source, make_room, replaced
+from components.learner.torch_learner import TorchLearner
 from components.policy.lora import adapted
 
 CPU = torch.device("cpu")
@@ -29,7 +30,7 @@ class Tied(nn.Module):
 
 def test_parameters_of_a_rank_s_policy_take_no_memory_and_its_buffers_are_there():
     whole = policy()
-    found = Start.of(whole, settings()).policy()
+    found = Start.of(TorchLearner, whole, settings()).policy()
     assert all(parameter.is_meta for parameter in found.model.parameters())
     buffers = dict(found.model.named_buffers())
     assert buffers and all(torch.equal(buffers[name], own) for name, own in whole.model.named_buffers())
@@ -38,7 +39,7 @@ def test_parameters_of_a_rank_s_policy_take_no_memory_and_its_buffers_are_there(
 def test_with_an_adapter_too_it_has_the_parameters_of_rank_0_under_the_same_names():
     chosen = settings(policy={"lora": {"rank": 2}})
     whole = adapted(policy(), LoraSettings(rank=2), seed=1)
-    found = Start.of(whole, chosen).policy()
+    found = Start.of(TorchLearner, whole, chosen).policy()
     assert found.trainable().keys() == whole.trainable().keys()
     shapes = {name: (p.shape, p.requires_grad) for name, p in whole.model.named_parameters()}
     assert {name: (p.shape, p.requires_grad) for name, p in found.model.named_parameters()} == shapes

@@ -84,6 +84,8 @@ def test_a_stage_that_learns_needs_gradients_and_moments_and_the_engine_a_copy(t
     assert [need(stage, sft={"steps": 1}, **adapter) for stage in ("sft", "train", "dpo")] == [3 * 4, 3 * 4 + 4, 3 * 4]
     assert need("train", **ranks, **adapter) == 3 * 4 + 4 + 4
     assert need("train", **ranks) == 4 + 4 * 4 + 4
+    assert need("dpo") == 4 * 4 + 4
+    assert [need(stage, sft={"steps": 1}, **ranks) for stage in ("sft", "dpo")] == [4 + 4 * 4] * 2
     assert need("clusters") == 4
     assert need("gate") == 0
 

@@ -10,10 +10,10 @@ from pathlib import Path, PurePosixPath
 from components.config import Settings
 from components.config.kubernetes import SAMPLING, KubernetesSettings, PodSettings, S3State, VolumeState
 from components.config.servers import VllmEngine
+from components.config.training import RANKED
 from components.errors import InputError
 from components.launch.kubernetes.names import (
     HTTP_PORT,
-    MAIN,
     METRICS_PORT,
     RENDEZVOUS_PORT,
     Role,
@@ -96,7 +96,7 @@ def plan_run(settings: Settings, submission: Submission) -> RunPlan:
         raise InputError("launch.kubernetes is not set", how="see configs/kubernetes.yaml")
     name = jobset_name(submission.run, submission.stage)
     workspace = _workspace(how, submission.workspace)
-    nodes = learner_nodes(settings, how) if submission.stage == MAIN else 1
+    nodes = learner_nodes(settings, how) if submission.stage in RANKED else 1
     count = servers(settings) if submission.stage in SAMPLING else 0
     urls = [f"http://{host(name, 'rollout', index)}:{HTTP_PORT}" for index in range(count)]
     roles = [_learner(settings, how, submission, name, nodes)]
@@ -145,7 +145,7 @@ def _learner(settings: Settings, how: KubernetesSettings, submission: Submission
     if isinstance(how.shared, S3State):
         command += ["--state", address(submission, how.shared)]
     ports = {"metrics": METRICS_PORT}
-    if submission.stage == MAIN and settings.learner.has_ranks:
+    if submission.stage in RANKED and settings.learner.has_ranks:
         meeting = f"{host(name, 'learner', 0)}:{RENDEZVOUS_PORT}"
         options = {"--nodes": nodes, "--processes": how.learner.processes, "--rendezvous": meeting}
         command += [str(part) for pair in options.items() for part in pair]

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from components.config.training import LearnerSettings
-from components.learner.sharding.base import Sharding
+from components.learner.sharding.base import Sharding, ShardingOf
 from components.learner.sharding.source import Source
 from components.policy import Policy
 
@@ -39,4 +39,4 @@ SHARDINGS: dict[str, Callable[[Policy, LearnerSettings, Source], Sharding]] = {
     "fsdp2": _fsdp2,
 }
 
-__all__ = ["SHARDINGS", "Sharding", "Source"]
+__all__ = ["SHARDINGS", "Sharding", "ShardingOf", "Source"]

@@ -9,9 +9,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from components.config.training import LearnerSettings
 from components.learner.batch import Batch
 from components.learner.scoring_module import Pass
-from components.policy import TokenStats
+from components.policy import Policy, TokenStats
 
 
 class Sharding(ABC):
@@ -76,3 +77,7 @@ class Sharding(ABC):
     @abstractmethod
     def load(self, path: Path) -> None:
         """Read what any sharding's `save` wrote. Of several ranks rank 0 reads; the others get their share of it."""
+
+
+ShardingOf = Callable[[Policy, LearnerSettings], Sharding]
+"""Makes the sharding of one process; how many ranks there are, and where, is known to it."""
