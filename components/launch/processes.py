@@ -15,7 +15,7 @@ from pathlib import Path
 
 from components.config import Settings, dump
 from components.config.training import RANKED
-from components.errors import EXIT_LOST, EXIT_NO_CANDIDATE
+from components.errors import EXIT_LOST, EXIT_NO_CANDIDATE, EXIT_STOPPED
 from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
 from components.layout import Layout
@@ -58,6 +58,9 @@ class ProcessLauncher(Launcher):
         if job_id in self._cancelled:
             return JobStatus("cancelled", code, f"stage {job.stage} was cancelled; submit it again to go on")
         said = read_status(Layout(job.workspace), job.stage)
+        if said is not None and said.exit_code == EXIT_STOPPED and code not in (0, EXIT_STOPPED):
+            what = f"a rank of the learner failed, and the stage was stopped for it: {child.ending()}"
+            return JobStatus("failed", code, what)  # only torchrun, which stopped it, knows the reason
         if said is None and has_ranks(job):
             what = f"rank 0 of the learner was lost, and with it the stage: {child.ending()}"
             return JobStatus("failed", EXIT_LOST, what)

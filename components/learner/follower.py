@@ -20,8 +20,8 @@ from transformers.initialization import no_init_weights
 
 from components.config import Settings
 from components.config.policy import LoraSettings
-from components.errors import EXIT_LOST, EvenkeelError
-from components.learner.group import Group, is_lost, log_of
+from components.errors import EXIT_LOST, EXIT_STOPPED, EvenkeelError
+from components.learner.group import Group, is_lost, log_of, on_sigterm
 from components.learner.ranks import Ranks
 from components.learner.sharding import SHARDINGS, Sharding, ShardingOf, Source
 from components.policy import Policy
@@ -126,12 +126,19 @@ def main(settings: Settings) -> int:
     rank = int(os.environ["RANK"])
     if (log := log_of(os.environ, rank)) is not None:
         print_to(log)
+    group: Group | None = None
+
+    def stop() -> None:
+        if group is None:
+            os._exit(EXIT_STOPPED)  # rank 0 has nothing to save yet
+        group.report_sigterm()
+
+    on_sigterm(stop)
     try:
         group = Group(settings.learner.ranks)
     except EvenkeelError as error:
         print(error, file=sys.stderr, flush=True)
         return error.exit_code
-    group.pass_on_sigterm()
     print(f"rank {rank} of {group.ranks.size}, {group.ranks.device}: waits for rank 0", flush=True)
     try:
         follow(group)

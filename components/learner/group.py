@@ -55,6 +55,8 @@ class Group:
         with meeting(settings.start_timeout):
             patience = timedelta(seconds=settings.start_timeout)
             self._store = store_of(environment, rank, size, patience)
+            if rank:  # rank 0 loads the policy first, for as long as that takes
+                self._store.wait([f"{HERE}/0"], IDLE)
             self._store.set(f"{HERE}/{rank}", "")
             self._store.wait([f"{HERE}/{one}" for one in range(size)], patience)
             distributed.init_process_group(
@@ -149,24 +151,26 @@ class Group:
         if self._others:
             threading.Thread(target=look, name="ranks-stopping", daemon=True).start()
 
-    def pass_on_sigterm(self) -> None:
-        """On the others: a SIGTERM is reported to rank 0, which needs this rank for its last checkpoint.
-
-        The signal must be blocked already, in this thread and in all that it has started.
-        """
-
-        def wait() -> None:
-            signal.sigwait({signal.SIGTERM})
-            with suppress(RuntimeError):
-                self._store.set(STOPPING, str(self.ranks.rank))
-
-        threading.Thread(target=wait, name="sigterm", daemon=True).start()
+    def report_sigterm(self) -> None:
+        """On the others: tell rank 0 that this one is to stop; it needs this rank for its last checkpoint."""
+        with suppress(RuntimeError):
+            self._store.set(STOPPING, str(self.ranks.rank))
 
     def leave(self) -> None:
         """Close all connections; ranks that still wait for a command end."""
         if not self._left.is_set():
             self._left.set()
             distributed.destroy_process_group()
+
+
+def on_sigterm(act: Callable[[], None]) -> None:
+    """Have a thread call ``act`` when SIGTERM comes. It must be blocked in this thread and in all that it started."""
+
+    def wait() -> None:
+        signal.sigwait({signal.SIGTERM})
+        act()
+
+    threading.Thread(target=wait, name="sigterm", daemon=True).start()
 
 
 def place_of(environment: Mapping[str, str], processes: int) -> tuple[int, int]:

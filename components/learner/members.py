@@ -108,7 +108,8 @@ def first_to_end(members: Sequence[Member], reason_of: Callable[[Member], str]) 
     until = time.monotonic() + SETTLE
     while time.monotonic() < until:
         for member in members:
-            if member.state() != "running" and reason_of(member) != LOST:
+            reason = reason_of(member)  # of a rank of another machine it is all that is known
+            if reason != LOST and (reason or member.state() != "running"):
                 return member
         time.sleep(POLL)
     return None

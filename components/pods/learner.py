@@ -117,9 +117,14 @@ def lead(node: Node, stage: str, config: Path) -> StageStatus:
 
 def ended(stage: str, code: int, said: StageStatus | None, *, ranked: bool = False) -> StageStatus:
     """How a stage ended: as it reported, where that fits the exit code, or where it was through and only its process
-    was ended. The exit code of torchrun (``ranked``) may be that of another rank."""
-    if said is not None and (ranked or said.exit_code == code or (said.exit_code == 0 and code > SIGNALLED)):
+    was ended. The exit code of torchrun (``ranked``) may be that of another rank; it alone says whether rank 0 stopped
+    on request, or was stopped by torch because another rank had failed."""
+    if said is not None and ranked and (said.exit_code != EXIT_STOPPED or code in (0, EXIT_STOPPED)):
         return said
+    if said is not None and (said.exit_code == code or (said.exit_code == 0 and code > SIGNALLED)):
+        return said
+    if ranked and said is not None:
+        return StageStatus(code, f"a rank of this node failed with exit code {code}; the log says which and why")
     if code == EXIT_STOPPED:
         return StageStatus(code, f"stopped on request before stage {stage} had begun")
     if code > SIGNALLED:

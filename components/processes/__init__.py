@@ -5,7 +5,7 @@
 - `guardian` — stands between a run and its child, so that nothing outlives a run that is killed
 - `stopping` — a request to stop, and where it is heard
 - `owner` — whose a folder on shared ground is
-- `environments` — where the Python with vLLM is, and the key of ranks elsewhere
+- `environments` — where the Python with vLLM is, and what variables are called
 - `vllm_server` — the command line and the environment of a server, here or in a pod
 - `ports` — a loopback port that is free
 """

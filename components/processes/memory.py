@@ -8,8 +8,10 @@ Activations, logits and caches come on top of it.
 from __future__ import annotations
 
 import json
+import os
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from math import prod
 from pathlib import Path
 
@@ -18,6 +20,7 @@ import psutil
 from components.config import Settings
 from components.config.rollout import TorchEngine
 from components.errors import InputError
+from components.processes.ranked import is_ranked
 
 GIB = 2**30
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.0}
@@ -134,12 +137,28 @@ def _in_one_process(settings: Settings) -> bool:
 
 
 def _learner(settings: Settings) -> float:
-    """Of the learner, with all of its ranks on this machine; they compute with fp32 weights."""
+    """Of the learner, with those of its ranks whose memory is this machine's; they compute with fp32 weights."""
     if settings.learner.kind == "torch":
         return _trained(settings)
     if settings.policy.lora is not None:
-        return _trained(settings) + BYTES["float32"]
-    return _weights(settings) + BYTES["float32"] * ADAMW
+        return _trained(settings) + BYTES["float32"] * ranks_here()
+    return _weights(settings) + BYTES["float32"] * ADAMW * ranks_here()
+
+
+def ranks_here(environment: Mapping[str, str] = os.environ) -> float:
+    """The share of a learner's ranks whose weights are in the memory of this machine: none where they have GPUs, and of
+    those of several machines the ones of this."""
+    if has_gpus():
+        return 0.0
+    if not is_ranked(environment):
+        return 1.0
+    return int(environment["LOCAL_WORLD_SIZE"]) / int(environment["WORLD_SIZE"])
+
+
+@cache
+def has_gpus() -> bool:
+    """Whether this machine has an NVIDIA GPU, without loading torch."""
+    return any(Path("/dev").glob("nvidia[0-9]*"))
 
 
 NEEDS: dict[str, Callable[[Settings], float]] = {

@@ -77,13 +77,11 @@ def blame(codes: Iterable[int]) -> int:
     found = set(codes)
     if EXIT_BAD_INPUT in found:
         return EXIT_BAD_INPUT
-    found.discard(EXIT_LOST)
-    if not found:
-        return EXIT_LOST
-    if found <= {-signal.SIGTERM, EXIT_STOPPED}:
-        return EXIT_STOPPED
-    worst = min(found)
-    return 128 - worst if worst < 0 else 1
+    if any(code > 0 for code in found - {EXIT_LOST, EXIT_STOPPED}):
+        return 1  # whatever the others ended with: torch ends them, with SIGTERM and SIGKILL
+    if killed := [code for code in found if code < 0 and code != -signal.SIGTERM]:
+        return 128 - min(killed)
+    return EXIT_STOPPED if found - {EXIT_LOST} else EXIT_LOST
 
 
 if __name__ == "__main__":

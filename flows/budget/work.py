@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from components.config.load import input_sections, library_sections
 from components.config.policy import CheckpointModel
 from components.config.servers import SglangEngine, VllmEngine
 from components.config.sources import FileSource
+from components.processes.memory import has_gpus
 from components.proportion import MEASURED, audit_sample, draws, ranked_prompts, triage_sample
 from flows.budget.costs import loading, seconds, shape_of
 from flows.workspace import Workspace
@@ -239,9 +239,3 @@ def gpus_of(settings: Settings, stage: str) -> int:
     if stage == "train" and learner.kind != "torch" and has_gpus():
         count += learner.ranks.processes
     return count
-
-
-@cache
-def has_gpus() -> bool:
-    """Whether this machine has an NVIDIA GPU, without loading torch."""
-    return any(Path("/dev").glob("nvidia[0-9]*"))

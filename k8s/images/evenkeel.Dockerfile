@@ -1,5 +1,5 @@
 # Two images with the same packages, those of constraints.txt:
-#   learner         learner pods. Their code is the run's own workspace, so that a change of code needs no image;
+#   learner        learner pods. Their code is the run's own workspace, so that a change of code needs no image;
 #                  the image has `components` for what brings that workspace into the pod.
 #   orchestrator   flow runs: the same, Git, and the project as it is committed.
 # `make images` builds both. Python's digest is that of an index of all architectures. Debian's packages are the ones of the

@@ -107,6 +107,7 @@ def test_bfloat16_passes_keep_float32_state_and_go_on_to_the_bit(kind, tmp_path)
         assert difference(learner.weights(), weights) == 0
     assert [s["loss"] for s in curve] == pytest.approx([s["loss"] for s in exact], rel=0.05)
     assert [s["grad_norm"] for s in curve] == pytest.approx([s["grad_norm"] for s in exact], rel=0.1)
+    assert abs(curve[0]["loss"] - exact[0]["loss"]) > 1e-6 * abs(exact[0]["loss"]), "the passes are those of float32"
     state = load_file(folder / "learner.safetensors")
     assert {tensor.dtype for tensor in state.values()} == {torch.float32}
     assert any(not torch.equal(w, w.bfloat16().float()) for w in state.values())  # finer than what the passes read

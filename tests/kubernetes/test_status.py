@@ -1,4 +1,4 @@
-"""One pure function says how a run is; every scene was seen on a real cluster."""
+"""One pure function says how a run is; every scene comes from a real cluster, see `scenes`."""
 
 from __future__ import annotations
 

@@ -191,6 +191,13 @@ def test_what_the_stage_says_counts_and_not_how_torchrun_ended(code):
     assert ended("train", code, StageStatus(3, "no candidate"), ranked=True) == StageStatus(3, "no candidate")
 
 
+def test_a_stage_that_torch_stopped_because_another_rank_failed_did_not_stop_on_request():
+    stopped = StageStatus(143, "stopped; the same command continues")
+    assert ended("train", 143, stopped, ranked=True) == stopped
+    failed = ended("train", 1, stopped, ranked=True)
+    assert (failed.exit_code, "a rank of this node failed" in failed.message) == (1, True)
+
+
 def test_rank_0_that_was_killed_below_torchrun_did_not_say_why():
     assert ended("train", 137, None, ranked=True).exit_code == 137
     assert ended("train", 0, None, ranked=True).exit_code == 1
@@ -211,6 +218,8 @@ def test_a_stage_of_one_process_runs_without_torchrun_and_several_ranks_with_it(
         ([EXIT_LOST, EXIT_LOST], 75),
         ([-signal.SIGKILL, EXIT_LOST], 137),
         ([1], 1),
+        ([1, -signal.SIGKILL, -signal.SIGTERM, EXIT_STOPPED], 1),  # torch has ended the others
+        ([-signal.SIGKILL, -signal.SIGTERM], 137),
         ([-signal.SIGTERM, EXIT_LOST], 143),
         ([EXIT_STOPPED], 143),
     ],

@@ -237,8 +237,3 @@ def test_a_run_with_an_adapter_is_another_run(tmp_path):
     one, other = settings(), lora_settings()
     assert one.policy != other.policy
     assert assembly.DEPENDS_ON["policy"] is True
-
-
-def test_ranks_in_other_pods_are_refused():
-    with pytest.raises(ValueError, match=r"policy\.lora does not reach ranks in other pods yet"):
-        lora_settings(learner={"kind": "fsdp2", "ranks": {"address": "learner:29400"}})

@@ -90,6 +90,15 @@ def test_a_stage_that_learns_needs_gradients_and_moments_and_the_engine_a_copy(t
     assert need("gate") == 0
 
 
+def test_a_machine_holds_its_own_ranks_of_a_learner_and_none_that_have_gpus(monkeypatch):
+    monkeypatch.setattr(memory, "has_gpus", lambda: False)
+    assert memory.ranks_here({}) == 1
+    place = {"TORCHELASTIC_RUN_ID": "run", "LOCAL_WORLD_SIZE": "2", "WORLD_SIZE": "8"}
+    assert memory.ranks_here(place) == 0.25
+    monkeypatch.setattr(memory, "has_gpus", lambda: True)
+    assert memory.ranks_here(place) == 0
+
+
 def test_stages_that_run_on_a_cluster_need_no_memory_here():
     elsewhere = load(ROOT / "configs/kubernetes.yaml")
     assert elsewhere.launch.kubernetes is not None

@@ -35,7 +35,7 @@ class Zero(Spread):
         # Sums through shared memory, for CPUs alone, are compiled at the first use: a minute and a C++ compiler.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         config = engine_config(settings)
-        fill(module, source, config if settings.zero.stage == 3 else None)
+        fill(module, source, config)
         adamw = torch.optim.AdamW(
             [p for _, p in trained(module)], lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
         )
@@ -92,16 +92,18 @@ class Zero(Spread):
         self._pieces.refresh()
 
 
-def fill(module: ScoringModule, source: Source, spread: dict[str, Any] | None) -> None:
-    """Give the module's parameters, which are on the meta device, their values. With the configuration of stage 3 each
-    is spread over the ranks as soon as it is there."""
+def fill(module: ScoringModule, source: Source, config: dict[str, Any]) -> None:
+    """Give the module's parameters, which are on the meta device, their values. With stage 3 each is spread over the
+    ranks as soon as it is there; DeepSpeed takes such a parameter to have the precision of the passes already."""
+    spreads = config["zero_optimization"]["stage"] == 3
+    dtype = torch.bfloat16 if spreads and config["bf16"]["enabled"] else torch.float32
 
     def value(name: str, parameter: Parameter) -> Tensor:
-        return source.copied(name.removeprefix(PREFIX), parameter.shape)
+        return source.copied(name.removeprefix(PREFIX), parameter.shape).to(dtype)
 
     def spread_out(parameter: Parameter) -> None:
-        if spread is not None:
-            deepspeed.zero.Init(module=nn.ParameterList([parameter]), config_dict_or_path=spread)
+        if spreads:
+            deepspeed.zero.Init(module=nn.ParameterList([parameter]), config_dict_or_path=config)
 
     replaced(module, value, spread_out)
     module.to(source.device)
