@@ -88,9 +88,9 @@ def lead(size: Size, kind: str, lora: bool, checkpoint: Path, out: Path, peaks: 
     settings = settings_of(size, kind, lora, checkpoint)
     policy = load_policy(checkpoint, settings.policy)
     learned = adapted(policy, settings.policy.lora, 0)
-    with closing(build_learner(learned, settings, out)) as learner:
+    with closing(build_learner(learned, settings)) as learner:
         engine = build_engine(policy, settings.rollout, out)
-        reference = Reference(learned, 1.0, settings.learner.micro_batch_tokens)
+        reference = Reference(learner.reference(), 1.0, settings.learner.micro_batch_tokens)
         peaks.mark("start")
         for step in range(2):
             batch = batch_for(size, step)
