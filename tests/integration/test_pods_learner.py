@@ -111,6 +111,25 @@ def test_a_rank_that_is_killed_is_the_fault_of_its_node_and_the_other_one_has_lo
     assert ("stage train was ended by signal 9" if number == 0 else "node 1 failed with exit code 137") in words
 
 
+def test_a_stage_that_refuses_its_input_ends_both_nodes(tmp_path):
+    layout = prepared(tmp_path, **sections("fsdp2"))
+    layout.triage.unlink()
+    with nodes(tmp_path) as found:
+        assert [node.wait(90) for node in found] == [2, 75], said(tmp_path)
+    assert "run the triage stage first" in (tmp_path / "words-0.txt").read_text()
+
+
+def test_ranks_that_wait_for_rank_0_to_load_end_at_once_when_they_receive_sigterm(tmp_path):
+    prepared(tmp_path, **sections("fsdp2"))
+    with nodes(tmp_path) as found:
+        when(
+            lambda: any("RANK" in p.environ() for p in psutil.Process(found[1].pid).children(recursive=True)), found[1]
+        )
+        for node in found:
+            node.send_signal(signal.SIGTERM)
+        assert [node.wait(25) for node in found] == [143, 143], said(tmp_path)
+
+
 def test_nodes_that_wait_for_others_end_at_once_when_they_receive_sigterm(tmp_path):
     prepared(tmp_path, **sections("fsdp2"))
     command = (*STAGE, "--rendezvous", f"127.0.0.1:{free_port()}")

@@ -124,6 +124,13 @@ def test_a_rank_that_failed_says_why_and_starting_again_does_not_help(process):
     assert "rank 1 on" in str(found.where)
 
 
+def test_of_a_rank_of_another_machine_only_its_own_account_is_known(process, monkeypatch):
+    monkeypatch.setattr(members, "SETTLE", 0.1)
+    one = member(process)._replace(host="elsewhere")
+    assert isinstance(lost("step", [one], lambda _: "ValueError: no such row", [], SEVERED, 60), InputError)
+    assert isinstance(lost("step", [one], lambda _: "", [one], SEVERED, 60), RankLost)
+
+
 def test_a_rank_that_was_stopped_is_named_with_the_time_it_had(process):
     process.suspend()
     found = lost("step", [member(process)], lambda _: "", [], SEVERED, 60)
