@@ -72,8 +72,8 @@ def _zero(settings: Settings, shape: Shape, load: Load, on_gpu: bool) -> list[Pa
         Part("moments", 2 * FP32 * trained / ranks, f"two of AdamW, float32, {share}", on_gpu=on_gpu),
         Part(
             "gradient bucket",
-            BUCKET * FP32 if on_gpu else _written(settings, shape, load),
-            "gradients that DeepSpeed collects to sum them, 500 million; on a CPU, what activations leave of them",
+            _bucket(settings, shape, load, on_gpu),
+            "gradients that DeepSpeed collects, and a copy that it sums; they come while activations go",
             ("backward",),
             on_gpu,
         ),
@@ -86,13 +86,17 @@ def _zero(settings: Settings, shape: Shape, load: Load, on_gpu: bool) -> list[Pa
     return found
 
 
-def _written(settings: Settings, shape: Shape, load: Load) -> float:
-    """Bytes of the bucket that are written to while a pass is at its peak, where only these count: those of the output
-    layer. It fills while activations go, and may be larger than they were."""
+def _bucket(settings: Settings, shape: Shape, load: Load, on_gpu: bool) -> float:
+    """Bytes of the bucket of gradients beyond what activations took before: it fills while they go, and when it is full
+    stages 1 and 2 copy all of it. On a GPU it is there as a whole; of the machine's memory what is written to counts,
+    and that is the output layer's gradients at least."""
     how = settings.learner, settings.policy.dtype
     gone = activations(shape, load, *how) + going_back(shape, load, *how)
     full = FP32 * min(BUCKET, shape.trainable)
-    return max(FP32 * min(shape.table, shape.trainable), full - gone)
+    copy = full if settings.learner.zero.stage < 3 else 0
+    if on_gpu:
+        return FP32 * BUCKET + max(0.0, copy - gone)
+    return max(FP32 * min(shape.table, shape.trainable), full + copy - gone)
 
 
 def _arriving(shape: Shape, on_gpu: bool) -> Part:

@@ -58,13 +58,18 @@ def test_zero_computes_with_bf16_weights_beside_those_of_adamw():
     assert (found["weights"], found["AdamW's weights"], found["gradients"]) == (2 * P, P, P)
 
 
-def test_the_bucket_of_gradients_is_whole_on_a_gpu_and_fills_while_activations_go_elsewhere():
+def test_the_bucket_of_gradients_fills_while_activations_go_and_is_copied_when_it_is_full():
     chosen, how = settings("deepspeed"), (settings("deepspeed").learner, "float32")
-    assert sizes(chosen, on_gpu=True)["gradient bucket"] == 4 * BUCKET
-    assert sizes(chosen)["gradient bucket"] == 4 * 2000  # the output layer's
     few = Load(1, 1, 4, 2, 2, 6)
-    (bucket,) = (part for part in learner_parts(chosen, SHAPE, few) if part.name == "gradient bucket")
-    assert bucket.size == 4 * P - activations(SHAPE, few, *how) - going_back(SHAPE, few, *how)
+    gone = activations(SHAPE, few, *how) + going_back(SHAPE, few, *how)
+    assert bucket(chosen, few) == 2 * 4 * P - gone
+    assert bucket(chosen, Load(100, 6, 4, 2, 2, 6)) == 4 * 2000  # the output layer's at least
+    assert bucket(chosen, few, on_gpu=True) == 4 * BUCKET + 4 * P - gone
+    assert bucket(settings("deepspeed", learner={"zero": {"stage": 3}}), few) == 4 * P - gone
+
+
+def bucket(chosen: Settings, load: Load, on_gpu: bool = False) -> float:
+    return next(part.size for part in learner_parts(chosen, SHAPE, load, on_gpu) if part.name == "gradient bucket")
 
 
 def test_fsdp2_spreads_all_of_it_and_gathers_two_layers_and_what_is_outside():
