@@ -64,7 +64,7 @@ def test_settings_that_fit_are_named_and_no_other():
     found = helps(ranks("deepspeed", 8), shape_of, room, 16)
     named = {one.setting for one in found}
     assert found and all(one.fits for one in found)
-    assert "learner.activation_checkpointing=true" in named
+    assert "policy.lora={rank: 16, alpha: 32}" in named
     for text, other in variants(ranks("deepspeed", 8)):
         assert (text in named) == (lacking(other, room) == []), text
 
