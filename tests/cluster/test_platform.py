@@ -56,7 +56,7 @@ def test_the_server_takes_every_profile_and_makes_nothing(place: Place, name: st
     cluster = Cluster.connect(place.namespace)
     manifest = jobset(plan_run(settings, plan(name).submission))
     assert cluster.dry_run(manifest)["metadata"]["name"] == manifest["metadata"]["name"]
-    assert cluster.jobsets("app.kubernetes.io/name=evenkeel") == []
+    assert cluster.jobset(manifest["metadata"]["name"]) is None
 
 
 def test_a_field_that_the_server_does_not_know_is_refused(place: Place) -> None:
