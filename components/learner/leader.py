@@ -27,7 +27,7 @@ class Leading(Generic[R]):
     """Gives every command to the ranks that follow, and carries it out with them.
 
     Args:
-        policy: where the ranks begin; it stays as it is, and is the reference, until `settle` or `save_policy`.
+        policy: where the ranks begin; it stays as it is, and is the reference, until `update_policy` or `save_policy`.
         begin: what they build.
 
     Raises:
@@ -59,7 +59,7 @@ class Leading(Generic[R]):
         self._own.check(directory)
         self._call("load", directory)
 
-    def settle(self) -> None:
+    def update_policy(self) -> None:
         """Give the policy of rank 0 what the ranks have learned."""
         self._policy.load_trainable(self._learned())
 
@@ -118,5 +118,5 @@ class Leader(Leading[TorchLearner], Learner):
         return self._policy.weights_with(read_weights(directory / WEIGHTS))
 
     def save_policy(self, directory: Path) -> None:
-        self.settle()
+        self.update_policy()
         self._policy.save(directory)

@@ -105,7 +105,7 @@ class Supervised(ABC, Generic[T]):
     def load(self, directory: Path) -> None:
         """Continue exactly where `save` was called."""
 
-    def settle(self) -> None:
+    def update_policy(self) -> None:
         """Give the policy what has been learned."""
 
     def close(self) -> None:

@@ -26,8 +26,8 @@ AT_ONCE = 64
 
 
 class Build(Protocol):
-    """Builds the learner of a stage. It takes ``policy`` over, whose weights it changes, at `Supervised.settle` at the
-    latest."""
+    """Builds the learner of a stage. It takes ``policy`` over and changes its weights, at the latest in
+    `Supervised.update_policy`."""
 
     def __call__(self, policy: Policy, supervision: Supervision[T]) -> Supervised[T]: ...
 
@@ -64,7 +64,7 @@ def alone(policy: Policy, supervision: Supervision[T]) -> Supervised[T]:
     return SupervisedLearner(policy, supervision, learner_settings(LearnerSettings(), supervision.settings))
 
 
-def as_set(settings: Settings) -> Build:
+def builder_of(settings: Settings) -> Build:
     """What builds the learner of a stage with these settings, in this process or over ranks.
 
     With ``launch.kind`` kubernetes, a stage that is not sent to the cluster has one process, this one: the ranks are

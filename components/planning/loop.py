@@ -69,12 +69,12 @@ def _hand_over(settings: Settings, shape: Shape) -> list[Part]:
 
 
 def _checkpoint(settings: Settings, shape: Shape) -> list[Part]:
-    beside = settings.train.checkpoints.asynchronous
+    asynchronous = settings.train.checkpoints.asynchronous
     if settings.learner.kind != "torch":
-        # Ranks are gathered in either case; written beside the loop, it is there while the next step samples.
-        during: tuple[Moment, ...] = ("checkpoint", "sample") if beside else ("checkpoint",)
+        # Ranks are gathered in either case; written by a thread, it is there while the next step samples.
+        during: tuple[Moment, ...] = ("checkpoint", "sample") if asynchronous else ("checkpoint",)
         return [Part("checkpoint", 3 * FP32 * shape.trainable, "weights and moments, whole, until written", during)]
-    if not beside:
+    if not asynchronous:
         return []
     number = FP32 if shape.lora else DTYPES[settings.policy.dtype]
     return [Part("checkpoint", 3 * number * shape.trainable, "a copy of weights and moments, which stays", STEP)]

@@ -132,7 +132,7 @@ def _compared(settings: Settings) -> float:
 
 
 def _in_one_process(settings: Settings) -> bool:
-    """Whether stages sft and dpo have one process, as `components.learner.supervised_leader.as_set` decides."""
+    """Whether stages sft and dpo have one process, as `components.learner.supervised_leader.builder_of` decides."""
     return settings.learner.kind == "torch" or settings.launch.kind == "kubernetes"
 
 

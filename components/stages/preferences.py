@@ -22,7 +22,7 @@ from components.evaluation.suites import held_out as test_prompts
 from components.evaluation.summary import compare
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
-from components.learner.supervised_leader import as_set
+from components.learner.supervised_leader import builder_of
 from components.policy import Policy, load_policy
 from components.policy.lora import adapted
 from components.progress import Progress, progress
@@ -44,11 +44,11 @@ def optimize(settings: Settings, layout: Layout) -> None:
         raise InputError("there is no pair to train on", where=pairs_file(settings, layout), how=how)
     asked = test_prompts(settings, layout)
     with progress("dpo", settings.dpo.steps + 2 * len(asked.prompts)) as bar:
-        trainer = DpoTrainer(policy, pairs, settings.dpo, settings.seed, held_out, build=as_set(settings))
+        trainer = DpoTrainer(policy, pairs, settings.dpo, settings.seed, held_out, build=builder_of(settings))
         with closing(trainer.learner):
             log = train(trainer, start, settings, layout, bar)
             measured = trainer.measure(held_out)
-            trainer.learner.settle()
+            trainer.learner.update_policy()
 
         def fill(directory: Path) -> None:
             policy.save(directory / layout.dpo_checkpoint.name)

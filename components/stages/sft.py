@@ -15,7 +15,7 @@ from components.directories import write_directory
 from components.errors import InputError
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
-from components.learner.supervised_leader import as_set
+from components.learner.supervised_leader import builder_of
 from components.policy import Policy, load_policy
 from components.policy.lora import adapted
 from components.policy.tiny import build_model, build_tokenizer
@@ -73,12 +73,12 @@ def train(policy: Policy, prompts: Sequence[Prompt], settings: Settings, layout:
         inputs["model"] = settings.policy.model.path
     resume = ResumeState(layout.state / "sft", identity(depends_on, inputs))
     own = build_tool(tool) if tool else None
-    trainer = SftTrainer(policy, prompts, settings.sft, settings.seed, own, build=as_set(settings))
+    trainer = SftTrainer(policy, prompts, settings.sft, settings.seed, own, build=builder_of(settings))
     with closing(trainer.learner), progress("sft", settings.sft.steps) as bar:
 
         def on_row(row: dict[str, Any]) -> None:
             bar.advance(row["step"] + 1, f"loss {row['loss']:.3f}")
 
         log = run_steps(trainer, resume, settings.sft.steps, settings.sft.checkpoint_every, on_row)
-        trainer.learner.settle()
+        trainer.learner.update_policy()
     return log

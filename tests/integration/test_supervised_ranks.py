@@ -23,7 +23,7 @@ from components.files import manifest, read_json, read_jsonl, write_jsonl
 from components.launch import Job
 from components.launch.processes import ProcessLauncher
 from components.layout import Layout
-from components.learner.supervised_leader import as_set
+from components.learner.supervised_leader import builder_of
 from components.policy.lora import adapted
 from components.resume import ResumeState
 from components.seeds import derive
@@ -87,14 +87,14 @@ def learned(stage: str, chosen: Settings) -> Outcome:
     own = adapted(policy(), chosen.policy.lora, derive(chosen.seed, "lora"))
     trainer: SftTrainer | DpoTrainer
     if stage == "sft":
-        trainer = SftTrainer(own, prompts(8), chosen.sft, chosen.seed, build=as_set(chosen))
+        trainer = SftTrainer(own, prompts(8), chosen.sft, chosen.seed, build=builder_of(chosen))
     else:
         found = pairs(8)
-        trainer = DpoTrainer(own, found[:6], chosen.dpo, chosen.seed, found[6:], build=as_set(chosen))
+        trainer = DpoTrainer(own, found[:6], chosen.dpo, chosen.seed, found[6:], build=builder_of(chosen))
     with closing(trainer.learner):
         log = [trainer.step(step) for step in range(6)]
         measured = trainer.measure(found[6:]) if isinstance(trainer, DpoTrainer) else {}
-        trainer.learner.settle()
+        trainer.learner.update_policy()
     return log, measured, own.weights()
 
 

@@ -19,7 +19,7 @@ from components.dpo.trainer import Preference
 from components.learner import supervised_leader
 from components.learner.ranks import ALONE, Ranks
 from components.learner.supervised import SupervisedLearner
-from components.learner.supervised_leader import SupervisedLeader, alone, as_set, learner_settings
+from components.learner.supervised_leader import SupervisedLeader, alone, builder_of, learner_settings
 from components.policy import Policy
 from components.sft.trainer import CrossEntropy, Row, encode
 from tests.code_graph import ROOT
@@ -93,8 +93,8 @@ def test_a_reference_that_was_scored_beforehand_is_that_of_a_frozen_copy(monkeyp
 
 
 def test_a_stage_that_is_not_sent_to_the_cluster_has_one_process():
-    assert as_set(load(ROOT / "configs/kubernetes.yaml")) is alone
-    assert as_set(load(ROOT / "configs/local-processes.yaml")) is not alone
+    assert builder_of(load(ROOT / "configs/kubernetes.yaml")) is alone
+    assert builder_of(load(ROOT / "configs/local-processes.yaml")) is not alone
 
 
 def test_the_optimizer_is_the_stages_own_and_the_ranks_are_those_of_the_learner():

@@ -8,8 +8,7 @@
 - `fsdp2` — PyTorch's fully sharded data parallel
 
 `SHARDINGS` maps ``learner.kind`` to what a rank of that learner holds; the policy that they take has its parameters on
-the meta device. DeepSpeed is imported when it is used: that
-takes seconds.
+the meta device. DeepSpeed is imported when it is used: that takes seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Section `plan`: what `evenkeel plan` says that processes take, beside what they take.
+"""Section `plan`: what `evenkeel plan` says that processes take, and what they take.
 
 Policies with random weights in fp32, two steps with sampling, reference, update, hand-over and checkpoint, one thread
 for each process, two ranks where the learner has any. Measured is the peak of resident memory above what is resident

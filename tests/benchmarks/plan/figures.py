@@ -1,4 +1,4 @@
-"""Tables of what is planned beside what was measured. The plan is made when the page is."""
+"""Tables of what is planned and what was measured. The plan is made when the page is."""
 
 from __future__ import annotations
 
