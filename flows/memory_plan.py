@@ -135,7 +135,7 @@ def facts(plan: Planned) -> str:
 def process_table(process: Process, room: Room) -> Table:
     """Every part at the moments at which it is there, in GiB; then the sums, and what there is."""
     times = f", {process.count} of them" if process.count > 1 else ""
-    table = Table("part", *MOMENTS, box=SIMPLE, title=f"{process.name}{times}, GiB")
+    table = Table("part", *MOMENTS, box=SIMPLE, padding=(0, 1, 0, 0), title=f"{process.name}{times}, GiB")
     for column in table.columns:
         column.no_wrap = True
     for column in table.columns[1:]:
@@ -169,8 +169,8 @@ def comparison(plan: Planned) -> Table:
     """What is needed otherwise: the peaks of rank 0 and of the others."""
     on_gpu, kind = plan.room.gpu is not None, plan.settings.learner.kind.replace("torch", "fsdp2")
     places = [("GPU", True), ("memory", False)] if on_gpu else [("memory", False)]
-    heads = [f"{who}, {place}" for place, _ in places for who in ("rank 0", "others")]
-    table = Table("trained", "ranks", *heads, "", box=SIMPLE, title=f"with {kind}, GiB")
+    heads = [f"{who}\n{place}" for place, _ in places for who in ("rank 0", "others")]
+    table = Table("trained", "ranks", *heads, "", box=SIMPLE, padding=(0, 1, 0, 0), title=f"with {kind}, GiB")
     for other in plan.others:
         ranks = [one for one in other.processes if one.name.startswith("rank")]
         peaks = []
