@@ -9,7 +9,10 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
+from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, EvenkeelError, PeerLost
@@ -19,6 +22,7 @@ from components.pods.parcels import Sender
 from components.pods.state import State, Writer
 from components.pods.workspace import outputs
 from components.processes.environments import ATTEMPT
+from components.registry.base import Unavailable
 from components.status import StageStatus, status_path
 
 OVER = (0, EXIT_BAD_INPUT, EXIT_NO_CANDIDATE)
@@ -27,6 +31,9 @@ EVERY = 1.0
 """Seconds between two looks whether there is another checkpoint."""
 PAUSE = 15.0
 """Seconds after one that could not be put."""
+PATIENCE = 60.0
+"""Seconds for which a bucket that does not answer is tried again at the end of a stage, when what is not stored is lost
+with the pod."""
 
 
 class Keeper:
@@ -87,10 +94,10 @@ class Keeper:
             if self._superseded is not None:
                 raise self._superseded
             if over:
-                self._writer.check()
-                self._put_answer(with_output=status.exit_code == 0)
+                patiently(self._writer.check)
+                patiently(partial(self._put_answer, with_output=status.exit_code == 0))
             else:
-                self._state.put()
+                patiently(self._state.put)
             return status
         except PeerLost as lost:
             return StageStatus(lost.exit_code, str(lost))
@@ -106,3 +113,21 @@ class Keeper:
         named = {path.relative_to(self._layout.root).as_posix(): path for path in files}
         name = f"{self._writer.number:06d}.json"
         Sender(self._depot.bucket("output")).put(name, named, {"stage": self._stage})
+
+
+def patiently(put: Callable[[], object]) -> None:
+    """Call ``put`` until the bucket answers, for `PATIENCE` seconds.
+
+    Raises:
+        Unavailable: it has not.
+    """
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            put()
+            return
+        except Unavailable as error:
+            if time.monotonic() > until:
+                raise
+            print(f"learner: the bucket does not answer, and is tried again: {error}", file=sys.stderr, flush=True)
+            time.sleep(EVERY)

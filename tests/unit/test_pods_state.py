@@ -530,10 +530,25 @@ def test_a_keeper_that_stumbles_goes_on_with_the_next_checkpoint(depot, tmp_path
     assert "not safe yet: [Errno 28]" in capsys.readouterr().err
 
 
-def test_what_cannot_be_stored_is_said(s3_server, run, tmp_path):
+SHORT = TransferSettings(connect_timeout=1, read_timeout=1, attempts=2, deadline=2)
+
+
+def test_a_bucket_that_is_away_when_the_stage_ends_is_waited_for(s3_server, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(keeper_module, "EVERY", 0.01)
     with FaultyProxy(s3_server.port).running() as proxy:
-        short = TransferSettings(connect_timeout=1, read_timeout=1, attempts=2, deadline=2)
-        depot = Depot(f"s3://{BUCKET}/runs/{run}", proxy.url, transfer=short)
+        depot = Depot(f"s3://{BUCKET}/runs/{run}", proxy.url, transfer=SHORT)
+        layout = Layout(tmp_path)
+        keeper = Keeper(depot, layout, "train")
+        checkpoint(layout.state / "train", 3, saved=[3])
+        proxy.faults.append(Fault("503", times=2 * SHORT.attempts))
+        assert keeper.finish(StageStatus(143, "asked to stop")) == StageStatus(143, "asked to stop")
+        assert parcels.parcels(depot.bucket("state"))
+
+
+def test_what_cannot_be_stored_is_said(s3_server, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(keeper_module, "PATIENCE", 0.0)
+    with FaultyProxy(s3_server.port).running() as proxy:
+        depot = Depot(f"s3://{BUCKET}/runs/{run}", proxy.url, transfer=SHORT)
         layout = Layout(tmp_path)
         keeper = Keeper(depot, layout, "train")
         checkpoint(layout.state / "train", 3, saved=[3])
