@@ -19,6 +19,7 @@ from components.evaluation.suites import Asked
 from components.files import sha256_tree
 from components.policy import Policy, load_policy
 from components.policy.policy import check_policy
+from components.policy.weights import weights_of
 from components.progress import Progress
 from components.rewards import Scorer
 from components.rewards.scorer import MISSING
@@ -141,7 +142,7 @@ class Interview:
         if self._loaded is None or self._loaded[0] != checkpoint:
             policy = load_policy(checkpoint, suite.policy)
             if self._engine is not None:
-                self._engine.load_weights(policy.weights())
+                self._engine.load_weights(weights_of(policy))
             self._loaded = checkpoint, policy
         policy = self._loaded[1]
         if self._engine is None:

@@ -17,13 +17,17 @@
 - `group`, `leader`, `follower` — the processes of one learner: rank 0 runs the loop, the others follow its commands;
   `supervised_leader` is rank 0 of a supervised one
 - `inputs`, `scoring_module`, `activations` — how a forward pass is made
+- `reference` — the policy that the run started from
+- `gathered` — the weights of ranks, read one at a time
 - `critic` — PPO's value model, which learns beside the policy
 
 `LEARNERS` maps ``learner.kind`` to its builder.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+
+from torch import Tensor
 
 from components.config import Settings
 from components.learner.base import IN_FORCE, Learner, settings_checksum
@@ -31,16 +35,24 @@ from components.learner.batch import Batch, batch_of_rows, build_batch
 from components.learner.follower import Start
 from components.learner.group import Group
 from components.learner.leader import Leader
+from components.learner.reference import reads_reference, refer
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
 
-
-def _ranks(policy: Policy, settings: Settings) -> Learner:
-    return Leader(policy, Start.of(_make(settings), policy, settings), Group(settings.learner.ranks))
+Weights = Mapping[str, Tensor]
 
 
-def _torch(policy: Policy, settings: Settings) -> Learner:
-    return _make(settings)(policy)
+def _ranks(policy: Policy, settings: Settings, weights: Weights | None) -> Learner:
+    then = refer if reads_reference(settings) else None
+    begin = Start.of(_make(settings), policy, settings, then)
+    return Leader(policy, begin, Group(settings.learner.ranks), weights)
+
+
+def _torch(policy: Policy, settings: Settings, weights: Weights | None) -> Learner:
+    if weights is not None:
+        raise TypeError("a learner of one process takes a policy that has its weights")
+    reference = policy.reference() if reads_reference(settings) else None
+    return _make(settings)(policy, reference=reference)
 
 
 def _make(settings: Settings) -> partial[TorchLearner]:
@@ -48,16 +60,20 @@ def _make(settings: Settings) -> partial[TorchLearner]:
     return partial(TorchLearner, settings=own, objective=settings.objective, temperature=temperature)
 
 
-LEARNERS: dict[str, Callable[[Policy, Settings], Learner]] = {
+LEARNERS: dict[str, Callable[[Policy, Settings, Weights | None], Learner]] = {
     "torch": _torch,
     "deepspeed": _ranks,
     "fsdp2": _ranks,
 }
 
 
-def build_learner(policy: Policy, settings: Settings) -> Learner:
-    """The learner that the settings name; it takes ``policy`` over and changes its weights."""
-    return LEARNERS[settings.learner.kind](policy, settings)
+def build_learner(policy: Policy, settings: Settings, weights: Weights | None = None) -> Learner:
+    """The learner that the settings name; it takes ``policy`` over and changes its weights.
+
+    Args:
+        weights: of several ranks, what they begin with where ``policy`` is an `outline`.
+    """
+    return LEARNERS[settings.learner.kind](policy, settings, weights)
 
 
 __all__ = [
@@ -68,5 +84,6 @@ __all__ = [
     "batch_of_rows",
     "build_batch",
     "build_learner",
+    "reads_reference",
     "settings_checksum",
 ]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from torch import Tensor
 
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
-from components.learner.batch import Batch
+from components.learner.batch import Batch, batch_of_rows
 from components.objectives import Coefficients
-from components.policy import Policy
+from components.policy.weights import Weights
 
 IN_FORCE = "settings_checksum"
 """What `Learner.step` returns besides signals: `settings_checksum` of the settings that it worked with."""
@@ -39,8 +39,15 @@ class Learner(ABC):
         """What multiplies the KL term and the entropy bonus at present."""
 
     @abstractmethod
-    def logprobs(self, batch: Batch) -> Tensor:
-        """Log-probabilities of the response tokens under the current weights, ``[B, R]`` fp32, without gradient."""
+    def logprobs(self, batch: Batch, temperature: float | None = None) -> Tensor:
+        """Log-probabilities of the response tokens under the current weights, ``[B, R]`` fp32, without gradient; at the
+        temperature that the run samples at where none is given."""
+
+    def scores(self, texts: Sequence[tuple[Sequence[int], Sequence[int]]], temperature: float) -> Tensor:
+        """Log-probabilities of the tokens that follow each context, one text after the other: ``[tokens]`` fp32 nats,
+        under the current weights."""
+        batch = batch_of_rows(texts, pad_id=0)  # padding is masked, so any id serves
+        return self.logprobs(batch, temperature)[batch.response_mask]
 
     @abstractmethod
     def configure(self, settings: LearnerSettings, objective: ObjectiveSettings) -> None:
@@ -57,16 +64,25 @@ class Learner(ABC):
         """
 
     @abstractmethod
-    def reference(self) -> Policy:
-        """The policy as it is now, before the first update, which no update changes."""
+    def reference(self, batch: Batch) -> Tensor:
+        """Log-probabilities as `logprobs` gives them, under the weights that the learner was made with.
+
+        Raises:
+            ValueError: it was made without a reference.
+        """
 
     @abstractmethod
-    def weights(self) -> dict[str, Tensor]:
-        """Current weights by parameter name."""
+    def weights(self) -> Weights:
+        """Current weights by the names that the policy has for them, each read when it is used. They are those of this
+        moment until the next update, and are not to be changed."""
 
     @abstractmethod
-    def weights_at(self, directory: Path) -> dict[str, Tensor]:
-        """The weights that `save` wrote there, by parameter name."""
+    def weights_at(self, directory: Path) -> Mapping[str, Tensor]:
+        """The weights that `save` wrote there, likewise."""
+
+    def broken(self) -> int:
+        """How many of the weights hold a NaN or an infinity."""
+        return sum(not bool(weight.isfinite().all()) for weight in self.weights().values())
 
     @abstractmethod
     def save(self, directory: Path) -> None:

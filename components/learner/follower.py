@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
-from accelerate import init_empty_weights
-from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedTokenizerBase
-from transformers.initialization import no_init_weights
+from torch import Tensor
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from components.config import Settings
 from components.config.policy import LoraSettings
@@ -26,7 +26,7 @@ from components.learner.ranks import Ranks
 from components.learner.sharding import SHARDINGS, Sharding, ShardingOf, Source
 from components.policy import Policy
 from components.policy.lora import AdaptedPolicy, adapted
-from components.policy.policy import quiet
+from components.policy.outline import empty_model
 from components.seeds import derive
 
 START, CLOSE = "start", "close"
@@ -37,7 +37,7 @@ class RankLearner(Protocol):
     """What every rank builds: its share of a learner."""
 
     COMMANDS: ClassVar[tuple[str, ...]]
-    """Methods that all ranks call together; ``learned``, ``snapshot`` and ``load`` are among them."""
+    """Methods that all ranks call together; ``whole``, ``snapshot`` and ``load`` are among them."""
 
     @property
     def sharding(self) -> Sharding:
@@ -49,12 +49,19 @@ class RankLearner(Protocol):
 
 R = TypeVar("R", bound=RankLearner)
 R_co = TypeVar("R_co", bound=RankLearner, covariant=True)
+R_contra = TypeVar("R_contra", bound=RankLearner, contravariant=True)
 
 
 class Make(Protocol[R_co]):
     """Builds the learner of one rank. It is sent to the ranks: a class of this code, or a `partial` of one."""
 
     def __call__(self, policy: Policy, *, sharding: ShardingOf, ranks: Ranks) -> R_co: ...
+
+
+class Then(Protocol[R_contra]):
+    """What a rank does once it has its learner; collective. It is sent to the ranks, too."""
+
+    def __call__(self, learner: R_contra, begin: Start[Any], source: Source) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -67,33 +74,37 @@ class Start(Generic[R]):
     threads: int
     lora: LoraSettings | None
     seed: int
+    then: Then[R] | None = None
 
     @classmethod
-    def of(cls, make: Make[R], policy: Policy, settings: Settings) -> Start[R]:
+    def of(cls, make: Make[R], policy: Policy, settings: Settings, then: Then[R] | None = None) -> Start[R]:
         """The beginning of a stage."""
         lora = settings.policy.lora if isinstance(policy, AdaptedPolicy) else None
         seed = derive(settings.seed, "lora")
-        return cls(make, policy.model.config, policy.tokenizer, settings.threads, lora, seed)
+        return cls(make, policy.model.config, policy.tokenizer, settings.threads, lora, seed, then)
 
     def policy(self) -> Policy:
         """A policy of the right shapes, with its adapter, whose parameters take no memory: they are on the meta
         device."""
-        with quiet(), no_init_weights():
-            with init_empty_weights(include_buffers=False):
-                model = AutoModelForCausalLM.from_config(self.config, dtype=torch.float32)
-            model.tie_weights()  # inside of the block above every tie would break
-        return adapted(Policy(model.eval(), self.tokenizer), self.lora, self.seed)
+        return adapted(self.base(), self.lora, self.seed)
+
+    def base(self) -> Policy:
+        """The same without an adapter."""
+        return Policy(empty_model(self.config, torch.float32), self.tokenizer)
 
 
-def start(begin: Start[R], group: Group, policy: Policy | None = None) -> R:
-    """The learner of one rank; collective. All ranks take the weights that ``policy`` has on rank 0."""
+def start(begin: Start[R], group: Group, state: Mapping[str, Tensor] | None = None) -> R:
+    """The learner of one rank; collective. All ranks take the weights that ``state`` has on rank 0."""
     torch.set_num_threads(begin.threads)
-    source = Source(group.ranks, group.ranks.device, policy.model.state_dict() if policy is not None else {})
-    return begin.make(
+    source = Source(group.ranks, group.ranks.device, state or {})
+    learner = begin.make(
         begin.policy(),
         sharding=lambda policy, how: SHARDINGS[how.kind](policy, how, source),
         ranks=group.ranks,
     )
+    if begin.then is not None:
+        begin.then(learner, begin, source)
+    return learner
 
 
 def carry_out(learner: RankLearner, name: str, arguments: tuple[Any, ...]) -> Any:
@@ -112,9 +123,6 @@ def follow(group: Group) -> None:
             learner = start(arguments[0], group)
         elif learner is None:
             raise ValueError(f"{name!r} came before {START!r}")
-        elif name == "learned":  # rank 0 alone keeps it
-            for _ in learner.sharding.learned():
-                pass
         else:
             carry_out(learner, name, tuple(arguments))
         group.report_done()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic
 
@@ -14,36 +15,57 @@ from components.config.training import LearnerSettings
 from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.follower import CLOSE, START, R, Start, carry_out, start
+from components.learner.gathered import Gather, Gathered, Superseded
 from components.learner.group import Group
-from components.learner.optimizer_state import read_weights
+from components.learner.optimizer_state import WEIGHT
 from components.learner.torch_learner import WEIGHTS, TorchLearner
 from components.objectives import Coefficients
 from components.policy import Policy
 from components.policy.lora import AdaptedPolicy
+from components.policy.merging import Initial
+from components.policy.stored import Stored
+from components.policy.weights import Weights
+from components.policy.writing import write_policy
 from components.working import working
 
 
 class Leading(Generic[R]):
-    """Gives every command to the ranks that follow, and carries it out with them.
+    """Gives every command to the ranks that follow, and carries it out with them; one at a time, whatever threads they
+    come from.
 
     Args:
-        policy: where the ranks begin; it stays as it is, and is the reference, until `update_policy` or `save_policy`.
-        begin: what they build.
+        policy: names, shapes, tokenizer and adapter; an `outline` does.
+        begin: what the ranks build.
+        weights: what they begin with, by the names that the policy has for them; None: its own values.
 
     Raises:
         RankLost, InputError: from every method, as `Group.collective` says. Nothing can be learned afterwards.
     """
 
-    def __init__(self, policy: Policy, begin: Start[R], group: Group) -> None:
+    def __init__(
+        self, policy: Policy, begin: Start[R], group: Group, weights: Mapping[str, Tensor] | None = None
+    ) -> None:
         self._policy, self._group, self._broken = policy, group, False
+        self._one, self._changes = threading.RLock(), 0
+        state = Initial(policy, weights)
         with working("starting the learner ranks"):
-            self._own: R = self._together(START, (begin,), lambda: start(begin, group, policy))
+            self._own: R = self._together(START, (begin,), lambda: start(begin, group, state))
 
-    def _learned(self) -> dict[str, Tensor]:
-        """What the ranks have learned, in host memory, in the precision of the policy."""
-        dtypes = {name: parameter.dtype for name, parameter in self._policy.trainable().items()}
-        found: dict[str, Tensor] = self._call("learned")
-        return {name: value.detach().to("cpu", dtypes[name], copy=True) for name, value in found.items()}
+    def _gathered(self) -> Gathered:
+        """What the ranks hold now, gathered as it is read, until they change it."""
+        return Gathered(self._policy, self._gather(self._changes))
+
+    def _gather(self, changes: int) -> Gather:
+        """Gathers weights as they are after so many changes."""
+
+        def gather(names: Sequence[str]) -> list[Tensor]:
+            with self._one:
+                if changes != self._changes:
+                    raise Superseded("the learner has changed its weights since")
+                found: list[Tensor] = self._together("whole", (names,), lambda: carry_out(self._own, "whole", (names,)))
+                return found
+
+        return gather
 
     def save(self, directory: Path) -> None:
         """Write the state of all ranks into an empty folder, bit-exact."""
@@ -57,11 +79,17 @@ class Leading(Generic[R]):
     def load(self, directory: Path) -> None:
         """Continue exactly where `save` was called. Raises ValueError for another model's state."""
         self._own.check(directory)
-        self._call("load", directory)
+        self._change("load", directory)
 
-    def update_policy(self) -> None:
-        """Give the policy of rank 0 what the ranks have learned."""
-        self._policy.load_trainable(self._learned())
+    def save_policy(self, directory: Path) -> None:
+        """Write the policy as a checkpoint folder, one weight after the other."""
+        with working("saving the policy"):
+            write_policy(self._policy, self._gathered(), directory)
+            if isinstance(self._policy, AdaptedPolicy):
+                own = list(self._policy.trainable())
+                gather = self._gather(self._changes)
+                self._policy.load_trainable({name: gather([name])[0] for name in own})
+                self._policy.save_adapter(directory)
 
     def when_asked_to_stop(self, tell: Callable[[], None]) -> None:
         """See `Learner.when_asked_to_stop`."""
@@ -76,13 +104,19 @@ class Leading(Generic[R]):
             self._broken = True
             self._group.leave()
 
+    def _change(self, name: str, *arguments: Any) -> Any:
+        """A command that changes weights: those that have been given out so far cannot be read any more."""
+        with self._one:
+            self._changes += 1
+            return self._call(name, *arguments)
+
     def _call(self, name: str, *arguments: Any) -> Any:
         with working(f"learner ranks: {name}"):
             return self._together(name, arguments, lambda: carry_out(self._own, name, arguments))
 
     def _together(self, name: str, arguments: tuple[Any, ...], own: Callable[[], Any]) -> Any:
         try:
-            with self._group.collective(name):
+            with self._one, self._group.collective(name):
                 self._group.send((name, *arguments))
                 return own()
         except BaseException:
@@ -100,23 +134,24 @@ class Leader(Leading[TorchLearner], Learner):
     def configure(self, settings: LearnerSettings, objective: ObjectiveSettings) -> None:
         self._call("configure", settings, objective)
 
-    def logprobs(self, batch: Batch) -> Tensor:
-        found: Tensor = self._call("logprobs", batch)
+    def weights(self) -> Weights:
+        return Weights(self._gathered(), self.scores)
+
+    def logprobs(self, batch: Batch, temperature: float | None = None) -> Tensor:
+        found: Tensor = self._call("logprobs", batch, temperature)
+        return found
+
+    def reference(self, batch: Batch) -> Tensor:
+        found: Tensor = self._call("reference", batch)
         return found
 
     def step(self, batch: Batch, seed: int, norm_limit: float = math.inf) -> dict[str, float]:
-        signals: dict[str, float] = self._call("step", batch, seed, norm_limit)
+        signals: dict[str, float] = self._change("step", batch, seed, norm_limit)
         return signals
 
-    def reference(self) -> Policy:
-        return self._policy.reference() if isinstance(self._policy, AdaptedPolicy) else self._policy
+    def broken(self) -> int:
+        return int(self._call("broken"))
 
-    def weights(self) -> dict[str, Tensor]:
-        return self._policy.weights_with(self._learned())
-
-    def weights_at(self, directory: Path) -> dict[str, Tensor]:
-        return self._policy.weights_with(read_weights(directory / WEIGHTS))
-
-    def save_policy(self, directory: Path) -> None:
-        self.update_policy()
-        self._policy.save(directory)
+    def weights_at(self, directory: Path) -> Mapping[str, Tensor]:
+        stored = Stored([directory / WEIGHTS], WEIGHT)
+        return Gathered(self._policy, self._gather(self._changes), stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
@@ -46,6 +47,10 @@ def score_pass(model: PreTrainedModel, batch: Batch, how: Pass, lean: bool = Tru
         replay=how.replay,
         lean=lean,
     )
+
+
+Scoring = Callable[[Batch, Pass], TokenStats]
+"""One forward pass over a micro-batch; where weights are spread over ranks, all of them make it together."""
 
 
 class ScoringModule(nn.Module):

@@ -105,8 +105,9 @@ class Supervised(ABC, Generic[T]):
     def load(self, directory: Path) -> None:
         """Continue exactly where `save` was called."""
 
-    def update_policy(self) -> None:
-        """Give the policy what has been learned."""
+    @abstractmethod
+    def save_policy(self, directory: Path) -> None:
+        """Write the policy as a checkpoint folder for others to load."""
 
     def close(self) -> None:
         """Let go of processes and connections; nothing is learned after it."""
@@ -119,7 +120,7 @@ class SupervisedLearner(Supervised[T]):
     its own rows: with dropout, the losses of several ranks are not those of one.
     """
 
-    COMMANDS: ClassVar[tuple[str, ...]] = ("step", "measure", "logprobs", "learned", "snapshot", "load")
+    COMMANDS: ClassVar[tuple[str, ...]] = ("step", "measure", "logprobs", "whole", "snapshot", "load")
 
     def __init__(
         self,
@@ -220,9 +221,12 @@ class SupervisedLearner(Supervised[T]):
 
         return lambda some: self._logprobs(some, score)
 
-    def learned(self) -> dict[str, Tensor]:
-        """The whole values of what is trained, by parameter name; collective."""
-        return dict(self._sharding.learned())
+    def whole(self, names: Sequence[str]) -> list[Tensor]:
+        """The whole values of parameters of the model; collective."""
+        return [self._sharding.whole(name) for name in names]
+
+    def save_policy(self, directory: Path) -> None:
+        self._policy.save(directory)
 
     def save(self, directory: Path) -> None:
         self._sharding.save(directory / self._supervision.file)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -26,8 +26,7 @@ AT_ONCE = 64
 
 
 class Build(Protocol):
-    """Builds the learner of a stage. It takes ``policy`` over and changes its weights, at the latest in
-    `Supervised.update_policy`."""
+    """Builds the learner of a stage. It takes ``policy`` over, and may change its weights."""
 
     def __call__(self, policy: Policy, supervision: Supervision[T]) -> Supervised[T]: ...
 
@@ -64,19 +63,28 @@ def alone(policy: Policy, supervision: Supervision[T]) -> Supervised[T]:
     return SupervisedLearner(policy, supervision, learner_settings(LearnerSettings(), supervision.settings))
 
 
-def builder_of(settings: Settings) -> Build:
-    """What builds the learner of a stage with these settings, in this process or over ranks.
+def has_ranks(settings: Settings) -> bool:
+    """Whether a supervised stage with these settings is learned over ranks.
 
     With ``launch.kind`` kubernetes, a stage that is not sent to the cluster has one process, this one: the ranks are
     pods, whose own ``launch.kind`` is another.
     """
-    if settings.learner.kind == "torch" or settings.launch.kind == "kubernetes":
+    return settings.learner.kind != "torch" and settings.launch.kind != "kubernetes"
+
+
+def builder_of(settings: Settings, weights: Mapping[str, Tensor] | None = None) -> Build:
+    """What builds the learner of a stage with these settings, in this process or over ranks.
+
+    Args:
+        weights: what ranks begin with where the policy is an `outline`.
+    """
+    if not has_ranks(settings):
         return alone
 
     def over_ranks(policy: Policy, supervision: Supervision[T]) -> Supervised[T]:
         how = learner_settings(settings.learner, supervision.settings)
         make = partial(SupervisedLearner, supervision=supervision, settings=how)
-        learner = SupervisedLeader(policy, Start.of(make, policy, settings), Group(settings.learner.ranks))
+        learner = SupervisedLeader(policy, Start.of(make, policy, settings), Group(settings.learner.ranks), weights)
         learner.when_asked_to_stop(STOPPING.request)
         return learner
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
@@ -22,13 +23,15 @@ from components.learner.inputs import advantages_of, moved, token_inputs
 from components.learner.optimizer import accepted, warmup_then_constant
 from components.learner.optimizer_state import read_weights
 from components.learner.ranks import ALONE, Ranks, Share, share_of
-from components.learner.scoring_module import Pass
+from components.learner.scoring import score_all
+from components.learner.scoring_module import Pass, Scoring
 from components.learner.sharding.base import Sharding, ShardingOf
 from components.learner.sharding.plain import Plain
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.learner.still import moving
 from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, objective
 from components.policy import Policy, TokenStats
+from components.policy.weights import Weights
 from components.seeds import derive
 from components.working import Work, working
 
@@ -48,10 +51,20 @@ class TorchLearner(Learner):
     """AdamW with linear warm-up and gradient clipping on a model in this process, or on this process's share of it.
 
     With several ``ranks`` every one of them runs this with the whole batch, scores its share of the rows, and gets the
-    same signals. ``sharding`` says how the weights lie; as a rule whole, here.
+    same signals. ``sharding`` says how the weights lie; as a rule whole, here. ``reference`` is a policy of this
+    process; ranks are given theirs by `refer_to`.
     """
 
-    COMMANDS: ClassVar[tuple[str, ...]] = ("configure", "logprobs", "step", "learned", "snapshot", "load")
+    COMMANDS: ClassVar[tuple[str, ...]] = (
+        "configure",
+        "logprobs",
+        "reference",
+        "step",
+        "whole",
+        "broken",
+        "snapshot",
+        "load",
+    )
 
     def __init__(
         self,
@@ -62,7 +75,9 @@ class TorchLearner(Learner):
         *,
         sharding: ShardingOf = Plain,
         ranks: Ranks = ALONE,
+        reference: Policy | None = None,
     ) -> None:
+        self._reference: Policy | Scoring | None = reference
         self._policy, self._settings, self._objective = policy, settings, objective
         self._temperature, self._ranks = temperature, ranks
         for parameter in policy.trainable().values():
@@ -82,24 +97,40 @@ class TorchLearner(Learner):
         """What holds the weights."""
         return self._sharding
 
+    @property
+    def model(self) -> PreTrainedModel:
+        """The model whose weights are trained."""
+        return self._policy.model
+
+    def refer_to(self, score: Scoring) -> None:
+        """Take what all ranks score together with as the reference."""
+        self._reference = score
+
     def configure(self, settings: LearnerSettings, objective: ObjectiveSettings) -> None:
         self._settings, self._objective = settings, objective
         self._controller.configure(objective)
 
-    def logprobs(self, batch: Batch) -> Tensor:
-        return self._score_all(batch).logp
+    def logprobs(self, batch: Batch, temperature: float | None = None) -> Tensor:
+        return self._score_all(batch, self._sharding.score, temperature).logp
+
+    def reference(self, batch: Batch) -> Tensor:
+        if self._reference is None:
+            raise ValueError("the learner was made without a reference")
+        if isinstance(self._reference, Policy):
+            return score_all(self._reference.model, batch, self._temperature, self._settings.micro_batch_tokens).logp
+        return self._score_all(batch, self._reference).logp
 
     @torch.no_grad()
-    def _score_all(self, batch: Batch) -> TokenStats:
+    def _score_all(self, batch: Batch, score: Scoring, temperature: float | None = None) -> TokenStats:
         """Log-probabilities and entropies of all rows, ``[B, R]``, on every rank."""
-        share, how = self._share(batch), Pass.of(self._settings, self._temperature)
+        share, how = self._share(batch), Pass.of(self._settings, temperature or self._temperature)
         stats = []
         with working("scoring", sum(map(len, share.parts)), "rows") as work:
             for part in share.parts:
-                stats.append(self._sharding.score(moved(part, self._sharding.device), how))
+                stats.append(score(moved(part, self._sharding.device), how))
                 work.add(len(part))
             for part in share.idle:
-                self._sharding.score(moved(part, self._sharding.device), how)
+                score(moved(part, self._sharding.device), how)
         shape = (batch.responses, len(batch), self._ranks)
         return TokenStats(
             *(share.whole(parts, *shape) for parts in ([s.logp for s in stats], [s.entropy for s in stats]))
@@ -149,7 +180,7 @@ class TorchLearner(Learner):
         several = self._settings.updates_per_step > 1
         if not (several or self._objective.selection or self._controller.needs_entropy):
             return batch
-        stats = self._score_all(batch)
+        stats = self._score_all(batch, self._sharding.score)
         mask = batch.response_mask
         self._controller.observe_entropy(stats.entropy[mask])
         batch = replace(batch, old_logp=stats.logp)
@@ -203,18 +234,18 @@ class TorchLearner(Learner):
         """Learning rate of an update, counted from 1."""
         return self._settings.lr * warmup_then_constant(update, self._settings.warmup)
 
-    def reference(self) -> Policy:
-        return self._policy.reference()
-
-    def weights(self) -> dict[str, Tensor]:
+    def weights(self) -> Weights:
         """Of one process alone; of several ranks, `Leader` has them."""
-        return self._policy.weights()
+        return Weights(self._policy.weights(), self.scores)
 
-    def learned(self) -> dict[str, Tensor]:
-        """The whole values of what is trained, by parameter name; collective."""
-        return dict(self._sharding.learned())
+    def whole(self, names: Sequence[str]) -> list[Tensor]:
+        """The whole values of parameters of the model; collective."""
+        return [self._sharding.whole(name) for name in names]
 
-    def weights_at(self, directory: Path) -> dict[str, Tensor]:
+    def broken(self) -> int:
+        return self._sharding.broken()
+
+    def weights_at(self, directory: Path) -> Mapping[str, Tensor]:
         return self._policy.weights_with(read_weights(directory / WEIGHTS))
 
     def save_policy(self, directory: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from components.config import Settings
 from components.config.ppo import GaeAdvantage
 from components.config.rollout import TorchEngine
-from components.planning.parts import MOMENTS, STEP, Moment, Part
+from components.learner.reference import reads_reference
+from components.planning.parts import STEP, Moment, Part
 from components.planning.passes import DTYPES, FP32, Load, cache
 from components.planning.shapes import Shape
+from components.policy.stored import BUCKET
 
 PRECISIONS = {"bfloat16": 2.0, "int8": 1.0}
 """Bytes of a weight of the embedded engine where it is not the policy's; int4 weights lie unpacked."""
@@ -26,10 +28,7 @@ def loop_parts(settings: Settings, shape: Shape, load: Load) -> list[Part]:
 def _copies(settings: Settings, shape: Shape) -> list[Part]:
     held, dtype = DTYPES[settings.policy.dtype] * shape.parameters, settings.policy.dtype
     found = []
-    if settings.learner.kind != "torch":
-        why = "the learner's is another; this one stays as it is, and is the reference"
-        found.append(Part("the loop's policy", held, f"{dtype}; {why}", MOMENTS))
-    elif not shape.lora:
+    if settings.learner.kind == "torch" and not shape.lora and reads_reference(settings):
         found.append(Part("reference", held, f"{dtype}; with LoRA it is the base", STEP))
     if isinstance(settings.objective.advantage, GaeAdvantage):
         why = "PPO's value model, with gradients and moments"
@@ -40,8 +39,7 @@ def _copies(settings: Settings, shape: Shape) -> list[Part]:
 def _sampling(settings: Settings, shape: Shape, load: Load) -> list[Part]:
     engine, dtype = settings.rollout.engine, settings.policy.dtype
     if not isinstance(engine, TorchEngine):
-        held = DTYPES[dtype] * shape.parameters
-        return [Part("engine's copy", held, f"{dtype}; servers are compared with it", STEP)]
+        return []
     number = PRECISIONS.get(engine.precision, DTYPES[dtype])
     # Packed for the processor, the output layer is held besides the embedding that it is tied to.
     size = number * (shape.parameters + (shape.table if shape.tied else 0))
@@ -57,14 +55,13 @@ def _sampling(settings: Settings, shape: Shape, load: Load) -> list[Part]:
 def _hand_over(settings: Settings, shape: Shape) -> list[Part]:
     held = DTYPES[settings.policy.dtype]
     during: tuple[Moment, ...] = ("hand-over",)
-    found, several = [], settings.learner.kind != "torch"
-    if several:
-        size = (FP32 + held) * shape.trainable
-        found.append(Part("learned weights", size, "what the ranks have learned, whole, and rounded", during))
-    if shape.lora:
-        # The loop's own process passes merged matrices on; of ranks a copy of all of them.
-        size = held * (shape.adapted + (shape.parameters if several else 0))
-        found.append(Part("merged weights", size, "base and adapter as one, for the sampler", during))
+    found = []
+    if settings.learner.kind == "torch" and shape.lora:
+        found.append(Part("merged weights", held * shape.adapted, "base and adapter as one, for the sampler", during))
+    if not isinstance(settings.rollout.engine, TorchEngine):
+        # The one that servers take in, the one that is made meanwhile, and the tensor that does not fit into it.
+        size = 2 * min(BUCKET, held * shape.parameters) + held * shape.table
+        found.append(Part("buckets", size, "of weights on their way to servers", during))
     return found
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from components.config import Settings
-from components.planning.parts import MOMENTS, PASS, START, Part
+from components.learner.reference import reads_reference
+from components.planning.parts import MOMENTS, PASS, START, STEP, Part
 from components.planning.passes import BF16, DTYPES, FP32, Load, activations, compute_bytes, going_back, logits
 from components.planning.shapes import Shape
 
@@ -18,7 +19,22 @@ PREFETCHED = 5 * 10**7
 def learner_parts(settings: Settings, shape: Shape, load: Load, on_gpu: bool = False) -> list[Part]:
     """The parts of one rank, or of the one process of a learner without ranks."""
     state = LEARNERS[settings.learner.kind](settings, shape, load, on_gpu)
-    return [*state, *_of_a_pass(settings, shape, load, on_gpu)]
+    return [*state, *_of_ranks(settings, shape, on_gpu), *_of_a_pass(settings, shape, load, on_gpu)]
+
+
+def _of_ranks(settings: Settings, shape: Shape, on_gpu: bool) -> list[Part]:
+    """What a rank holds whatever its sharding: its share of the reference, and a tensor that is handed over."""
+    ranks = settings.learner.ranks.processes
+    if settings.learner.kind == "torch":
+        return []
+    why = "float32; the largest tensor is the embedding"
+    found = [Part("gathered tensor", FP32 * shape.table, why, ("hand-over",), on_gpu)]
+    if not shape.lora and reads_reference(settings):
+        found.append(Part("reference", FP32 * shape.parameters / ranks, f"float32, 1/{ranks} of all", STEP, on_gpu))
+        gathered = FP32 * (shape.outside + 2 * shape.layer)
+        why = "one layer and the next, and what is in no layer"
+        found.append(Part("gathered reference", gathered, why, ("forward",), on_gpu))
+    return found
 
 
 def _torch(settings: Settings, shape: Shape, load: Load, on_gpu: bool) -> list[Part]:

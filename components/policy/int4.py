@@ -14,6 +14,8 @@ would give it back without an error at first, and round away the small updates o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -37,7 +39,7 @@ def rounded(weight: Tensor) -> Tensor:
     return (low + scale * integers).view(outputs, -1)[:, :inputs].to(weight.dtype)
 
 
-def rounded_weights(policy: Policy, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def rounded_weights(policy: Policy, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """``weights`` with those of the policy's linear layers rounded; embeddings, norms and the output head stay."""
     names = {f"{name}.weight" for name in quantised_layers(policy.model)}
     return {name: rounded(weight) if name in names else weight for name, weight in weights.items()}

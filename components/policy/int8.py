@@ -11,7 +11,7 @@ straight into the log-probabilities, and a tied head is the input embedding too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -67,7 +67,7 @@ class Int8Policy(Policy):
         """Weights by name as it computes with them: those of quantised layers have been rounded."""
         return super().weights() | {f"{name}.weight": layer.dequantised() for name, layer in self._layers().items()}
 
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Quantise ``weights`` anew; a missing or unknown name is an error, as for every policy."""
         own: dict[str, Callable[[Tensor], object]] = {n: p.copy_ for n, p in self.model.named_parameters()}
         own |= {f"{name}.weight": layer.load for name, layer in self._layers().items()}

@@ -63,7 +63,7 @@ class AdaptedPolicy(Policy):
     def weights(self) -> dict[str, Tensor]:
         """W + alpha / rank * B @ A in the base's precision, and what has no adapter as it is."""
         found = {name: parameter.detach() for name, parameter in self.base.model.named_parameters()}
-        for name, layer in _layers(self.model).items():
+        for name, layer in adapted_layers(self.model).items():
             weight = found[f"{name}.weight"]
             found[f"{name}.weight"] = weight + layer.get_delta_weight(NAME).to(weight.dtype)
         return found
@@ -82,13 +82,17 @@ class AdaptedPolicy(Policy):
         finally:
             self.load_trainable(before)
 
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Never: merged weights cannot be taken apart again."""
         raise TypeError("merged weights cannot be loaded into a policy with an adapter")
 
     def save(self, directory: Path) -> None:
         """The merged checkpoint, and the adapter in a folder of it, as `peft` writes and reads one."""
         self.frozen_copy().save(directory)
+        self.save_adapter(directory)
+
+    def save_adapter(self, directory: Path) -> None:
+        """Write the adapter alone into a folder of a checkpoint."""
         adapter = directory / FOLDER
         adapter.mkdir()
         config = self.config.to_dict()  # type: ignore[no-untyped-call]
@@ -139,7 +143,7 @@ def check_targets(model: PreTrainedModel, targets: str | Sequence[str]) -> None:
     Raises:
         InputError: see there.
     """
-    layers = _layers(model)
+    layers = adapted_layers(model)
     named = () if isinstance(targets, str) else targets
     if missing := [name for name in named if not any(f".{path}".endswith(f".{name}") for path in layers)]:
         raise refused(f"the model has no {', '.join(missing)}")
@@ -157,10 +161,10 @@ def refused(what: str) -> InputError:
 
 def base_matrices(model: PreTrainedModel) -> list[Tensor]:
     """The frozen matrices that an adapter is added to."""
-    return [layer.get_base_layer().weight for layer in _layers(model).values()]
+    return [layer.get_base_layer().weight for layer in adapted_layers(model).values()]
 
 
-def _layers(model: PreTrainedModel) -> dict[str, Any]:
+def adapted_layers(model: PreTrainedModel) -> dict[str, Any]:
     """The modules that have an adapter, by name."""
     return {name: module for name, module in model.named_modules() if isinstance(module, LoraLayer)}
 

@@ -106,7 +106,7 @@ class Policy:
         """Parameters by name, detached; tied tensors appear once."""
         return {name: p.detach() for name, p in self.model.named_parameters()}
 
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Copy ``weights`` in; a missing or unknown name is an error, so that a partial sync cannot pass unnoticed."""
         self.load_trainable(weights)
 
@@ -114,8 +114,12 @@ class Policy:
         """Write a Hugging Face folder (safetensors, config, tokenizer) into ``directory``."""
         with quiet(), working("saving the policy"):
             self.model.save_pretrained(directory)
-            with _numbered_os_errors():
-                self.tokenizer.save_pretrained(directory)
+            self.save_tokenizer(directory)
+
+    def save_tokenizer(self, directory: Path) -> None:
+        """Write the tokenizer alone."""
+        with _numbered_os_errors():
+            self.tokenizer.save_pretrained(directory)
 
 
 def check_names(own: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:

@@ -25,6 +25,8 @@ from components.config.rollout import RolloutSettings
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.config.servers import SglangEngine, VllmEngine
 from components.policy import Policy
+from components.policy.outline import filled, is_hollow
+from components.policy.weights import Weights, weights_of
 from components.rollout.base import Engine, Sampling
 from components.rollout.collect import Collector, Rollout
 from components.rollout.servers import ServerEngine
@@ -34,30 +36,38 @@ from components.tools import build_tool
 
 LOGS = Path("logs")
 
-Build = Callable[[Policy, RolloutSettings, Path], Engine]
+Build = Callable[[Policy, RolloutSettings, Path, Weights], Engine]
 
 
-def _embedded(policy: Policy, settings: RolloutSettings, logs: Path) -> Engine:
+def _embedded(policy: Policy, settings: RolloutSettings, logs: Path, present: Weights) -> Engine:
     if not isinstance(settings.engine, TorchEngineSettings):
         raise TypeError(settings.engine)
+    if is_hollow(policy.model):
+        return TorchEngine(filled(policy, present), settings.engine, own=True)
     return TorchEngine(policy, settings.engine)
 
 
-def _served(policy: Policy, settings: RolloutSettings, logs: Path) -> Engine:
+def _served(policy: Policy, settings: RolloutSettings, logs: Path, present: Weights) -> Engine:
     if not isinstance(settings.engine, VllmEngine | SglangEngine):
         raise TypeError(settings.engine)
-    return ServerEngine(policy, settings, settings.engine, logs)
+    return ServerEngine(policy, settings, settings.engine, logs, present)
 
 
 ENGINES: dict[str, Build] = {"torch": _embedded, "vllm": _served, "sglang": _served}
 
 
-def build_engine(policy: Policy, settings: RolloutSettings, logs: Path = LOGS) -> Engine:
+def build_engine(
+    policy: Policy, settings: RolloutSettings, logs: Path = LOGS, present: Weights | None = None
+) -> Engine:
     """The engine that the settings name, sampling from ``policy``, with the tool between its turns if there is one.
 
     Processes that it starts write their logs into the folder ``logs``; ``close`` ends them.
+
+    Args:
+        present: the weights to begin with where ``policy`` is an `outline`; None: those of the policy.
     """
-    engine = ENGINES[settings.engine.kind](policy, settings, logs)
+    present = present or weights_of(policy)
+    engine = ENGINES[settings.engine.kind](policy, settings, logs, present)
     if settings.tool is None:
         return engine
     return ToolLoop(engine, build_tool(settings.tool), policy, settings.tool.max_turns)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from components.config.rollout import Mixing
+from components.policy.weights import Weights
 from components.types import Completion
 
 
@@ -44,8 +45,13 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
-        """Sample from these weights from now on; a partial or foreign set is an error, never ignored."""
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Sample from these weights from now on; a partial or foreign set is an error, never ignored. Each is read
+        once, and none is kept."""
+
+    def keep(self, weights: Weights) -> Weights:
+        """A copy of weights, to be loaded later, when whoever owns them has others."""
+        return Weights({name: weight.detach().clone() for name, weight in weights.items()}, weights.scores)
 
     def exclude(self, server: int) -> bool:
         """Have the other servers sample what this one would have; returns whether there are any."""

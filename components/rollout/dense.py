@@ -76,16 +76,20 @@ class DenseModel:
         """
         own = dict(self._model.named_parameters())
         check_names(own, weights)
-        names = {parameter: name for name, parameter in own.items()}
+        names: dict[Tensor, str] = {parameter: name for name, parameter in own.items()}
         packed = {part: shape for one in self._packed for part, shape in zip(one.weights, one.shapes, strict=True)}
-        odd = [name for name, part in own.items() if weights[name].shape != packed.get(part, part.shape)]
-        if odd:
-            raise ValueError(f"weights of another shape than the model's: {', '.join(odd[:5])}")
+
+        def read(parameter: Tensor) -> Tensor:
+            name, weight = names[parameter], weights[names[parameter]]
+            if weight.shape != packed.get(parameter, parameter.shape):
+                raise ValueError(f"a weight of another shape than the model's: {name}")
+            return weight
+
         for projection in self._packed:
-            projection.load([weights[names[parameter]] for parameter in projection.weights])
-        for name, parameter in own.items():
+            projection.load([read(parameter) for parameter in projection.weights])
+        for parameter in own.values():
             if parameter.numel():
-                parameter.copy_(weights[name])
+                parameter.copy_(read(parameter))
 
     @property
     def dtype(self) -> torch.dtype:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from components.policy.int8 import int8_copy
 class Precision(NamedTuple):
     copy: Callable[[Policy], Policy]
     """The engine's copy of a policy."""
-    rounded: Callable[[Policy, dict[str, Tensor]], dict[str, Tensor]]
+    rounded: Callable[[Policy, Mapping[str, Tensor]], Mapping[str, Tensor]]
     """New weights as they are loaded into the copy, where loading does not round them."""
 
 
@@ -27,7 +27,7 @@ def bfloat16_copy(policy: Policy) -> Policy:
     return replace(copy, model=copy.model.to(torch.bfloat16))
 
 
-def unchanged(_policy: Policy, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def unchanged(_policy: Policy, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     return weights
 
 

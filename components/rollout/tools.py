@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from components.errors import InputError
 from components.policy import Policy
 from components.policy.routing import Routes, joined
+from components.policy.weights import Weights
 from components.rollout.base import Engine, Sampling
 from components.seeds import derive
 from components.tools import Tool
@@ -66,8 +67,11 @@ class ToolLoop(Engine):
                 how="use a policy whose tokenizer has one",
             )
 
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         self._engine.load_weights(weights)
+
+    def keep(self, weights: Weights) -> Weights:
+        return self._engine.keep(weights)
 
     def exclude(self, server: int) -> bool:
         return self._engine.exclude(server)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -33,11 +33,15 @@ STRETCH = 1.5
 class TorchEngine(Engine):
     """Prompts of like length are decoded together; a completion does not depend on what stands beside it but for
     rounding. With mixing it does: the gates of a batch are drawn together, so that the same prompts in other batches
-    mix elsewhere. Dense decoders are computed by `dense`, all other models by their own forward pass."""
+    mix elsewhere. Dense decoders are computed by `dense`, all other models by their own forward pass.
 
-    def __init__(self, policy: Policy, settings: TorchEngineSettings) -> None:
+    Args:
+        own: ``policy`` is frozen, and the engine's alone: no copy is made where the precision is the policy's.
+    """
+
+    def __init__(self, policy: Policy, settings: TorchEngineSettings, *, own: bool = False) -> None:
         copy, self._rounded = PRECISIONS[settings.precision]
-        self._policy = copy(policy)
+        self._policy = policy if own and settings.precision == "policy" else copy(policy)
         self._dense = dense_model(self._policy.model)
         if self._dense is not None:
             self._dense.pack()
@@ -45,7 +49,7 @@ class TorchEngine(Engine):
         self._neighbours: dict[int, Neighbours] = {}  # by number of candidates, of the present weights
 
     @torch.no_grad()
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         (self._dense or self._policy).load_weights(self._rounded(self._policy, weights))
         self._neighbours.clear()
 

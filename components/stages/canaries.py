@@ -17,6 +17,7 @@ from components.files import sha256_tree, write_json
 from components.health import read_records
 from components.layout import Layout
 from components.policy import Policy, load_policy
+from components.policy.weights import weights_of
 from components.rewards import Scorer
 from components.rollout import Collector, build_engine
 
@@ -57,7 +58,7 @@ def _sides(
         for number, (side, checkpoint) in enumerate(checkpoints.items()):
             policy, own = load_policy(checkpoint, settings.policy), _shape(checkpoint)
             if generate and engine is not None and own == shape:
-                engine.load_weights(policy.weights())
+                engine.load_weights(weights_of(policy))
             elif generate:
                 engines.close()
                 engine = engines.enter_context(closing(build_engine(policy, settings.rollout.as_policy(), layout.logs)))

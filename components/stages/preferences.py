@@ -22,9 +22,9 @@ from components.evaluation.suites import held_out as test_prompts
 from components.evaluation.summary import compare
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
-from components.learner.supervised_leader import builder_of
-from components.policy import Policy, load_policy
-from components.policy.lora import adapted
+from components.learner.supervised_leader import builder_of, has_ranks
+from components.policy import Policy
+from components.policy.beginning import beginning
 from components.progress import Progress, progress
 from components.resume import ResumeState, identity, run_steps
 from components.seeds import derive
@@ -37,24 +37,23 @@ LAST = 10
 def optimize(settings: Settings, layout: Layout) -> None:
     """Train on the pairs and compare with the start on held-out prompts; write `out/dpo` and its metrics."""
     start = {"sft": layout.sft_checkpoint, "train": layout.train_checkpoint}[settings.dpo.start]
-    policy = adapted(load_policy(start, settings.policy), settings.policy.lora, derive(settings.seed, "lora"))
+    policy, weights = beginning(start, settings, apart=has_ranks(settings))
     pairs, held_out = hold_out(load_pairs(policy, settings, layout), settings.dpo.held_out, settings.seed)
     if not pairs:
         how = "raise train.keep_pairs, lower dpo.held_out, or name a file under dpo.pairs"
         raise InputError("there is no pair to train on", where=pairs_file(settings, layout), how=how)
     asked = test_prompts(settings, layout)
     with progress("dpo", settings.dpo.steps + 2 * len(asked.prompts)) as bar:
-        trainer = DpoTrainer(policy, pairs, settings.dpo, settings.seed, held_out, build=builder_of(settings))
+        trainer = DpoTrainer(policy, pairs, settings.dpo, settings.seed, held_out, build=builder_of(settings, weights))
+
+        def fill(directory: Path) -> None:
+            trainer.learner.save_policy(directory / layout.dpo_checkpoint.name)
+            write_jsonl(directory / "log.jsonl", log)
+
         with closing(trainer.learner):
             log = train(trainer, start, settings, layout, bar)
             measured = trainer.measure(held_out)
-            trainer.learner.update_policy()
-
-        def fill(directory: Path) -> None:
-            policy.save(directory / layout.dpo_checkpoint.name)
-            write_jsonl(directory / "log.jsonl", log)
-
-        write_directory(layout.dpo, fill)
+            write_directory(layout.dpo, fill)
         evaluation = evaluate(start, asked, settings, layout, bar)
     write_json(
         layout.dpo_metrics,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from components.config import Settings, substance
 from components.config.load import check_digest
@@ -15,9 +17,9 @@ from components.directories import write_directory
 from components.errors import InputError
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
-from components.learner.supervised_leader import builder_of
-from components.policy import Policy, load_policy
-from components.policy.lora import adapted
+from components.learner.supervised_leader import builder_of, has_ranks
+from components.policy import Policy
+from components.policy.beginning import beginning
 from components.policy.tiny import build_model, build_tokenizer
 from components.progress import progress
 from components.resume import ResumeState, identity, run_steps
@@ -30,14 +32,20 @@ from components.types import Prompt
 def run(settings: Settings, layout: Layout) -> None:
     """Train on the demonstrations of the SFT split; write `out/sft` and its metrics."""
     prompts = read_prompts(layout.split("sft"))
-    policy = initial_policy(settings, prompts)
-    log = train(policy, prompts, settings, layout) if settings.sft.steps else []
+    policy, weights = initial_policy(settings, prompts)
 
-    def fill(directory: Path) -> None:
-        policy.save(directory / layout.sft_checkpoint.name)
-        write_jsonl(directory / "log.jsonl", log)
+    def write(save: Callable[[Path], None], log: Sequence[dict[str, Any]]) -> None:
+        def fill(directory: Path) -> None:
+            save(directory / layout.sft_checkpoint.name)
+            write_jsonl(directory / "log.jsonl", log)
 
-    write_directory(layout.sft, fill)
+        write_directory(layout.sft, fill)
+
+    log: list[dict[str, Any]] = []
+    if settings.sft.steps:
+        log = train(policy, weights, prompts, settings, layout, write)
+    else:
+        write(policy.save, log)
     metrics: dict[str, Any] = {
         "steps": settings.sft.steps,
         "parameters": policy.parameters,
@@ -49,20 +57,32 @@ def run(settings: Settings, layout: Layout) -> None:
     write_json(layout.sft_metrics, metrics)
 
 
-def initial_policy(settings: Settings, prompts: Sequence[Prompt]) -> Policy:
-    """The tiny model with random weights, all of which are trained, or the checkpoint that the settings name."""
+def initial_policy(settings: Settings, prompts: Sequence[Prompt]) -> tuple[Policy, Mapping[str, Tensor] | None]:
+    """The tiny model with random weights, all of which are trained, or the checkpoint that the settings name; its
+    weights apart where ranks are to share them out."""
     model = settings.policy.model
     if isinstance(model, CheckpointModel):
         check_digest(model.path, model.sha256)
-        return adapted(load_policy(model.path, settings.policy), settings.policy.lora, derive(settings.seed, "lora"))
+        return beginning(model.path, settings, apart=has_ranks(settings) and settings.sft.steps > 0)
     texts = [text for p in prompts for text in (p.text, p.demonstration)]
     tokenizer = build_tokenizer(texts, model.vocab_size, model.max_positions)
     network = build_model(model, tokenizer, derive(settings.seed, "init"))
-    return Policy(network, tokenizer, settings.policy.chat, settings.policy.instruction)
+    return Policy(network, tokenizer, settings.policy.chat, settings.policy.instruction), None
 
 
-def train(policy: Policy, prompts: Sequence[Prompt], settings: Settings, layout: Layout) -> list[dict[str, Any]]:
-    """Run or resume the SFT steps; returns the log, one row a step."""
+def train(
+    policy: Policy,
+    weights: Mapping[str, Tensor] | None,
+    prompts: Sequence[Prompt],
+    settings: Settings,
+    layout: Layout,
+    write: Callable[[Callable[[Path], None], Sequence[dict[str, Any]]], None],
+) -> list[dict[str, Any]]:
+    """Run or resume the SFT steps; returns the log, one row a step.
+
+    Args:
+        write: given what saves the policy, and the log, while the learner is there.
+    """
     if not prompts:
         raise InputError("the SFT split is empty", where=layout.split("sft"), how="give data.splits.sft a share")
     tool = settings.rollout.tool
@@ -73,12 +93,12 @@ def train(policy: Policy, prompts: Sequence[Prompt], settings: Settings, layout:
         inputs["model"] = settings.policy.model.path
     resume = ResumeState(layout.state / "sft", identity(depends_on, inputs))
     own = build_tool(tool) if tool else None
-    trainer = SftTrainer(policy, prompts, settings.sft, settings.seed, own, build=builder_of(settings))
+    trainer = SftTrainer(policy, prompts, settings.sft, settings.seed, own, build=builder_of(settings, weights))
     with closing(trainer.learner), progress("sft", settings.sft.steps) as bar:
 
         def on_row(row: dict[str, Any]) -> None:
             bar.advance(row["step"] + 1, f"loss {row['loss']:.3f}")
 
         log = run_steps(trainer, resume, settings.sft.steps, settings.sft.checkpoint_every, on_row)
-        trainer.learner.update_policy()
+        write(trainer.learner.save_policy, log)
     return log

@@ -15,10 +15,11 @@ from components.config.training import TrainSettings
 from components.data.prompts import read_prompts, subset
 from components.health import Monitor, Responder
 from components.layout import Layout
-from components.learner import Learner, build_learner
+from components.learner import Learner, build_learner, reads_reference
 from components.learner.critic import Critic
-from components.policy import Policy, load_policy
-from components.policy.lora import adapted
+from components.policy import load_policy
+from components.policy.beginning import beginning
+from components.policy.lora import AdaptedPolicy
 from components.processes.stopping import STOPPING, Stopping
 from components.resume import ResumeState, identity
 from components.rewards import Scorer
@@ -81,16 +82,16 @@ def assembled(
 
     The wrappers stand between the loop and the real part: that is how a fault is planted.
     """
-    policy = load_policy(layout.sft_checkpoint, settings.policy)
-    learned = adapted(policy, settings.policy.lora, derive(settings.seed, "lora"))
+    learned, weights = beginning(layout.sft_checkpoint, settings, apart=settings.learner.kind != "torch")
+    policy = learned.base if isinstance(learned, AdaptedPolicy) else learned
     if dev is None:
         dev = subset(read_prompts(layout.split("dev")), settings.train.eval_prompts, derive(settings.seed, "dev"))
     with ExitStack() as stack:
-        learner = stack.enter_context(closing(build_learner(learned, settings)))
+        learner = stack.enter_context(closing(build_learner(learned, settings, weights)))
         learner.when_asked_to_stop(STOPPING.request)
-        engine = stack.enter_context(closing(build_engine(policy, settings.rollout, layout.logs)))
+        engine = stack.enter_context(closing(build_engine(policy, settings.rollout, layout.logs, learner.weights())))
         state = RunState(
-            critic=_critic(policy, settings),
+            critic=_critic(settings, layout),
             learner=wrap_learner(learner),
             engine=wrap_engine(engine),
             schedule=Checked(wrap_schedule(build_schedule(clusters, settings)), build_schedule(clusters, settings)),
@@ -100,7 +101,7 @@ def assembled(
             prompts={prompt.id: prompt for members in clusters.values() for prompt in members},
         )
         stack.callback(state.writer.close)
-        reference = Reference(learner.reference(), settings.rollout.temperature, settings.learner.micro_batch_tokens)
+        reference = Reference(policy, learner, read=reads_reference(settings))
         state.restore()
         scorer = wrap_scorer(stack.enter_context(Scorer(settings.reward, layout.consistency)))
         collector = Collector(policy, state.engine, scorer, settings.rollout)
@@ -112,9 +113,10 @@ def assembled(
         yield Parts(state, rollouts, reference, second, canaries)
 
 
-def _critic(policy: Policy, settings: Settings) -> Critic | None:
+def _critic(settings: Settings, layout: Layout) -> Critic | None:
     if not isinstance(settings.objective.advantage, GaeAdvantage):
         return None
+    policy = load_policy(layout.sft_checkpoint, settings.policy)
     return Critic(policy, settings.learner.critic, settings.learner.micro_batch_tokens)
 
 

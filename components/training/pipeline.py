@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from dataclasses import replace
@@ -14,6 +14,7 @@ from torch import Tensor
 from components.canaries.items import Measured
 from components.errors import PeerLost
 from components.health import Saved
+from components.policy.weights import Weights
 from components.processes.stopping import STOPPING, Stopping
 from components.rollout import Collector, Rollout
 from components.training.background import finished, worker
@@ -51,7 +52,7 @@ class Rollouts:
         self.ahead = 0 if self._how is None else self._how.max_staleness
         self._worker = worker("rollouts", beside=self._how is not None)
         self._queue: deque[Future[Rollout]] = deque(finished(rollout) for rollout in state.pending)
-        self._weights: dict[str, Tensor] | None = None  # of the present version, where the engine has still others
+        self._kept: Weights | None = None  # weights of the present version, where the engine has still others
         self._loaded = state.version  # what the engine samples from
 
     def dev(self) -> Future[list[Group]]:
@@ -59,10 +60,10 @@ class Rollouts:
         seed = self._state.seed()
         return self._ask(lambda: self._held_out.sample(seed))
 
-    def dev_of(self, weights: dict[str, Tensor]) -> Future[list[Group]]:
+    def dev_of(self, weights: Mapping[str, Tensor]) -> Future[list[Group]]:
         """The dev split as a policy with other weights answers it; afterwards the engine has the present ones again."""
-        seed, engine = self._state.seed(), self._state.engine
-        present = self._weights if self._weights is not None else self._state.learner.weights()
+        seed, engine, learner = self._state.seed(), self._state.engine, self._state.learner
+        present = self._kept if self._kept is not None else learner.weights()
 
         def sample() -> list[Group]:
             engine.load_weights(weights)
@@ -102,12 +103,12 @@ class Rollouts:
 
     def _ask(self, job: Callable[[], T]) -> Future[T]:
         """Have it done with the present weights and settings, after everything that was asked for before."""
-        settings, weights, version = self._state.responder.settings, self._weights, self._state.version
+        settings, kept, version = self._state.responder.settings, self._kept, self._state.version
         review, redrawn = self._second.review(settings.audit), self._state.responder.repairs.redrawn
 
         def run() -> T:
-            if weights is not None and self._loaded != version:
-                self._state.engine.load_weights(weights)
+            if kept is not None and self._loaded != version:
+                self._state.engine.load_weights(kept)
                 self._loaded = version
             if redrawn:
                 self._state.schedule.take_over()
@@ -127,7 +128,7 @@ class Rollouts:
             return lambda rollout: rollout
         return lambda rollout: rollout.numbered(lambda one: (version,) * len(one.token_ids))
 
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
+    def load_weights(self, weights: Weights) -> None:
         """What is asked for from now on is sampled from these weights; what is under way stays what it is.
 
         With ``in_flight`` they are given to the engine at once. A thread gets a copy: the learner's own will change.
@@ -139,9 +140,9 @@ class Rollouts:
                 self._give(weights)
             self._loaded = self._state.version
         else:
-            self._weights = {name: weight.detach().clone() for name, weight in weights.items()}
+            self._kept = self._state.engine.keep(weights)
 
-    def _give(self, weights: dict[str, Tensor]) -> None:
+    def _give(self, weights: Weights) -> None:
         """Give weights to the engine. That it could not be done is no matter where the run was asked to stop
         meanwhile."""
         try:
@@ -159,7 +160,7 @@ class Rollouts:
         self.discard()
         self._state.roll_back(to)
         self._state.version += 1
-        self._weights, self._loaded = None, self._state.version
+        self._kept, self._loaded = None, self._state.version
 
     def discard(self) -> None:
         """Throw away what was sampled ahead; returns when nothing is under way."""

@@ -1,19 +1,22 @@
-"""The frozen policy that the run started from, for KL."""
+"""The frozen policy that the run started from, for KL; and the tokens that end and pad its texts."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from components.learner import Batch
-from components.learner.scoring import score_all
+from components.learner import Batch, Learner
 from components.policy import Policy
 
 
 class Reference:
-    """Scores batches under the SFT checkpoint, a ``policy`` that nothing changes."""
+    """Scores batches under the SFT checkpoint, which the learner keeps. ``policy`` lends its tokenizer.
 
-    def __init__(self, policy: Policy, temperature: float, micro_batch_tokens: int) -> None:
-        self.policy, self._temperature, self._tokens = policy, temperature, micro_batch_tokens
+    Args:
+        read: whether anything reads the KL; without that the learner has no reference.
+    """
+
+    def __init__(self, policy: Policy, learner: Learner, *, read: bool = True) -> None:
+        self.policy, self._learner, self.read = policy, learner, read
 
     @property
     def pad_id(self) -> int:
@@ -21,4 +24,4 @@ class Reference:
 
     def logprobs(self, batch: Batch) -> Tensor:
         """Log-probabilities of the response tokens, ``[B, R]`` fp32 nats."""
-        return score_all(self.policy.model, batch, self._temperature, self._tokens).logp
+        return self._learner.reference(batch)

@@ -47,7 +47,7 @@ def update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, *, wit
         return Updated()
     state, reference = parts.state, parts.reference
     batch = build_batch(rollout.trained, reference.pad_id, settings.objective.overlong_filter)
-    if with_kl or settings.objective.kl:
+    if reference.read and (with_kl or settings.objective.kl):
         batch = replace(batch, ref_logp=reference.logprobs(batch))
     credit = Credit(state.learner, state.critic, reference.policy, settings.objective)
     batch, signals = credit.assign(batch, rollout.trained, state.progress)

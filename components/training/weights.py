@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from torch import Tensor
-
 from components.learner import Learner
+from components.policy.weights import Weights
 
 
 class Sampler(Protocol):
     """What samples, now or later."""
 
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
+    def load_weights(self, weights: Weights) -> None:
         """Sample from these from now on."""
 
 
@@ -22,8 +21,7 @@ def hand_over(learner: Learner, sampler: Sampler) -> dict[str, float]:
     Such weights are not handed over: nothing can be sampled from them, and the step must live on until its monitor has
     spoken. What happens where nobody takes them back is `conduct.respond`'s business.
     """
-    weights = learner.weights()
-    broken = sum(not bool(tensor.isfinite().all()) for tensor in weights.values())
+    broken = learner.broken()
     if not broken:
-        sampler.load_weights(weights)
+        sampler.load_weights(learner.weights())
     return {"nonfinite_weights": float(broken)}

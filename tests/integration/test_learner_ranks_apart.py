@@ -67,7 +67,7 @@ def test_a_run_goes_on_with_another_number_of_ranks(kind, tmp_path):
                 learner.load(folder)
             curve += steps(learner, numbers)
             folder = saved(learner, tmp_path / f"state-{count}")
-            weights = learner.weights()
+            weights = dict(learner.weights())
     assert near(curve, steps(one, range(6)))
     assert difference(weights, one.weights()) < 1e-5
 
@@ -85,7 +85,7 @@ def test_a_mixture_of_experts_in_bfloat16_is_spread_too_and_handed_over_in_its_o
     expected = steps(build_learner(exact, how()), range(3))
     with learning(chosen, tmp_path, mixture()) as learner:
         assert near(steps(learner, range(3)), expected)
-        weights = learner.weights()
+        weights = dict(learner.weights())
     assert {weight.dtype for weight in weights.values()} == {torch.bfloat16}
     assert weights.keys() == mixture().weights().keys()
 
@@ -99,7 +99,7 @@ def test_bfloat16_passes_keep_float32_state_and_go_on_to_the_bit(kind, tmp_path)
         curve = steps(learner, [0, 1])
         folder = saved(learner, tmp_path / "saved")
         curve += steps(learner, [2, 3])
-        weights = learner.weights()
+        weights = dict(learner.weights())
         assert steps(learner, [5], limit=1e-6)[0]["updates_skipped"] == 2
         assert difference(learner.weights(), weights) == 0
         learner.load(folder)
@@ -126,7 +126,7 @@ def test_an_adapter_is_shared_out_over_ranks_too(kind, tmp_path):
         assert difference(learner.weights(), one.weights()) < 1e-5
         assert learner.weights().keys() == policy().weights().keys()
         folder = saved(learner, tmp_path / "saved")
-        expected, weights = steps(learner, [3]), learner.weights()
+        expected, weights = steps(learner, [3]), dict(learner.weights())
         learner.load(folder)
         assert difference(learner.weights(), learner.weights_at(folder)) == 0
         assert steps(learner, [3]) == expected

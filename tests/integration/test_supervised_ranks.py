@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from components.launch.processes import ProcessLauncher
 from components.layout import Layout
 from components.learner.supervised_leader import builder_of
 from components.policy.lora import adapted
+from components.policy.stored import Stored
 from components.resume import ResumeState
 from components.seeds import derive
 from components.sft.trainer import SftTrainer
@@ -94,8 +96,10 @@ def learned(stage: str, chosen: Settings) -> Outcome:
     with closing(trainer.learner):
         log = [trainer.step(step) for step in range(6)]
         measured = trainer.measure(found[6:]) if isinstance(trainer, DpoTrainer) else {}
-        trainer.learner.update_policy()
-    return log, measured, own.weights()
+        with TemporaryDirectory() as folder:
+            trainer.learner.save_policy(Path(folder))
+            weights = dict(Stored.folder(Path(folder)))
+    return log, measured, weights
 
 
 @pytest.mark.parametrize(("stage", "kind", "lora"), slow_but(CASES, ("dpo", "fsdp2", "full")))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file
-
+from components.policy.stored import Stored
+from components.policy.weights import weights_of
 from components.rollout.base import Sampling
 from tests.unit.fake_vllm import FakeVllm
 
@@ -42,8 +42,7 @@ class FakeSglang(FakeVllm):
         return {"status": "ok", "message": "Generation paused successfully."}
 
     def _update_weights_from_disk(self, body: Any) -> Any:
-        (file,) = Path(body["model_path"]).glob("*.safetensors")
-        self.engine.load_weights(load_file(file))
+        self.engine.load_weights(Stored.folder(Path(body["model_path"])))
         return {"success": True, "message": "Succeeded to update model weights.", "num_paused_requests": 0}
 
     def _update_weight_version(self, body: Any) -> Any:
@@ -54,7 +53,14 @@ class FakeSglang(FakeVllm):
         return {"status": "ok", "message": "Generation continued successfully."}
 
     def _generate(self, body: Any) -> Any:
+        if "logprob_start_len" in body:
+            return self._scored(body["input_ids"])
         return [self._one(ids, p) for ids, p in zip(body["input_ids"], body["sampling_params"], strict=True)]
+
+    def _scored(self, ids: list[int]) -> Any:
+        values = weights_of(self.policy).scores([(tuple(ids[:1]), tuple(ids[1:]))], 1.0).tolist()
+        entries = [[None, ids[0], None], *([v, i, None] for v, i in zip(values, ids[1:], strict=True))]
+        return {"text": "", "meta_info": {"input_token_logprobs": entries, "weight_version": self.label}}
 
     def _one(self, prompt: list[int], params: Any) -> Any:
         _end, *stop = params["stop_token_ids"]

@@ -22,9 +22,11 @@ from safetensors.torch import load_file
 
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.policy import Policy
+from components.policy.weights import weights_of
 from components.rollout.base import Sampling
 from components.rollout.servers.plugin.evenkeel_address import own_address
 from components.rollout.torch_engine import TorchEngine
+from components.types import Completion
 
 c10d: Any = dist
 Fault = Callable[[Any, Any], Any]
@@ -78,6 +80,7 @@ class FakeVllm:
         self.calls: list[str] = []
         self.deaf: set[str] = set()
         self.bodies: list[Any] = []
+        self.pending: dict[str, torch.Tensor] = {}
         self.ended, self._lock = threading.Event(), threading.Lock()
         self._server: ThreadingHTTPServer | None = None
         self.host, self.port = "127.0.0.1", 0
@@ -138,7 +141,10 @@ class FakeVllm:
         return {"status": "paused"}
 
     def _start_weight_update(self, _: Any) -> Any:
-        return {}
+        def empty() -> None:
+            self.pending = {}
+
+        return empty
 
     def _init_weight_transfer_engine(self, body: Any) -> Any:
         info = body["init_info"]
@@ -165,10 +171,12 @@ class FakeVllm:
         if "names" in info and "/update_weights" in self.deaf:
             raise Hang  # it was told of tensors and does not listen
         weights = self._received(info) if "names" in info else load_file(info["path"])
-        return lambda: self.engine.load_weights(weights)
+        return lambda: self.pending.update(weights)
 
     def _finish_weight_update(self, body: Any) -> Any:
         def put() -> None:
+            if self.pending:
+                self.engine.load_weights(self.pending)
             self.label = body["weight_version"]
 
         return put
@@ -184,11 +192,22 @@ class FakeVllm:
 
     def _generate(self, body: Any) -> Any:
         params = body["sampling_params"]
+        if params.get("prompt_logprobs") is not None:
+            return self._score(body["token_ids"])
         _end, *stop = params["stop_token_ids"]
         sampling = Sampling(params["n"], params["max_tokens"], params["temperature"], params["seed"], tuple(stop))
         with self._lock:
             (group,) = self.engine.generate([body["token_ids"]], sampling)
         return {"choices": [self._choice(i, one) for i, one in enumerate(group)]}
+
+    def _score(self, ids: list[int]) -> Any:
+        """Log-probabilities of the tokens of a prompt, and one new token."""
+        with self._lock:
+            text = (tuple(ids[:1]), tuple(ids[1:]))
+            values = weights_of(self.policy).scores([text], 1.0).tolist()
+        entries = [{str(i): {"logprob": v, "rank": 1}} for i, v in zip(ids[1:], values, strict=True)]
+        one = Completion((0,), (-1.0,), "length", "")
+        return {"choices": [self._choice(0, one)], "prompt_logprobs": [None, *entries]}
 
     def _choice(self, index: int, one: Any) -> Any:
         content = [{"token_id": i, "logprob": v} for i, v in zip(one.token_ids, one.logprobs, strict=True)]

@@ -27,7 +27,7 @@ class FixedLearner:
     def __init__(self, logp: Tensor, beta: float = 0.0) -> None:
         self._logp, self.coefficients = logp, Coefficients(kl=beta, entropy=0.0)
 
-    def logprobs(self, batch: Batch) -> Tensor:
+    def logprobs(self, batch: Batch, temperature: float | None = None) -> Tensor:
         return self._logp
 
 

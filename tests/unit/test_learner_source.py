@@ -10,9 +10,10 @@ from torch.nn import Parameter
 from components.config.policy import LoraSettings
 from components.learner.follower import Start
 from components.learner.ranks import Ranks
-from components.learner.sharding.source import Source, make_room, replaced
+from components.learner.sharding.source import Source, make_room
 from components.learner.torch_learner import TorchLearner
 from components.policy.lora import adapted
+from components.policy.outline import replaced
 
 CPU = torch.device("cpu")
 

@@ -130,23 +130,34 @@ def test_the_load_follows_the_settings():
     assert Load.of(settings("fsdp2", ranks=8, learner={**large, "updates_per_step": 2}, **chosen), 100).tokens == 400
 
 
-def test_the_loop_holds_copies_that_other_ranks_do_not():
-    chosen = settings("fsdp2")
-    first, others = processes_of(chosen, SHAPE, LOAD)
+def loop(*chosen: Any, shape: Shape = SHAPE, **sections: Any) -> dict[str, float]:
+    return {part.name: part.size for part in loop_parts(settings(*chosen, **sections), shape, LOAD)}
+
+
+def test_the_embedded_engine_has_a_copy_in_rank_0_and_servers_have_it_elsewhere():
+    first, others = processes_of(settings("fsdp2"), SHAPE, LOAD)
     assert (first.name, others.name, others.count) == ("rank 0", "ranks 1 to 3", 3)
-    own = {part.name: part.size for part in loop_parts(chosen, SHAPE, LOAD)}
-    assert own["the loop's policy"] == 4 * P and "reference" not in own
-    assert {part.name: part.size for part in loop_parts(settings(), SHAPE, LOAD)}["reference"] == 4 * P
-    assert own["engine's copy"] == 4 * (P + 2000)  # packed, and the embedding that the output layer is tied to
-    assert (own["learned weights"], own["checkpoint"]) == (8 * P, 12 * P)
-    assert first.at("start") - others.at("start") == pytest.approx(4 * P + 18e6)
+    assert loop("fsdp2")["engine's copy"] == 4 * (
+        P + 2000
+    )  # packed, and the embedding that the output layer is tied to
+    served = {"rollout": {"engine": {"kind": "vllm", "processes": 1}}}
+    assert loop("fsdp2", **served).keys() == {"buckets", "checkpoint"}
+    assert loop("fsdp2", **served)["buckets"] == 2 * 4 * P + 4 * 2000
+    assert first.at("start") - others.at("start") == pytest.approx(18e6)
 
 
-def test_with_an_adapter_there_is_no_reference_either_and_checkpoints_hold_the_adapter_alone():
-    own = {part.name: part.size for part in loop_parts(settings("fsdp2", policy={"lora": {}}), ADAPTED, LOAD)}
-    assert "reference" not in own
-    assert (own["checkpoint"], own["learned weights"]) == (12 * 100, 8 * 100)
-    assert own["merged weights"] == 4 * (6000 + P)
+def test_the_reference_is_shared_out_over_ranks_and_is_there_where_something_reads_it():
+    kl, no_rules = {"objective": {"kl": {"kind": "k2"}}}, {"health": {"enabled": False}}
+    assert loop(**kl)["reference"] == 4 * P and "reference" not in loop(**no_rules)
+    assert sizes(settings("fsdp2", **kl))["reference"] == P
+    assert "reference" not in loop("fsdp2", **kl) and "reference" not in sizes(settings("fsdp2", **no_rules))
+
+
+def test_with_an_adapter_there_is_no_reference_and_checkpoints_hold_the_adapter_alone():
+    own = loop("fsdp2", shape=ADAPTED, policy={"lora": {}})
+    assert own["checkpoint"] == 12 * 100
+    assert "reference" not in own and "reference" not in sizes(settings("fsdp2", policy={"lora": {}}), ADAPTED)
+    assert loop(shape=ADAPTED, policy={"lora": {}})["merged weights"] == 4 * 6000
 
 
 def test_a_gpu_holds_the_ranks_part_and_the_machine_the_loops():

@@ -194,13 +194,13 @@ def test_the_base_does_not_move():
 def test_sft_of_a_checkpoint_trains_the_adapter_and_a_tiny_model_is_trained_whole(tmp_path):
     policy().save(tmp_path)
     model = {"kind": "checkpoint", "path": str(tmp_path)}
-    found = initial_policy(settings(policy={"model": model, "lora": LORA}), prompts(4))
+    found, _ = initial_policy(settings(policy={"model": model, "lora": LORA}), prompts(4))
     before = {name: weight.clone() for name, weight in found.reference().weights().items()}
     SftTrainer(found, prompts(4), SftSettings(steps=2, batch_size=4, warmup=0), seed=0).step(0)
     after = found.weights()
     assert any(not torch.equal(weight, after[name]) for name, weight in before.items())
     assert all(torch.equal(weight, before[name]) for name, weight in found.reference().weights().items())
-    assert type(initial_policy(settings(policy={"lora": LORA}), prompts(40))) is Policy
+    assert type(initial_policy(settings(policy={"lora": LORA}), prompts(40))[0]) is Policy
 
 
 def test_dpo_measures_against_the_base_and_learns():

@@ -21,9 +21,10 @@ import torch
 from components.config.rollout import RolloutSettings
 from components.errors import EXIT_LOST, InputError
 from components.files import read_jsonl, write_text
-from components.policy import Policy
-from components.rollout import Sampling, build_engine
-from components.rollout.servers import ServerEngine, fleet, local, transfer
+from components.policy import Policy, stored
+from components.policy.weights import weights_of
+from components.rollout import Engine, Sampling, build_engine
+from components.rollout.servers import ServerEngine, fleet, local
 from components.rollout.servers.check import LIMITS
 from tests.unit.factories import policy
 from tests.unit.fake_vllm import Drop, FakeVllm, Hang, Raw, Status, raising, serving, until
@@ -83,6 +84,13 @@ def history(logs: Path, server: str) -> list[str]:
     return [row["event"] for row in rows if row["event"] != "failed"]
 
 
+def hand_over(engine: Engine, own: Policy, weights: dict[str, torch.Tensor]) -> None:
+    """Other weights of a policy, and what they make of a text."""
+    other = own.frozen_copy()
+    other.load_weights(weights)
+    engine.load_weights(weights_of(other))
+
+
 def has_ipv6() -> bool:
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
         probe.bind(("::1", 0))
@@ -120,7 +128,7 @@ class TestCompletions:
         own = policy()
         with serving(own) as servers, engine_of(servers, tmp_path) as tested:
             ((first,),) = tested.generate(prompts(own, 1), GREEDY)
-            tested.load_weights(moved(own))
+            hand_over(tested, own, moved(own))
             ((second,),) = tested.generate(prompts(own, 1), GREEDY)
         assert first.versions == (1,) * len(first.token_ids)
         assert second.versions == (2,) * len(second.token_ids)
@@ -210,26 +218,15 @@ class TestAtTheStart:
             build_engine(policy(), settings, tmp_path)
         assert "make vllm-env" in str(caught.value)
 
-    def test_a_mixture_of_experts_is_refused_where_its_weights_have_other_names(self, tmp_path):
-        from components.config.policy import TinyModel
-        from components.policy.tiny import build_model
-        from tests.unit.factories import TINY
-
-        base = policy()
-        experts = TinyModel.model_validate({**TINY.model_dump(), "experts": 4})
-        own = Policy(build_model(experts, base.tokenizer, 0), base.tokenizer)
-        with serving(base) as servers:
-            assert_refused("other names in a checkpoint", servers, tmp_path, own)
-
 
 class TestWeights:
     def test_are_sampled_from_after_a_hand_over_and_back_again(self, tmp_path):
         own = policy()
         with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
             before = tested.generate(prompts(own), GREEDY)
-            tested.load_weights(moved(own))
+            hand_over(tested, own, moved(own))
             between = tested.generate(prompts(own), GREEDY)
-            tested.load_weights(own.weights())
+            hand_over(tested, own, own.weights())
             after = tested.generate(prompts(own), GREEDY)
         ids = [[group[0].token_ids for group in groups] for groups in (before, between, after)]
         assert ids[0] != ids[1]
@@ -248,7 +245,7 @@ class TestWeights:
         with serving(own) as (server,), engine_of([server], tmp_path) as tested:
             server.fail("/update_weights", lambda _body, _answer: {})
             with pytest.raises(InputError, match="rollout-0 does not sample from the policy's weights"):
-                tested.load_weights(moved(own))
+                hand_over(tested, own, moved(own))
             with pytest.raises(InputError, match="torn"):
                 tested.generate(prompts(own, 1), GREEDY)
 
@@ -258,7 +255,7 @@ class TestWeights:
         with serving(own) as (server,), engine_of([server], tmp_path, check={}) as tested:
             server.fail("/update_weights", lambda _body, _answer: {})
             with pytest.raises(InputError, match="still samples from the weights before the last update"):
-                tested.load_weights(moved(own, by=1e-5))
+                hand_over(tested, own, moved(own, by=1e-5))
 
     def test_that_a_server_garbles_are_an_error_with_gap_and_limit(self, tmp_path):
         own, other = policy(), policy()
@@ -266,21 +263,21 @@ class TestWeights:
         with serving(own) as (server,), engine_of([server], tmp_path) as tested:
             server.fail("/update_weights", lambda _body, _answer: lambda: server.engine.load_weights(other.weights()))
             with pytest.raises(InputError, match=r"nats on average \(limit 0.001\)"):
-                tested.load_weights(moved(own))
+                hand_over(tested, own, moved(own))
 
     def test_without_finite_log_probabilities_never_pass(self, tmp_path):
         own = policy()
 
         def nan(_body: Any, answer: Any) -> Any:
-            for choice in answer["choices"]:
-                for entry in choice["logprobs"]["content"]:
-                    entry["logprob"] = -9999.0  # what vLLM makes of NaN
+            for entry in answer.get("prompt_logprobs", [])[1:]:
+                for value in entry.values():
+                    value["logprob"] = -9999.0  # what vLLM makes of NaN
             return answer
 
         with serving(own) as (server,), engine_of([server], tmp_path) as tested:
             server.fail(GENERATE, nan)
             with pytest.raises(InputError, match="no inference server is left") as caught:
-                tested.load_weights(moved(own))
+                hand_over(tested, own, moved(own))
             assert "not finite" in str(caught.value)
 
     @pytest.mark.parametrize("step", ["/start_weight_update", "/update_weights", "/finish_weight_update", "/resume"])
@@ -288,7 +285,7 @@ class TestWeights:
         own = policy()
         with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
             servers[0].fail(step, raising(Drop()), times=1)
-            tested.load_weights(moved(own))
+            hand_over(tested, own, moved(own))
             until(lambda: servers[0].label == servers[1].label)
             groups = tested.generate(prompts(own, 20), GREEDY)
         assert {version for (one,) in groups for version in one.versions} == {2}
@@ -297,7 +294,7 @@ class TestWeights:
         own = policy()
         with serving(own) as (server,), engine_of([server], tmp_path) as tested:
             server.fail("/update_weights", raising(Status(500)), times=1)
-            tested.load_weights(moved(own))
+            hand_over(tested, own, moved(own))
             ((one,),) = tested.generate(prompts(own, 1), GREEDY)
         assert set(one.versions) == {2}
 
@@ -307,7 +304,7 @@ class TestWeights:
             for server in servers:
                 server.fail("/update_weights", raising(Status(500, "no memory")))
             with pytest.raises(InputError, match="no inference server is left") as caught:
-                tested.load_weights(moved(own))
+                hand_over(tested, own, moved(own))
         assert caught.value.exit_code == EXIT_LOST
         assert "rollout-0: " in str(caught.value) and "rollout-1: " in str(caught.value)
         assert "no memory" in str(caught.value)
@@ -322,8 +319,8 @@ class TestWeights:
     def test_are_written_whole_before_a_server_hears_of_them_and_old_ones_go(self, tmp_path):
         own = policy()
         with serving(own) as (server,), engine_of([server], tmp_path) as tested:
-            tested.load_weights(moved(own))
-            tested.load_weights(own.weights())
+            hand_over(tested, own, moved(own))
+            hand_over(tested, own, own.weights())
             assert [folder.name for folder in (tmp_path / "rollout").glob("weights-*")] == ["weights-3"]
 
     def test_go_with_the_engine_and_other_peoples_files_stay(self, tmp_path):
@@ -332,7 +329,7 @@ class TestWeights:
             write_text(folder / name, "somebody else's")
         mine = set(folder.iterdir())
         with serving(own) as (server,), engine_of([server], tmp_path, folder=str(folder)) as tested:
-            tested.load_weights(moved(own))
+            hand_over(tested, own, moved(own))
             (ours,) = set(folder.iterdir()) - mine
             assert sorted(path.name for path in ours.iterdir()) == ["model", "owner.json", "weights-2"]
             tested.close()
@@ -346,9 +343,9 @@ class TestWeights:
 
         with serving(own) as (server,), engine_of([server], tmp_path) as tested:
             before = len(server.calls)
-            monkeypatch.setattr(transfer, "save_file", full)
+            monkeypatch.setattr(stored, "save_file", full)
             with pytest.raises(InputError, match="No space left"):
-                tested.load_weights(moved(own))
+                hand_over(tested, own, moved(own))
             assert len(server.calls) == before
             with pytest.raises(InputError, match="torn"):
                 tested.generate(prompts(own, 1), GREEDY)
@@ -361,7 +358,7 @@ class TestWeights:
             with ThreadPoolExecutor(1) as pool:
                 future = pool.submit(tested.generate, prompts(own, 20), GREEDY)
                 time.sleep(0.2)
-                tested.load_weights(moved(own))
+                hand_over(tested, own, moved(own))
                 groups = future.result()
         versions = [version for (one,) in groups for version in one.versions]
         assert set(versions) == {1, 2}
@@ -399,10 +396,10 @@ class TestFaults:
             expected = tested.generate(prompts(own, 12), SAMPLED)
             servers[0].stop()
             assert tested.generate(prompts(own, 12), SAMPLED) == expected
-            tested.load_weights(moved(own))
+            hand_over(tested, own, moved(own))
             servers[0].start()
             until(lambda: history(tmp_path, "rollout-0") == ["serves", "drained", "serves"])
-            tested.load_weights(own.weights())
+            hand_over(tested, own, own.weights())
             assert [[c.token_ids for c in g] for g in tested.generate(prompts(own, 12), SAMPLED)] == [
                 [c.token_ids for c in g] for g in expected
             ]
@@ -416,7 +413,7 @@ class TestFaults:
             assert tested.exclude(0) and not tested.exclude(1)
             again = tested.generate(prompts(own, 12), SAMPLED)
             assert again == expected and {one.server for group in again for one in group} == {1}
-            tested.load_weights(moved(own))
+            hand_over(tested, own, moved(own))
         assert history(tmp_path, "rollout-0") == ["serves", "excluded"]
 
     def test_a_server_that_hangs_is_found_by_its_canary_long_before_the_request_times_out(self, tmp_path):
@@ -500,7 +497,7 @@ def test_a_policy_is_not_changed_by_its_engine(tmp_path):
     own = policy()
     before = copy.deepcopy(own.weights())
     with serving(own) as servers, engine_of(servers, tmp_path, own) as tested:
-        tested.load_weights(moved(own))
+        hand_over(tested, own, moved(own))
     assert all(torch.equal(before[name], value) for name, value in own.weights().items())
 
 
@@ -518,7 +515,7 @@ class TestCancelling:
                 if path == GENERATE:
                     future = pool.submit(tested.generate, prompts(own), SAMPLED)
                 else:
-                    future = pool.submit(tested.load_weights, moved(own))
+                    future = pool.submit(hand_over, tested, own, moved(own))
                 until(lambda: server.calls.count(path) > before)
                 tested.cancel()
                 assert isinstance(future.exception(timeout=10), CancelledError | InputError)
@@ -527,7 +524,7 @@ class TestCancelling:
         own = policy()
         with serving(own) as (server,), engine_of([server], tmp_path, recovery_timeout=60) as tested:
             tested.cancel()
-            for use in (lambda: tested.generate(prompts(own), SAMPLED), lambda: tested.load_weights(moved(own))):
+            for use in (lambda: tested.generate(prompts(own), SAMPLED), lambda: hand_over(tested, own, moved(own))):
                 with pytest.raises(InputError, match="cancelled"):
                     use()
 
@@ -541,7 +538,7 @@ class TestBroadcast:
             serving(own, 2, transfer="evenkeel_broadcast") as servers,
             engine_of(servers, tmp_path, transfer="broadcast") as tested,
         ):
-            tested.load_weights(moved(own))
+            hand_over(tested, own, moved(own))
             groups = tested.generate(prompts(own, 8), GREEDY)
             assert {version for (one,) in groups for version in one.versions} == {2}
             assert not list((tmp_path / "rollout").glob("weights-*")), "nothing is written to the disk"
@@ -556,7 +553,7 @@ class TestBroadcast:
             servers[0].fail("/update_weights", raising(Status(500, "hiccup")), times=1)
             servers[1].fail("/finish_weight_update", lambda _body, answer: (time.sleep(2.0), answer)[1], times=1)
             new = moved(own)
-            tested.load_weights(new)
+            hand_over(tested, own, new)
             until(lambda: len(tested._fleet.serving) == 2, 20)
             for server in servers:
                 held = server.policy.weights()
@@ -571,7 +568,7 @@ class TestBroadcast:
             server.host = "::1"
             server.start()
             with engine_of([server], tmp_path, transfer="broadcast") as tested:
-                tested.load_weights(moved(own))
+                hand_over(tested, own, moved(own))
                 assert tested.gaps()["rollout-0"].mean < 1e-4
 
     def test_to_a_server_that_does_not_listen_ends_with_its_time_and_the_server_is_brought_back(self, tmp_path):
@@ -582,7 +579,7 @@ class TestBroadcast:
         ):
             servers[0].deaf.add("/update_weights")
             begin = time.monotonic()
-            tested.load_weights(moved(own))
+            hand_over(tested, own, moved(own))
             assert time.monotonic() - begin < 20
             servers[0].deaf.clear()
             until(lambda: history(tmp_path, "rollout-0")[-1] == "serves", 20)
@@ -601,10 +598,10 @@ class TestBroadcast:
         ):
             servers[0]._init_weight_transfer_engine = refuse
             servers[0].fail("/update_weights", raising(Status(500, "gone")), times=1)
-            tested.load_weights(moved(own))
+            hand_over(tested, own, moved(own))
             until(lambda: servers[0].calls.count("/init_weight_transfer_engine") > 10)
             begin = time.monotonic()
-            tested.load_weights(own.weights())
+            hand_over(tested, own, own.weights())
             assert time.monotonic() - begin < 3
         left = set(threading.enumerate()) - already
         assert all(thread.daemon for thread in left), "Python would wait for them when the run ends"

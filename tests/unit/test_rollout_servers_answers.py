@@ -11,7 +11,8 @@ import torch
 
 from components.config.servers import CheckSettings
 from components.errors import InputError
-from components.rollout.servers.check import LIMITS, differences, gap, limits, refuse_gap, stale
+from components.policy.weights import weights_of
+from components.rollout.servers.check import LIMITS, counted, gap, limits, refuse_gap, stale
 from components.rollout.servers.client import Facts, Request, ServerFault, Written, checked
 from components.rollout.servers.vllm import VllmClient
 from tests.unit.factories import policy
@@ -109,8 +110,8 @@ class TestTheCheck:
         with torch.no_grad():
             logits = own.model(torch.tensor([[*prompt, *ids]])).logits[0]
         right = torch.log_softmax(logits[len(prompt) - 1 : -1] / 0.5, -1).gather(1, torch.tensor([ids]).T)[:, 0]
-        told = (right[0].item() - 0.25, right[1].item())
-        found = gap(differences(own, prompt, [Written(ids, told, ("a", "a"))], 0.5))
+        told = torch.tensor([right[0].item() - 0.25, right[1].item()])
+        found = gap(weights_of(own).scores([(prompt, ids)], 0.5).double() - told.double())
         assert found.mean == pytest.approx(0.125, abs=1e-5)
         assert found.largest == pytest.approx(0.25, abs=1e-5)
         assert found.k3 == pytest.approx((math.exp(0.25) - 1 - 0.25) / 2, abs=1e-5)
@@ -142,11 +143,9 @@ class TestTheCheck:
     def test_what_proves_nothing_is_never_taken_for_old_weights(self, tokens, moved):
         assert not stale(torch.zeros(tokens).double(), torch.full((tokens,), moved).double())
 
-    def test_what_several_completions_begin_with_counts_once(self):
-        own = policy()
-        ids = [(30, 31, 1), (30, 31, 1), (30, 32)]
-        written = [Written(one, (-1.0,) * len(one), ("w",) * len(one)) for one in ids]
-        assert len(differences(own, own.encode_prompt("1"), written, 1.0)) == 4
+    def test_what_several_texts_begin_with_counts_once(self):
+        texts = [((5, 6), ids) for ids in [(30, 31, 1), (30, 31, 1), (30, 32)]]
+        assert counted(texts).tolist() == [True] * 3 + [False] * 3 + [False, True]
 
     @pytest.mark.parametrize("seed", range(20))
     def test_old_weights_are_recognised_where_an_update_is_larger_than_rounding(self, seed):

@@ -15,7 +15,7 @@ from components.rollout import Sampling, build_engine
 from tests.unit.factories import policy
 from tests.unit.fake_sglang import FakeSglang
 from tests.unit.fake_vllm import Drop, raising
-from tests.unit.test_rollout_servers import GREEDY, QUICK, moved, prompts
+from tests.unit.test_rollout_servers import GREEDY, QUICK, hand_over, moved, prompts
 
 SAMPLED = Sampling(n=3, max_new_tokens=6, temperature=1.0, seed=3)
 
@@ -66,7 +66,7 @@ def test_weights_are_read_from_disk_under_a_version_that_completions_report(tmp_
     own = policy()
     with serving() as (server,), engine_of([server], tmp_path) as tested:
         ((before,),) = tested.generate(prompts(own, 1), GREEDY)
-        tested.load_weights(moved(own))
+        hand_over(tested, own, moved(own))
         ((after,),) = tested.generate(prompts(own, 1), GREEDY)
         steps = [call for call in server.calls if call not in ("/generate", "/tokenize", "/get_server_info")][-6:]
     assert set(before.versions) == {1} and set(after.versions) == {2}
@@ -84,7 +84,7 @@ def test_an_update_that_the_server_declines_is_an_error_with_its_message(tmp_pat
     with serving() as (server,), engine_of([server], tmp_path) as tested:
         server.fail("/update_weights_from_disk", lambda *_: {"success": False, "message": "shape mismatch"})
         with pytest.raises(InputError, match="shape mismatch"):
-            tested.load_weights(moved(policy()))
+            hand_over(tested, policy(), moved(policy()))
 
 
 def test_a_server_that_keeps_its_old_weights_is_noticed(tmp_path):
@@ -93,7 +93,7 @@ def test_a_server_that_keeps_its_old_weights_is_noticed(tmp_path):
         old = own.weights()
         server.fail("/update_weights_from_disk", lambda _body, answer: (server.engine.load_weights(old), answer)[1])
         with pytest.raises(InputError, match="does not sample from the policy's weights"):
-            tested.load_weights(moved(own))
+            hand_over(tested, own, moved(own))
 
 
 def test_a_request_that_fails_is_repeated_on_another_server(tmp_path):

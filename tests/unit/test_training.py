@@ -13,7 +13,7 @@ from components.errors import InputError, NoCandidate, PeerLost
 from components.files import append_line, read_json, read_jsonl, sha256_tree
 from components.health import Monitor, dev_signals, find_signal
 from components.layout import Layout
-from components.learner import build_batch
+from components.learner import build_batch, build_learner, reads_reference
 from components.policy import load_policy
 from components.progress import PROGRESS_VARIABLE
 from components.rollout import Collector, build_engine
@@ -26,6 +26,7 @@ from components.training.run import RunState
 from components.types import StepRecord
 
 ONE_STEP = {"steps": 1}
+KL = {"knob": "objective.kl.beta", "to": 0.05}
 STOP_AT_2 = {"rules": {"enough": {"when": "accuracy >= 0", "streak": 3, "level": "stop", "why": "a test"}}}
 
 
@@ -40,6 +41,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
         return train(tmp_path_factory.mktemp("finished"))
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """A run with a rule that reads the distance to the start."""
+    far = {"when": "kl_ref > 1e9", "why": "w"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+        return train(tmp_path_factory.mktemp("measured"), settings(health={"rules": {"far": far}}))
 
 
 # What a run leaves
@@ -72,14 +82,14 @@ def test_every_signal_is_documented_and_within_its_bounds(finished):
             assert find_signal(name).low <= value <= find_signal(name).high, (row["step"], name)
 
 
-def test_dev_figures_and_the_distance_to_the_start_exist_on_evaluation_steps_only(finished):
+def test_dev_figures_and_the_distance_to_the_start_exist_on_evaluation_steps_only(measured):
     sometimes = {"dev_pass_at_1", "dev_pass_at_1_se", "dev_pass_at_k", "dev_pass_at_k_se", "kl_ref"}
-    found = {row["step"]: sometimes & row["signals"].keys() for row in records(finished)}
+    found = {row["step"]: sometimes & row["signals"].keys() for row in records(measured)}
     assert found == {step: sometimes if step % 3 == 0 else set() for step in range(5)}
 
 
-def test_the_signals_of_a_step_describe_its_first_policy(finished):
-    first, *_, last = [row["signals"] for row in records(finished) if "kl_ref" in row["signals"]]
+def test_the_signals_of_a_step_describe_its_first_policy(measured):
+    first, *_, last = [row["signals"] for row in records(measured) if "kl_ref" in row["signals"]]
     assert first["kl_ref"] == pytest.approx(0.0, abs=1e-6)
     assert last["kl_ref"] > 1e-3
 
@@ -388,7 +398,7 @@ def test_held_out_figures_of_nothing_do_not_exist():
 
 def test_the_reference_stays_where_it_was_when_the_policy_moves():
     micro = policy()
-    reference = Reference(micro.reference(), temperature=1.0, micro_batch_tokens=64)
+    reference = Reference(micro, build_learner(micro, settings(objective={"kl": {"kind": "k2"}})))
     measured = held_out(parity)
     groups = measured._collector.groups(prompts(2), measured._collector.sampling(seed=0))
     batch = build_batch(groups, reference.pad_id)
@@ -398,3 +408,28 @@ def test_the_reference_stays_where_it_was_when_the_policy_moves():
             parameter.add_(1.0)
     assert torch.equal(reference.logprobs(batch), before)
     assert torch.allclose(before[batch.response_mask], batch.rollout_logp[batch.response_mask], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("sections", "read"),
+    [
+        ({"health": {"enabled": False}}, False),
+        ({"health": {"rules": {"any": {"when": "kl_old > 1", "why": "w"}}}}, False),
+        ({"health": {"rules": {"far": {"when": "kl_old > 1", "unless": "kl_ref < 1", "why": "w"}}}}, True),
+        (
+            {"health": {"rules": {"far": {"when": "kl_old > 1", "why": "w", "level": "intervene", "action": [KL]}}}},
+            True,
+        ),
+        ({"health": {"enabled": False}, "objective": {"kl": {"kind": "k2"}}}, True),
+    ],
+)
+def test_a_learner_keeps_a_reference_where_the_loss_or_a_rule_reads_it_or_may_do_so(sections, read):
+    chosen = settings(**sections)
+    assert reads_reference(chosen) == read
+    learner, groups = build_learner(policy(), chosen), held_out(parity).sample(seed=0)
+    batch = build_batch(groups, pad_id=0)
+    if read:
+        assert torch.allclose(learner.reference(batch), learner.logprobs(batch), atol=1e-5)
+    else:
+        with pytest.raises(ValueError, match="without a reference"):
+            learner.reference(batch)

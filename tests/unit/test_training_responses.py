@@ -244,7 +244,7 @@ def test_weights_are_handed_over_unless_a_tensor_holds_what_is_no_number():
     engine: Any = SimpleNamespace(load_weights=given.append)
     good, bad = torch.ones(2), torch.tensor([1.0, math.inf])
     for weights, broken in (({"a": good}, 0.0), ({"a": bad, "b": bad, "c": good}, 2.0)):
-        learner: Any = SimpleNamespace(weights=lambda weights=weights: weights)
+        learner: Any = SimpleNamespace(weights=lambda weights=weights: weights, broken=lambda broken=broken: broken)
         assert hand_over(learner, engine) == {"nonfinite_weights": broken}
     assert given == [{"a": good}]
 

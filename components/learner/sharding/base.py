@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -59,8 +59,12 @@ class Sharding(ABC):
         return {}
 
     @abstractmethod
-    def learned(self) -> Iterator[tuple[str, Tensor]]:
-        """Whole values of what is trained, by parameter name, one at a time; tied ones appear once."""
+    def whole(self, name: str) -> Tensor:
+        """The whole value of a parameter of the model, trained (fp32 where it is spread) or frozen."""
+
+    @abstractmethod
+    def broken(self) -> int:
+        """How many of the trained parameters hold a NaN or an infinity."""
 
     @abstractmethod
     def save(self, path: Path) -> None:

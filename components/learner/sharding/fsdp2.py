@@ -31,14 +31,7 @@ class Fsdp2(Spread):
         self._module = ScoringModule(policy.model)
         self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in trained(self._module)}
         mesh = init_device_mesh(device.type, (ranks.size,))
-        options: dict[str, Any] = {"mesh": mesh, "mp_policy": _precision(settings)}
-        for layer in checkpointed_layers(policy.model):
-            fully_shard(layer, **options)
-        self._outermost = fully_shard(self._module, **options)
-        make_room(self._module, device)
-        for name, parameter in self._module.named_parameters():
-            put(source.whole(name.removeprefix(PREFIX), parameter.shape), parameter)
-        source.fill_buffers(self._module, PREFIX)
+        self._outermost = spread_out(self._module, source, {"mesh": mesh, "mp_policy": _precision(settings)})
         self.parameters = {name.removeprefix(PREFIX): p for name, p in trained(self._module)}
         self._grad_clip = settings.grad_clip
         self._adamw = torch.optim.AdamW(
@@ -83,6 +76,11 @@ class Fsdp2(Spread):
         whole: Tensor = held.full_tensor()
         return whole.float()
 
+    def frozen(self, name: str) -> Tensor:
+        held: Any = self._module.get_parameter(f"{PREFIX}{name}")
+        whole: Tensor = held.full_tensor()
+        return whole
+
     def scatter(self, value: Tensor, name: str, moment: str | None = None) -> None:
         put(value, self._held(name, moment))
 
@@ -94,6 +92,26 @@ class Fsdp2(Spread):
     def _held(self, name: str, moment: str | None) -> DTensor:
         held: Any = self.parameters[name] if moment is None else self._adamw.state[self.parameters[name]][moment]
         return held  # type: ignore[no-any-return]
+
+
+def spread_out(module: ScoringModule, source: Source, options: dict[str, Any]) -> Any:
+    """Spread a module, whose parameters are on the meta device, over the ranks, and fill every rank's shares.
+    Collective.
+
+    Args:
+        options: of `fully_shard`.
+
+    Returns:
+        The module as FSDP2 wraps it.
+    """
+    for layer in checkpointed_layers(module.model):
+        fully_shard(layer, **options)
+    outermost = fully_shard(module, **options)
+    make_room(module, source.device)
+    for name, parameter in module.named_parameters():
+        put(source.whole(name.removeprefix(PREFIX), parameter.shape), parameter)
+    source.fill_buffers(module, PREFIX)
+    return outermost
 
 
 def put(value: Tensor, held: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from torch import Tensor
@@ -49,9 +49,12 @@ class Plain(Sharding):
     def trace(self) -> dict[str, float]:
         return self._optimizer.trace()
 
-    def learned(self) -> Iterator[tuple[str, Tensor]]:
-        for name, parameter in self._policy.trainable().items():
-            yield name, parameter.detach()
+    def whole(self, name: str) -> Tensor:
+        parameter: Tensor = self._policy.model.get_parameter(name)
+        return parameter.detach()
+
+    def broken(self) -> int:
+        return sum(not bool(parameter.isfinite().all()) for parameter in self._policy.trainable().values())
 
     def save(self, path: Path) -> None:
         self._optimizer.save(path)

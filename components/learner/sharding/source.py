@@ -6,12 +6,11 @@ more than its share and one whole tensor, besides the policy that rank 0 has for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, distributed, nn
-from torch.nn import Parameter
 
 from components.learner.ranks import Ranks
 
@@ -47,34 +46,6 @@ class Source:
                 value.copy_(self.state[name.removeprefix(prefix)])
             if self.ranks.size > 1:
                 distributed.broadcast(value, src=0)
-
-
-def replaced(
-    module: nn.Module, value: Callable[[str, Parameter], Tensor], then: Callable[[Parameter], None] = lambda _: None
-) -> None:
-    """Put other parameters in the place of a module's own, one after the other; tied ones stay tied.
-
-    Args:
-        value: the tensor of the new one, by the old one and its name.
-        then: called with each new one, before the next is made.
-    """
-    done: dict[int, tuple[Parameter, Parameter]] = {}  # the old ones too, so that no other one gets their id
-    for owner, name, path in _places(module):
-        old = owner._parameters[name]
-        assert old is not None
-        if id(old) not in done:
-            done[id(old)] = Parameter(value(path, old), requires_grad=old.requires_grad), old
-            then(done[id(old)][0])
-        owner._parameters[name] = done[id(old)][0]
-
-
-def _places(module: nn.Module) -> Iterator[tuple[nn.Module, str, str]]:
-    """Every module with a parameter of its own, the parameter's name in it and in the whole; tied ones several
-    times."""
-    for above, owner in module.named_modules():
-        for name, parameter in owner._parameters.items():
-            if parameter is not None:
-                yield owner, name, f"{above}.{name}" if above else name
 
 
 def make_room(module: nn.Module, device: torch.device) -> None:

@@ -43,15 +43,22 @@ class Spread(Sharding):
         """The whole fp32 weight, or one of its moments; collective, on every rank."""
 
     @abstractmethod
+    def frozen(self, name: str) -> Tensor:
+        """The whole value of a parameter that is not trained; collective, on every rank."""
+
+    @abstractmethod
     def scatter(self, value: Tensor, name: str, moment: str | None = None) -> None:
         """Take this rank's share of a whole tensor, which is rank 0's; collective."""
 
     def refresh(self) -> None:
         """Make what the forward pass reads agree with the scattered weights; collective."""
 
-    def learned(self) -> Iterator[tuple[str, Tensor]]:
-        for name in self.parameters:
-            yield name, self.gather(name)
+    def whole(self, name: str) -> Tensor:
+        return self.gather(name) if name in self.parameters else self.frozen(name)
+
+    def broken(self) -> int:
+        flags = torch.tensor([float(not own.isfinite().all()) for own in map(local, self.parameters.values())])
+        return int(self.ranks.largest(flags).sum())
 
     def save(self, path: Path) -> None:
         self.snapshot(path)()
@@ -87,6 +94,13 @@ class Spread(Sharding):
                     value = torch.empty(shape) if file is None else file.get_tensor(key)
                     self.scatter(value.to(self.device, torch.float32), name, moment)
         self.refresh()
+
+
+def local(parameter: Any) -> Tensor:
+    """What this rank holds of a parameter: all of it, its share, or nothing."""
+    if hasattr(parameter, "ds_tensor"):
+        return parameter.ds_tensor  # type: ignore[no-any-return]
+    return parameter.to_local() if hasattr(parameter, "to_local") else parameter.detach()  # type: ignore[no-any-return]
 
 
 def trained(module: nn.Module) -> list[tuple[str, Parameter]]:

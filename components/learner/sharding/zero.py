@@ -19,10 +19,11 @@ from components.config.training import LearnerSettings
 from components.learner.batch import Batch
 from components.learner.optimizer import accepted
 from components.learner.scoring_module import PREFIX, Pass, ScoringModule
-from components.learner.sharding.source import Source, replaced
+from components.learner.sharding.source import Source
 from components.learner.sharding.spread import Spread, trained
 from components.learner.sharding.zero_pieces import pieces_of
 from components.policy import Policy, TokenStats
+from components.policy.outline import replaced
 
 
 class Zero(Spread):
@@ -82,6 +83,13 @@ class Zero(Spread):
         else:
             found = utils.safe_get_full_optimizer_state(parameter, moment)
         return found.view(self.shapes[name])  # type: ignore[no-any-return]
+
+    def frozen(self, name: str) -> Tensor:
+        parameter: Any = self._engine.module.get_parameter(f"{PREFIX}{name}")
+        if self._stage < 3:
+            return parameter.detach()  # type: ignore[no-any-return]
+        with deepspeed.zero.GatheredParameters([parameter]):
+            return parameter.detach().clone()  # type: ignore[no-any-return]
 
     def scatter(self, value: Tensor, name: str, moment: str | None = None) -> None:
         if self.ranks.size > 1:

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from components.config.servers import CheckSettings, ServerEngine, VllmEngine
 from components.errors import InputError
-from components.policy import Policy, response_logprobs
-from components.policy.padding import pad
-from components.rollout.servers.client import Facts, Written
+from components.policy import Policy
+from components.policy.weights import Text
+from components.rollout.servers.client import Facts
 
 VERSIONS: Mapping[str, tuple[str, ...]] = {"vllm": ("0.32.",), "sglang": ("0.5.",)}
 """Versions whose interface is known, by how they begin."""
@@ -44,41 +44,26 @@ class Gap(NamedTuple):
     tokens: int
 
 
-def differences(policy: Policy, prompt: Sequence[int], written: Sequence[Written], temperature: float) -> Tensor:
-    """Each token's log-probability by the policy minus the server's, ``[tokens]``, over completions of one prompt.
-
-    What several completions begin with counts once: a policy that is sure of its answer gives the same one again and
-    again.
-    """
-    padded = pad([prompt] * len(written), [one.token_ids for one in written], policy.pad_id)
-    with torch.no_grad():
-        own = response_logprobs(
-            policy.model,
-            padded.input_ids,
-            padded.attention_mask,
-            padded.response_mask.shape[1],
-            temperature or 1.0,
-            mask=padded.response_mask,
-            group=torch.zeros(len(written), dtype=torch.long),
-        ).logp[padded.response_mask]
-    told = torch.tensor([value for one in written for value in one.logprobs])
-    seen: set[tuple[int, ...]] = set()
+def counted(texts: Sequence[Text]) -> Tensor:
+    """Which tokens of the texts count, ``[tokens]`` bool: what several begin with counts once, because a policy that is
+    sure of its answer gives the same one again and again."""
+    seen: set[Text] = set()
     first = []
-    for one in written:
-        for end in range(1, len(one.token_ids) + 1):
-            begun = tuple(one.token_ids[:end])
+    for context, ids in texts:
+        for end in range(1, len(ids) + 1):
+            begun = context, ids[:end]
             first.append(begun not in seen)
             seen.add(begun)
-    return (own.double() - told.double())[torch.tensor(first)]
+    return torch.tensor(first)
 
 
 def gap(off: Tensor) -> Gap:
-    """What `differences` come to; NaN where one of them is."""
+    """What differences of log-probabilities come to; NaN where one of them is."""
     return Gap(off.abs().mean().item(), off.abs().max().item(), (off.exp() - 1 - off).mean().item(), len(off))
 
 
 def stale(old: Tensor, new: Tensor) -> bool:
-    """Whether tokens come from the old weights, by their `differences` to those and to the new ones.
+    """Whether a server has the old weights, by the differences of its log-probabilities to those and to the new ones.
 
     A sign test on the half of the tokens that the update moved most: rounding, however coarse, takes neither side. Of
     few tokens it says nothing; then the label of the weights and the limits of the gap have to do.
@@ -102,8 +87,8 @@ def refuse_gap(name: str, new: Tensor, old: Tensor | None, allowed: tuple[float,
     """Raise unless the server samples from the present weights.
 
     Args:
-        new: `differences` to the present weights.
-        old: To those before them, of the same completions.
+        new: log-probabilities of the same tokens under the present weights, minus the server's.
+        old: likewise under those before them.
         allowed: Mean and largest gap.
     """
     (mean, largest), found = allowed, gap(new)

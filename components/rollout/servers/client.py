@@ -6,11 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 
 from components.errors import InputError
+from components.policy.weights import Text
 
 SHOWN = 300
 """Characters of an answer that an error shows."""
@@ -63,6 +64,9 @@ class Facts:
 class ServerClient(ABC):
     """One server. Not safe for use in several event loops."""
 
+    takes_whole_folders: ClassVar[bool] = False
+    """Whether it reads all weights from a folder at once, and no single file."""
+
     def __init__(self, name: str, url: str) -> None:
         self.name, self.url = name, url.rstrip("/")
         # Proxies of the environment are for the outside world. No limit on connections: the fleet has its own. Each
@@ -91,6 +95,11 @@ class ServerClient(ABC):
     async def generate(self, request: Request, timeout: float) -> list[Written]:
         """The completions, checked: as many as were asked for, each ended by a stop token or the limit, and with a
         finite log-probability for every token."""
+
+    @abstractmethod
+    async def score(self, text: Text, timeout: float) -> Written:
+        """The log-probabilities that the server gives to the tokens of a text that follow its context, at temperature
+        1, and the label of its weights."""
 
     @abstractmethod
     async def begin_update(self, timeout: float) -> None:
@@ -151,6 +160,26 @@ def mapping(value: Any, what: str) -> dict[str, Any]:
     return value
 
 
+def scored(text: Text, logprobs: Any, labels: Sequence[str]) -> Written:
+    """What a server says of the tokens of a text, if it is one finite number for each and one label.
+
+    Raises:
+        ServerFault: it is not.
+    """
+    _, ids = text
+    if not isinstance(logprobs, list) or len(logprobs) != len(ids):
+        raise ServerFault(f"no log-probability for each of the {len(ids)} tokens of a text")
+    if bad := [value for value in logprobs if not _is_logprob(value, -math.inf)]:
+        raise ServerFault(f"a log-probability of {bad[0]}; the model's output is not finite")
+    if len(set(labels)) != 1:
+        raise ServerFault(f"one text was scored under weights {sorted(set(labels))}")
+    return Written(ids, tuple(map(float, logprobs)), (labels[0],) * len(ids))
+
+
+def _is_logprob(value: Any, worst: float) -> bool:
+    return not isinstance(value, bool) and isinstance(value, (int, float)) and worst < value <= 1e-3
+
+
 def checked(
     request: Request, ids: Any, logprobs: Any, labels: Sequence[str], finish: Any, *, worst: float = -math.inf
 ) -> Written:
@@ -167,8 +196,7 @@ def checked(
     if not isinstance(logprobs, list) or len(logprobs) != len(ids):
         count = len(logprobs) if isinstance(logprobs, list) else "no"
         raise ServerFault(f"{count} log-probabilities for {len(ids)} tokens; the server must return one for each")
-    bad = [v for v in logprobs if isinstance(v, bool) or not isinstance(v, (int, float)) or not worst < v <= 1e-3]
-    if bad:
+    if bad := [value for value in logprobs if not _is_logprob(value, worst)]:
         raise ServerFault(f"a log-probability of {bad[0]}; the model's output is not finite")
     if len(labels) != len(ids):
         raise ServerFault(f"{len(labels)} weight versions for {len(ids)} tokens")

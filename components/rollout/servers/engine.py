@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
+import torch
 from torch import Tensor
 
 from components.config.rollout import RolloutSettings
 from components.config.servers import ServerEngine as ServerSettings
+from components.directories import write_directory
 from components.errors import InputError
 from components.files import append_line
+from components.learner.gathered import Superseded
 from components.policy import Policy
+from components.policy.naming import Named
 from components.policy.policy import check_names
+from components.policy.weights import Weights
+from components.policy.writing import write_policy
 from components.processes.owner import claim, release
 from components.rollout.base import Engine, Sampling
 from components.rollout.servers.background import Background
-from components.rollout.servers.building import build_transfer, origins, write_model
-from components.rollout.servers.check import (
-    Gap,
-    check_facts,
-    check_tokens,
-    differences,
-    gap,
-    limits,
-    probes,
-    refuse_gap,
-)
+from components.rollout.servers.building import build_transfer, origins
+from components.rollout.servers.check import Gap, check_facts, check_tokens, limits, probes
 from components.rollout.servers.client import Facts, Request, ServerFault, Written
 from components.rollout.servers.fleet import Fleet
+from components.rollout.servers.proof import Proof
 from components.rollout.servers.server import Server, Stale, together
+from components.rollout.servers.transfer import Spool, ahead
 from components.seeds import derive
 from components.types import Completion, FinishReason
 from components.working import working
 
 MODEL = "model"
 """What servers start from, in the folder that they share with the run."""
+POLL = 0.05
+"""Seconds between two looks whether there are other weights."""
+T = TypeVar("T")
 SEEDS = 2**31 - 2**16
 """Seeds that both dialects take, room for one per completion of a prompt included."""
 
@@ -47,17 +52,25 @@ SEEDS = 2**31 - 2**16
 class ServerEngine(Engine):
     """Completions from servers that hold the policy's weights, each hand-over of which is proved by log-probabilities.
 
-    A copy of the policy stays here: what the servers say of their tokens is compared with it. All servers must be up
-    and sound when the engine is made; later on, one that fails is replaced while the others go on. Weights may be
-    handed over while another thread generates: requests in flight go on with the new ones, and `Completion.versions`
-    says which token came from which. What happens to the servers is kept in ``rollout.jsonl`` beside their logs.
+    The first server writes some texts when the engine is made. After every hand-over each server says what it makes of
+    them, and that is compared with what the weights themselves make of them, which is computed once, where the weights
+    are (`Proof`). All servers must be up and sound when the engine is made; later on, one that fails is replaced while
+    the others go on. Weights may be handed over while another thread generates: requests in flight go on with the new
+    ones, and `Completion.versions` says which token came from which. What happens to the servers is kept in
+    ``rollout.jsonl`` beside their logs.
+
+    Args:
+        policy: configuration, names and tokenizer; its values are not used.
+        present: the weights to begin with.
 
     Raises:
         InputError: a server does not start, or is not one for this policy.
     """
 
-    def __init__(self, policy: Policy, settings: RolloutSettings, servers: ServerSettings, logs: Path) -> None:
-        self._policy, self._settings, self._temperature = policy.frozen_copy(), servers, settings.temperature
+    def __init__(
+        self, policy: Policy, settings: RolloutSettings, servers: ServerSettings, logs: Path, present: Weights
+    ) -> None:
+        self._policy, self._settings, self._temperature = policy, servers, settings.temperature
         dtype = str(policy.model.dtype).removeprefix("torch.") if servers.dtype == "policy" else servers.dtype
         self._dtype: str = dtype
         self._run, self._number, self._torn = secrets.token_hex(4), 1, ""
@@ -67,17 +80,22 @@ class ServerEngine(Engine):
         if servers.folder is not None:
             claim(self._folder)
         self._facts: dict[str, Facts] = {}
-        self._prompt, self._probes = policy.encode_prompt(servers.check.prompt), probes(policy)
+        self._probes = probes(policy)
         places = origins(servers, self._folder / MODEL, dtype, logs)
-        write_model(policy, self._folder / MODEL)
-        self._transfer = build_transfer(servers, dtype, self._folder, policy)
-        self._transfer.publish(self._number, self._policy.weights())
+        write_directory(self._folder / MODEL, lambda folder: write_policy(policy, present, folder))
+        self._weights, self._kept = self._named(present), 0
+        seed = derive(0, "check", self._number) % SEEDS
+        self._proof = Proof(policy, servers.check, settings.temperature, seed, present.scores)
+        device = next(iter(present.values())).device
+        self._transfer = build_transfer(servers, dtype, self._folder, device)
+        self._transfer.publish(self._number, self._weights)
         self._loop = Background()
-        canary = (self._prompt, (policy.eos_id,))
+        canary = (self._proof.prompt, self._proof.stop)
         try:
             self._fleet = Fleet(places, self._prepare, lambda: self._number, servers, canary, self._note)
             with working(f"starting {len(places)} inference servers"):
                 self._loop.run(self._fleet.start())
+            self._proof.started()
         except BaseException:
             self.close()
             raise
@@ -122,21 +140,38 @@ class ServerEngine(Engine):
             answers = self._loop.run(self._fleet.answer(requests, sound))
         return [tuple(self._completion(one, since, stop) for one in answer) for answer in answers]
 
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
-        """As `Engine.load_weights`: returns when every server that is in use has the weights and has proved it.
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """As `Engine.load_weights`: returns when every server that is in use has the weights and has proved it. Where
+        they are no `Weights` the servers prove no more than that they know them by their label.
 
         Raises:
             PeerLost: no server could be brought to them.
             InputError: one samples from something else.
         """
-        check_names(dict(self._policy.model.named_parameters()), weights)
+        named = self._named(weights)
+        expected = weights.scores(self._proof.texts, 1.0) if isinstance(weights, Weights) else None
         try:
             with working("sending weights to the servers"):
-                self._loop.run(self._hand_over(weights))
+                self._loop.run(self._hand_over(named, expected))
         except BaseException:
             self._torn = "the servers' weights are torn: a hand-over did not come to its end"
             self._loop.run(self._fleet.give_up(self._torn))
             raise
+
+    def keep(self, weights: Weights) -> Weights:
+        """As `Engine.keep`: in files, which servers can read when it comes to that. What they make of a text is known
+        of those of the proof alone."""
+        self._kept += 1
+        expected = weights.scores(self._proof.texts, 1.0)
+        spool = Spool(self._named(weights), self._folder / f"kept-{self._kept}", getattr(torch, self._dtype))
+        return Weights(spool, lambda _texts, _temperature: expected)
+
+    def _named(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Weights by the names that servers know them by."""
+        if isinstance(weights, Weights) and isinstance(weights.tensors, Spool):
+            return weights.tensors
+        check_names(dict(self._policy.model.named_parameters()), weights)
+        return Named(self._policy.model, weights)
 
     def exclude(self, server: int) -> bool:
         """As `Engine.exclude`: its requests go to the others."""
@@ -164,29 +199,52 @@ class ServerEngine(Engine):
 
         async def measure() -> dict[str, Gap]:
             async with self._fleet.updating():
-                return {s.name: gap(self._off(await self._sample(s))) for s in self._fleet.serving}
+                return {s.name: self._proof.gap(await self._told(s)) for s in self._fleet.serving}
 
         return self._loop.run(measure())
 
-    async def _hand_over(self, weights: Mapping[str, Tensor]) -> None:
+    async def _hand_over(self, weights: Mapping[str, Tensor], expected: Tensor | None) -> None:
         async with self._fleet.updating():
             self._number += 1
-            self._transfer.publish(self._number, weights)
-            servers = self._fleet.serving
-            samples = await together([self._renew(server, weights) for server in servers])
-            told = [(server, written) for server, written in zip(servers, samples, strict=True) if written is not None]
-            old = [self._off(written) for _, written in told]
-            self._policy.load_weights(dict(weights))
-            for (server, written), before in zip(told, old, strict=True):
-                self._refuse(server, self._off(written), before)
+            self._weights, before = weights, self._proof.renew(expected)
+            servers = await self._given(self._fleet.serving, self._number, weights)
+            told = await together([self._attempt(server, self._told(server)) for server in servers])
+            for server, written in zip(servers, told, strict=True):
+                if written is not None:
+                    self._refuse(server, written, before)
         await self._fleet.await_one()
 
-    async def _renew(self, server: Server, weights: Mapping[str, Tensor]) -> list[Written] | None:
-        """Bring a server to the weights and sample from it; None for one that failed and will be replaced."""
+    async def _given(self, servers: Sequence[Server], number: int, weights: Mapping[str, Tensor]) -> list[Server]:
+        """Bring servers to the weights of a hand-over, bucket by bucket; those that have them. Others have been
+        drained."""
+        timeout = self._settings.sync_timeout
+        held = False
+        async for bucket in ahead(self._transfer.buckets(number, weights)):
+            if not held:  # servers go on until there is something for them
+                servers, held = await self._each(servers, lambda server: server.link.begin_update(timeout)), True
+            servers = await self._each(servers, partial(self._send, bucket))
+        return await self._each(servers, lambda server: server.link.finish_update(self._label(number), timeout))
+
+    async def _send(self, bucket: object, server: Server) -> None:
+        await self._transfer.send(server.link, bucket)
+
+    async def _each(self, servers: Sequence[Server], call: Callable[[Server], Awaitable[None]]) -> list[Server]:
+        """The servers that carried a call out, all at the same time."""
+
+        async def carried_out(server: Server) -> bool:
+            await call(server)
+            return True
+
+        done = await together([self._attempt(server, carried_out(server)) for server in servers])
+        return [server for server, one in zip(servers, done, strict=True) if one]
+
+    async def _attempt(self, server: Server, call: Awaitable[T]) -> T | None:
+        """What a server answers; None for one that failed and will be replaced."""
         try:
-            await self._send(server, weights, self._number)
-            return await self._sample(server)
+            return await call
         except ServerFault as fault:
+            if not server.serving:
+                raise  # it is being prepared
             self._fleet.drain(server, fault)
             return None
 
@@ -202,39 +260,36 @@ class ServerEngine(Engine):
             check_tokens(server.name, client.url, text, told, own)
         server.slots = facts.max_num_seqs
         await self._transfer.open(client, facts)
-        async with self._fleet.lock:  # in the middle of a hand-over the policy still has the weights before it
-            number, weights = self._number, self._policy.weights()
-        await self._send(server, weights, number)
+        async with self._fleet.lock:  # not in the middle of a hand-over
+            number, weights = self._number, self._weights
+        try:
+            await self._given([server], number, weights)
+        except Superseded as error:
+            while number == self._number:  # the learner is at work; what it makes of the weights comes next
+                await asyncio.sleep(POLL)
+            raise ServerFault(str(error)) from error
         # A server's first tokens take long: it compiles what it needs.
-        await client.canary(self._prompt, (self._policy.eos_id,), settings.start_timeout)
-        written = await self._sample(server)
+        await client.canary(self._proof.prompt, self._proof.stop, settings.start_timeout)
+        await self._proof.begin(server.name, client, self._limits(server), settings.sync_timeout)
+        written = await self._told(server)
         async with self._fleet.lock:
             if number == self._number:
-                self._refuse(server, self._off(written), None)
+                self._refuse(server, written, None)
 
-    async def _send(self, server: Server, weights: Mapping[str, Tensor], number: int) -> None:
-        client, timeout = server.link, self._settings.sync_timeout
-        await client.begin_update(timeout)
-        await self._transfer.send(client, weights)
-        await client.finish_update(self._label(number), timeout)
-
-    async def _sample(self, server: Server) -> list[Written]:
-        check = self._settings.check
-        seed = derive(0, "check", self._number) % SEEDS
-        stop = (self._policy.eos_id,)
-        request = Request(self._prompt, check.samples, check.tokens, self._temperature, seed, stop)
-        written = await server.link.generate(request, self._settings.sync_timeout)
+    async def _told(self, server: Server) -> list[Written]:
+        """What a server makes of the texts of the proof."""
+        timeout = self._settings.sync_timeout
+        written = await together([server.link.score(text, timeout) for text in self._proof.texts])
         for one in written:
             self._versions(one.labels, self._number)
         return written
 
-    def _off(self, written: Sequence[Written]) -> Tensor:
-        return differences(self._policy, self._prompt, written, self._temperature)
+    def _refuse(self, server: Server, told: Sequence[Written], before: Tensor | None) -> None:
+        self._proof.refuse(server.name, told, before, self._limits(server))
 
-    def _refuse(self, server: Server, new: Tensor, old: Tensor | None) -> None:
+    def _limits(self, server: Server) -> tuple[float, float]:
         own = str(self._policy.model.dtype).removeprefix("torch.")
-        allowed = limits(self._settings.check, self._facts[server.name], self._dtype, own)
-        refuse_gap(server.name, new, old, allowed)
+        return limits(self._settings.check, self._facts[server.name], self._dtype, own)
 
     def _note(self, name: str, event: str, said: str) -> None:
         row = {"time": round(time.time(), 3), "server": name, "event": event, "said": said, "weights": self._number}

@@ -11,7 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from components.rollout.servers.client import Facts, Request, ServerClient, ServerFault, Written, checked, mapping
+from components.policy.weights import Text
+from components.rollout.servers.client import (
+    Facts,
+    Request,
+    ServerClient,
+    ServerFault,
+    Written,
+    checked,
+    mapping,
+    scored,
+)
 
 UNTOUCHED: dict[str, Any] = {
     "top_p": 1.0,
@@ -29,6 +39,8 @@ class SglangClient(ServerClient):
 
     It keeps to seeds only when it was started with ``--enable-deterministic-inference``.
     """
+
+    takes_whole_folders = True
 
     async def ready(self, timeout: float) -> None:
         await self.call("GET", "/get_model_info", timeout)
@@ -75,6 +87,18 @@ class SglangClient(ServerClient):
             raise ServerFault(f"{len(answers)} completions for n {request.n}")
         return [_written(request, mapping(one, "generate")) for one in answers]
 
+    async def score(self, text: Text, timeout: float) -> Written:
+        context, ids = text
+        body = {
+            "input_ids": [*context, *ids],
+            "sampling_params": {**UNTOUCHED, "max_new_tokens": 1, "temperature": 1.0, "ignore_eos": True},
+            "return_logprob": True,
+            "logprob_start_len": 0,
+        }
+        meta = mapping((await self.call("POST", "/generate", timeout, body)).get("meta_info"), "generate")
+        values = [value for value, *_ in _entries(meta.get("input_token_logprobs"))[-len(ids) :]]
+        return scored(text, values, [str(meta.get("weight_version"))])
+
     async def begin_update(self, timeout: float) -> None:
         await self.call_any("POST", "/pause_generation", timeout, {"mode": "retract"})
 
@@ -97,15 +121,20 @@ class SglangClient(ServerClient):
 def _written(request: Request, answer: dict[str, Any]) -> Written:
     """``output_token_logprobs`` holds (log-probability, token id, text or None) of every token."""
     meta = mapping(answer.get("meta_info"), "generate")
-    entries = meta.get("output_token_logprobs")
-    if not isinstance(entries, list) or not all(isinstance(entry, list) and len(entry) >= 2 for entry in entries):
-        raise ServerFault("no log-probabilities; the server must return them (return_logprob)")
+    entries = _entries(meta.get("output_token_logprobs"))
     values, ids = [entry[0] for entry in entries], [entry[1] for entry in entries]
     told = answer.get("output_ids")
     if told is not None and told != ids:
         raise ServerFault("log-probabilities of other tokens than those that were written")
     labels = [str(meta.get("weight_version"))] * len(ids)
     return checked(request, ids, values, labels, mapping(meta.get("finish_reason"), "generate").get("type"))
+
+
+def _entries(entries: Any) -> list[list[Any]]:
+    """(log-probability, token id, text or None) of every token."""
+    if not isinstance(entries, list) or not all(isinstance(entry, list) and len(entry) >= 2 for entry in entries):
+        raise ServerFault("no log-probabilities; the server must return them (return_logprob)")
+    return entries
 
 
 def _text(value: Any) -> str | None:

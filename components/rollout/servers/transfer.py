@@ -4,81 +4,143 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import torch
 import torch.distributed as dist
-from safetensors.torch import save_file
 from torch import Tensor
 
-from components.directories import write_directory
+from components.policy.stored import Stored, buckets, write_buckets
 from components.rollout.servers.background import in_a_thread
 from components.rollout.servers.client import Facts, ServerClient, ServerFault
 from components.rollout.servers.plugin.evenkeel_address import own_address
 from components.rollout.servers.vllm import VllmClient
 
-FILE = "model.safetensors"
+WEIGHTS = "weights"
 POLL = 0.01
 """Seconds between two looks whether a server has come to its process group."""
+B = TypeVar("B")
+T = TypeVar("T")
 c10d: Any = dist  # process groups apart from the global one have no type information
 
 
-class Transfer(ABC):
-    """Weights of one hand-over after the other. ``weights`` are the same at every call of one hand-over."""
+class Transfer(ABC, Generic[B]):
+    """Weights of one hand-over after the other, bucket by bucket: the next one is made while one is taken in."""
 
     def __init__(self, dtype: torch.dtype, timeout: float) -> None:
         self._dtype, self._timeout = dtype, timeout
 
-    @abstractmethod
     def publish(self, number: int, weights: Mapping[str, Tensor]) -> None:
-        """Make the weights of a hand-over ready, once for all servers."""
+        """Make the weights of a hand-over ready for servers that take them at different times."""
 
-    async def open(self, client: ServerClient, facts: Facts) -> None:  # noqa: B027 - files need no introduction
+    @abstractmethod
+    def buckets(self, number: int, weights: Mapping[str, Tensor]) -> Iterator[B]:
+        """The weights of hand-over ``number``; those of an earlier one need not be there any more."""
+
+    async def open(self, client: ServerClient, facts: Facts) -> None:
         """Get to know a server that has just been opened."""
 
     @abstractmethod
-    async def send(self, client: ServerClient, weights: Mapping[str, Tensor]) -> None:
-        """Let a server that holds still take the weights in."""
+    async def send(self, client: ServerClient, bucket: B) -> None:
+        """Let a server that holds still take a bucket in."""
 
-    def close(self) -> None:  # noqa: B027 - a broadcast leaves nothing behind
+    def close(self) -> None:
         """Remove what was written for servers."""
 
 
-class FileTransfer(Transfer):
-    """A safetensors file, whole before any server hears of it; the one before it goes when the next is there."""
+async def ahead(buckets: Iterator[B]) -> AsyncIterator[B]:
+    """The same, each made by a thread while the one before is in use."""
+    coming = asyncio.ensure_future(in_a_thread(lambda: next(buckets, None)))
+    try:
+        while (bucket := await coming) is not None:
+            coming = asyncio.ensure_future(in_a_thread(lambda: next(buckets, None)))
+            yield bucket
+    finally:
+        coming.cancel()
+
+
+class Spool(Stored):
+    """Weights in files that servers can read, there for as long as this object is."""
+
+    def __init__(self, weights: Mapping[str, Tensor], folder: Path, dtype: torch.dtype) -> None:
+        folder.mkdir(parents=True)
+        self._gone = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.files = list(write_buckets(weights, folder, dtype))
+        super().__init__(self.files)
+
+
+class File(NamedTuple):
+    """One file of a hand-over's folder, and whether it is the last."""
+
+    path: Path
+    last: bool
+
+
+class FileTransfer(Transfer[File]):
+    """A folder of safetensors files for each hand-over, each whole before any server hears of it; the folder before
+    goes when the next is whole."""
 
     def __init__(self, dtype: torch.dtype, timeout: float, folder: Path) -> None:
         super().__init__(dtype, timeout)
-        self._folder, self._present = folder.absolute(), folder
+        self._folder, self._whole = folder.absolute(), dict[int, list[Path]]()
+
+    def buckets(self, number: int, weights: Mapping[str, Tensor]) -> Iterator[File]:
+        files, written = self._whole.get(number), list[Path]()
+        for path, last in marked(iter(files) if files else self._write(f"{WEIGHTS}-{number}", weights)):
+            written.append(path)
+            if last:
+                self._whole = {number: written}
+                self._remove(f"{WEIGHTS}-*", but=written[0].parent)
+            yield File(path, last)
 
     def publish(self, number: int, weights: Mapping[str, Tensor]) -> None:
-        tensors = {name: tensor.detach().to("cpu", self._dtype).contiguous() for name, tensor in weights.items()}
-        target = self._folder / f"weights-{number}"
-        write_directory(target, lambda staging: save_file(tensors, staging / FILE, metadata={"format": "pt"}))
-        self._remove(but=target)
-        self._present = target
+        for _ in self.buckets(number, weights):
+            pass
 
-    async def send(self, client: ServerClient, weights: Mapping[str, Tensor]) -> None:
-        await client.update({"path": str(self._present / FILE)}, self._timeout)
+    def _write(self, name: str, weights: Mapping[str, Tensor]) -> Iterator[Path]:
+        if isinstance(weights, Spool):
+            yield from weights.files
+            return
+        target = self._folder / name
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        yield from write_buckets(weights, target, self._dtype)
+
+    async def send(self, client: ServerClient, bucket: File) -> None:
+        if bucket.last or not client.takes_whole_folders:
+            await client.update({"path": str(bucket.path)}, self._timeout)
 
     def close(self) -> None:
-        self._remove()
+        self._remove(f"{WEIGHTS}-*")
 
-    def _remove(self, but: Path | None = None) -> None:
-        for older in self._folder.glob("weights-*"):
+    def _remove(self, names: str, but: Path | None = None) -> None:
+        for older in self._folder.glob(names):
             if older != but:
                 shutil.rmtree(older, ignore_errors=True)
 
 
-class BroadcastTransfer(Transfer):
+def marked(items: Iterator[T]) -> Iterator[tuple[T, bool]]:
+    """Every item, and whether it is the last."""
+    try:
+        present = next(items)
+    except StopIteration:
+        return
+    for following in items:
+        yield present, False
+        present = following
+    yield present, True
+
+
+class BroadcastTransfer(Transfer[dict[str, Tensor]]):
     """A broadcast from this process, in a group of its own for each server, so that one that dies takes no other along.
 
-    Over NCCL where the weights and the server are on GPUs, over gloo where not.
+    Over NCCL where the learner and the server are on GPUs, over gloo where not.
     """
 
     def __init__(self, dtype: torch.dtype, timeout: float, device: torch.device) -> None:
@@ -86,8 +148,8 @@ class BroadcastTransfer(Transfer):
         self._device = device
         self._groups: dict[ServerClient, tuple[Any, Any]] = {}  # a group lives as long as its store
 
-    def publish(self, number: int, weights: Mapping[str, Tensor]) -> None:
-        pass
+    def buckets(self, number: int, weights: Mapping[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+        return buckets(weights, self._dtype, self._device)
 
     async def open(self, client: ServerClient, facts: Facts) -> None:
         if not isinstance(client, VllmClient):
@@ -118,10 +180,10 @@ class BroadcastTransfer(Transfer):
         self._groups = {known: value for known, value in self._groups.items() if known.name != client.name}
         self._groups[client] = (made, store)
 
-    async def send(self, client: ServerClient, weights: Mapping[str, Tensor]) -> None:
+    async def send(self, client: ServerClient, bucket: dict[str, Tensor]) -> None:
         made, _ = self._groups[client]
         device = self._device if "NCCL" in type(made).__name__ else torch.device("cpu")
-        tensors = {name: tensor.detach().to(device, self._dtype).contiguous() for name, tensor in weights.items()}
+        tensors = {name: tensor.to(device) for name, tensor in bucket.items()}
         info = {
             "names": list(tensors),
             "dtypes": [str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()],

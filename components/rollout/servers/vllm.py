@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from components.rollout.servers.client import Facts, Request, ServerClient, ServerFault, Written, checked, mapping
+from components.policy.weights import Text
+from components.rollout.servers.client import (
+    Facts,
+    Request,
+    ServerClient,
+    ServerFault,
+    Written,
+    checked,
+    mapping,
+    scored,
+)
 
 MISSING = -9999.0
 """What vLLM writes for a log-probability that is NaN or that it does not have."""
@@ -67,6 +77,22 @@ class VllmClient(ServerClient):
             raise ServerFault(f"{len(choices) if isinstance(choices, list) else 'no'} completions for n {request.n}")
         choices = sorted((mapping(choice, "generate") for choice in choices), key=lambda one: int(one.get("index", 0)))
         return [_written(request, choice) for choice in choices]
+
+    async def score(self, text: Text, timeout: float) -> Written:
+        context, ids = text
+        params = {**UNTOUCHED, "max_tokens": 1, "prompt_logprobs": 0, "logprobs": 0, "detokenize": False}
+        body = {"token_ids": [*context, *ids], "sampling_params": {**params, "ignore_eos": True}}
+        answer = await self.call("POST", "/inference/v1/generate", timeout, body)
+        choices, entries = answer.get("choices"), answer.get("prompt_logprobs")
+        if not isinstance(choices, list) or not choices or not isinstance(entries, list):
+            raise ServerFault("it does not say what it makes of a text (prompt_logprobs)")
+        if len(entries) != len(context) + len(ids):
+            raise ServerFault(f"{len(entries)} log-probabilities for a text of {len(context) + len(ids)} tokens")
+        known = zip(ids, entries[len(context) :], strict=True)
+        values = [mapping(mapping(entry, "text").get(str(token)), "text").get("logprob") for token, entry in known]
+        if MISSING in values:
+            raise ServerFault("a log-probability that is not finite; the model's output is not finite")
+        return scored(text, values, _labels(mapping(choices[0], "generate").get("weight_versions")))
 
     async def begin_update(self, timeout: float) -> None:
         await self.call("POST", "/pause", timeout, params={"mode": "keep"})

@@ -16,22 +16,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from components.files import write_json
 from components.learner import Batch, batch_of_rows, build_learner
 from components.learner.follower import follow
 from components.learner.group import Group
-from components.policy import load_policy
-from components.policy.lora import adapted
+from components.policy.beginning import beginning
+from components.policy.lora import AdaptedPolicy
 from components.rollout import build_engine
 from components.rollout.base import Sampling
-from components.training.reference import Reference
 from components.training.weights import hand_over
 from tests.benchmarks.micro.memory import RESET, megabytes
 from tests.benchmarks.plan.cases import SIZES, TOY, Size, settings_of
 
-MOMENTS = {"start": "start", "logprobs": "update", "step": "update", "learned": "hand-over", "snapshot": "checkpoint"}
+MOMENTS = {
+    "start": "start",
+    "logprobs": "update",
+    "step": "update",
+    "whole": "hand-over",
+    "broken": "hand-over",
+    "snapshot": "checkpoint",
+}
 """What a command of rank 0 is in the plan."""
 
 
@@ -86,19 +91,17 @@ def batch_for(size: Size, seed: int) -> Batch:
 def lead(size: Size, kind: str, lora: bool, checkpoint: Path, out: Path, peaks: Peaks) -> None:
     """Two steps of rank 0."""
     settings = settings_of(size, kind, lora, checkpoint)
-    policy = load_policy(checkpoint, settings.policy)
-    learned = adapted(policy, settings.policy.lora, 0)
-    with closing(build_learner(learned, settings)) as learner:
-        engine = build_engine(policy, settings.rollout, out)
-        reference = Reference(learner.reference(), 1.0, settings.learner.micro_batch_tokens)
+    learned, weights = beginning(checkpoint, settings, apart=kind != "torch")
+    policy = learned.base if isinstance(learned, AdaptedPolicy) else learned
+    with closing(build_learner(learned, settings, weights)) as learner:
+        engine = build_engine(policy, settings.rollout, out, learner.weights())
         peaks.mark("start")
         for step in range(2):
             batch = batch_for(size, step)
             prompts: list[list[int]] = batch.input_ids[:: size.group, : size.prompt].tolist()
             engine.generate(prompts, Sampling(size.group, settings.rollout.max_new_tokens, 1.0, step))
             peaks.mark("sample")
-            scores: Tensor = reference.logprobs(batch)
-            batch = Batch(**{**batch.__dict__, "ref_logp": scores})
+            batch = Batch(**{**batch.__dict__, "ref_logp": learner.reference(batch)})
             learner.step(batch, seed=step)
             peaks.mark("update")
             hand_over(learner, engine)

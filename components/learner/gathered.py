@@ -1,0 +1,57 @@
+"""The weights of several ranks, as whoever hands them on reads them: one at a time, whole, and only for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from components.policy import Policy
+from components.policy.merging import adapted, names
+
+Gather = Callable[[Sequence[str]], list[Tensor]]
+"""Whole values of parameters of the model, by their names in it."""
+
+
+class Superseded(RuntimeError):
+    """The weights that were to be read are no more: the learner has made an update since."""
+
+
+class Gathered(Mapping[str, Tensor]):
+    """Weights by the names that ``policy`` has for them without an adapter, in its precision, on the rank's device.
+    Each is gathered when it is read; an adapter is merged.
+
+    Args:
+        policy: names, precisions and adapter; its values are not used.
+        gather: raises `Superseded`.
+        learned: values of what is trained that stand in for the learner's own, by their names in the model.
+    """
+
+    def __init__(self, policy: Policy, gather: Gather, learned: Mapping[str, Tensor] | None = None) -> None:
+        self._names, self._adapted, self._gather = names(policy), adapted(policy), gather
+        self._learned = {} if learned is None else learned
+        own = dict(policy.model.named_parameters())
+        self._dtypes: dict[str, torch.dtype] = {name: own[inside].dtype for name, inside in self._names.items()}
+
+    def __getitem__(self, name: str) -> Tensor:
+        inside, dtype = self._names[name], self._dtypes[name]
+        if name not in self._adapted:
+            return self._whole([inside])[0].to(dtype)
+        made = self._adapted[name]
+        weight, down, up = self._whole([made.weight, made.down, made.up])
+        return made.merged(weight.to(dtype), down, up)
+
+    def _whole(self, wanted: Sequence[str]) -> list[Tensor]:
+        missing = [name for name in wanted if name not in self._learned]
+        found = dict(zip(missing, self._gather(missing), strict=True)) if missing else {}
+        return [found[name] if name in found else self._learned[name] for name in wanted]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names  # without reading it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -1,0 +1,54 @@
+"""Weights under the names that a checkpoint has for them, where the model has others: fused experts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+from transformers.core_model_loading import revert_weight_conversion
+
+from components.errors import InputError
+
+
+class Named(Mapping[str, Tensor]):
+    """``weights`` of a model, by the names that others read from its checkpoint. Each weight of the model is read once
+    where those that are made of it are read in order.
+
+    Raises:
+        InputError: a tensor of the checkpoint is made of several of the model's.
+    """
+
+    def __init__(self, model: PreTrainedModel, weights: Mapping[str, Tensor]) -> None:
+        self._model, self._weights = model, weights
+        own = {name: torch.empty_like(p, device="meta") for name, p in model.named_parameters()}
+        made = {name: revert_weight_conversion(model, {name: weight}) for name, weight in own.items()}
+        self.shapes: dict[str, Tensor] = {new: tensor for some in made.values() for new, tensor in some.items()}
+        """Tensors of the same names, shapes and precisions, on the meta device."""
+        whole = revert_weight_conversion(model, own)
+        if whole.keys() != self.shapes.keys():
+            odd = sorted(whole.keys() ^ self.shapes.keys())
+            raise InputError(
+                f"tensors of this model's checkpoint are made of several of its weights: {', '.join(odd[:3])}",
+                where="policy.model",
+                how="use learner.kind torch and rollout.engine.kind torch, which load and save such a model whole",
+            )
+        self._source = {new: name for name, some in made.items() for new in some}
+        self._latest: tuple[str, dict[str, Tensor]] = ("", {})
+
+    def __getitem__(self, name: str) -> Tensor:
+        source, latest = self._source[name], self._latest
+        if source != latest[0]:
+            latest = source, revert_weight_conversion(self._model, {source: self._weights[source]})
+            self._latest = latest
+        return latest[1][name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._source  # without reading it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._source)
+
+    def __len__(self) -> int:
+        return len(self._source)

@@ -1,0 +1,103 @@
+"""A policy without its weights: configuration, tokenizer and names, for a process that needs no more."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import init_empty_weights
+from torch import Tensor, nn
+from torch.nn import Parameter
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PretrainedConfig, PreTrainedModel
+from transformers.initialization import no_init_weights
+
+from components.config.policy import PolicySettings
+from components.policy.policy import DTYPES, Policy, check_policy, load_policy, quiet
+from components.policy.stored import Stored
+from components.registry.checkpoints import check_checkpoint
+
+
+def empty_model(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
+    """A model whose parameters take no memory: they are on the meta device. Its buffers are real."""
+    with quiet(), no_init_weights():
+        with init_empty_weights(include_buffers=False):
+            model: PreTrainedModel = AutoModelForCausalLM.from_config(copy.deepcopy(config), dtype=dtype)
+        model.tie_weights()  # inside of the block above every tie would break
+    return model.eval()
+
+
+def outline(path: Path, settings: PolicySettings) -> tuple[Policy, Mapping[str, Tensor]]:
+    """A checkpoint's policy whose parameters take no memory, and its weights by name, each read when it is used.
+
+    A checkpoint whose tensors have other names than the model's (a mixture of experts, whose experts the model holds as
+    one tensor) is loaded whole: its weights are then in memory for as long as the mapping is.
+
+    Raises:
+        InputError: as `load_policy`.
+    """
+    check_checkpoint(path)
+    with quiet():
+        config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+    dtype = DTYPES[settings.dtype]
+    weights, model = Stored.folder(path, dtype), hollow(empty_model(config, dtype))
+    if not fits(model, weights):
+        whole = load_policy(path, settings)
+        return whole, whole.model.state_dict()
+    tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+    policy = Policy(model, tokenizer, settings.chat, settings.instruction)
+    return check_policy(policy, path), weights
+
+
+def fits(model: nn.Module, weights: Stored) -> bool:
+    """Whether every parameter and persistent buffer of a model is there by its name, in its shape."""
+    own = {name: parameter.shape for name, parameter in model.named_parameters()}
+    own |= {name: buffer.shape for name, buffer in model.named_buffers() if name in model.state_dict()}
+    return all(name in weights and weights.shape(name) == shape for name, shape in own.items())
+
+
+def hollow(model: PreTrainedModel) -> PreTrainedModel:
+    """Parameters on the CPU, all elements of which are one number: they have shape and device, and take no memory."""
+    replaced(model, lambda _, old: torch.zeros((), dtype=old.dtype).expand(old.shape))
+    return model
+
+
+def is_hollow(model: nn.Module) -> bool:
+    """Whether its parameters have no values of their own."""
+    return any(parameter.numel() > 1 and not any(parameter.stride()) for parameter in model.parameters())
+
+
+def filled(policy: Policy, weights: Mapping[str, Tensor]) -> Policy:
+    """A policy of its own with the values of ``weights``, without gradients; ``policy`` is an `outline`."""
+    model = copy.deepcopy(policy.model).requires_grad_(False)
+    replaced(model, lambda name, old: weights[name].detach().to("cpu", old.dtype, copy=True))
+    return Policy(model.eval(), policy.tokenizer, policy.chat, policy.instruction)
+
+
+def replaced(
+    module: nn.Module, value: Callable[[str, Parameter], Tensor], then: Callable[[Parameter], None] = lambda _: None
+) -> None:
+    """Put other parameters in the place of a module's own, one after the other; tied ones stay tied.
+
+    Args:
+        value: the tensor of the new one, by the old one and its name.
+        then: called with each new one, before the next is made.
+    """
+    done: dict[int, tuple[Parameter, Parameter]] = {}  # the old ones too, so that no other one gets their id
+    for owner, name, path in _places(module):
+        old: Any = owner._parameters[name]
+        if id(old) not in done:
+            done[id(old)] = Parameter(value(path, old), requires_grad=old.requires_grad), old
+            then(done[id(old)][0])
+        owner._parameters[name] = done[id(old)][0]
+
+
+def _places(module: nn.Module) -> Iterator[tuple[nn.Module, str, str]]:
+    """Every module with a parameter of its own, the parameter's name in it and in the whole; tied ones several
+    times."""
+    for above, owner in module.named_modules():
+        for name, parameter in owner._parameters.items():
+            if parameter is not None:
+                yield owner, name, f"{above}.{name}" if above else name

@@ -1,0 +1,52 @@
+"""Weights on their way from whoever has them to whoever computes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from components.policy.logprobs import response_logprobs
+from components.policy.padding import pad, same_prompts
+from components.policy.policy import Policy
+
+Text = tuple[tuple[int, ...], tuple[int, ...]]
+"""Token ids of a context and of what follows it."""
+Scores = Callable[[Sequence[Text], float], Tensor]
+"""Log-probabilities of the tokens that follow, at a temperature, one text after the other: ``[tokens]`` fp32 nats."""
+
+
+class Weights(Mapping[str, Tensor]):
+    """Weights of a policy by name, each read when it is used, and the log-probabilities that they give to a text: an
+    engine elsewhere is compared with those."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], scores: Scores) -> None:
+        self.tensors, self.scores = tensors, scores
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.tensors[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tensors  # without reading it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+
+def weights_of(policy: Policy) -> Weights:
+    """The weights of a policy in this process, which computes what they make of a text."""
+
+    @torch.no_grad()
+    def scores(texts: Sequence[Text], temperature: float) -> Tensor:
+        contexts = [context for context, _ in texts]
+        padded = pad(contexts, [ids for _, ids in texts], policy.pad_id)
+        ids, seen, mask = padded.input_ids, padded.attention_mask, padded.response_mask
+        group = same_prompts(contexts)
+        stats = response_logprobs(policy.model, ids, seen, mask.shape[1], temperature, mask=mask, group=group)
+        return stats.logp[mask]
+
+    return Weights(policy.weights(), scores)
