@@ -113,9 +113,11 @@ def assembled(
 
 
 def _critic(policy: Policy, settings: Settings) -> Critic | None:
+    """With ``policy.lora`` the critic has an adapter of its own, on the base that the policy's is on."""
     if not isinstance(settings.objective.advantage, GaeAdvantage):
         return None
-    return Critic(policy, settings.learner.critic, settings.learner.micro_batch_tokens)
+    own = adapted(policy, settings.policy.lora, derive(settings.seed, "critic"))
+    return Critic(own, settings.learner.critic, settings.learner.micro_batch_tokens)
 
 
 def _identity(settings: Settings, layout: Layout) -> dict[str, object]:

@@ -149,6 +149,15 @@ def test_with_an_adapter_there_is_no_reference_either_and_checkpoints_hold_the_a
     assert own["merged weights"] == 4 * (6000 + P)
 
 
+def test_a_critic_trains_what_the_policy_trains():
+    gae = {"objective": {"advantage": {"kind": "gae"}}}
+    whole, adapter = (
+        {part.name: part.size for part in loop_parts(settings(**gae, **more), shape, LOAD)}
+        for more, shape in (({}, SHAPE), ({"policy": {"lora": {}}}, ADAPTED))
+    )
+    assert (whole["critic"], adapter["critic"]) == (16 * (P - 2000), 16 * 100)
+
+
 def test_a_gpu_holds_the_ranks_part_and_the_machine_the_loops():
     first, others = processes_of(settings("fsdp2"), SHAPE, LOAD, gpu_memory=80 * GIB)
     assert others.at("sample") == pytest.approx(IMPORTED + 32e6)
