@@ -104,6 +104,8 @@ def test_the_lean_pass_keeps_less_than_half_of_that():
     lean = activations(SHAPE, Load(8, 6, 4, 2, 1, 1), settings().learner, "float32")
     assert lean == 4 * 8 * (4 * (2 * 10 + 2 * 10 + 2 * 5 + 2 * 20) + 4 * 2 * (2 + 2 * 5)) + 4 * 4 * 8 * 10
     assert lean < whole
+    adapter = activations(ADAPTED, Load(8, 6, 4, 2, 1, 1), settings(policy={"lora": {}}).learner, "float32")
+    assert adapter == lean
 
 
 def test_logits_are_bounded_by_the_setting():
