@@ -36,6 +36,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "token-mean": {"aggregation": {"kind": "token_mean"}, **KL},
     "sequence-mean": {"aggregation": {"kind": "sequence_mean"}, **KL},
 }
+PPO = {"advantage": {"kind": "gae"}}
 ROWS = (8, 7, 5, 8, 1, 3, 8, 2)
 """Rows of the steps' batches: dynamic sampling leaves any number of them, fewer than there are ranks too."""
 
@@ -47,7 +48,8 @@ def how(*, objective: str = "token-mean", updates: int = 2, ranks: int = 2, **le
     if "kind" in learner:
         launch = {"kind": "processes"}
         chosen["ranks"] = {"processes": ranks, "start_timeout": 240, "reply_timeout": 60, **learner.pop("ranks_", {})}
-    return settings(learner={**chosen, **learner}, objective=OBJECTIVES[objective], launch=launch, policy=policy)
+    terms = PPO if objective == "ppo" else OBJECTIVES[objective]
+    return settings(learner={**chosen, **learner}, objective=terms, launch=launch, policy=policy)
 
 
 @contextmanager

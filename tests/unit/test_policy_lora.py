@@ -7,28 +7,22 @@ from typing import Any
 
 import pytest
 import torch
-from factories import Judge, gpt2, parity, policy, prompts, settings, workspace
+from factories import gpt2, policy, prompts, settings
 from peft import PeftModel
 from safetensors.torch import load_file
 from test_dpo_trainer import pairs
 from test_learner import batch_of, sampled
-from training_runs import killed, outputs, train
 
-from components.config import Settings
 from components.config.dpo import DpoSettings
 from components.config.policy import LoraSettings, PolicySettings, SftSettings
-from components.config.ppo import CriticSettings
 from components.dpo.trainer import DpoTrainer
 from components.errors import InputError
-from components.files import read_jsonl
-from components.learner.critic import Critic
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy, load_policy
 from components.policy.lora import AdaptedPolicy, adapted
 from components.registry.checkpoints import check_proposed
 from components.sft.trainer import SftTrainer
 from components.stages.sft import initial_policy
-from components.training import assembly
 
 IDS = torch.arange(4, 24)[None]
 LORA: dict[str, Any] = {"rank": 4, "alpha": 8}
@@ -190,59 +184,6 @@ def test_the_base_does_not_move():
     assert all(torch.equal(weight, before[name]) for name, weight in base.weights().items())
 
 
-# PPO's critic
-
-
-def with_critic(base: Policy, *, whole: bool = False) -> Critic:
-    own = base if whole else with_adapter(base, scale=0)
-    return Critic(own, CriticSettings(lr=1e-2, warmup=0), micro_batch_tokens=1000)
-
-
-def taught(critic: Critic) -> torch.Tensor:
-    """Values after an update towards 1 everywhere."""
-    batch = batch_of(sampled())
-    critic.step(batch, torch.ones_like(batch.advantages), critic.values(batch))
-    return critic.values(batch)
-
-
-def test_a_critic_learns_an_adapter_of_its_own_on_the_base_of_the_policys():
-    base = policy()
-    before = {name: weight.clone() for name, weight in base.weights().items()}
-    actor = with_adapter(base)
-    adapter = {name: weight.clone() for name, weight in actor.trainable().items()}
-    critic = with_critic(base)
-    start = {name: weight.clone() for name, weight in critic._model.trainable().items()}
-    assert taught(critic).any()
-    assert all(torch.equal(weight, before[name]) for name, weight in base.weights().items())
-    assert all(torch.equal(weight, adapter[name]) for name, weight in actor.trainable().items())
-    taught(critic)  # the head begins at 0, and lets a gradient through from the second update on
-    moved = {name for name, weight in critic._model.trainable().items() if not torch.equal(weight, start[name])}
-    assert {"head.weight", "head.bias"} < moved
-    assert any(".lora_B." in name for name in moved)
-
-
-def test_a_critic_with_an_adapter_holds_no_second_copy_of_the_base(tmp_path):
-    base = policy()
-    shared = {id(parameter) for parameter in base.model.parameters()}
-    critic = with_critic(base)
-    assert {id(p) for p in critic._model.backbone.parameters() if not p.requires_grad} <= shared
-    taught(critic)
-    critic.save(tmp_path)
-    names = {name.removeprefix("weight/") for name in load_file(tmp_path / "critic.safetensors") if "weight/" in name}
-    assert all(".lora_" in name or name.startswith("head.") for name in names)
-    assert len(names) == 2 * 7 + 2
-
-
-def test_before_it_learns_a_critic_with_an_adapter_reads_what_the_whole_one_reads():
-    batch, heads = batch_of(sampled()), torch.linspace(-1, 1, 32)
-    found = []
-    for critic in (with_critic(policy()), with_critic(policy(), whole=True)):
-        torch.nn.init.constant_(critic._model.head.bias, 0.5)
-        critic._model.head.weight.data[0] = heads
-        found.append(critic.values(batch))
-    assert torch.equal(*found)
-
-
 # Supervised steps and preferences
 
 
@@ -266,29 +207,3 @@ def test_dpo_measures_against_the_base_and_learns():
     for step in range(20):
         trainer.step(step)
     assert trainer.measure(rows)["margin"] > 0.1
-
-
-# The run
-
-
-def lora_settings(**sections: Any) -> Settings:
-    return settings(policy={"lora": LORA}, **sections)
-
-
-def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))  # a random policy earns no other reward
-    whole = train(tmp_path / "whole", lora_settings())
-    expected = outputs(whole)
-    assert any(name.endswith("adapter/adapter_model.safetensors") for name in expected)
-    assert sum("grad_norm" in row["signals"] for row in read_jsonl(whole.records)) > 1
-    assert all(row["signals"].get("mismatch_max", 0) < 1e-4 for row in read_jsonl(whole.records))
-    workspace(tmp_path / "killed")
-    with killed(monkeypatch, "checkpoint", 2, after=True):
-        train(tmp_path / "killed", lora_settings())
-    assert outputs(train(tmp_path / "killed", lora_settings())) == expected
-
-
-def test_a_run_with_an_adapter_is_another_run(tmp_path):
-    one, other = settings(), lora_settings()
-    assert one.policy != other.policy
-    assert assembly.DEPENDS_ON["policy"] is True
