@@ -30,7 +30,8 @@ class GaeAdvantage(Section):
 
 
 class CriticSettings(AdamWSettings):
-    """The value model: the SFT checkpoint's backbone and a scalar head, with an optimizer of its own."""
+    """The value model: the SFT checkpoint's backbone and a scalar head, with an optimizer of its own. All of it is
+    trained; with `policy.lora` an adapter of those settings, on the base that the policy's is on, and the head."""
 
     lr: float = Field(3e-4, gt=0, le=1)
     updates_per_step: int = Field(2, ge=1, description="Updates per rollout batch, each over all of it.")

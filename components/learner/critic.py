@@ -17,19 +17,31 @@ from components.learner.scoring import join
 from components.objectives.gae import value_loss, value_weights
 from components.policy import Policy
 from components.policy.logprobs import position_ids
+from components.policy.lora import AdaptedPolicy
 from components.working import working
 
 
 class ValueModel(nn.Module):
-    """A language model's backbone with a scalar head. The head starts at 0, so an untrained critic is a constant."""
+    """A language model's backbone with a scalar head. The head starts at 0, so an untrained critic is a constant.
+
+    The backbone is a copy, all of which is trained; of a policy with an adapter it is the policy's own model, of which
+    the adapter is trained and the base is shared with whoever else has it.
+    """
 
     def __init__(self, policy: Policy) -> None:
         super().__init__()
-        self.backbone = policy.frozen_copy().model.base_model.requires_grad_(True)
+        if isinstance(policy, AdaptedPolicy):
+            self.backbone = policy.model.base_model
+        else:
+            self.backbone = policy.frozen_copy().model.base_model.requires_grad_(True)
         embeddings = self.backbone.get_input_embeddings().weight
         self.head = nn.Linear(embeddings.shape[1], 1, device=embeddings.device)  # fp32 whatever the backbone's dtype
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
+
+    def trainable(self) -> dict[str, nn.Parameter]:
+        """What the critic learns, by name."""
+        return {name: parameter for name, parameter in self.named_parameters() if parameter.requires_grad}
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, responses: int) -> Tensor:
         """Values ``[B, responses]`` fp32 of the states *before* each of the last ``responses`` tokens."""
@@ -46,14 +58,14 @@ class ValueModel(nn.Module):
 class Critic:
     """A value model and its AdamW, with linear warm-up and gradient clipping.
 
-    ``policy`` gives the backbone's first weights (the SFT checkpoint) and is not changed. ``micro_batch_tokens`` bounds
-    a pass; the split changes neither values nor gradients.
+    ``policy`` gives the backbone's first weights (the SFT checkpoint) and is not changed; its adapter, if any, becomes
+    the critic's. ``micro_batch_tokens`` bounds a pass; the split changes neither values nor gradients.
     """
 
     def __init__(self, policy: Policy, settings: CriticSettings, micro_batch_tokens: int) -> None:
         self._settings, self._tokens = settings, micro_batch_tokens
         self._model = ValueModel(policy)
-        self._optimizer = ClippedAdamW(dict(self._model.named_parameters()), settings)
+        self._optimizer = ClippedAdamW(self._model.trainable(), settings)
         self._updates = 0
 
     @torch.no_grad()
@@ -106,7 +118,7 @@ class Critic:
         return values
 
     def save(self, directory: Path) -> None:
-        """Write weights, optimizer and counter, bit-exact."""
+        """Write what is trained, optimizer and counter, bit-exact."""
         self._optimizer.save(directory / "critic.safetensors")
         write_json(directory / "critic.json", {"updates": self._updates})
 

@@ -31,9 +31,16 @@ def _copies(settings: Settings, shape: Shape) -> list[Part]:
     if settings.learner.kind == "torch" and not shape.lora and reads_reference(settings):
         found.append(Part("reference", held, f"{dtype}; with LoRA it is the base", STEP))
     if isinstance(settings.objective.advantage, GaeAdvantage):
-        why = "PPO's value model, with gradients and moments"
-        found.append(Part("critic", 4 * DTYPES[dtype] * (shape.parameters - shape.table), why, STEP))
+        found.append(_critic(settings, shape))
     return found
+
+
+def _critic(settings: Settings, shape: Shape) -> Part:
+    """What it trains, with gradients and moments. With LoRA that is an adapter; the base is there already."""
+    if shape.lora:
+        return Part("critic", 4 * FP32 * shape.trainable, "PPO's value model: an adapter on the same base", STEP)
+    size = 4 * DTYPES[settings.policy.dtype] * (shape.parameters - shape.table)
+    return Part("critic", size, "PPO's value model, with gradients and moments", STEP)
 
 
 def _sampling(settings: Settings, shape: Shape, load: Load) -> list[Part]:

@@ -60,7 +60,7 @@ def compute_bytes(learner: LearnerSettings, dtype: str) -> int:
 def is_lean(shape: Shape, learner: LearnerSettings, dtype: str) -> bool:
     """Whether the learner takes the lean pass."""
     plain = learner.kind == "torch" and dtype == "float32" and not learner.activation_checkpointing
-    return plain and not shape.lora and shape.architecture in LEAN
+    return plain and shape.architecture in LEAN
 
 
 def activations(shape: Shape, load: Load, learner: LearnerSettings, dtype: str) -> float:

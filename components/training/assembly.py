@@ -17,9 +17,10 @@ from components.health import Monitor, Responder
 from components.layout import Layout
 from components.learner import Learner, build_learner, reads_reference
 from components.learner.critic import Critic
-from components.policy import load_policy
+from components.policy import Policy, load_policy
 from components.policy.beginning import beginning
-from components.policy.lora import AdaptedPolicy
+from components.policy.lora import AdaptedPolicy, adapted
+from components.policy.outline import is_hollow
 from components.processes.stopping import STOPPING, Stopping
 from components.resume import ResumeState, identity
 from components.rewards import Scorer
@@ -91,7 +92,7 @@ def assembled(
         learner.when_asked_to_stop(STOPPING.request)
         engine = stack.enter_context(closing(build_engine(policy, settings.rollout, layout.logs, learner.weights())))
         state = RunState(
-            critic=_critic(settings, layout),
+            critic=_critic(policy, settings, layout),
             learner=wrap_learner(learner),
             engine=wrap_engine(engine),
             schedule=Checked(wrap_schedule(build_schedule(clusters, settings)), build_schedule(clusters, settings)),
@@ -113,11 +114,14 @@ def assembled(
         yield Parts(state, rollouts, reference, second, canaries)
 
 
-def _critic(settings: Settings, layout: Layout) -> Critic | None:
+def _critic(policy: Policy, settings: Settings, layout: Layout) -> Critic | None:
+    """With ``policy.lora`` the critic has an adapter of its own, on the base that the policy's is on; where that is
+    spread over ranks, on one that this process loads."""
     if not isinstance(settings.objective.advantage, GaeAdvantage):
         return None
-    policy = load_policy(layout.sft_checkpoint, settings.policy)
-    return Critic(policy, settings.learner.critic, settings.learner.micro_batch_tokens)
+    whole = load_policy(layout.sft_checkpoint, settings.policy) if is_hollow(policy.model) else policy
+    own = adapted(whole, settings.policy.lora, derive(settings.seed, "critic"))
+    return Critic(own, settings.learner.critic, settings.learner.micro_batch_tokens)
 
 
 def _identity(settings: Settings, layout: Layout) -> dict[str, object]:

@@ -36,6 +36,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "token-mean": {"aggregation": {"kind": "token_mean"}, **KL},
     "sequence-mean": {"aggregation": {"kind": "sequence_mean"}, **KL},
 }
+PPO = {"advantage": {"kind": "gae"}}
 ROWS = (8, 7, 5, 8, 1, 3, 8, 2)
 """Rows of the steps' batches: dynamic sampling leaves any number of them, fewer than there are ranks too."""
 
@@ -43,11 +44,13 @@ ROWS = (8, 7, 5, 8, 1, 3, 8, 2)
 def how(*, objective: str = "token-mean", updates: int = 2, ranks: int = 2, **learner: Any) -> Settings:
     """Settings of a run; without a kind those of the learner in this process."""
     launch, policy = {"kind": "inline"}, {"lora": learner.pop("lora", None)}
-    chosen = {"lr": 1e-3, "warmup": 3, "weight_decay": 0.1, "updates_per_step": updates, "micro_batch_tokens": 64}
+    chosen: dict[str, Any] = {"lr": 1e-3, "warmup": 3, "weight_decay": 0.1, "updates_per_step": updates}
+    chosen |= {"micro_batch_tokens": 64, "critic": {"pretrain_steps": 1}}
     if "kind" in learner:
         launch = {"kind": "processes"}
         chosen["ranks"] = {"processes": ranks, "start_timeout": 240, "reply_timeout": 60, **learner.pop("ranks_", {})}
-    return settings(learner={**chosen, **learner}, objective=OBJECTIVES[objective], launch=launch, policy=policy)
+    terms = PPO if objective == "ppo" else OBJECTIVES[objective]
+    return settings(learner={**chosen, **learner}, objective=terms, launch=launch, policy=policy)
 
 
 @contextmanager

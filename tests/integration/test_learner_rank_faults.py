@@ -140,11 +140,18 @@ def test_another_number_of_ranks_than_the_settings_say_is_refused_with_both(monk
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "lora"), [("zero-2", None), ("fsdp2", None), ("zero-2", {"rank": 4}), ("fsdp2", {"rank": 4})]
+    ("kind", "lora", "objective"),
+    [
+        ("zero-2", None, "token-mean"),
+        ("fsdp2", None, "token-mean"),
+        ("zero-2", {"rank": 4}, "token-mean"),
+        ("fsdp2", {"rank": 4}, "token-mean"),
+        ("fsdp2", {"rank": 4}, "ppo"),
+    ],
 )
-def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(kind, lora, tmp_path, monkeypatch):
+def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(kind, lora, objective, tmp_path, monkeypatch):
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))  # a random policy earns no other reward
-    chosen = how(**KINDS[kind], lora=lora)
+    chosen = how(**KINDS[kind], lora=lora, objective=objective)
 
     def started(root: Path) -> Layout:
         forget_groups()

@@ -104,6 +104,8 @@ def test_the_lean_pass_keeps_less_than_half_of_that():
     lean = activations(SHAPE, Load(8, 6, 4, 2, 1, 1), settings().learner, "float32")
     assert lean == 4 * 8 * (4 * (2 * 10 + 2 * 10 + 2 * 5 + 2 * 20) + 4 * 2 * (2 + 2 * 5)) + 4 * 4 * 8 * 10
     assert lean < whole
+    adapter = activations(ADAPTED, Load(8, 6, 4, 2, 1, 1), settings(policy={"lora": {}}).learner, "float32")
+    assert adapter == lean
 
 
 def test_logits_are_bounded_by_the_setting():
@@ -158,6 +160,15 @@ def test_with_an_adapter_there_is_no_reference_and_checkpoints_hold_the_adapter_
     assert own["checkpoint"] == 12 * 100
     assert "reference" not in own and "reference" not in sizes(settings("fsdp2", policy={"lora": {}}), ADAPTED)
     assert loop(shape=ADAPTED, policy={"lora": {}})["merged weights"] == 4 * 6000
+
+
+def test_a_critic_trains_what_the_policy_trains():
+    gae = {"objective": {"advantage": {"kind": "gae"}}}
+    whole, adapter = (
+        {part.name: part.size for part in loop_parts(settings(**gae, **more), shape, LOAD)}
+        for more, shape in (({}, SHAPE), ({"policy": {"lora": {}}}, ADAPTED))
+    )
+    assert (whole["critic"], adapter["critic"]) == (16 * (P - 2000), 16 * 100)
 
 
 def test_a_gpu_holds_the_ranks_part_and_the_machine_the_loops():

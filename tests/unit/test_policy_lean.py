@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from peft import LoraConfig
 from test_rollout_dense import LLAMA3, YARN, llama, qwen2, qwen3
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from components.config.policy import LoraSettings
+from components.policy import Policy
 from components.policy.lean import attention, model, products
 from components.policy.lean.model import lean_pass
 from components.policy.lean.packing import packed
 from components.policy.logprobs import TokenStats, model_inputs, response_logprobs
+from components.policy.lora import adapted
 
 MODELS = {
     "qwen3": qwen3,
@@ -61,10 +65,11 @@ class Case:
 
 
 def gradients(policy: PreTrainedModel, stats: TokenStats, of_entropy: float = 0.3) -> dict[str, Tensor]:
+    """Of every parameter that is trained."""
     weights = torch.linspace(-1, 1, stats.logp.numel()).view(stats.logp.shape)
     policy.zero_grad()
     (weights * (stats.logp + of_entropy * stats.entropy)).sum().backward()
-    return {name: p.grad.clone() for name, p in policy.named_parameters()}
+    return {name: p.grad.clone() for name, p in policy.named_parameters() if p.requires_grad}
 
 
 def apart(found: Tensor, expected: Tensor) -> float:
@@ -215,8 +220,66 @@ def test_it_is_not_taken_in_a_precision_that_it_does_not_know():
 
 def test_it_is_not_taken_for_a_model_that_fails_the_trial(monkeypatch):
     policy = qwen3()
-    monkeypatch.setattr(model, "gated", lambda both, weight, bias, to: 1.1 * to)
+    monkeypatch.setattr(model, "gated", lambda both, layer, to: 1.1 * to)
     assert lean_pass(policy) is None
+
+
+# Adapters
+
+
+def with_adapter(policy: PreTrainedModel, **changed: Any) -> PreTrainedModel:
+    """The model with an adapter that has learned something, of a scale that is not 1."""
+    own = adapted(Policy(policy, cast(Any, None)), LoraSettings(**{"rank": 3, "alpha": 5, **changed}), seed=0)
+    draw = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in own.trainable().values():
+            parameter.copy_(0.1 * torch.randn(parameter.shape, generator=draw))
+    return own.model
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("targets", ["all-linear", ("q_proj", "v_proj"), ("up_proj", "down_proj", "o_proj")])
+def test_with_an_adapter_numbers_and_gradients_are_those_of_pefts_modules(name, targets):
+    policy, case = with_adapter(MODELS[name](), targets=targets), Case()
+    assert lean_pass(policy) is not None
+    found, expected = case.scored(policy), case.expected(policy)
+    assert apart(found.logp, expected.logp) < 1e-5
+    wanted, got = gradients(policy, expected), gradients(policy, found)
+    assert got.keys() == wanted.keys() == {name for name, p in policy.named_parameters() if ".lora_" in name}
+    assert {name: apart(got[name], wanted[name]) < 1e-4 for name in wanted} == dict.fromkeys(wanted, True)
+
+
+def test_in_training_mode_it_is_taken_with_an_adapter_that_has_no_dropout():
+    assert lean_pass(with_adapter(qwen3()).train()) is not None
+    assert lean_pass(with_adapter(qwen3(), dropout=0.1)) is not None
+    assert lean_pass(with_adapter(qwen3(), dropout=0.1).train()) is None
+
+
+@pytest.mark.parametrize("method", ["disable_adapters", "merge"])
+def test_it_is_not_taken_for_an_adapter_that_is_off_or_merged(method):
+    policy = with_adapter(qwen3())
+    if method == "merge":
+        policy.base_model.layers[1].mlp.down_proj.merge()
+    else:
+        policy.disable_adapters()
+    assert lean_pass(policy) is None
+
+
+@pytest.mark.parametrize("config", [{"use_dora": True}, {"lora_bias": True}], ids=["DoRA", "biases"])
+def test_it_is_not_taken_for_other_kinds_of_adapters(config):
+    policy = llama()
+    policy.add_adapter(LoraConfig(r=2, target_modules=["o_proj"], **config))
+    assert lean_pass(policy) is None
+
+
+def test_under_autocast_an_adapter_gets_gradients_that_point_the_same_way():
+    policy = with_adapter(qwen3())
+    exact, found = Case().scored(policy), coarse(policy)
+    whole, expected = (
+        torch.cat([part.flatten() for part in gradients(policy, stats).values()]) for stats in (found, exact)
+    )
+    assert 0 < apart(found.logp, exact.logp) < 5e-3
+    assert torch.cosine_similarity(whole, expected, 0) > 0.9995
 
 
 def test_what_is_not_wanted_of_any_row_is_scored_as_nothing():

@@ -7,26 +7,22 @@ from typing import Any
 
 import pytest
 import torch
-from factories import Judge, gpt2, parity, policy, prompts, settings, workspace
+from factories import gpt2, policy, prompts, settings
 from peft import PeftModel
 from safetensors.torch import load_file
 from test_dpo_trainer import pairs
 from test_learner import batch_of, sampled
-from training_runs import killed, outputs, train
 
-from components.config import Settings
 from components.config.dpo import DpoSettings
 from components.config.policy import LoraSettings, PolicySettings, SftSettings
 from components.dpo.trainer import DpoTrainer
 from components.errors import InputError
-from components.files import read_jsonl
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy, load_policy
 from components.policy.lora import AdaptedPolicy, adapted
 from components.registry.checkpoints import check_proposed
 from components.sft.trainer import SftTrainer
 from components.stages.sft import initial_policy
-from components.training import assembly
 
 IDS = torch.arange(4, 24)[None]
 LORA: dict[str, Any] = {"rank": 4, "alpha": 8}
@@ -211,29 +207,3 @@ def test_dpo_measures_against_the_base_and_learns():
     for step in range(20):
         trainer.step(step)
     assert trainer.measure(rows)["margin"] > 0.1
-
-
-# The run
-
-
-def lora_settings(**sections: Any) -> Settings:
-    return settings(policy={"lora": LORA}, **sections)
-
-
-def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))  # a random policy earns no other reward
-    whole = train(tmp_path / "whole", lora_settings())
-    expected = outputs(whole)
-    assert any(name.endswith("adapter/adapter_model.safetensors") for name in expected)
-    assert sum("grad_norm" in row["signals"] for row in read_jsonl(whole.records)) > 1
-    assert all(row["signals"].get("mismatch_max", 0) < 1e-4 for row in read_jsonl(whole.records))
-    workspace(tmp_path / "killed")
-    with killed(monkeypatch, "checkpoint", 2, after=True):
-        train(tmp_path / "killed", lora_settings())
-    assert outputs(train(tmp_path / "killed", lora_settings())) == expected
-
-
-def test_a_run_with_an_adapter_is_another_run(tmp_path):
-    one, other = settings(), lora_settings()
-    assert one.policy != other.policy
-    assert assembly.DEPENDS_ON["policy"] is True

@@ -6,5 +6,6 @@ tokens. `model` is the pass with gradients that scores and trains; `components.r
 - `known` — which models may be computed so
 - `packing` — what of a padded batch is computed at all
 - `model`, `attention` — the pass
+- `low` — adapters of its linear layers
 - `products`, `norm`, `projection`, `gated`, `rotary`, `targets` — its operations, each with its gradient
 """

@@ -20,8 +20,14 @@ TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.1}
 computation."""
 
 
-def known(model: PreTrainedModel) -> bool:
-    """Whether architecture, configuration and modules are all of the kind that is computed here."""
+def is_linear(layer: nn.Module) -> bool:
+    """Whether the layer is a linear one and nothing else."""
+    return type(layer) is nn.Linear
+
+
+def known(model: PreTrainedModel, linear: Callable[[nn.Module], bool] = is_linear) -> bool:
+    """Whether architecture, configuration and modules are all of the kind that is computed here; ``linear`` says so of
+    the layers of every block."""
     config, head = model.config, model.get_output_embeddings()  # the head is called as a module, hooks and all
     if type(model).__name__ not in ARCHITECTURES or model.dtype not in TOLERANCE:
         return False
@@ -29,7 +35,7 @@ def known(model: PreTrainedModel) -> bool:
     linears = [getattr(block.self_attn, name) for block in blocks for name in ("q_proj", "k_proj", "v_proj", "o_proj")]
     linears += [getattr(block.mlp, name) for block in blocks for name in ("gate_proj", "up_proj", "down_proj")]
     return (
-        all(type(linear) is nn.Linear for linear in linears)
+        all(map(linear, linears))
         and len({tensor.dtype for tensor in model.parameters()}) == 1
         and config.hidden_act == "silu"
         and config.rope_parameters["rope_type"] in STATIC_ROTARY

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 from components.policy.lean.attention import Attention
 from components.policy.lean.gated import gated
 from components.policy.lean.known import TOLERANCE, known, passes_trial
+from components.policy.lean.low import parts, takes
 from components.policy.lean.norm import normed
 from components.policy.lean.packing import Packed, packed
 from components.policy.lean.products import linear
@@ -43,7 +44,7 @@ def lean_pass(model: PreTrainedModel) -> LeanPass | None:
     head = model.get_output_embeddings()
     watched = head is None or head._forward_hooks or head._forward_pre_hooks or head._backward_hooks
     again = any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
-    if watched or again or not known(model):
+    if watched or again or not known(model, takes):
         return None
     if model.training and model.config.attention_dropout:
         return None
@@ -84,9 +85,12 @@ class LeanPass:
                 )
             else:
                 mixed = self._mixed(own, read, attend, rotary)
-            hidden = linear(mixed, own.o_proj.weight, own.o_proj.bias, to=hidden)
+            weight, bias, low = parts(own.o_proj)
+            hidden = linear(mixed, weight, bias, to=hidden)
+            if low is not None:
+                hidden = linear(linear(mixed, low.down), low.up, to=hidden)
             both = self._projected(block.post_attention_layernorm, hidden, mlp.gate_proj, mlp.up_proj)
-            hidden = gated(both, mlp.down_proj.weight, mlp.down_proj.bias, to=hidden)
+            hidden = gated(both, parts(mlp.down_proj), to=hidden)
         return _norm(self._body.norm, hidden.index_select(0, batch.before))
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -98,9 +102,8 @@ class LeanPass:
         head = self._head
         return scored(hidden, targets, head.weight, head.bias, temperature, logits_at_once, self._dtype)
 
-    def _projected(self, norm: Any, values: Tensor, *linears: nn.Linear) -> Tensor:
-        weights, biases = [layer.weight for layer in linears], [x.bias for x in linears if x.bias is not None]
-        return projected(values, norm.weight, norm.variance_epsilon, weights, biases, self._dtype)
+    def _projected(self, norm: Any, values: Tensor, *linears: nn.Module) -> Tensor:
+        return projected(values, norm.weight, norm.variance_epsilon, [parts(layer) for layer in linears], self._dtype)
 
     def _mixed(self, attention: Any, read: Tensor, attend: Attention, rotary: Rotary) -> Tensor:
         """What attention makes of the queries, keys and values in ``read [N, (heads + 2 kv_heads) D]``."""

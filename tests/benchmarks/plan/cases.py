@@ -57,11 +57,11 @@ ADAPTER = {"rank": 16, "alpha": 32}
 """Of the ways that train an adapter."""
 
 
-def load_of(size: Size, kind: str, lora: bool) -> Load:
+def load_of(size: Size, kind: str) -> Load:
     """What is computed at a time: passes of the lean pass have a group's prompt once, and its padding is not computed.
     A group that is more than a pass is cut between its rows."""
     new = size.width - size.prompt
-    if kind == "torch" and not lora:
+    if kind == "torch":
         rows = next(
             rows for rows in range(size.group, 0, -1) if size.prompt + rows * new <= size.pass_rows * size.width
         )

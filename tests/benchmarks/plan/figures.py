@@ -23,7 +23,7 @@ def planned(cell: str) -> list[Process]:
     size, kind, way, _ = parts_of(cell)
     settings = settings_of(size, kind, way == "lora", Path())
     shape = shape_of(LlamaConfig(**size.config), settings.policy.lora)
-    return processes_of(settings, shape, load_of(size, kind, way == "lora"))
+    return processes_of(settings, shape, load_of(size, kind))
 
 
 def measured(rank: Row) -> tuple[float, str]:
