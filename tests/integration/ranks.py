@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from torch import Tensor
 from components.config import Settings, dump
 from components.files import write_text
 from components.learner import IN_FORCE, Batch, Learner, build_batch, build_learner
+from components.learner.state import Piece
+from components.learner.state.store import Reach, save
 from components.policy import Policy
 from components.processes import Child, free_port
 from components.processes.environments import RANK_LOGS
@@ -149,6 +151,18 @@ def saved(learner: Learner, folder: Path) -> Path:
     folder.mkdir()
     learner.save(folder)
     return folder
+
+
+def written(folder: Path, tensors: Mapping[str, Tensor]) -> Path:
+    """A learner's folder with a state of these tensors."""
+    (folder / "learner").mkdir(parents=True)
+    save({name: Piece.of(tensor) for name, tensor in tensors.items()}, Reach(folder / "learner"))
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """All files below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def family() -> list[psutil.Process]:

@@ -11,7 +11,6 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from components.config import load
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, InputError, RankLost
@@ -38,6 +37,7 @@ from tests.integration.ranks import (
     learning,
     running,
     steps,
+    written,
 )
 from tests.integration.runs import prepared, rows
 from tests.tiers import slow_but
@@ -84,10 +84,9 @@ def test_a_rank_that_fails_says_why_and_the_run_is_not_started_again_for_it(tmp_
 
 
 def test_a_state_of_another_model_is_refused_and_the_ranks_go_on(learner, tmp_path):
-    (tmp_path / "other").mkdir()
-    save_file({"weight/other": torch.zeros(1)}, tmp_path / "other" / "learner.safetensors")
+    other = written(tmp_path / "other", {"weight/other": torch.zeros(1)})
     with pytest.raises(ValueError, match="belongs to another model"):
-        learner.load(tmp_path / "other")
+        learner.load(other)
     assert steps(learner, [1])
 
 

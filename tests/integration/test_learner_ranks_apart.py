@@ -13,6 +13,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from components.config.policy import PolicySettings
 from components.learner import build_learner
+from components.learner.state import read_tensors
 from components.policy import Policy, load_policy
 from components.policy.lora import adapted
 from components.policy.tiny import build_model
@@ -108,7 +109,7 @@ def test_bfloat16_passes_keep_float32_state_and_go_on_to_the_bit(kind, tmp_path)
     assert [s["loss"] for s in curve] == pytest.approx([s["loss"] for s in exact], rel=0.05)
     assert [s["grad_norm"] for s in curve] == pytest.approx([s["grad_norm"] for s in exact], rel=0.1)
     assert abs(curve[0]["loss"] - exact[0]["loss"]) > 1e-6 * abs(exact[0]["loss"]), "the passes are those of float32"
-    state = load_file(folder / "learner.safetensors")
+    state = read_tensors(folder / "learner")
     assert {tensor.dtype for tensor in state.values()} == {torch.float32}
     assert any(not torch.equal(w, w.bfloat16().float()) for w in state.values())  # finer than what the passes read
 
@@ -132,7 +133,7 @@ def test_an_adapter_is_shared_out_over_ranks_too(kind, tmp_path):
         assert steps(learner, [3]) == expected
         assert difference(learner.weights(), weights) == 0
         learner.save_policy(tmp_path)
-    state = load_file(folder / "learner.safetensors")
+    state = read_tensors(folder / "learner")
     assert all("lora_" in name for name in state)
     assert difference(load_file(tmp_path / "model.safetensors"), weights) == 0
     assert (tmp_path / "adapter" / "adapter_model.safetensors").exists()

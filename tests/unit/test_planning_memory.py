@@ -138,20 +138,34 @@ def test_the_loop_holds_copies_that_other_ranks_do_not():
     assert own["the loop's policy"] == 4 * P and "reference" not in own
     assert {part.name: part.size for part in loop_parts(settings(), SHAPE, LOAD)}["reference"] == 4 * P
     assert own["engine's copy"] == 4 * (P + 2000)  # packed, and the embedding that the output layer is tied to
-    assert (own["learned weights"], own["checkpoint"]) == (8 * P, 12 * P)
+    assert own["learned weights"] == 8 * P
     assert first.at("start") - others.at("start") == pytest.approx(4 * P + 18e6)
+
+
+def test_every_rank_copies_its_share_of_a_checkpoint_in_the_machines_memory_and_only_beside_the_loop():
+    first, others = processes_of(settings("fsdp2"), SHAPE, LOAD, gpu_memory=80 * GIB)
+    assert first.of("checkpoint") == others.of("checkpoint") == 12 * P / 4
+    (part,) = (part for part in others.parts if part.name == "checkpoint")
+    assert not part.on_gpu and "1/4 of all" in part.why
+    (alone,) = processes_of(settings(), SHAPE, LOAD)
+    assert alone.of("checkpoint") == 12 * P
+    for kind in ("torch", "fsdp2"):
+        at_once = processes_of(settings(kind, train={"checkpoints": {"asynchronous": False}}), SHAPE, LOAD)
+        assert not any(process.of("checkpoint") for process in at_once)
 
 
 def test_with_an_adapter_there_is_no_reference_either_and_checkpoints_hold_the_adapter_alone():
     own = {part.name: part.size for part in loop_parts(settings("fsdp2", policy={"lora": {}}), ADAPTED, LOAD)}
     assert "reference" not in own
-    assert (own["checkpoint"], own["learned weights"]) == (12 * 100, 8 * 100)
+    assert own["learned weights"] == 8 * 100
+    every = {part.name: part.size for part in learner_parts(settings("fsdp2", policy={"lora": {}}), ADAPTED, LOAD)}
+    assert every["checkpoint"] == 12 * 100 / 4
     assert own["merged weights"] == 4 * (6000 + P)
 
 
 def test_a_gpu_holds_the_ranks_part_and_the_machine_the_loops():
     first, others = processes_of(settings("fsdp2"), SHAPE, LOAD, gpu_memory=80 * GIB)
-    assert others.at("sample") == pytest.approx(IMPORTED + 32e6)
+    assert others.at("sample") == pytest.approx(IMPORTED + 32e6 + 12 * P / 4)
     assert others.at("sample", on_gpu=True) == first.at("sample", on_gpu=True) == CUDA + 4 * P
 
 

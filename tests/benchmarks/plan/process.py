@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import shutil
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -107,8 +108,7 @@ def lead(size: Size, kind: str, lora: bool, checkpoint: Path, out: Path, peaks: 
             folder.mkdir()
             learner.snapshot(folder)()
             peaks.mark("checkpoint")
-            for file in folder.iterdir():
-                file.unlink()
+            shutil.rmtree(folder)
 
 
 def main(arguments: list[str]) -> None:
