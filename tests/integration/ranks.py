@@ -30,6 +30,8 @@ from components.types import Group
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from factories import group, policy, settings
 
+from tests.code_graph import ROOT
+
 ZERO_1, ZERO_2, ZERO_3 = ({"kind": "deepspeed", "zero": {"stage": stage}} for stage in (1, 2, 3))
 FSDP2 = {"kind": "fsdp2"}
 KINDS = {"zero-1": ZERO_1, "zero-2": ZERO_2, "zero-3": ZERO_3, "fsdp2": FSDP2}
@@ -53,8 +55,9 @@ def how(*, objective: str = "token-mean", updates: int = 2, ranks: int = 2, **le
 
 
 @contextmanager
-def following(chosen: Settings, folder: Path) -> Iterator[list[Child]]:
-    """Ranks 1 and up of a learner of which this process is rank 0, as torchrun would start them."""
+def following(chosen: Settings, folder: Path, cwd: Path | None = None) -> Iterator[list[Child]]:
+    """Ranks 1 and up of a learner of which this process is rank 0, as torchrun would start them; in another working
+    folder they do not see what rank 0 names by a relative path."""
     config, size = folder / "ranks.yaml", chosen.learner.ranks.processes
     write_text(config, dump(chosen))
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size), "LOCAL_RANK": "0"}
@@ -69,7 +72,8 @@ def following(chosen: Settings, folder: Path) -> Iterator[list[Child]]:
                     f"learner-{rank}",
                     command,
                     log=folder / f"learner-{rank}.log",
-                    env={**shared, "RANK": str(rank)},
+                    env={**shared, "RANK": str(rank), "PYTHONPATH": str(ROOT)},
+                    cwd=cwd,
                     grace=2,
                 )
             )
@@ -78,14 +82,14 @@ def following(chosen: Settings, folder: Path) -> Iterator[list[Child]]:
 
 
 @contextmanager
-def learning(chosen: Settings, folder: Path, begin: Policy | None = None) -> Iterator[Learner]:
+def learning(chosen: Settings, folder: Path, begin: Policy | None = None, cwd: Path | None = None) -> Iterator[Learner]:
     """A learner of several ranks, of which this process is rank 0, or of one."""
     folder.mkdir(parents=True, exist_ok=True)
     forget_groups()
     with ExitStack() as stack:
         stack.enter_context(pytest.MonkeyPatch.context()).setenv("LOCAL_RANK", "0")
         if chosen.launch.kind == "processes" and chosen.learner.ranks.processes > 1:
-            stack.enter_context(following(chosen, folder))
+            stack.enter_context(following(chosen, folder, cwd))
         yield stack.enter_context(closing(build_learner(begin or policy(), chosen)))
 
 

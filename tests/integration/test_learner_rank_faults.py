@@ -69,6 +69,25 @@ def test_a_rank_that_is_lost_is_named(learner, how_):
     assert ("SIGSTOP" in str(caught.value)) == (how_ == "SIGSTOP")
 
 
+def test_a_rank_that_is_lost_while_a_checkpoint_is_written_is_named(learner, tmp_path):
+    (tmp_path / "state").mkdir()
+    written = learner.snapshot(tmp_path / "state")
+    rank(1).kill()
+    with pytest.raises(RankLost, match="learner-1 was lost during 'write a checkpoint'"):
+        written()
+
+
+def test_a_copy_that_is_never_written_does_not_hold_up_the_next(learner, tmp_path):
+    learner.snapshot(tmp_path / "never")
+    steps(learner, [1])
+    (tmp_path / "state").mkdir()
+    written = learner.snapshot(tmp_path / "state")
+    expected = steps(learner, [2])
+    written()
+    learner.load(tmp_path / "state")
+    assert steps(learner, [2]) == expected
+
+
 @pytest.mark.slow
 def test_a_rank_that_fails_says_why_and_the_run_is_not_started_again_for_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
