@@ -142,7 +142,7 @@ def test_the_loop_holds_copies_that_other_ranks_do_not():
     assert first.at("start") - others.at("start") == pytest.approx(4 * P + 18e6)
 
 
-def test_every_rank_copies_its_share_of_a_checkpoint_in_the_machines_memory_and_only_beside_the_loop():
+def test_every_rank_copies_its_share_of_a_checkpoint_in_the_machines_memory_and_only_where_the_loop_goes_on():
     first, others = processes_of(settings("fsdp2"), SHAPE, LOAD, gpu_memory=80 * GIB)
     assert first.of("checkpoint") == others.of("checkpoint") == 12 * P / 4
     (part,) = (part for part in others.parts if part.name == "checkpoint")

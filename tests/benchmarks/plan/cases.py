@@ -70,7 +70,7 @@ def load_of(size: Size, kind: str, lora: bool) -> Load:
 
 
 def settings_of(size: Size, kind: str, lora: bool, folder: Path) -> Settings:
-    """The settings that both the measurement and the plan are made from."""
+    """The settings that both the measurement and the plan are made from. Checkpoints of ranks are written at once."""
     ranks = KINDS[kind].get("ranks")
     return Settings.model_validate(
         {
@@ -81,7 +81,7 @@ def settings_of(size: Size, kind: str, lora: bool, folder: Path) -> Settings:
             },
             "rollout": {"group_size": size.group, "max_new_tokens": size.width - size.prompt},
             "learner": {"micro_batch_tokens": size.pass_rows * size.width, **KINDS[kind]},
-            "train": {"prompts_per_step": size.rows // size.group, "checkpoints": {"asynchronous": True}},
+            "train": {"prompts_per_step": size.rows // size.group, "checkpoints": {"asynchronous": kind == "torch"}},
             "launch": {"kind": "processes" if ranks else "inline"},
         }
     )

@@ -32,7 +32,7 @@ from components.training.weights import hand_over
 from tests.benchmarks.micro.memory import RESET, megabytes
 from tests.benchmarks.plan.cases import SIZES, TOY, Size, settings_of
 
-MOMENTS = {"start": "start", "logprobs": "update", "step": "update", "learned": "hand-over", "snapshot": "checkpoint"}
+MOMENTS = {"start": "start", "logprobs": "update", "step": "update", "learned": "hand-over", "save": "checkpoint"}
 """What a command of rank 0 is in the plan."""
 
 
@@ -106,7 +106,10 @@ def lead(size: Size, kind: str, lora: bool, checkpoint: Path, out: Path, peaks: 
             peaks.mark("hand-over")
             folder = out / f"checkpoint-{step}"
             folder.mkdir()
-            learner.snapshot(folder)()
+            if settings.train.checkpoints.asynchronous:
+                learner.snapshot(folder)()
+            else:
+                learner.save(folder)
             peaks.mark("checkpoint")
             shutil.rmtree(folder)
 
