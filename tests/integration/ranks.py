@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -63,6 +64,7 @@ def following(chosen: Settings, folder: Path, cwd: Path | None = None) -> Iterat
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size), "LOCAL_RANK": "0"}
     shared |= {STARTED: "test", RANK_LOGS: str(folder), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "components", "train", "--config", str(config)]
+    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         for name, value in {**shared, "RANK": "0"}.items():
             patch.setenv(name, value)
@@ -72,7 +74,7 @@ def following(chosen: Settings, folder: Path, cwd: Path | None = None) -> Iterat
                     f"learner-{rank}",
                     command,
                     log=folder / f"learner-{rank}.log",
-                    env={**shared, "RANK": str(rank), "PYTHONPATH": str(ROOT)},
+                    env={**shared, "RANK": str(rank), "PYTHONPATH": path},
                     cwd=cwd,
                     grace=2,
                 )

@@ -29,6 +29,7 @@ from training_runs import killed, outputs, train
 from tests.integration.ranks import (
     FSDP2,
     KINDS,
+    content,
     environment,
     family,
     following,
@@ -36,6 +37,7 @@ from tests.integration.ranks import (
     how,
     learning,
     running,
+    saved,
     steps,
     written,
 )
@@ -86,6 +88,23 @@ def test_a_copy_that_is_never_written_does_not_hold_up_the_next(learner, tmp_pat
     written()
     learner.load(tmp_path / "state")
     assert steps(learner, [2]) == expected
+
+
+def test_a_rank_that_is_slow_to_copy_writes_that_copy_and_none_from_before(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, time\nif '-m' in sys.orig_argv and 'components' in sys.orig_argv:\n"
+        "    from components.learner.state import State\n    copy = State.snapshot\n"
+        "    def snapshot(*given):\n        time.sleep(1)\n        return copy(*given)\n"
+        "    State.snapshot = snapshot\n"
+    )
+    with learning(how(**FSDP2), tmp_path) as learner:
+        for step in range(2):
+            steps(learner, [step])
+            folder = tmp_path / f"state-{step}"
+            folder.mkdir()
+            learner.snapshot(folder)()
+            assert content(folder) == content(saved(learner, tmp_path / f"at-once-{step}"))
 
 
 @pytest.mark.slow

@@ -40,6 +40,7 @@ class State:
         self._contents, self._ranks = contents, ranks
         self._memory: dict[str, Tensor] = {}
         self._copy: Pieces = {}
+        self._copies, self._copied = 0, threading.Condition()  # taken so far, the same number on all ranks
         self._writer = threading.Thread(target=self._follow, name="checkpoint", daemon=True)
         if ranks.rank > 0:
             self._writer.start()
@@ -63,8 +64,12 @@ class State:
             if name not in self._memory:
                 self._memory[name] = torch.empty_like(piece.values, device="cpu")
             self._memory[name].copy_(piece.values)
-        self._copy = {name: piece.to(self._memory[name]) for name, piece in pieces.items()}
-        return lambda: self._write_copy(folder)
+        with self._copied:
+            self._copy = {name: piece.to(self._memory[name]) for name, piece in pieces.items()}
+            self._copies += 1
+            self._copied.notify_all()
+        number = self._copies
+        return lambda: self._write_copy(folder, number)
 
     def check(self, folder: Path) -> None:
         """Refuse what `load` could not read; not collective.
@@ -106,9 +111,9 @@ class State:
             found[f"{STEP}{name}"] = Piece.of(torch.tensor([count], dtype=torch.float32))
         return found
 
-    def _write_copy(self, folder: Path) -> None:
-        reach = self._reach(folder, self._ranks.writing)
-        self._write(reach, self._copy)  # which is that of the snapshot before rank 0 named a folder
+    def _write_copy(self, folder: Path, number: int) -> None:
+        reach = self._reach(folder, self._ranks.writing, number)
+        self._write(reach, self._copy)
 
     def _write(self, reach: Reach, pieces: Pieces) -> None:
         try:
@@ -117,8 +122,9 @@ class State:
             if self._ranks.rank == 0:
                 raise
 
-    def _reach(self, folder: Path, group: Group) -> Reach:
-        """The folder that rank 0 names, as this rank gets at it; collective."""
+    def _reach(self, folder: Path, group: Group, copies: int = 0) -> Reach:
+        """The folder that rank 0 names, as this rank gets at it, once this rank has taken so many copies as rank 0
+        says: it may still be copying when rank 0 is already writing. Collective."""
         if group is None:
             folder.mkdir(exist_ok=True)
             return Reach(folder)
@@ -126,13 +132,15 @@ class State:
         with ExitStack() as stack:
             try:
                 if self._ranks.rank == 0:
-                    order = [(folder, stack.enter_context(token_in(folder)))]
+                    order = [(folder, stack.enter_context(token_in(folder)), copies)]
             finally:
                 distributed.broadcast_object_list(order, src=0, group=group)
             if order[0] in (NOTHING, OVER):
                 raise _NoFolderError(order[0])
-            folder, token = order[0]
+            folder, token, copies = order[0]
             blind = blind_to(folder / token, group)
+        with self._copied:
+            self._copied.wait_for(lambda: self._copies >= copies)
         return Reach(folder, self._ranks.rank, self._ranks.size, group, tuple(blind))
 
     def _follow(self) -> None:
@@ -140,7 +148,7 @@ class State:
         try:
             while True:
                 try:
-                    self._write_copy(Path())
+                    self._write_copy(Path(), 0)
                 except _NoFolderError as said:
                     if str(said) == OVER:
                         return
