@@ -29,7 +29,7 @@ class Preference(Supervision[Pair]):
     its change since the start. A margin can rise while both fall: likelihood displacement (2410.08847).
     """
 
-    file, rows, unit, dropout = "dpo.safetensors", 2, "pairs", False
+    state, rows, unit, dropout = "dpo", 2, "pairs", False
     figures = (
         *("loss", "reward_accuracy", "margin", "chosen_reward", "rejected_reward"),
         *("chosen_logp", "rejected_logp", "chosen_change", "rejected_change"),

@@ -119,15 +119,15 @@ class Critic:
 
     def save(self, directory: Path) -> None:
         """Write what is trained, optimizer and counter, bit-exact."""
-        self._optimizer.save(directory / "critic.safetensors")
+        self._optimizer.state.save(directory / "critic")
         write_json(directory / "critic.json", {"updates": self._updates})
 
     def snapshot(self, directory: Path) -> Callable[[], None]:
         """Copy what `save` would write now; the call that is returned writes it."""
         (directory / "critic.json").write_text(dump_json({"updates": self._updates}), "utf-8")
-        return self._optimizer.snapshot(directory / "critic.safetensors")
+        return self._optimizer.state.snapshot(directory / "critic")
 
     def load(self, directory: Path) -> None:
         """Continue exactly where `save` was called."""
-        self._optimizer.load(directory / "critic.safetensors")
+        self._optimizer.load(directory / "critic")
         self._updates = int(read_json(directory / "critic.json")["updates"])

@@ -1,6 +1,7 @@
 """What ranks 1 and up run: they build the same learner, and carry out what rank 0 says until it says that it ends.
 
-They read nothing from disk: the policy and every checkpoint come from rank 0. A rank that fails ends, and with it the
+They need no files of rank 0: the policy comes from it, and so does their part of a checkpoint where they do not see its
+folder (`components.learner.state`). A rank that fails ends, and with it the
 run, which has its checkpoints.
 """
 
@@ -37,7 +38,7 @@ class RankLearner(Protocol):
     """What every rank builds: its share of a learner."""
 
     COMMANDS: ClassVar[tuple[str, ...]]
-    """Methods that all ranks call together; ``whole``, ``snapshot`` and ``load`` are among them."""
+    """Methods that all ranks call together; ``whole``, ``save``, ``snapshot`` and ``load`` are among them."""
 
     @property
     def sharding(self) -> Sharding:
@@ -127,6 +128,8 @@ def follow(group: Group) -> None:
             carry_out(learner, name, tuple(arguments))
         group.report_done()
         name, *arguments = group.receive()
+    if learner is not None:
+        learner.sharding.state.close()
 
 
 def main(settings: Settings) -> int:

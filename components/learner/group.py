@@ -51,7 +51,6 @@ class Group:
         self._limit, self._left = settings.reply_timeout, threading.Event()
         self._commands = 0  # sent, or received
         device = own_device()
-        self.ranks = Peers(rank, size, device)
         with meeting(settings.start_timeout):
             patience = timedelta(seconds=settings.start_timeout)
             self._store = store_of(environment, rank, size, patience)
@@ -67,7 +66,8 @@ class Group:
                 timeout=timedelta(seconds=settings.reply_timeout),
             )
             limit = IDLE if rank else timedelta(seconds=settings.reply_timeout)
-            self._control = distributed.new_group(backend="gloo", timeout=limit)
+            self._control, writing = (distributed.new_group(backend="gloo", timeout=limit) for _ in range(2))
+            self.ranks = Peers(rank, size, self._control, writing, device)
             self._others = self._met(environment)
 
     def _met(self, environment: Mapping[str, str]) -> list[Member]:

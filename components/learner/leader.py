@@ -12,18 +12,18 @@ from torch import Tensor
 
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
+from components.errors import RankLost
 from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.follower import CLOSE, START, R, Start, carry_out, start
 from components.learner.gathered import Gather, Gathered, Superseded
 from components.learner.group import Group
-from components.learner.optimizer_state import WEIGHT
+from components.learner.state import StoredWeights
 from components.learner.torch_learner import WEIGHTS, TorchLearner
 from components.objectives import Coefficients
 from components.policy import Policy
 from components.policy.lora import AdaptedPolicy
 from components.policy.merging import Initial
-from components.policy.stored import Stored
 from components.policy.weights import Weights
 from components.policy.writing import write_policy
 from components.working import working
@@ -69,12 +69,21 @@ class Leading(Generic[R]):
 
     def save(self, directory: Path) -> None:
         """Write the state of all ranks into an empty folder, bit-exact."""
-        self.snapshot(directory)()
+        self._call("save", directory)
 
     def snapshot(self, directory: Path) -> Callable[[], None]:
         """Copy what `save` would write now; the call that is returned writes it, whatever has changed meanwhile."""
         write: Callable[[], None] = self._call("snapshot", directory)
-        return write
+
+        def together() -> None:
+            try:
+                with self._group.collective("write a checkpoint"):
+                    write()
+            except RankLost:
+                self._broken = True
+                raise
+
+        return together
 
     def load(self, directory: Path) -> None:
         """Continue exactly where `save` was called. Raises ValueError for another model's state."""
@@ -99,7 +108,7 @@ class Leading(Generic[R]):
         """End the ranks and let go of the connections."""
         try:
             if not self._broken:
-                self._together(CLOSE, (), lambda: None)
+                self._together(CLOSE, (), self._own.sharding.state.close)
         finally:
             self._broken = True
             self._group.leave()
@@ -119,6 +128,8 @@ class Leading(Generic[R]):
             with self._one, self._group.collective(name):
                 self._group.send((name, *arguments))
                 return own()
+        except OSError:  # of a save, which every rank has learned of
+            raise
         except BaseException:
             self._broken = True  # the others are in the middle of something
             raise
@@ -153,5 +164,4 @@ class Leader(Leading[TorchLearner], Learner):
         return int(self._call("broken"))
 
     def weights_at(self, directory: Path) -> Mapping[str, Tensor]:
-        stored = Stored([directory / WEIGHTS], WEIGHT)
-        return Gathered(self._policy, self._gather(self._changes), stored)
+        return Gathered(self._policy, self._gather(self._changes), StoredWeights(directory / WEIGHTS))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
-from torch import Tensor
 from torch.nn import Parameter
 
 from components.config.base import AdamWSettings
 from components.learner.clipping import clip, sum_of_squares
-from components.learner.optimizer_state import load_state, state_tensors
+from components.learner.state import AdamWContents, State
 from components.learner.steadiness import Steadiness
 
 
@@ -23,7 +20,6 @@ class ClippedAdamW:
 
     def __init__(self, parameters: Mapping[str, Parameter], settings: AdamWSettings) -> None:
         self._parameters, self._grad_clip = dict(parameters), settings.grad_clip
-        self._copies: dict[str, Tensor] = {}
         self._steadiness = Steadiness(self._parameters, settings.weight_decay)
         self._adamw = torch.optim.AdamW(
             self._parameters.values(),
@@ -32,6 +28,8 @@ class ClippedAdamW:
             weight_decay=settings.weight_decay,
             fused=True,  # one pass over memory instead of a dozen
         )
+        self.state = State(AdamWContents(self._parameters, self._adamw))
+        """Weights and moments, to save and to copy; `load` reads them."""
 
     def zero_grad(self) -> None:
         """Forget the gradients of the update before."""
@@ -72,25 +70,14 @@ class ClippedAdamW:
         """Updates behind the moments; None before the first."""
         return next((float(state["step"]) for state in self._adamw.state.values() if "step" in state), None)
 
-    def save(self, path: Path) -> None:
-        """Write weights and moments as safetensors, bit-exact."""
-        save_file(state_tensors(self._parameters, self._adamw), path)
+    def load(self, folder: Path) -> None:
+        """Read what ``state`` wrote.
 
-    def snapshot(self, path: Path) -> Callable[[], None]:
-        """Copy what `save` would write now; the call that is returned writes it, before the next snapshot is taken.
-
-        All copies go to the same memory: memory that is new to the process takes longer to get than to fill.
+        Raises:
+            InputError, ValueError: a file is missing or damaged, or it is another model's; nothing has changed.
         """
-        tensors = state_tensors(self._parameters, self._adamw)
-        for name, tensor in tensors.items():
-            if name not in self._copies:
-                self._copies[name] = torch.empty_like(tensor, device="cpu")
-            self._copies[name].copy_(tensor)
-        return partial(save_file, {name: self._copies[name] for name in tensors}, path)
-
-    def load(self, path: Path) -> None:
-        """Read what `save` wrote. Raises ValueError for another model's file."""
-        load_state(path, self._parameters, self._adamw)
+        self.state.check(folder)
+        self.state.load(folder)
         self._steadiness.forget()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, distributed
@@ -20,6 +20,10 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
+    control: Any = None
+    """Process group of the CPU for the thread that all commands run in; None for one process."""
+    writing: Any = None
+    """Another one, for the thread that writes checkpoints."""
 
     def total(self, values: Tensor) -> Tensor:
         """Sum over the ranks, the same bits on every one."""

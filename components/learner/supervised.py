@@ -40,8 +40,8 @@ class Terms(NamedTuple):
 class Supervision(ABC, Generic[T]):
     """What is learned, from examples of type ``T``. Every rank has a copy, so an instance must be picklable."""
 
-    file: ClassVar[str]
-    """Name of the file that holds weights and optimizer state."""
+    state: ClassVar[str]
+    """Name of the folder that holds weights and optimizer state (`components.learner.state`)."""
     figures: ClassVar[tuple[str, ...]]
     """Names of `Terms.figures`."""
     rows: ClassVar[int]
@@ -120,7 +120,7 @@ class SupervisedLearner(Supervised[T]):
     its own rows: with dropout, the losses of several ranks are not those of one.
     """
 
-    COMMANDS: ClassVar[tuple[str, ...]] = ("step", "measure", "logprobs", "whole", "snapshot", "load")
+    COMMANDS: ClassVar[tuple[str, ...]] = ("step", "measure", "logprobs", "whole", "save", "snapshot", "load")
 
     def __init__(
         self,
@@ -229,15 +229,15 @@ class SupervisedLearner(Supervised[T]):
         self._policy.save(directory)
 
     def save(self, directory: Path) -> None:
-        self._sharding.save(directory / self._supervision.file)
+        self._sharding.state.save(directory / self._supervision.state)
 
     def snapshot(self, directory: Path) -> Callable[[], None]:
         """Copy what `save` would write now; the call that is returned writes it."""
-        return self._sharding.snapshot(directory / self._supervision.file)
+        return self._sharding.state.snapshot(directory / self._supervision.state)
 
     def check(self, directory: Path) -> None:
         """Refuse what `load` could not read; not collective. Raises ValueError for another model's state."""
-        self._sharding.check(directory / self._supervision.file)
+        self._sharding.state.check(directory / self._supervision.state)
 
     def load(self, directory: Path) -> None:
-        self._sharding.load(directory / self._supervision.file)
+        self._sharding.load(directory / self._supervision.state)

@@ -21,13 +21,13 @@ from components.learner.batch import Batch
 from components.learner.coefficients import Controller
 from components.learner.inputs import advantages_of, moved, token_inputs
 from components.learner.optimizer import accepted, warmup_then_constant
-from components.learner.optimizer_state import read_weights
 from components.learner.ranks import ALONE, Ranks, Share, share_of
 from components.learner.scoring import score_all
 from components.learner.scoring_module import Pass, Scoring
 from components.learner.sharding.base import Sharding, ShardingOf
 from components.learner.sharding.plain import Plain
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
+from components.learner.state import StoredWeights
 from components.learner.still import moving
 from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, objective
 from components.policy import Policy, TokenStats
@@ -35,8 +35,8 @@ from components.policy.weights import Weights
 from components.seeds import derive
 from components.working import Work, working
 
-FILES = WEIGHTS, COUNTERS = "learner.safetensors", "learner.json"
-"""What `TorchLearner.save` writes."""
+WEIGHTS, COUNTERS = "learner", "learner.json"
+"""What `TorchLearner.save` writes: a folder (`components.learner.state`), and a file."""
 
 
 class Update(NamedTuple):
@@ -62,6 +62,7 @@ class TorchLearner(Learner):
         "step",
         "whole",
         "broken",
+        "save",
         "snapshot",
         "load",
     )
@@ -246,19 +247,19 @@ class TorchLearner(Learner):
         return self._sharding.broken()
 
     def weights_at(self, directory: Path) -> Mapping[str, Tensor]:
-        return self._policy.weights_with(read_weights(directory / WEIGHTS))
+        return self._policy.weights_with(StoredWeights(directory / WEIGHTS))
 
     def save_policy(self, directory: Path) -> None:
         self._policy.save(directory)
 
     def save(self, directory: Path) -> None:
-        self._sharding.save(directory / WEIGHTS)
+        self._sharding.state.save(directory / WEIGHTS)
         if self._ranks.rank == 0:
             write_json(directory / COUNTERS, self._counters())
 
     def snapshot(self, directory: Path) -> Callable[[], None]:
         counters = dump_json(self._counters())
-        write_weights = self._sharding.snapshot(directory / WEIGHTS)
+        write_weights = self._sharding.state.snapshot(directory / WEIGHTS)
 
         def write() -> None:
             if self._ranks.rank == 0:
@@ -272,7 +273,7 @@ class TorchLearner(Learner):
 
     def check(self, directory: Path) -> None:
         """Refuse what `load` could not read; not collective. Raises ValueError for another model's state."""
-        self._sharding.check(directory / WEIGHTS)
+        self._sharding.state.check(directory / WEIGHTS)
         read_json(directory / COUNTERS)
 
     def load(self, directory: Path) -> None:

@@ -128,7 +128,7 @@ def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
         changes.append({"learner": {"compute_dtype": "bfloat16"}})
     if policy.dtype == "float32":
         changes.append({"policy": {"dtype": "bfloat16"}})
-    if learner.kind == "torch" and settings.train.checkpoints.asynchronous:
+    if settings.train.checkpoints.asynchronous:
         changes.append({"train": {"checkpoints": {"asynchronous": False}}})
     for change in changes:
         if (other := changed(settings, change)) is not None:

@@ -21,7 +21,6 @@ def loop_parts(settings: Settings, shape: Shape, load: Load) -> list[Part]:
         *_copies(settings, shape),
         *_sampling(settings, shape, load),
         *_hand_over(settings, shape),
-        *_checkpoint(settings, shape),
     ]
 
 
@@ -70,15 +69,3 @@ def _hand_over(settings: Settings, shape: Shape) -> list[Part]:
         size = 2 * min(BUCKET, held * shape.parameters) + held * shape.table
         found.append(Part("buckets", size, "of weights on their way to servers", during))
     return found
-
-
-def _checkpoint(settings: Settings, shape: Shape) -> list[Part]:
-    asynchronous = settings.train.checkpoints.asynchronous
-    if settings.learner.kind != "torch":
-        # Ranks are gathered in either case; written by a thread, it is there while the next step samples.
-        during: tuple[Moment, ...] = ("checkpoint", "sample") if asynchronous else ("checkpoint",)
-        return [Part("checkpoint", 3 * FP32 * shape.trainable, "weights and moments, whole, until written", during)]
-    if not asynchronous:
-        return []
-    number = FP32 if shape.lora else DTYPES[settings.policy.dtype]
-    return [Part("checkpoint", 3 * number * shape.trainable, "a copy of weights and moments, which stays", STEP)]

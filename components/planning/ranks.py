@@ -19,7 +19,12 @@ PREFETCHED = 5 * 10**7
 def learner_parts(settings: Settings, shape: Shape, load: Load, on_gpu: bool = False) -> list[Part]:
     """The parts of one rank, or of the one process of a learner without ranks."""
     state = LEARNERS[settings.learner.kind](settings, shape, load, on_gpu)
-    return [*state, *_of_ranks(settings, shape, on_gpu), *_of_a_pass(settings, shape, load, on_gpu)]
+    return [
+        *state,
+        *_of_ranks(settings, shape, on_gpu),
+        *_of_a_pass(settings, shape, load, on_gpu),
+        *_checkpoint(settings, shape),
+    ]
 
 
 def _of_ranks(settings: Settings, shape: Shape, on_gpu: bool) -> list[Part]:
@@ -132,6 +137,17 @@ def _of_a_pass(settings: Settings, shape: Shape, load: Load, on_gpu: bool) -> li
         why = "of the output layer, until it is added to the others"
         found.append(Part("newest gradient", shape.table * FP32, why, ("backward",), on_gpu))
     return found
+
+
+def _checkpoint(settings: Settings, shape: Shape) -> list[Part]:
+    """The copy that is written next to the loop, in the machine's memory; at once, the state is written as it lies."""
+    if not settings.train.checkpoints.asynchronous:
+        return []
+    ranks, number = 1, FP32 if shape.lora else DTYPES[settings.policy.dtype]
+    if settings.learner.kind != "torch":
+        ranks, number = settings.learner.ranks.processes, FP32
+    why = "a copy of weights and moments, which stays" + (f", 1/{ranks} of all" if ranks > 1 else "")
+    return [Part("checkpoint", 3 * number * shape.trainable / ranks, why)]
 
 
 LEARNERS: dict[str, Callable[[Settings, Shape, Load, bool], list[Part]]] = {

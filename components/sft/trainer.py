@@ -37,7 +37,7 @@ class Row(NamedTuple):
 class CrossEntropy(Supervision[Row]):
     """The mean over all tokens of an update that are learned of their negative log-probability, in nats."""
 
-    file, figures, rows, unit, dropout = "sft.safetensors", ("loss",), 1, "rows", True
+    state, figures, rows, unit, dropout = "sft", ("loss",), 1, "rows", True
 
     def tokens(self, example: Row) -> int:
         return _length(example)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from torch import Tensor
 from components.config import Settings, dump
 from components.files import write_text
 from components.learner import IN_FORCE, Batch, Learner, build_batch, build_learner
+from components.learner.state import Piece
+from components.learner.state.store import Reach, save
 from components.policy import Policy
 from components.processes import Child, free_port
 from components.processes.environments import RANK_LOGS
@@ -27,6 +30,8 @@ from components.types import Group
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from factories import group, policy, settings
+
+from tests.code_graph import ROOT
 
 ZERO_1, ZERO_2, ZERO_3 = ({"kind": "deepspeed", "zero": {"stage": stage}} for stage in (1, 2, 3))
 FSDP2 = {"kind": "fsdp2"}
@@ -54,13 +59,15 @@ def how(*, objective: str = "token-mean", updates: int = 2, ranks: int = 2, **le
 
 
 @contextmanager
-def following(chosen: Settings, folder: Path) -> Iterator[list[Child]]:
-    """Ranks 1 and up of a learner of which this process is rank 0, as torchrun would start them."""
+def following(chosen: Settings, folder: Path, cwd: Path | None = None) -> Iterator[list[Child]]:
+    """Ranks 1 and up of a learner of which this process is rank 0, as torchrun would start them; in another working
+    folder they do not see what rank 0 names by a relative path."""
     config, size = folder / "ranks.yaml", chosen.learner.ranks.processes
     write_text(config, dump(chosen))
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size), "LOCAL_RANK": "0"}
     shared |= {STARTED: "test", RANK_LOGS: str(folder), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "components", "train", "--config", str(config)]
+    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         for name, value in {**shared, "RANK": "0"}.items():
             patch.setenv(name, value)
@@ -70,7 +77,8 @@ def following(chosen: Settings, folder: Path) -> Iterator[list[Child]]:
                     f"learner-{rank}",
                     command,
                     log=folder / f"learner-{rank}.log",
-                    env={**shared, "RANK": str(rank)},
+                    env={**shared, "RANK": str(rank), "PYTHONPATH": path},
+                    cwd=cwd,
                     grace=2,
                 )
             )
@@ -79,14 +87,14 @@ def following(chosen: Settings, folder: Path) -> Iterator[list[Child]]:
 
 
 @contextmanager
-def learning(chosen: Settings, folder: Path, begin: Policy | None = None) -> Iterator[Learner]:
+def learning(chosen: Settings, folder: Path, begin: Policy | None = None, cwd: Path | None = None) -> Iterator[Learner]:
     """A learner of several ranks, of which this process is rank 0, or of one."""
     folder.mkdir(parents=True, exist_ok=True)
     forget_groups()
     with ExitStack() as stack:
         stack.enter_context(pytest.MonkeyPatch.context()).setenv("LOCAL_RANK", "0")
         if chosen.launch.kind == "processes" and chosen.learner.ranks.processes > 1:
-            stack.enter_context(following(chosen, folder))
+            stack.enter_context(following(chosen, folder, cwd))
         yield stack.enter_context(closing(build_learner(begin or policy(), chosen)))
 
 
@@ -152,6 +160,18 @@ def saved(learner: Learner, folder: Path) -> Path:
     folder.mkdir()
     learner.save(folder)
     return folder
+
+
+def written(folder: Path, tensors: Mapping[str, Tensor]) -> Path:
+    """A learner's folder with a state of these tensors."""
+    (folder / "learner").mkdir(parents=True)
+    save({name: Piece.of(tensor) for name, tensor in tensors.items()}, Reach(folder / "learner"))
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """All files below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def family() -> list[psutil.Process]:

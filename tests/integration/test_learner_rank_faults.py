@@ -11,7 +11,6 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from components.config import load
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, InputError, RankLost
@@ -30,6 +29,7 @@ from training_runs import killed, outputs, train
 from tests.integration.ranks import (
     FSDP2,
     KINDS,
+    content,
     environment,
     family,
     following,
@@ -37,7 +37,9 @@ from tests.integration.ranks import (
     how,
     learning,
     running,
+    saved,
     steps,
+    written,
 )
 from tests.integration.runs import prepared, rows
 from tests.tiers import slow_but
@@ -69,6 +71,42 @@ def test_a_rank_that_is_lost_is_named(learner, how_):
     assert ("SIGSTOP" in str(caught.value)) == (how_ == "SIGSTOP")
 
 
+def test_a_rank_that_is_lost_while_a_checkpoint_is_written_is_named(learner, tmp_path):
+    (tmp_path / "state").mkdir()
+    written = learner.snapshot(tmp_path / "state")
+    rank(1).kill()
+    with pytest.raises(RankLost, match="learner-1 was lost during 'write a checkpoint'"):
+        written()
+
+
+def test_a_copy_that_is_never_written_does_not_hold_up_the_next(learner, tmp_path):
+    learner.snapshot(tmp_path / "never")
+    steps(learner, [1])
+    (tmp_path / "state").mkdir()
+    written = learner.snapshot(tmp_path / "state")
+    expected = steps(learner, [2])
+    written()
+    learner.load(tmp_path / "state")
+    assert steps(learner, [2]) == expected
+
+
+def test_a_rank_that_is_slow_to_copy_writes_that_copy_and_none_from_before(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, time\nif '-m' in sys.orig_argv and 'components' in sys.orig_argv:\n"
+        "    from components.learner.state import State\n    copy = State.snapshot\n"
+        "    def snapshot(*given):\n        time.sleep(1)\n        return copy(*given)\n"
+        "    State.snapshot = snapshot\n"
+    )
+    with learning(how(**FSDP2), tmp_path) as learner:
+        for step in range(2):
+            steps(learner, [step])
+            folder = tmp_path / f"state-{step}"
+            folder.mkdir()
+            learner.snapshot(folder)()
+            assert content(folder) == content(saved(learner, tmp_path / f"at-once-{step}"))
+
+
 @pytest.mark.slow
 def test_a_rank_that_fails_says_why_and_the_run_is_not_started_again_for_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
@@ -84,10 +122,9 @@ def test_a_rank_that_fails_says_why_and_the_run_is_not_started_again_for_it(tmp_
 
 
 def test_a_state_of_another_model_is_refused_and_the_ranks_go_on(learner, tmp_path):
-    (tmp_path / "other").mkdir()
-    save_file({"weight/other": torch.zeros(1)}, tmp_path / "other" / "learner.safetensors")
+    other = written(tmp_path / "other", {"weight/other": torch.zeros(1)})
     with pytest.raises(ValueError, match="belongs to another model"):
-        learner.load(tmp_path / "other")
+        learner.load(other)
     assert steps(learner, [1])
 
 

@@ -220,7 +220,7 @@ def test_sft_of_which_a_rank_is_asked_to_stop_writes_its_checkpoint(job, number)
     assert status.exit_code == EXIT_STOPPED
     steps = len(list(read_jsonl(layout.state / "sft" / "log.jsonl")))
     assert f"the checkpoint of step {steps} is whole" in status.message
-    assert (layout.state / "sft" / f"step-{steps:06d}" / "sft.safetensors").is_file()
+    assert (layout.state / "sft" / f"step-{steps:06d}" / "sft" / "shard-00002-of-00002.safetensors").is_file()
     assert not layout.sft_metrics.exists()
 
 

@@ -400,7 +400,8 @@ def test_nothing_that_is_saved_is_a_pickle(tmp_path):
     learner = learner_of(policy())
     steps(learner, 1)
     learner.save(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["learner.json", "learner.safetensors"]
+    files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert files == ["learner.json", "shard-00001-of-00001.safetensors"]
 
 
 def test_saving_the_same_state_twice_gives_the_same_bytes(tmp_path):
@@ -409,9 +410,8 @@ def test_saving_the_same_state_twice_gives_the_same_bytes(tmp_path):
     for name in "ab":
         (tmp_path / name).mkdir()
         learner.save(tmp_path / name)
-    assert (tmp_path / "a" / "learner.safetensors").read_bytes() == (
-        tmp_path / "b" / "learner.safetensors"
-    ).read_bytes()
+    one, other = (tmp_path / name / "learner" / "shard-00001-of-00001.safetensors" for name in "ab")
+    assert one.read_bytes() == other.read_bytes()
 
 
 def test_a_state_of_another_model_is_refused(tmp_path):

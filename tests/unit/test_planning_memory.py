@@ -143,7 +143,7 @@ def test_the_embedded_engine_has_a_copy_in_rank_0_and_servers_have_it_elsewhere(
         P + 2000
     )  # packed, and the embedding that the output layer is tied to
     served = {"rollout": {"engine": {"kind": "vllm", "processes": 1}}}
-    assert loop("fsdp2", **served).keys() == {"buckets", "checkpoint"}
+    assert loop("fsdp2", **served).keys() == {"buckets"}
     assert loop("fsdp2", **served)["buckets"] == 2 * 4 * P + 4 * 2000
     assert first.at("start") - others.at("start") == pytest.approx(18e6)
 
@@ -157,7 +157,8 @@ def test_the_reference_is_shared_out_over_ranks_and_is_there_where_something_rea
 
 def test_with_an_adapter_there_is_no_reference_and_checkpoints_hold_the_adapter_alone():
     own = loop("fsdp2", shape=ADAPTED, policy={"lora": {}})
-    assert own["checkpoint"] == 12 * 100
+    assert sizes(settings("fsdp2", policy={"lora": {}}), ADAPTED)["checkpoint"] == 12 * 100 / 4
+    assert own.keys() & {"reference", "merged weights"} == set()
     assert "reference" not in own and "reference" not in sizes(settings("fsdp2", policy={"lora": {}}), ADAPTED)
     assert loop(shape=ADAPTED, policy={"lora": {}})["merged weights"] == 4 * 6000
 
@@ -171,9 +172,21 @@ def test_a_critic_trains_what_the_policy_trains():
     assert (whole["critic"], adapter["critic"]) == (16 * (P - 2000), 16 * 100)
 
 
+def test_every_rank_copies_its_share_of_a_checkpoint_in_the_machines_memory_and_only_where_the_loop_goes_on():
+    first, others = processes_of(settings("fsdp2"), SHAPE, LOAD, gpu_memory=80 * GIB)
+    assert first.of("checkpoint") == others.of("checkpoint") == 12 * P / 4
+    (part,) = (part for part in others.parts if part.name == "checkpoint")
+    assert not part.on_gpu and "1/4 of all" in part.why
+    (alone,) = processes_of(settings(), SHAPE, LOAD)
+    assert alone.of("checkpoint") == 12 * P
+    for kind in ("torch", "fsdp2"):
+        at_once = processes_of(settings(kind, train={"checkpoints": {"asynchronous": False}}), SHAPE, LOAD)
+        assert not any(process.of("checkpoint") for process in at_once)
+
+
 def test_a_gpu_holds_the_ranks_part_and_the_machine_the_loops():
     first, others = processes_of(settings("fsdp2"), SHAPE, LOAD, gpu_memory=80 * GIB)
-    assert others.at("sample") == pytest.approx(IMPORTED + 32e6)
+    assert others.at("sample") == pytest.approx(IMPORTED + 32e6 + 12 * P / 4)
     assert others.at("sample", on_gpu=True) == first.at("sample", on_gpu=True) == CUDA + 4 * P
 
 

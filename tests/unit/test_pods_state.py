@@ -31,6 +31,8 @@ from tests.code_graph import ROOT
 from tests.s3_faults import Fault, FaultyProxy
 from tests.s3_server import BUCKET, PATIENCE, S3Server
 
+SHARD = "learner/shard-00001-of-00001.safetensors"
+
 
 @pytest.fixture
 def run() -> str:
@@ -63,7 +65,7 @@ def checkpoint(folder: Path, step: int, saved: list[int]) -> None:
     state = {"saved": [{"step": one} for one in saved], "entries": step}
     new = folder / f"step-{step:06d}"
     write_json(new / "state.json", state)
-    write_text(new / "learner.safetensors", f"weights of step {step}")
+    write_text(new / SHARD, f"weights of step {step}")
     write_text(new / "reference", "the same in all")
     for old in folder.glob("step-*"):
         if int(old.name[5:]) not in (*saved, step):
@@ -149,7 +151,7 @@ def test_a_damaged_state_is_said_and_the_one_before_is_taken(depot, tmp_path, ca
     for step in (1, 2):
         checkpoint(folder, step, saved=[step])
         first.put()
-    damaged = manifest(folder)["step-000002/learner.safetensors"]
+    damaged = manifest(folder)[f"step-000002/{SHARD}"]
     s3_server.client.put_object(Bucket=BUCKET, Key=f"runs/{run}/state/blobs/{damaged}", Body=b"weights of step X")
     assert state(depot, tmp_path / "two").restore() == 1
     assert "000001-00000002.json is of no use" in capsys.readouterr().err
@@ -321,10 +323,10 @@ def test_a_checkpoint_of_a_run_that_began_anew_is_another_one(depot, tmp_path):
     shutil.rmtree(folder)
     (tmp_path / "inode").touch()  # the folder's number is taken
     checkpoint(folder, 1, saved=[1])
-    write_text(folder / "step-000001" / "learner.safetensors", "other weights")
+    write_text(folder / "step-000001" / SHARD, "other weights")
     assert first.put()
     state(depot, tmp_path / "two").restore()
-    assert (tmp_path / "two" / "step-000001" / "learner.safetensors").read_text() == "other weights"
+    assert (tmp_path / "two" / "step-000001" / SHARD).read_text() == "other weights"
 
 
 def test_a_run_that_is_forgotten_leaves_nothing_and_no_other_run_is_touched(depot, tmp_path, names):

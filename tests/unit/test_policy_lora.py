@@ -9,7 +9,6 @@ import pytest
 import torch
 from factories import gpt2, policy, prompts, settings
 from peft import PeftModel
-from safetensors.torch import load_file
 from test_dpo_trainer import pairs
 from test_learner import batch_of, sampled
 
@@ -17,6 +16,7 @@ from components.config.dpo import DpoSettings
 from components.config.policy import LoraSettings, PolicySettings, SftSettings
 from components.dpo.trainer import DpoTrainer
 from components.errors import InputError
+from components.learner.state import read_tensors
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy, load_policy
 from components.policy.lora import AdaptedPolicy, adapted
@@ -167,7 +167,7 @@ def test_a_state_holds_the_adapter_alone_and_gives_the_merged_weights(tmp_path):
     one = learner(found)
     one.save(tmp_path)
     expected = one.weights()
-    tensors = load_file(tmp_path / "learner.safetensors")
+    tensors = read_tensors(tmp_path / "learner")
     assert {name.removeprefix("weight/") for name in tensors if name.startswith("weight/")} == found.trainable().keys()
     one.step(batch_of(sampled()), seed=0)
     moved = one.weights()

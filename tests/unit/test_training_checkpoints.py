@@ -237,7 +237,7 @@ def test_an_error_of_the_writer_ends_the_run_and_says_where_it_goes_on(tmp_path,
 
     def full(directory: Path) -> Callable[[], None]:
         def finish() -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), directory / "learner.safetensors")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), directory / "shard-00001-of-00001.safetensors")
 
         return finish
 
@@ -248,7 +248,7 @@ def test_an_error_of_the_writer_ends_the_run_and_says_where_it_goes_on(tmp_path,
         writing.write(30, full, {30}) if seen_by == "write" else getattr(writing, seen_by)()
     said = str(caught.value)
     assert "the checkpoint of step 20 was not written: cannot write: No space left on device" in said
-    assert "learner.safetensors" in said
+    assert "shard-00001-of-00001.safetensors" in said
     assert "goes on from the checkpoint of step 10, which is whole" in said
     assert [path.name for path in (tmp_path / "state").iterdir()] == ["identity.json", "step-000010"]
     writing.close()

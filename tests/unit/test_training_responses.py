@@ -25,7 +25,7 @@ from components.training.weights import hand_over
 from components.types import Response
 from tests.tiers import slow_but
 
-STATE = ("learner.safetensors", "learner.json")
+STATE = ("learner/shard-00001-of-00001.safetensors", "learner.json")
 
 
 @pytest.fixture(autouse=True)

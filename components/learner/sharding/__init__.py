@@ -2,7 +2,7 @@
 
 - `base` — the `Sharding` seam
 - `plain` — all of it in one process
-- `spread` — what the others have in common: one file for all of them, gathered and scattered tensor by tensor
+- `spread` — what the others have in common
 - `source` — where ranks get the weights that they begin with
 - `zero` — DeepSpeed ZeRO; `zero_pieces` is what differs from stage to stage
 - `fsdp2` — PyTorch's fully sharded data parallel

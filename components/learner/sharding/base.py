@@ -12,6 +12,7 @@ from torch import Tensor
 from components.config.training import LearnerSettings
 from components.learner.batch import Batch
 from components.learner.scoring_module import Pass
+from components.learner.state import State
 from components.policy import Policy, TokenStats
 
 
@@ -24,6 +25,8 @@ class Sharding(ABC):
 
     device: torch.device
     """Where batches have to be."""
+    state: State
+    """Weights and moments, to save, copy and check; the same files whatever the sharding."""
 
     @property
     def packs(self) -> bool:
@@ -66,21 +69,13 @@ class Sharding(ABC):
     def broken(self) -> int:
         """How many of the trained parameters hold a NaN or an infinity."""
 
-    @abstractmethod
-    def save(self, path: Path) -> None:
-        """Write whole weights and moments as one safetensors file, bit-exact; the same layout whatever the sharding."""
+    def refresh(self) -> None:  # noqa: B027 - most read the weights that were loaded
+        """Make the forward pass and what watches it agree with weights that were loaded; collective."""
 
-    @abstractmethod
-    def snapshot(self, path: Path) -> Callable[[], None]:
-        """Copy what `save` would write now; the call that is returned writes it, whatever has changed meanwhile."""
-
-    @abstractmethod
-    def check(self, path: Path) -> None:
-        """Raise ValueError for a file of another model; on one rank, before `load` on all."""
-
-    @abstractmethod
-    def load(self, path: Path) -> None:
-        """Read what any sharding's `save` wrote. Of several ranks rank 0 reads; the others get their share of it."""
+    def load(self, folder: Path) -> None:
+        """Continue from what any sharding's ``state`` wrote; `State.check` comes first, on rank 0."""
+        self.state.load(folder)
+        self.refresh()
 
 
 ShardingOf = Callable[[Policy, LearnerSettings], Sharding]

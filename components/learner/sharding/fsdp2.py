@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import distribute_tensor
 
 from components.config.training import LearnerSettings
 from components.learner.activations import checkpointed_layers
@@ -18,7 +18,8 @@ from components.learner.clipping import clip, sum_of_squares
 from components.learner.optimizer import accepted
 from components.learner.scoring_module import PREFIX, Pass, ScoringModule
 from components.learner.sharding.source import Source, make_room
-from components.learner.sharding.spread import MOMENTS, Spread, trained
+from components.learner.sharding.spread import Spread, trained
+from components.learner.state import AdamWContents, State
 from components.policy import Policy, TokenStats
 
 
@@ -29,7 +30,6 @@ class Fsdp2(Spread):
         ranks, device = source.ranks, source.device
         self.ranks, self.device = ranks, device
         self._module = ScoringModule(policy.model)
-        self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in trained(self._module)}
         mesh = init_device_mesh(device.type, (ranks.size,))
         self._outermost = spread_out(self._module, source, {"mesh": mesh, "mp_policy": _precision(settings)})
         self.parameters = {name.removeprefix(PREFIX): p for name, p in trained(self._module)}
@@ -37,6 +37,7 @@ class Fsdp2(Spread):
         self._adamw = torch.optim.AdamW(
             self.parameters.values(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
         )
+        self.state = State(AdamWContents(self.parameters, self._adamw), ranks)
 
     def score(self, batch: Batch, how: Pass) -> TokenStats:
         return TokenStats(*self._module(batch, how))
@@ -65,14 +66,8 @@ class Fsdp2(Spread):
         state = self._adamw.state.get(next(iter(self.parameters.values())), {})
         return float(state["step"]) if state else None
 
-    def reset(self, steps: float | None) -> None:
-        self._adamw.state.clear()
-        for parameter in self.parameters.values() if steps is not None else ():
-            moments = {moment: torch.zeros_like(parameter.detach()) for moment in MOMENTS}
-            self._adamw.state[parameter] = {"step": torch.tensor(steps, dtype=torch.float32), **moments}
-
-    def gather(self, name: str, moment: str | None = None) -> Tensor:
-        held = self._held(name, moment)
+    def gather(self, name: str) -> Tensor:
+        held: Any = self.parameters[name]
         whole: Tensor = held.full_tensor()
         return whole.float()
 
@@ -81,17 +76,10 @@ class Fsdp2(Spread):
         whole: Tensor = held.full_tensor()
         return whole
 
-    def scatter(self, value: Tensor, name: str, moment: str | None = None) -> None:
-        put(value, self._held(name, moment))
-
     def refresh(self) -> None:
         # A pass without gradient leaves the outermost group gathered, and the next pass would read that again,
         # though the weights are others by then.
         self._outermost.reshard()
-
-    def _held(self, name: str, moment: str | None) -> DTensor:
-        held: Any = self.parameters[name] if moment is None else self._adamw.state[self.parameters[name]][moment]
-        return held  # type: ignore[no-any-return]
 
 
 def spread_out(module: ScoringModule, source: Source, options: dict[str, Any]) -> Any:

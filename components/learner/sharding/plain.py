@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from torch import Tensor
@@ -23,6 +22,7 @@ class Plain(Sharding):
         self._policy, self._settings = policy, settings
         self.device = next(policy.model.parameters()).device
         self._optimizer = ClippedAdamW(policy.trainable(), settings)
+        self.state = self._optimizer.state
 
     @property
     def packs(self) -> bool:
@@ -56,14 +56,5 @@ class Plain(Sharding):
     def broken(self) -> int:
         return sum(not bool(parameter.isfinite().all()) for parameter in self._policy.trainable().values())
 
-    def save(self, path: Path) -> None:
-        self._optimizer.save(path)
-
-    def snapshot(self, path: Path) -> Callable[[], None]:
-        return self._optimizer.snapshot(path)
-
-    def check(self, path: Path) -> None:
-        """Nothing to do: the optimizer checks a file before it changes anything."""
-
-    def load(self, path: Path) -> None:
-        self._optimizer.load(path)
+    def load(self, folder: Path) -> None:
+        self._optimizer.load(folder)

@@ -12,7 +12,7 @@ from typing import Any
 import deepspeed
 import torch
 from deepspeed import utils
-from torch import Tensor, distributed, nn
+from torch import Tensor, nn
 from torch.nn import Parameter
 
 from components.config.training import LearnerSettings
@@ -21,7 +21,8 @@ from components.learner.optimizer import accepted
 from components.learner.scoring_module import PREFIX, Pass, ScoringModule
 from components.learner.sharding.source import Source
 from components.learner.sharding.spread import Spread, trained
-from components.learner.sharding.zero_pieces import pieces_of
+from components.learner.sharding.zero_pieces import ZeroContents, pieces_of
+from components.learner.state import State
 from components.policy import Policy, TokenStats
 from components.policy.outline import replaced
 
@@ -32,7 +33,7 @@ class Zero(Spread):
     def __init__(self, policy: Policy, settings: LearnerSettings, source: Source) -> None:
         self.ranks, self.device = source.ranks, source.device
         module = ScoringModule(policy.model)
-        self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in trained(module)}
+        self._shapes = {name.removeprefix(PREFIX): p.shape for name, p in trained(module)}
         # Sums through shared memory, for CPUs alone, are compiled at the first use: a minute and a C++ compiler.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         config = engine_config(settings)
@@ -44,6 +45,7 @@ class Zero(Spread):
         self.parameters = {name.removeprefix(PREFIX): p for name, p in trained(module)}
         self._stage = settings.zero.stage
         self._pieces = pieces_of(self._engine.optimizer, adamw, self._stage)
+        self.state = State(ZeroContents(self.parameters, self._shapes, self._pieces), self.ranks)
 
     def score(self, batch: Batch, how: Pass) -> TokenStats:
         if self._stage == 3:
@@ -73,16 +75,9 @@ class Zero(Spread):
     def steps(self) -> float | None:
         return self._pieces.steps
 
-    def reset(self, steps: float | None) -> None:
-        self._pieces.reset(steps or 0.0)
-
-    def gather(self, name: str, moment: str | None = None) -> Tensor:
-        parameter = self.parameters[name]
-        if moment is None:
-            found = utils.safe_get_full_fp32_param(parameter)
-        else:
-            found = utils.safe_get_full_optimizer_state(parameter, moment)
-        return found.view(self.shapes[name])  # type: ignore[no-any-return]
+    def gather(self, name: str) -> Tensor:
+        found: Tensor = utils.safe_get_full_fp32_param(self.parameters[name])
+        return found.view(self._shapes[name])
 
     def frozen(self, name: str) -> Tensor:
         parameter: Any = self._engine.module.get_parameter(f"{PREFIX}{name}")
@@ -90,11 +85,6 @@ class Zero(Spread):
             return parameter.detach()  # type: ignore[no-any-return]
         with deepspeed.zero.GatheredParameters([parameter]):
             return parameter.detach().clone()  # type: ignore[no-any-return]
-
-    def scatter(self, value: Tensor, name: str, moment: str | None = None) -> None:
-        if self.ranks.size > 1:
-            distributed.broadcast(value, src=0)
-        self._pieces.put(value, self.parameters[name], moment)
 
     def refresh(self) -> None:
         self._pieces.refresh()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from deepspeed import utils
 from deepspeed.runtime.bf16_optimizer import BF16_Optimizer
 from torch import Tensor, distributed
-from torch.nn import Parameter, functional
+from torch.nn import Parameter
 
 from components.learner.clipping import sum_of_squares
-from components.learner.sharding.spread import MOMENTS
+from components.learner.state.contents import MOMENTS, Contents
+from components.learner.state.pieces import Piece
 
 
 class Pieces:
@@ -48,12 +49,12 @@ class Pieces:
         """Give the weights of the forward pass the values of the pieces."""
         self.optimizer.update_lp_params()
 
-    def put(self, value: Tensor, parameter: Parameter, moment: str | None) -> None:
-        """Take this rank's share of a whole weight, or of one of its moments."""
-        if moment is None:
-            utils.safe_set_full_fp32_param(parameter, value)
-        else:
-            utils.safe_set_full_optimizer_state(parameter, value, moment)
+    def piece(self, parameter: Any, moment: str | None) -> tuple[int, Tensor]:
+        """This rank's elements of a weight, or of one of its moments, and the number of the first; a view."""
+        held = parameter._hp_mapping
+        if held is None:
+            return 0, torch.empty(0, device=parameter.device)
+        return held.lp_fragment_address.start, held.get_hp_fragment(moment).detach()
 
     @property
     def steps(self) -> float | None:
@@ -96,21 +97,39 @@ class Stage3Pieces(Pieces):
         norms = [valid(norm) for norm in self.optimizer._get_norm_groups()]
         return math.sqrt(sum(norm * norm for norm in norms))
 
-    def put(self, value: Tensor, parameter: Any, moment: str | None) -> None:
-        # DeepSpeed 0.19 cannot take a whole tensor whose elements do not divide into the ranks.
-        size, rank = parameter.ds_tensor.numel(), distributed.get_rank()
-        share = functional.pad(value.flatten(), (0, size * distributed.get_world_size() - value.numel()))
-        share = share[size * rank : size * (rank + 1)]
+    def piece(self, parameter: Any, moment: str | None) -> tuple[int, Tensor]:
         if moment is None:
-            utils.safe_set_local_fp32_param(parameter, share)
+            held = utils.safe_get_local_fp32_param(parameter)
         else:
-            utils.safe_set_local_optimizer_state(parameter, share, moment)
+            held = utils.safe_get_local_optimizer_state(parameter, moment)
+        start = min(len(held) * distributed.get_rank(), parameter.ds_numel)
+        return start, held.detach()[: parameter.ds_numel - start]  # behind it is padding
 
     def refresh(self) -> None:
         self.optimizer._partition_all_parameters()
         for group in range(len(self.optimizer.fp16_groups)):
             self.optimizer._reassign_or_swap_out_partitioned_parameters(group)
         self.optimizer._post_step(set())
+
+
+class ZeroContents(Contents):
+    """The pieces of all parameters."""
+
+    as_one = True
+
+    def __init__(self, parameters: Mapping[str, Parameter], shapes: Mapping[str, torch.Size], pieces: Pieces) -> None:
+        self._parameters, self.shapes, self._pieces = parameters, shapes, pieces
+
+    def piece(self, name: str, moment: str | None = None) -> Piece:
+        start, values = self._pieces.piece(self._parameters[name], moment)
+        return Piece(values, start, self.shapes[name])
+
+    def updates(self) -> dict[str, float]:
+        steps = self._pieces.steps
+        return {} if steps is None else dict.fromkeys(self.shapes, steps)
+
+    def reset(self, updates: Mapping[str, float]) -> None:
+        self._pieces.reset(max(updates.values(), default=0.0))
 
 
 def pieces_of(optimizer: Any, adamw: torch.optim.AdamW, stage: int) -> Pieces:

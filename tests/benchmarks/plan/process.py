@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import shutil
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -35,6 +36,7 @@ MOMENTS = {
     "step": "update",
     "whole": "hand-over",
     "broken": "hand-over",
+    "save": "checkpoint",
     "snapshot": "checkpoint",
 }
 """What a command of rank 0 is in the plan."""
@@ -108,10 +110,12 @@ def lead(size: Size, kind: str, lora: bool, checkpoint: Path, out: Path, peaks: 
             peaks.mark("hand-over")
             folder = out / f"checkpoint-{step}"
             folder.mkdir()
-            learner.snapshot(folder)()
+            if settings.train.checkpoints.asynchronous:
+                learner.snapshot(folder)()
+            else:
+                learner.save(folder)
             peaks.mark("checkpoint")
-            for file in folder.iterdir():
-                file.unlink()
+            shutil.rmtree(folder)
 
 
 def main(arguments: list[str]) -> None:
