@@ -18,6 +18,7 @@ from training_runs import killed, outputs, records, train, watched
 from components.config import Settings
 from components.files import read_json
 from components.layout import Layout
+from components.learner.state import StoredWeights
 from components.policy.lora import adapted
 from components.stages import train as stage
 from components.training import assembly
@@ -25,7 +26,7 @@ from components.training.weights import hand_over
 from tests.tiers import slow_but
 
 ADAPTER = ".lora_"
-STATE = ("learner.safetensors", "learner.json")
+STATE = ("learner/shard-00001-of-00001.safetensors", "learner.json")
 
 
 @pytest.fixture(autouse=True)
@@ -37,9 +38,9 @@ def chosen(**sections: Any) -> Settings:
     return settings(policy={"lora": LORA}, **sections)
 
 
-def trained(file: Path) -> set[str]:
-    """Names of what a checkpoint holds the weights of."""
-    return {name.removeprefix("weight/") for name in load_file(file) if name.startswith("weight/")}
+def trained(state: Path) -> set[str]:
+    """Names of the weights in a state."""
+    return set(StoredWeights(state))
 
 
 def test_a_run_with_an_adapter_is_another_run():
@@ -122,7 +123,7 @@ def test_the_uninterrupted_run_learns_is_put_right_and_leaves_a_merged_policy_wi
     folder = uninterrupted.train_checkpoint
     assert (folder / "adapter" / "adapter_model.safetensors").exists()
     assert not any(ADAPTER in name for name in load_file(folder / "model.safetensors"))
-    states = list((uninterrupted.state / "train").glob("step-*/learner.safetensors"))
+    states = list((uninterrupted.state / "train").glob("step-*/learner"))
     assert states and all(ADAPTER in name for state in states for name in trained(state))
 
 
@@ -170,7 +171,7 @@ def test_ppo_trains_two_adapters_and_a_head_and_saves_no_more(tmp_path):
     assert all(step["critic_grad_norm"] > 0 for step in signals)
     last = layout.state / "train" / "step-000005"
     head = {"head.weight", "head.bias"}
-    critic, actor = trained(last / "critic.safetensors"), trained(last / "learner.safetensors")
+    critic, actor = trained(last / "critic"), trained(last / "learner")
     assert head < critic and all(ADAPTER in name for name in critic - head | actor)
     assert len(critic - head) == len(actor)
     assert read_json(last / "critic.json") == {"updates": 2 * len(signals)}
