@@ -79,7 +79,9 @@ def _swap_in(staging: Path, path: Path) -> None:
 
 
 def _flush_tree(directory: Path) -> None:
-    for path in directory.rglob("*"):
+    for path in (directory, *directory.rglob("*")):
         if path.is_file():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
+        elif path.is_dir():
+            fsync_directory(path)

@@ -13,6 +13,7 @@
 - `torch_learner` — the learner: in this process, or in every one of several ranks
 - `supervised` — the same for a loss over given texts, of stages `sft` and `dpo`
 - `sharding` — how its weights, gradients and optimizer state lie in memory
+- `state` — its checkpoints: one shard a rank, by `torch.distributed.checkpoint`
 - `ranks` — who of several processes scores which rows
 - `group`, `leader`, `follower` — the processes of one learner: rank 0 runs the loop, the others follow its commands;
   `supervised_leader` is rank 0 of a supervised one

@@ -128,10 +128,9 @@ class Leading(Generic[R]):
             with self._one, self._group.collective(name):
                 self._group.send((name, *arguments))
                 return own()
-        except OSError:  # of a save, which every rank has learned of
-            raise
-        except BaseException:
-            self._broken = True  # the others are in the middle of something
+        except BaseException as error:
+            if not (name == "save" and isinstance(error, OSError)):  # of which every rank has learned
+                self._broken = True  # the others are in the middle of something
             raise
 
 
