@@ -11,6 +11,7 @@ from components.config import Settings, substance
 from components.config.load import check_digest
 from components.config.policy import CheckpointModel
 from components.data.prompts import read_prompts
+from components.device import own_device
 from components.directories import write_directory
 from components.errors import InputError
 from components.files import sha256_tree, write_json, write_jsonl
@@ -57,7 +58,7 @@ def initial_policy(settings: Settings, prompts: Sequence[Prompt]) -> Policy:
         return adapted(load_policy(model.path, settings.policy), settings.policy.lora, derive(settings.seed, "lora"))
     texts = [text for p in prompts for text in (p.text, p.demonstration)]
     tokenizer = build_tokenizer(texts, model.vocab_size, model.max_positions)
-    network = build_model(model, tokenizer, derive(settings.seed, "init"))
+    network = build_model(model, tokenizer, derive(settings.seed, "init")).to(own_device())
     return Policy(network, tokenizer, settings.policy.chat, settings.policy.instruction)
 
 

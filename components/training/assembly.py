@@ -100,7 +100,7 @@ def assembled(
             prompts={prompt.id: prompt for members in clusters.values() for prompt in members},
         )
         stack.callback(state.writer.close)
-        reference = Reference(learner.reference(), settings.rollout.temperature, settings.learner.micro_batch_tokens)
+        reference = Reference(learner.reference(), settings.rollout.temperature, settings.learner)
         state.restore()
         scorer = wrap_scorer(stack.enter_context(Scorer(settings.reward, layout.consistency)))
         collector = Collector(policy, state.engine, scorer, settings.rollout)

@@ -9,6 +9,7 @@ import torch
 from factories import Judge, parity, policy, prompts, settings, workspace
 from training_runs import killed, outputs, records, train
 
+from components.config.training import LearnerSettings
 from components.errors import InputError, NoCandidate, PeerLost
 from components.files import append_line, read_json, read_jsonl, sha256_tree
 from components.health import Monitor, dev_signals, find_signal
@@ -388,7 +389,7 @@ def test_held_out_figures_of_nothing_do_not_exist():
 
 def test_the_reference_stays_where_it_was_when_the_policy_moves():
     micro = policy()
-    reference = Reference(micro.reference(), temperature=1.0, micro_batch_tokens=64)
+    reference = Reference(micro.reference(), 1.0, LearnerSettings(micro_batch_tokens=64))
     measured = held_out(parity)
     groups = measured._collector.groups(prompts(2), measured._collector.sampling(seed=0))
     batch = build_batch(groups, reference.pad_id)

@@ -12,6 +12,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from components.config.training import LearnerSettings
+from components.device import computes_in
 from components.learner.activations import checkpointed_layers
 from components.learner.batch import Batch
 from components.learner.clipping import clip, sum_of_squares
@@ -31,7 +32,7 @@ class Fsdp2(Spread):
         self._module = ScoringModule(policy.model)
         self.shapes = {name.removeprefix(PREFIX): p.shape for name, p in trained(self._module)}
         mesh = init_device_mesh(device.type, (ranks.size,))
-        options: dict[str, Any] = {"mesh": mesh, "mp_policy": _precision(settings)}
+        options: dict[str, Any] = {"mesh": mesh, "mp_policy": _precision(settings, device)}
         for layer in checkpointed_layers(policy.model):
             fully_shard(layer, **options)
         self._outermost = fully_shard(self._module, **options)
@@ -103,7 +104,7 @@ def put(value: Tensor, held: Any) -> None:
         held.to_local().copy_(share.to_local())
 
 
-def _precision(settings: LearnerSettings) -> MixedPrecisionPolicy:
-    if settings.compute_dtype == "float32":
+def _precision(settings: LearnerSettings, device: torch.device) -> MixedPrecisionPolicy:
+    if computes_in(settings.compute_dtype, device) == torch.float32:
         return MixedPrecisionPolicy()
     return MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from components.config.servers import CheckSettings, ServerEngine, VllmEngine
+from components.device import autocast
 from components.errors import InputError
 from components.policy import Policy, response_logprobs
 from components.policy.padding import pad
@@ -51,16 +52,18 @@ def differences(policy: Policy, prompt: Sequence[int], written: Sequence[Written
     again.
     """
     padded = pad([prompt] * len(written), [one.token_ids for one in written], policy.pad_id)
-    with torch.no_grad():
-        own = response_logprobs(
+    there = padded.to(policy.model.device)
+    with torch.no_grad(), autocast(policy.model):
+        logp = response_logprobs(
             policy.model,
-            padded.input_ids,
-            padded.attention_mask,
-            padded.response_mask.shape[1],
+            there.input_ids,
+            there.attention_mask,
+            there.response_mask.shape[1],
             temperature or 1.0,
-            mask=padded.response_mask,
+            mask=there.response_mask,
             group=torch.zeros(len(written), dtype=torch.long),
-        ).logp[padded.response_mask]
+        ).logp
+    own = logp.cpu()[padded.response_mask]
     told = torch.tensor([value for one in written for value in one.logprobs])
     seen: set[tuple[int, ...]] = set()
     first = []

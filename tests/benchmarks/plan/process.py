@@ -90,7 +90,7 @@ def lead(size: Size, kind: str, lora: bool, checkpoint: Path, out: Path, peaks: 
     learned = adapted(policy, settings.policy.lora, 0)
     with closing(build_learner(learned, settings)) as learner:
         engine = build_engine(policy, settings.rollout, out)
-        reference = Reference(learner.reference(), 1.0, settings.learner.micro_batch_tokens)
+        reference = Reference(learner.reference(), 1.0, settings.learner)
         peaks.mark("start")
         for step in range(2):
             batch = batch_for(size, step)
