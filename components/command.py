@@ -23,6 +23,7 @@ from components.errors import EXIT_STOPPED, EvenkeelError, InputError
 from components.health import check_rules
 from components.launch import LAUNCHERS, Job
 from components.layout import Layout
+from components.processes.environments import DEVICE
 from components.processes.memory import check_stages
 from components.processes.ranked import STARTED, is_ranked
 from components.processes.stopping import STOPPING, Asked
@@ -98,6 +99,7 @@ def prepare_environment(settings: Settings) -> None:
     """
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = str(settings.threads)
+    os.environ[DEVICE] = settings.device
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     os.environ["HF_HUB_OFFLINE"] = "1"
 

@@ -1,7 +1,9 @@
 """Checkpoints of an unfinished stage: where to go on after a crash.
 
 A folder holds ``identity.json`` and a few ``step-NNNNNN`` folders, each written whole or not at all. The identity is
-what the stage depends on; a state with another identity belongs to another run and is discarded.
+what the stage depends on; a state with another identity belongs to another run and is discarded. One that differs in
+the kind of device alone is refused: a GPU rounds otherwise than a CPU, so that going on would be another run under the
+same name, and a GPU that is away for an hour is no reason to discard what it has learned.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from components.directories import write_directory
-from components.errors import Stopped
+from components.errors import InputError, Stopped
 from components.files import (
     append_line,
     code_digest,
@@ -37,15 +39,22 @@ KEEP = 2
 
 
 class ResumeState:
-    """The checkpoints of one stage."""
+    """The checkpoints of one stage.
+
+    Raises:
+        InputError: they were made on another kind of device.
+    """
 
     def __init__(self, directory: Path, identity: Mapping[str, Any]) -> None:
         self.directory = directory
         marker = directory / "identity.json"
-        if marker.exists() and read_json(marker) == dict(identity):
+        known = read_json(marker) if marker.exists() else {}
+        if known == dict(identity):
             for torn in directory.glob(".step-*"):  # a kill in the middle of `save` leaves its temporary folder
                 shutil.rmtree(torn)
             return
+        if self.latest():
+            _refuse_other_device(known, identity, directory)
         if directory.exists():
             if newest := self.latest():
                 said = f"the checkpoints in {directory}, the newest of step {newest[0]}, are of other settings or code"
@@ -78,6 +87,14 @@ class ResumeState:
     def folder(self, step: int) -> Path:
         """Where the checkpoint of a step is, or would be."""
         return self.directory / f"step-{step:06d}"
+
+
+def _refuse_other_device(known: Mapping[str, Any], identity: Mapping[str, Any], directory: Path) -> None:
+    there, here = known.get("device"), identity.get("device")
+    if there != here and {**known, "device": here} == dict(identity):
+        what = f"the checkpoints were made on {there}, and this process computes on {here}"
+        how = f"start it with device {there}, where there is one; or remove the folder to begin again"
+        raise InputError(what, where=directory, how=how)
 
 
 class Resumable(Protocol):
@@ -125,8 +142,11 @@ def run_steps(
 
 
 def identity(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> dict[str, Any]:
-    """What a stage's result depends on: its settings, the content of its inputs, and the code."""
+    """What a stage's result depends on: its settings, the content of its inputs, the code, and the kind of device."""
+    from components.device import own_device  # with torch, which whoever reads checkpoints alone does without
+
     return {
+        "device": own_device().type,
         "settings": sha256_bytes(dump_json(settings).encode()),
         "inputs": {name: sha256_path(path) for name, path in inputs.items()},
         "code": code_digest(),

@@ -9,6 +9,7 @@ import torch
 from components.canaries.items import Measured, Probe, ProbeSet
 from components.canaries.judging import Scored, judge_likelihood
 from components.config.canaries import CanarySettings
+from components.device import autocast
 from components.errors import InputError
 from components.policy import Policy, response_logprobs
 from components.policy.padding import pad, same_prompts
@@ -73,10 +74,11 @@ def scores_of(policy: Policy, temperature: float, tokens: int = TOKENS) -> Score
     @torch.no_grad()
     def score(rows: Sequence[Row]) -> list[float]:
         found = [0.0] * len(rows)
-        with working("scoring probes", len(rows), "rows") as work:
+        with working("scoring probes", len(rows), "rows") as work, autocast(policy.model):
             for places in _passes(rows, tokens):
                 contexts = [rows[place][0] for place in places]
-                ids, seen, mask = pad(contexts, [rows[place][1] for place in places], policy.pad_id)
+                padded = pad(contexts, [rows[place][1] for place in places], policy.pad_id)
+                ids, seen, mask = padded.to(policy.model.device)
                 group = same_prompts(contexts)
                 stats = response_logprobs(policy.model, ids, seen, mask.shape[1], temperature, mask=mask, group=group)
                 for place, total in zip(places, stats.logp.sum(1).tolist(), strict=True):

@@ -8,8 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 """A decay rate of AdamW."""
-ComputeDtype = Literal["float32", "bfloat16"]
-"""Precision of the matrix products of a forward and backward pass."""
+ComputeDtype = Literal["auto", "float32", "bfloat16"]
+"""Precision of the matrix products of a forward and backward pass; auto: bfloat16 on a GPU, else float32."""
+Device = Literal["auto", "cpu", "cuda"]
+"""What a process computes on; auto: a GPU where there is one, else the CPU."""
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 

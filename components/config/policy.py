@@ -76,7 +76,7 @@ class PolicySettings(Section):
 class SftSettings(AdamWSettings):
     """Stage `sft`. ``steps`` 0 takes the model as it is."""
 
-    compute_dtype: ComputeDtype = Field("float32", description="As learner.compute_dtype.")
+    compute_dtype: ComputeDtype = Field("auto", description="As learner.compute_dtype.")
     steps: int = Field(400, ge=0)
     batch_size: int = Field(96, ge=1)
     lr: float = Field(2e-3, gt=0, le=1)

@@ -17,16 +17,17 @@ class TorchEngine(Section):
 
     kind: Literal["torch"] = "torch"
     batch_rows: int = Field(1024, ge=1, description="Completions decoded together.")
-    precision: Literal["policy", "bfloat16", "int8", "int4"] = Field(
-        "policy",
-        description="Of the engine's own copy of the policy. int8 quantises the weights of linear layers per channel "
-        "and their inputs per token; int4 the weights alone, in groups of 64 inputs.",
+    precision: Literal["auto", "policy", "bfloat16", "int8", "int4"] = Field(
+        "auto",
+        description="Of the engine's own copy of the policy; auto is bfloat16 on a GPU, and policy.dtype on a CPU. "
+        "int8, for CPUs, quantises the weights of linear layers per channel and their inputs per token; int4 the "
+        "weights alone, in groups of 64 inputs.",
     )
     record_routes: bool = Field(False, description="Keep the experts of every token, where the policy has experts.")
 
     def as_policy(self) -> TorchEngine:
-        """The same, at the policy's own precision."""
-        return self.model_copy(update={"precision": "policy"})
+        """The same without what a precision was chosen for, which is training."""
+        return self if self.precision == "policy" else self.model_copy(update={"precision": "auto"})
 
 
 class Mixing(Section):

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from components.config.admission import AdmissionSettings
 from components.config.audit import AuditSettings
-from components.config.base import Section
+from components.config.base import Device, Section
 from components.config.budget import BudgetSettings
 from components.config.combinations import problems
 from components.config.data import DataSettings
@@ -33,6 +33,11 @@ class Settings(Section):
         ge=1,
         description="CPU threads of torch; the result depends on their number. Two are a third faster on an idle "
         "machine, and many times slower beside a busy neighbour.",
+    )
+    device: Device = Field(
+        "auto",
+        description="Of every stage that has a model. auto: the GPU, where there is one that this build of torch "
+        "reaches, else the CPU. A rank takes the GPU of its LOCAL_RANK.",
     )
     data: DataSettings = DataSettings()
     audit: AuditSettings = AuditSettings()

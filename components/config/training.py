@@ -45,10 +45,10 @@ class LearnerSettings(AdamWSettings):
     ranks: RankSettings = Field(RankSettings(), description="Used by kinds deepspeed and fsdp2.")
     zero: ZeroSettings = Field(ZeroSettings(), description="Used by kind deepspeed.")
     compute_dtype: ComputeDtype = Field(
-        "float32",
-        description="Precision of the products of forward and backward passes. Weights, sums of gradients and moments "
-        "are float32 in kinds deepspeed and fsdp2, and policy.dtype in kind torch. On CPUs bfloat16 is for those with "
-        "AVX-512 BF16 or AMX.",
+        "auto",
+        description="Precision of the products of forward and backward passes, and of the reference's; auto is "
+        "bfloat16 on a GPU and float32 on a CPU. Weights, sums of gradients and moments are float32 in kinds deepspeed "
+        "and fsdp2, and policy.dtype in kind torch. On CPUs bfloat16 is for those with AVX-512 BF16 or AMX.",
     )
     activation_checkpointing: bool = Field(
         False, description="Keep only the input of each layer and compute the rest again in the backward pass."

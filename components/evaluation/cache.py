@@ -20,6 +20,7 @@ from pathlib import Path
 from components.config.consistency import EmbeddedConsistency, NliConsistency
 from components.config.load import check_digest
 from components.config.runners import ClassifierVerifier
+from components.device import own_device
 from components.errors import InputError
 from components.evaluation.results import Answered
 from components.evaluation.suites import Asked
@@ -29,6 +30,7 @@ from components.types import Prompt
 
 CODE = (
     "data/likeness.py",
+    "device.py",
     "evaluation/answers.py",
     "evaluation/asking.py",
     "evaluation/results.py",
@@ -113,6 +115,7 @@ def key_of(checkpoint: str, suite: Asked, consistency: Path) -> Key:
         "settings": suite.settings_sha256,
         "code": code_digest(parts=CODE),
         "packages": packages(),
+        "device": own_device().type,
     }
     if isinstance(suite.reward.consistency, EmbeddedConsistency):
         key["consistency"] = sha256_file(consistency)

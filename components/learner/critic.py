@@ -10,8 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from components.config.ppo import CriticSettings
+from components.device import autocast
 from components.files import dump_json, read_json, write_json
 from components.learner.batch import Batch
+from components.learner.inputs import moved
 from components.learner.optimizer import ClippedAdamW, warmup_then_constant
 from components.learner.scoring import join
 from components.objectives.gae import value_loss, value_weights
@@ -45,12 +47,13 @@ class ValueModel(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, responses: int) -> Tensor:
         """Values ``[B, responses]`` fp32 of the states *before* each of the last ``responses`` tokens."""
-        hidden = self.backbone(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            position_ids=position_ids(attention_mask),
-            use_cache=False,
-        ).last_hidden_state
+        with autocast(self.backbone):
+            hidden = self.backbone(
+                input_ids=input_ids,
+                attention_mask=attention_mask,
+                position_ids=position_ids(attention_mask),
+                use_cache=False,
+            ).last_hidden_state
         values: Tensor = self.head(hidden[:, -responses - 1 : -1].float()).squeeze(-1)
         return values
 
@@ -97,7 +100,8 @@ class Critic:
         self._optimizer.zero_grad()
         total = 0.0
         for part, rows in self._parts(batch):
-            target, old, weight = (x[rows, : part.responses] for x in (returns, old_values, weights))
+            device = part.input_ids.device
+            target, old, weight = (x[rows, : part.responses].to(device) for x in (returns, old_values, weights))
             loss = value_loss(self._values(part), target, old, weight, self._settings.clip)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.item()
@@ -107,10 +111,11 @@ class Critic:
         return total, norm
 
     def _parts(self, batch: Batch) -> Iterator[tuple[Batch, slice]]:
-        """Micro-batches, and which rows of the batch they are."""
+        """Micro-batches where the model is, and which rows of the batch they are."""
+        device = self._model.head.weight.device
         with working("updating the critic", len(batch), "rows") as work:
             for part in batch.micro_batches(self._tokens):
-                yield part, slice(work.done, work.done + len(part))
+                yield moved(part, device), slice(work.done, work.done + len(part))
                 work.add(len(part))
 
     def _values(self, part: Batch) -> Tensor:

@@ -20,6 +20,7 @@ from torch import distributed
 from torch.distributed.rendezvous import rendezvous
 
 from components.config.training import RankSettings
+from components.device import own_device
 from components.errors import InputError, RankLost
 from components.files import code_digest
 from components.learner.members import LOST, RESUME, Member, lost
@@ -50,7 +51,7 @@ class Group:
         rank, size = place_of(environment, settings.processes)
         self._limit, self._left = settings.reply_timeout, threading.Event()
         self._commands = 0  # sent, or received
-        device = own_device()
+        device = device_of_rank()
         with meeting(settings.start_timeout):
             patience = timedelta(seconds=settings.start_timeout)
             self._store = store_of(environment, rank, size, patience)
@@ -202,15 +203,11 @@ def store_of(environment: Mapping[str, str], rank: int, size: int, patience: tim
     return store
 
 
-def own_device() -> torch.device:
-    """This rank's GPU where the machine has any, else the CPU. DeepSpeed reads both variables that are set here."""
-    kind = "cuda" if torch.cuda.is_available() else "cpu"
-    os.environ["DS_ACCELERATOR"] = kind
+def device_of_rank() -> torch.device:
+    """`own_device`. DeepSpeed reads both variables that are set here."""
+    device = own_device()
+    os.environ["DS_ACCELERATOR"] = device.type
     os.environ.setdefault("LOCAL_RANK", "0")
-    if kind == "cpu":
-        return torch.device("cpu")
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    torch.cuda.set_device(device)
     return device
 
 

@@ -8,10 +8,11 @@ import torch
 from torch.distributed.device_mesh import init_device_mesh
 
 from components.config import Settings
+from components.config.training import LearnerSettings
 from components.health.rules import compile_rule
 from components.learner.batch import Batch
 from components.learner.scoring_module import Pass, Scoring, ScoringModule
-from components.learner.sharding.fsdp2 import spread_out
+from components.learner.sharding.fsdp2 import precision, spread_out
 from components.learner.sharding.source import Source
 from components.policy import Policy, TokenStats
 from components.policy.merging import without_adapter
@@ -39,15 +40,16 @@ def refer(learner: TorchLearner, begin: Start[TorchLearner], source: Source) -> 
     if begin.lora is not None:
         learner.refer_to(base(learner))
     else:
-        learner.refer_to(frozen(begin.base(), source))
+        learner.refer_to(frozen(begin.base(), source, learner.settings))
 
 
-def frozen(policy: Policy, source: Source) -> Scoring:
+def frozen(policy: Policy, source: Source, settings: LearnerSettings) -> Scoring:
     """A copy of the policy without gradients, spread over the ranks by FSDP2 whatever the learner's own sharding is;
     ``policy`` has its parameters on the meta device. Collective."""
     policy.model.requires_grad_(False)
     module = ScoringModule(policy.model)
-    outermost: Any = spread_out(module, source, {"mesh": init_device_mesh(source.device.type, (source.ranks.size,))})
+    mesh, how = init_device_mesh(source.device.type, (source.ranks.size,)), precision(settings, source.device)
+    outermost: Any = spread_out(module, source, {"mesh": mesh, "mp_policy": how})
 
     @torch.no_grad()
     def score(batch: Batch, how: Pass) -> TokenStats:

@@ -9,8 +9,11 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from components.config.base import ComputeDtype
 from components.config.training import LOGITS_AT_ONCE
+from components.device import autocast
 from components.learner.batch import Batch
+from components.learner.inputs import moved
 from components.policy import TokenStats, response_logprobs
 from components.policy.mixing import Mixes
 from components.policy.routing import Routing
@@ -60,19 +63,23 @@ def score_all(
     temperature: float,
     max_tokens: int,
     *,
+    compute_dtype: ComputeDtype = "auto",
     logits_at_once: int = LOGITS_AT_ONCE,
     replay: bool = False,
 ) -> TokenStats:
-    """`score` in passes of at most ``max_tokens`` padded tokens, without gradient; 0 in trimmed places."""
+    """`score` in passes of at most ``max_tokens`` padded tokens, where the model is and without gradient; the result is
+    on the CPU, 0 in trimmed places."""
     parts = []
-    with working("scoring", len(batch), "rows") as work:
+    with working("scoring", len(batch), "rows") as work, autocast(model, compute_dtype):
         for part in batch.micro_batches(max_tokens):
-            parts.append(score(model, part, temperature, logits_at_once=logits_at_once, replay=replay))
+            there = moved(part, model.device)
+            parts.append(score(model, there, temperature, logits_at_once=logits_at_once, replay=replay))
             work.add(len(part))
     width = batch.responses
     return TokenStats(join([part.logp for part in parts], width), join([part.entropy for part in parts], width))
 
 
 def join(parts: Sequence[Tensor], width: int) -> Tensor:
-    """Rows of trimmed micro-batches, one below the other, as ``[B, width]`` with 0 where they were trimmed."""
-    return torch.cat([functional.pad(part, (0, width - part.shape[1])) for part in parts])
+    """Rows of trimmed micro-batches, one below the other, as ``[B, width]`` on the CPU with 0 where they were
+    trimmed."""
+    return torch.cat([functional.pad(part.cpu(), (0, width - part.shape[1])) for part in parts])

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from components.config.base import ComputeDtype
 from components.config.training import LearnerSettings
 from components.learner.batch import Batch
 from components.learner.scoring import score
@@ -64,10 +61,3 @@ class ScoringModule(nn.Module):
     def forward(self, batch: Batch, how: Pass) -> tuple[Tensor, Tensor, Tensor | None]:
         stats = score_pass(self.model, batch, how, lean=False)
         return stats.logp, stats.entropy, stats.routing
-
-
-def autocast(model: nn.Module, compute_dtype: ComputeDtype) -> AbstractContextManager[object]:
-    """Matrix products in ``compute_dtype``; weights stay as they are."""
-    if compute_dtype == "float32":
-        return nullcontext()
-    return torch.autocast(next(model.parameters()).device.type, torch.bfloat16)

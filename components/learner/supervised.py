@@ -15,10 +15,11 @@ from torch import Tensor
 from components.config.dpo import DpoSettings
 from components.config.policy import SftSettings
 from components.config.training import LearnerSettings
+from components.device import autocast
 from components.learner.batch import Batch
 from components.learner.inputs import moved
 from components.learner.ranks import ALONE, Ranks, idle_pass, split_rows
-from components.learner.scoring_module import Pass, autocast, score_pass
+from components.learner.scoring_module import Pass, score_pass
 from components.learner.sharding.base import Sharding, ShardingOf
 from components.learner.sharding.plain import Plain
 from components.policy import Policy

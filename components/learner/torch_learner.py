@@ -99,6 +99,11 @@ class TorchLearner(Learner):
         return self._sharding
 
     @property
+    def settings(self) -> LearnerSettings:
+        """Those in force."""
+        return self._settings
+
+    @property
     def model(self) -> PreTrainedModel:
         """The model whose weights are trained."""
         return self._policy.model
@@ -118,7 +123,9 @@ class TorchLearner(Learner):
         if self._reference is None:
             raise ValueError("the learner was made without a reference")
         if isinstance(self._reference, Policy):
-            return score_all(self._reference.model, batch, self._temperature, self._settings.micro_batch_tokens).logp
+            how, model = self._settings, self._reference.model
+            tokens, dtype = how.micro_batch_tokens, how.compute_dtype
+            return score_all(model, batch, self._temperature, tokens, compute_dtype=dtype).logp
         return self._score_all(batch, self._reference).logp
 
     @torch.no_grad()

@@ -124,7 +124,7 @@ def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
     for share in (2, 4, 8):
         if learner.micro_batch_tokens // share >= 64:
             changes.append({"learner": {"micro_batch_tokens": learner.micro_batch_tokens // share}})
-    if learner.compute_dtype == "float32":
+    if learner.compute_dtype != "bfloat16":
         changes.append({"learner": {"compute_dtype": "bfloat16"}})
     if policy.dtype == "float32":
         changes.append({"policy": {"dtype": "bfloat16"}})

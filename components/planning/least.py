@@ -73,7 +73,7 @@ def pod_needs(settings: Settings, how: KubernetesSettings, parameters: int) -> I
         copies += (STATE - 1) * held * number if settings.policy.lora is None else 0
     place, what = "launch.kubernetes.learner", "the first pod of the learner"
     if settings.learner.kind != "torch":
-        rank = rank_state(settings) * number
+        rank = rank_state(settings, on_gpu=how.learner.gpus > 0) * number
         if how.learner.gpus:
             yield from _gpu("each GPU of the learner", rank, how.learner, place)
         else:
@@ -91,10 +91,11 @@ def pod_needs(settings: Settings, how: KubernetesSettings, parameters: int) -> I
             yield Need("a server's pod", needed, size(how.rollout.memory), f"{place}.memory")
 
 
-def rank_state(settings: Settings) -> float:
+def rank_state(settings: Settings, on_gpu: bool) -> float:
     """Bytes of one rank for each parameter: its share of the state, and with ZeRO 1 and 2 whole weights."""
     learner, zero = settings.learner, settings.learner.kind == "deepspeed"
-    weights = 2.0 if zero and learner.compute_dtype == "bfloat16" else FP32
+    half = learner.compute_dtype == "bfloat16" or (on_gpu and learner.compute_dtype == "auto")
+    weights = 2.0 if zero and half else FP32
     held = weights if zero and learner.zero.stage < 3 else 0.0
     if settings.policy.lora is not None:
         return held or weights / learner.ranks.processes

@@ -28,6 +28,7 @@ def processes_of(settings: Settings, shape: Shape, load: Load, gpu_memory: float
         gpu_memory: bytes of the GPU that each rank has; None where ranks compute on CPUs.
     """
     on_gpu = gpu_memory is not None and settings.learner.kind != "torch"
+    settings = as_computed(settings, on_gpu)
     loop, learner = loop_parts(settings, shape, load), learner_parts(settings, shape, load, on_gpu)
     ranks, gpus = settings.learner.ranks.processes, int(on_gpu)
     found = []
@@ -44,6 +45,14 @@ def processes_of(settings: Settings, shape: Shape, load: Load, gpu_memory: float
         count, gpus = max(len(engine.urls), engine.processes), engine.tensor_parallel if gpu_memory else 0
         found.append(Process("server", count, parts, gpus))
     return found
+
+
+def as_computed(settings: Settings, on_gpu: bool) -> Settings:
+    """The settings with the precision that ``learner.compute_dtype`` auto stands for."""
+    if settings.learner.compute_dtype != "auto" or not on_gpu:
+        return settings
+    learner = settings.learner.model_copy(update={"compute_dtype": "bfloat16"})
+    return settings.model_copy(update={"learner": learner})
 
 
 def _libraries(settings: Settings, on_gpu: bool = False, less: float = 0.0) -> list[Part]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
+from components.errors import InputError
 from components.policy.policy import Policy, check_names
 from components.policy.quantised import quantised_layers
 
@@ -84,8 +85,11 @@ def int8_copy(policy: Policy) -> Int8Policy:
     """A frozen copy with all linear layers but the output head quantised.
 
     Raises:
-        InputError: the model has no such layer, so that the copy would be the policy itself.
+        InputError: the model has no such layer, so that the copy would be the policy itself; or it is on a GPU.
     """
+    if policy.model.device.type != "cpu":
+        how = "use precision auto or int4, or a vLLM server with quantised weights"
+        raise InputError("int8 computes on CPUs alone", where="rollout.engine.precision", how=how)
     copy = policy.frozen_copy()
     for name, module in quantised_layers(copy.model).items():
         parent, _, child = name.rpartition(".")

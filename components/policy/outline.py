@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Pretra
 from transformers.initialization import no_init_weights
 
 from components.config.policy import PolicySettings
+from components.device import own_device
 from components.policy.policy import DTYPES, Policy, check_policy, load_policy, quiet
 from components.policy.stored import Stored
 from components.registry.checkpoints import check_checkpoint
@@ -73,7 +74,7 @@ def filled(policy: Policy, weights: Mapping[str, Tensor]) -> Policy:
     """A policy of its own with the values of ``weights``, without gradients; ``policy`` is an `outline`."""
     model = copy.deepcopy(policy.model).requires_grad_(False)
     replaced(model, lambda name, old: weights[name].detach().to("cpu", old.dtype, copy=True))
-    return Policy(model.eval(), policy.tokenizer, policy.chat, policy.instruction)
+    return Policy(model.eval().to(own_device()), policy.tokenizer, policy.chat, policy.instruction)
 
 
 def replaced(

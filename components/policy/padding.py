@@ -18,6 +18,9 @@ class Padded(NamedTuple):
     attention_mask: Tensor
     response_mask: Tensor
 
+    def to(self, device: torch.device) -> Padded:
+        return Padded(*(tensor.to(device) for tensor in self))
+
 
 def pad(prompts: Sequence[Ids], responses: Sequence[Ids], pad_id: int) -> Padded:
     """Pad prompts to a common width P and responses to R. Rows with no response at all give R = 0."""

@@ -21,6 +21,7 @@ from torch.nn import Parameter
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from components.config.policy import PolicySettings
+from components.device import own_device
 from components.errors import InputError
 from components.processes.memory import check_weights as check_memory
 from components.registry.checkpoints import check_checkpoint
@@ -130,12 +131,13 @@ def check_names(own: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
 
 
 def load_policy(path: Path, settings: PolicySettings) -> Policy:
-    """Load a checkpoint folder from disk. Never runs code from it and never unpickles.
+    """Load a checkpoint folder from disk to `own_device`. Never runs code from it and never unpickles.
 
     Raises:
         InputError: larger than memory, not a safe, complete checkpoint, or the tokenizer lacks what the settings ask
-            for.
+            for; or there is no such device.
     """
+    device = own_device()
     check_memory(path, settings.dtype)
     check_checkpoint(path)
     try:
@@ -161,7 +163,7 @@ def load_policy(path: Path, settings: PolicySettings) -> Policy:
         ) from error
     model, report = loaded
     check_weights(report, path)
-    return check_policy(Policy(model.eval(), tokenizer, settings.chat, settings.instruction), path)
+    return check_policy(Policy(model.eval().to(device), tokenizer, settings.chat, settings.instruction), path)
 
 
 def check_weights(report: Mapping[str, Any], path: Path) -> None:
@@ -207,7 +209,7 @@ def _numbered_os_errors() -> Iterator[None]:
 def quiet() -> Iterator[None]:
     """Silence transformers' load and save bars; warnings that matter raise."""
     # To save, accelerate looks for DeepSpeed's engine around the model; asked, DeepSpeed says aloud where it runs.
-    os.environ.setdefault("DS_ACCELERATOR", "cuda" if torch.cuda.is_available() else "cpu")
+    os.environ.setdefault("DS_ACCELERATOR", own_device().type)
     logger = logging.getLogger("transformers")
     level, bars = logger.level, transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
+from components.device import autocast
 from components.policy.logprobs import response_logprobs
 from components.policy.padding import pad, same_prompts
 from components.policy.policy import Policy
@@ -44,9 +45,10 @@ def weights_of(policy: Policy) -> Weights:
     def scores(texts: Sequence[Text], temperature: float) -> Tensor:
         contexts = [context for context, _ in texts]
         padded = pad(contexts, [ids for _, ids in texts], policy.pad_id)
-        ids, seen, mask = padded.input_ids, padded.attention_mask, padded.response_mask
-        group = same_prompts(contexts)
-        stats = response_logprobs(policy.model, ids, seen, mask.shape[1], temperature, mask=mask, group=group)
-        return stats.logp[mask]
+        there, group = padded.to(policy.model.device), same_prompts(contexts)
+        ids, seen, mask = there.input_ids, there.attention_mask, there.response_mask
+        with autocast(policy.model):
+            stats = response_logprobs(policy.model, ids, seen, mask.shape[1], temperature, mask=mask, group=group)
+        return stats.logp[mask].cpu()
 
     return Weights(policy.weights(), scores)

@@ -16,6 +16,8 @@ PATIENCE = 120.0
 """Seconds that may take; two where the disk is warm."""
 RUN, ATTEMPT = "EVENKEEL_RUN", "EVENKEEL_ATTEMPT"
 """Name the run of a pod, and which start of it this is."""
+DEVICE = "EVENKEEL_DEVICE"
+"""Names what the process computes on: ``device`` of the settings. Without it: auto."""
 RANK_LOGS = "EVENKEEL_RANK_LOGS"
 """Names the folder in which ranks 1 and up write their logs; without it they write to standard output."""
 

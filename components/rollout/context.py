@@ -42,7 +42,7 @@ class ModelContext(Context):
 
     def __init__(self, policy: Policy, prompts: Sequence[Sequence[int]]) -> None:
         self._model, self._cache = policy.model, DynamicCache(config=policy.model.config)
-        self._prompts, self._mask, _ = pad(prompts, [()] * len(prompts), policy.pad_id)
+        self._prompts, self._mask, _ = pad(prompts, [()] * len(prompts), policy.pad_id).to(policy.model.device)
 
     def read_prompts(self, n: int) -> Tensor:
         logits = self._forward(position_ids(self._mask), input_ids=self._prompts, logits_to_keep=1)

@@ -29,15 +29,15 @@ class Choice(NamedTuple):
 class Writing:
     """What each row has written. A finished row writes on, behind its end, until it leaves."""
 
-    def __init__(self, rows: int, sampling: Sampling, eos: int) -> None:
+    def __init__(self, rows: int, sampling: Sampling, eos: int, device: torch.device | None = None) -> None:
         self._eos, self._stop, self._limit = eos, frozenset(sampling.stop), sampling.max_new_tokens
-        self._ends = torch.tensor([eos, *sorted(self._stop)])
-        self._logprobs = torch.zeros(rows, self._limit)
+        self._ends = torch.tensor([eos, *sorted(self._stop)], device=device)
+        self._logprobs = torch.zeros(rows, self._limit, device=device)
         self._mixes: list[list[Mix]] = [[] for _ in range(rows)]
-        self._done = torch.zeros(rows, dtype=torch.bool)  # of the rows in the batch
+        self._done = torch.zeros(rows, dtype=torch.bool, device=device)  # of the rows in the batch
         self._finished = 0  # how many of them
-        self.tokens = torch.full((rows, self._limit), eos)
-        self.rows = torch.arange(rows)  # row of ``tokens`` that each row of the batch writes to
+        self.tokens = torch.full((rows, self._limit), eos, device=device)
+        self.rows = torch.arange(rows, device=device)  # row of ``tokens`` that each row of the batch writes to
         self.length = 0
 
     def add(self, choice: Choice) -> None:
@@ -77,7 +77,7 @@ class Writing:
         if not self._finished or self._finished <= share * count:
             return None
         left = count - self._finished
-        staying = torch.arange(left)
+        staying = torch.arange(left, device=self.rows.device)
         staying[self._done[:left]] = (~self._done[left:]).nonzero().squeeze(-1) + left
         self.rows, self._done, self._finished = self.rows[staying], self._done[staying], 0
         return staying

@@ -60,7 +60,7 @@ class DenseModel:
 
         The model itself cannot compute any more. A head that is tied to the embedding is held in addition.
         """
-        if not packable(self.dtype):
+        if self.device.type != "cpu" or not packable(self.dtype):
             return
         parts = [part for layer in self.layers for part in layer if isinstance(part, Projection)]
         parts += [self._head] if isinstance(self._head, Projection) else []
@@ -97,9 +97,15 @@ class DenseModel:
         dtype: torch.dtype = self.embedding.weight.dtype
         return dtype
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        device: torch.device = self.embedding.weight.device
+        return device
+
     def rotary(self, positions: int) -> Rotary:
         """Cosines and sines of the first ``positions`` positions."""
-        cos, sin = self._rotary(self.embedding.weight[:1], torch.arange(positions)[None])
+        cos, sin = self._rotary(self.embedding.weight[:1], torch.arange(positions, device=self.device)[None])
         half = self.head_dim // 2
         return Rotary(cos[0, :, :half].contiguous(), sin[0, :, :half].contiguous())
 

@@ -29,12 +29,13 @@ class DenseContext(Context):
 
     def __init__(self, dense: DenseModel, prompts: Sequence[Sequence[int]], limit: int) -> None:
         self._dense, self._limit, self._column = dense, limit, 0
-        self._ids, self._mask, _ = pad(prompts, [()] * len(prompts), 0)
+        self._ids, self._mask, _ = pad(prompts, [()] * len(prompts), 0).to(dense.device)
         self._rotary = dense.rotary(self._ids.shape[1] + limit)
 
     def read_prompts(self, n: int) -> Tensor:
         dense, (prompts, width) = self._dense, self._ids.shape
-        kind = SharedPrompts if width >= SHARED_FROM and n > 1 else RepeatedPrompts
+        shared = width >= SHARED_FROM and n > 1 and dense.device.type == "cpu"  # its kernel is for CPUs
+        kind = SharedPrompts if shared else RepeatedPrompts
         cache: Cache = kind(dense, self._mask, n, self._limit)
         seen = visible(self._mask)
 
@@ -74,6 +75,6 @@ def visible(mask: Tensor) -> Tensor | None:
     length, so that this is all tokens before it."""
     if bool(mask.all()):
         return None
-    square = torch.ones(mask.shape[1], mask.shape[1], dtype=torch.bool)
-    alone = torch.eye(mask.shape[1], dtype=torch.bool)  # for padding: a softmax over nothing is not a number
+    square = mask.new_ones(mask.shape[1], mask.shape[1], dtype=torch.bool)
+    alone = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)  # for padding: a softmax over nothing is NaN
     return (mask[:, None, None].bool() & square.tril()) | alone

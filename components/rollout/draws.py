@@ -21,12 +21,16 @@ class Draws:
     numbers whichever prompts share its batch and whenever their rows end.
     """
 
-    def __init__(self, seed: int, groups: Sequence[int], n: int, limit: int) -> None:
-        """``n`` rows for each of ``groups``, one group after the other, and up to ``limit`` tokens a row."""
-        self._uniform = torch.empty(len(groups) * n, limit, dtype=torch.float64)  # fp32 would miss rare tokens
+    def __init__(
+        self, seed: int, groups: Sequence[int], n: int, limit: int, device: torch.device | None = None
+    ) -> None:
+        """``n`` rows for each of ``groups``, one group after the other, and up to ``limit`` tokens a row. Numbers are
+        drawn on the CPU, so that they are the same for every ``device`` that they are moved to."""
+        uniform = torch.empty(len(groups) * n, limit, dtype=torch.float64)  # fp32 would miss rare tokens
         for place, group in enumerate(groups):
             generator = torch.Generator().manual_seed(derive(seed, "draws", group))
-            self._uniform[place * n : (place + 1) * n].uniform_(generator=generator)
+            uniform[place * n : (place + 1) * n].uniform_(generator=generator)
+        self._uniform = uniform.to(device)
 
     def at(self, rows: Tensor, place: int) -> Tensor:
         """The numbers of these rows for their token at ``place``, ``[len(rows)]`` fp64."""

@@ -34,5 +34,5 @@ def _trial(dense: DenseModel, ids: Tensor) -> Tensor:
         )
         return found[0].transpose(0, 1).flatten(1)
 
-    hidden = dense.forward(dense.embedding(ids), dense.rotary(len(ids)).at(arange(len(ids))), attend)
+    hidden = dense.forward(dense.embedding(ids), dense.rotary(len(ids)).at(arange(len(ids), device=ids.device)), attend)
     return dense.logits(hidden)

@@ -15,11 +15,13 @@ from components.rollout.neighbours import Neighbours
 class Marker:
     """Which rows of one batch have written a text; with None, none ever has."""
 
-    def __init__(self, text: str | None, tokenizer: PreTrainedTokenizerBase, rows: int) -> None:
+    def __init__(
+        self, text: str | None, tokenizer: PreTrainedTokenizerBase, rows: int, device: torch.device | None = None
+    ) -> None:
         self._text, self._tokenizer = text, tokenizer
         self._width = len((text or "").encode())  # a token is a byte at least
         self._may_end: dict[int, bool] = {}
-        self._passed = torch.zeros(rows, dtype=torch.bool)
+        self._passed = torch.zeros(rows, dtype=torch.bool, device=device)
 
     def passed(self, writing: Writing) -> Tensor:
         """``[B]`` bool for the rows of the batch; asked once after every token."""
@@ -50,7 +52,7 @@ class Mixer:
 
     def mix(self, logits: Tensor, choice: Choice, writing: Writing) -> Choice:
         """The choice for ``logits`` ``[B, V]``, with the likeliest token and its mixture in rows whose gate is open."""
-        open_gates = torch.rand(len(logits), generator=self._gate) < self._prob
+        open_gates = torch.rand(len(logits), generator=self._gate).to(logits.device) < self._prob
         rows = (open_gates & ~self._marker.passed(writing)).nonzero().squeeze(-1)
         if not len(rows):
             return choice

@@ -24,7 +24,7 @@ class Neighbours:
                 how="lower it",
             )
         self._directions = functional.normalize(table.float(), dim=-1)
-        self._candidates = torch.full((len(table), k), -1)
+        self._candidates = torch.full((len(table), k), -1, device=table.device)
 
     def candidates(self, anchors: Tensor) -> Tensor:
         """Each anchor ``[m]`` with its neighbours behind it, ``[m, k]``."""

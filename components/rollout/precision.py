@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from components.device import computes_in
 from components.policy import Policy
 from components.policy.int4 import int4_copy, rounded_weights
 from components.policy.int8 import int8_copy
@@ -31,7 +32,14 @@ def unchanged(_policy: Policy, weights: Mapping[str, Tensor]) -> Mapping[str, Te
     return weights
 
 
+def auto_copy(policy: Policy) -> Policy:
+    """In bfloat16 on a GPU, in the policy's own precision on a CPU."""
+    half = computes_in("auto", policy.model.device) == torch.bfloat16
+    return bfloat16_copy(policy) if half else policy.frozen_copy()
+
+
 PRECISIONS = {
+    "auto": Precision(auto_copy, unchanged),
     "policy": Precision(Policy.frozen_copy, unchanged),
     "bfloat16": Precision(bfloat16_copy, unchanged),
     "int8": Precision(int8_copy, unchanged),

@@ -26,12 +26,12 @@ class RouteLog:
     def note_prompts(self) -> None:
         """Keep what the prompts' pass chose."""
         if self._router is not None:
-            self._of_prompts = self._router.take(len(self._prompts)).numpy()
+            self._of_prompts = self._router.take(len(self._prompts)).cpu().numpy()
 
     def note_tokens(self, rows: Tensor) -> None:
         """Keep what the pass over one token of each of ``rows`` chose; finished rows may be among them."""
         if self._router is not None:
-            self._of_tokens.append((rows, self._router.take(len(rows))[:, 0].numpy()))
+            self._of_tokens.append((rows.cpu(), self._router.take(len(rows))[:, 0].cpu().numpy()))
 
     def attached(self, completions: Sequence[Completion]) -> list[Completion]:
         """The completions with their routes, ``[prompt and response without its last token, layers, k]``."""

@@ -36,7 +36,7 @@ class Columns:
 
     def __init__(self, dense: DenseModel, rows: int, room: int, limit: int) -> None:
         shape = (len(dense.layers), rows, dense.kv_heads, room, dense.head_dim)
-        self._keys, self._values = torch.empty(shape, dtype=dense.dtype), torch.empty(shape, dtype=dense.dtype)
+        self._keys, self._values = (torch.empty(shape, dtype=dense.dtype, device=dense.device) for _ in range(2))
         self._rows, self._limit = rows, limit  # what stands behind these rows is left over
 
     def make_room(self, column: int) -> None:
@@ -65,7 +65,7 @@ class Columns:
 
     def keep(self, rows: Tensor, columns: int) -> None:
         """Forget all rows but these. A row that stays in its place is not copied."""
-        moved = (rows != torch.arange(len(rows))).nonzero().squeeze(-1)
+        moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(-1)
         for tensor in (self._keys, self._values):
             tensor[:, moved, :, :columns] = tensor[:, rows[moved], :, :columns]
         self._rows = len(rows)
@@ -116,4 +116,4 @@ def attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
 
 def hiding(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """What is added to scores so that padding is never attended to, ``[B, 1, 1, width]``."""
-    return torch.zeros(mask.shape, dtype=dtype).masked_fill_(mask == 0, -torch.inf)[:, None, None]
+    return mask.new_zeros(mask.shape, dtype=dtype).masked_fill_(mask == 0, -torch.inf)[:, None, None]

@@ -65,7 +65,7 @@ class TorchEngine(Engine):
         groups: list[tuple[Completion, ...]] = [()] * len(prompts)
         for places in buckets([len(prompt) for prompt in prompts], sampling.n, self._rows):
             batch = [prompts[place] for place in places]
-            draws = Draws(sampling.seed, places, sampling.n, sampling.max_new_tokens)
+            draws = Draws(sampling.seed, places, sampling.n, sampling.max_new_tokens, self._policy.model.device)
             mixer = self._mixer(sampling, len(batch) * sampling.n, derive(sampling.seed, "mixing", places[0]))
             with recorded(self._policy.model, self._record_routes) as router:
                 routes = RouteLog(router, batch, sampling.n)
@@ -86,7 +86,7 @@ class TorchEngine(Engine):
         context = self._context(prompts, sampling.max_new_tokens)
         logits = context.read_prompts(sampling.n)
         routes.note_prompts()
-        writing = Writing(len(logits), sampling, self._policy.eos_id)
+        writing = Writing(len(logits), sampling, self._policy.eos_id, logits.device)
         while True:
             choice = Choice(*choose(logits, sampling.temperature, draws.at(writing.rows, writing.length)))
             if mixer is not None:
@@ -117,7 +117,7 @@ class TorchEngine(Engine):
         if mixing.neighbours not in self._neighbours:
             table = self._policy.model.get_input_embeddings().weight
             self._neighbours[mixing.neighbours] = Neighbours(table, mixing.neighbours)
-        marker = Marker(mixing.until, self._policy.tokenizer, rows)
+        marker = Marker(mixing.until, self._policy.tokenizer, rows, self._policy.model.device)
         return Mixer(mixing, sampling.temperature, self._neighbours[mixing.neighbours], marker, seed)
 
 

@@ -17,10 +17,12 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import silhouette_score
 from sklearn.preprocessing import normalize
+from torch import Tensor
 
+from components.device import autocast
 from components.policy import Policy
 from components.policy.logprobs import hidden_and_logprobs, response_logprobs
-from components.policy.padding import pad
+from components.policy.padding import Padded, pad
 from components.types import Prompt
 from components.working import working
 
@@ -72,20 +74,26 @@ def describe(policy: Policy, prompts: Sequence[Prompt], *, embed: bool = True) -
     nll, embeddings = np.empty(len(prompts)), [np.empty(0)] * len(prompts)
     for places in batches(lengths, TOKENS):
         batch = pad([questions[i] for i in places], [answers[i] for i in places], policy.pad_id)
-        rows = (batch.input_ids, batch.attention_mask)
-        if embed:
-            hidden, logp = hidden_and_logprobs(policy.model, *rows, batch.response_mask, LOGITS)
-            mask = batch.attention_mask[..., None].float()
-            pooled = ((hidden.float() * mask).sum(1) / mask.sum(1)).double().numpy()
-        else:
-            wanted = batch.response_mask
-            logp = response_logprobs(policy.model, *rows, wanted.shape[1], 1.0, mask=wanted, logits_at_once=LOGITS).logp
-            pooled = np.empty((len(places), 0))
-        mean = -logp.sum(1) / batch.response_mask.sum(1)
-        nll[places] = torch.nan_to_num(mean.double(), nan=np.inf, posinf=np.inf).numpy()
+        with autocast(policy.model):
+            pooled, mean = _described(policy, batch.to(policy.model.device), embed)
+        nll[places] = torch.nan_to_num(mean.double(), nan=np.inf, posinf=np.inf).cpu().numpy()
         for place, one in zip(places, pooled, strict=True):
             embeddings[place] = one
     return Described(np.stack(embeddings), nll)
+
+
+def _described(policy: Policy, batch: Padded, embed: bool) -> tuple[Array, Tensor]:
+    """Embeddings ``[B, H]`` and mean negative log-likelihoods ``[B]``, these where the model is."""
+    ids, seen, wanted = batch
+    if embed:
+        hidden, logp = hidden_and_logprobs(policy.model, ids, seen, wanted, LOGITS)
+        mask = seen[..., None].float()
+        pooled = ((hidden.float() * mask).sum(1) / mask.sum(1)).double().cpu().numpy()
+    else:
+        width = wanted.shape[1]
+        logp = response_logprobs(policy.model, ids, seen, width, 1.0, mask=wanted, logits_at_once=LOGITS).logp
+        pooled = np.empty((len(ids), 0))
+    return pooled, -logp.sum(1) / wanted.sum(1)
 
 
 def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:

@@ -13,6 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from components.config.load import EMBEDDING_FOLDER, check_digest
 from components.config.scheduling import ModelEmbedding
+from components.device import autocast, own_device
 from components.errors import InputError
 from components.scheduling.packing import Array
 
@@ -38,7 +39,7 @@ class SentenceEmbedder:
             ) from error
         if self._tokenizer.pad_token is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
-        self._model = model.eval().requires_grad_(False)
+        self._model = model.eval().requires_grad_(False).to(own_device())
         positions = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
         self._limit = min(settings.max_tokens, positions, self._tokenizer.model_max_length)
 
@@ -53,7 +54,8 @@ class SentenceEmbedder:
             padding_side="right",
             return_tensors="pt",
         )
-        inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+        inputs = {name: batch[name].to(self._model.device) for name in ("input_ids", "attention_mask")}
         mask = inputs["attention_mask"][..., None].float()
-        states = self._model(**inputs).last_hidden_state.float()
-        return np.asarray(((states * mask).sum(1) / mask.sum(1).clamp_min(1)).double().numpy())
+        with autocast(self._model):
+            states = self._model(**inputs).last_hidden_state.float()
+        return np.asarray(((states * mask).sum(1) / mask.sum(1).clamp_min(1)).double().cpu().numpy())

@@ -13,6 +13,7 @@ from components.config import Settings, substance
 from components.config.load import check_digest
 from components.config.policy import CheckpointModel
 from components.data.prompts import read_prompts
+from components.device import own_device
 from components.directories import write_directory
 from components.errors import InputError
 from components.files import sha256_tree, write_json, write_jsonl
@@ -66,7 +67,7 @@ def initial_policy(settings: Settings, prompts: Sequence[Prompt]) -> tuple[Polic
         return beginning(model.path, settings, apart=has_ranks(settings) and settings.sft.steps > 0)
     texts = [text for p in prompts for text in (p.text, p.demonstration)]
     tokenizer = build_tokenizer(texts, model.vocab_size, model.max_positions)
-    network = build_model(model, tokenizer, derive(settings.seed, "init"))
+    network = build_model(model, tokenizer, derive(settings.seed, "init")).to(own_device())
     return Policy(network, tokenizer, settings.policy.chat, settings.policy.instruction), None
 
 

@@ -48,6 +48,9 @@ def run(
         if name not in SECTIONS:
             raise InputError(f"there is no section {name!r}", where="run", how=f"one of {', '.join(SECTIONS)}")
         path, scale = results / f"{name}.json", cast(Scale, "smoke" if smoke else "full")
+        if not smoke and (what := SECTIONS[name].lacking()):
+            print(f"{name}: not measured: {what}", flush=True)
+            continue
         with tempfile.TemporaryDirectory(prefix="evenkeel-bench-") as temporary:
             folder = (work or Path(temporary)) / name
             if anew:
@@ -93,6 +96,7 @@ def figures(results: Path) -> dict[str, str]:
     found = {}
     for name, section in SECTIONS.items():
         path = results / f"{name}.json"
+        found |= {f"{name}.{figure}": text for figure, text in section.absent().items()}
         if path.exists():
             measured = Results.read(path)
             rows = {cell: measured.rows[cell] for cell in section.cells(measured.scale) if cell in measured.rows}

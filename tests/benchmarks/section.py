@@ -43,6 +43,14 @@ class Section(ABC):
                 same cell left there when it was ended, if the section resumes.
         """
 
+    def lacking(self) -> str:
+        """What this machine has not, without which no cell can be measured; empty where nothing is missing."""
+        return ""
+
+    def absent(self) -> dict[str, str]:
+        """The figures where nothing has been measured."""
+        return {}
+
     @abstractmethod
     def figures(self, rows: Rows) -> dict[str, str]:
         """Markdown by name: tables, and single figures that a sentence may hold. Pure; rows that are missing are left

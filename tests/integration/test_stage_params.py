@@ -24,7 +24,7 @@ DECLARED: dict[str, set[str]] = {
     stage: set(entry["params"])
     for stage, entry in yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"].items()
 }
-NOT_SEEN = {"threads", "audit.override", "triage.override"}
+NOT_SEEN = {"device", "threads", "audit.override", "triage.override"}
 """Read by the command line before the stage starts; and only after a failed audit or a refusal."""
 NO_DEPENDENCY = {"health.prometheus.textfile", "health.prometheus.port", "evaluation.reuse"}
 """Read, and not declared: where figures are shown while `train` runs changes no byte of what it writes, and answers

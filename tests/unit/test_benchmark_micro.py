@@ -10,13 +10,15 @@ from statistics import pvariance
 import pytest
 
 from tests.benchmarks import gpu
+from tests.benchmarks.__main__ import figures as figures_of
+from tests.benchmarks.__main__ import run
 from tests.benchmarks.gpu import Gpu
+from tests.benchmarks.gpu.flops import PEAKS, Shape, peak_flops, step_flops
 from tests.benchmarks.learner import SIDES, Learner, ways
 from tests.benchmarks.micro import operations
 from tests.benchmarks.micro.agreement import apart
 from tests.benchmarks.micro.cases import SAMPLED, UPDATED, Updated, around, rows_at_once
 from tests.benchmarks.micro.figures import Sides, figures, key
-from tests.benchmarks.micro.flops import PEAKS, SHAPES, Shape, peak_flops, step_flops
 from tests.benchmarks.micro.groups import groups_of, tokens_in
 from tests.benchmarks.micro.rates import MORE, in_turns
 from tests.benchmarks.results import Results
@@ -211,34 +213,48 @@ def test_mfu_is_model_flops_a_second_over_the_peak_of_the_device():
     found = Gpu().figures(rows)
     assert found["mfu_0.5B"] == "40 %"
     assert found["ratio_0.5B"] == "2.00"
-    assert (
-        "| 0.5B (0.50 G parameters) | torch | 250 (250 to 250) | 4,000 | 400.0 | 40.0 % | 10.0 | 1.0000 |"
-        in found["table"]
-    )
+    line = "| 0.5B (0.50 G parameters) | torch | 250 (250 to 250) | 4,000 | 400.0 | 40.0 % | 10.0 | 1.0000 |"
+    assert f"| NVIDIA H200 {line}" in found["updates"]
 
 
 def test_an_update_with_another_gradient_is_named_and_not_compared():
     found = Gpu().figures({"0.5B: torch": updated(0.25), "0.5B: TRL": updated(0.5, norm=1.2)})
-    assert "not the same work" in found["table"]
+    assert "not the same work" in found["updates"]
     assert "ratio_0.5B" not in found
 
 
 def test_a_device_whose_peak_is_unknown_has_no_mfu():
     found = Gpu().figures({"0.5B: torch": updated(0.25, peak_flops_per_s=None)})
     assert "mfu_0.5B" not in found
-    assert "| 400.0 | - |" in found["table"]
+    assert "| 400.0 | - |" in found["updates"]
 
 
 def test_what_does_not_fit_into_memory_keeps_its_line():
     found = Gpu().figures({"1.5B: torch": updated(0.2), "1.5B: TRL": {"skipped": "out of memory: 3 GiB"}})
-    assert "| 1.5B | TRL | out of memory: 3 GiB |" in found["table"]
+    assert "| 1.5B | TRL | out of memory: 3 GiB |" in found["updates"]
 
 
-def test_without_a_gpu_every_cell_is_skipped_with_a_reason_and_without_torch(monkeypatch, tmp_path):
+def test_an_adapter_is_other_work_and_its_frozen_weights_have_no_gradient():
+    found = Gpu().figures({"0.5B: torch": updated(0.25), "0.5B: torch, LoRA": updated(0.2, norm=0.1)})
+    assert "0.1000, other weights" in found["updates"]
+    shape = Shape("", hidden=2, intermediate=4, layers=3, heads=1, vocabulary=10, rows=2, prompt=4, response=6)
+    assert step_flops(shape, 1000) - step_flops(shape, 1000, frozen=True) == 2 * (980 * 20 + 20 * 12)
+
+
+def test_sampling_is_tokens_a_second_and_a_hand_over_bytes_a_second_with_the_device():
+    sampled = {"device": "NVIDIA H200", "rows": 64, "tokens": [100, 200], "seconds": [0.1, 0.1], "peak_gib": 9.0}
+    handed = {"device": "NVIDIA H200", "bytes": 10**9, "first_s": 8.0, "seconds": [0.01, 0.01, 0.02]}
+    found = Gpu().figures({"0.5B: sampling, engine": sampled, "0.5B: hand-over": handed})
+    assert "| NVIDIA H200 | 0.5B | engine | 1,500 (1,000 to 2,000) | 9.0 |" in found["sampling"]
+    assert "| NVIDIA H200 | 0.5B | 1.00 | 8,000 | 10.0 (10.0 to 20.0) | 100.0 |" in found["hand_over"]
+
+
+def test_without_a_gpu_nothing_is_measured_and_nothing_written(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(gpu, "has_devices", lambda: False)
-    rows = {cell: Gpu().measure(cell, "full", tmp_path) for cell in Gpu().cells("full")}
-    assert len(rows) == len(SHAPES) * len(gpu.WAYS)
-    assert Gpu().figures(rows) == {"table": gpu.NO_GPU}
+    run(["gpu"], results=tmp_path)
+    assert capsys.readouterr().out == "gpu: not measured: no GPU\n"
+    assert list(tmp_path.iterdir()) == []
+    assert figures_of(tmp_path)["gpu.updates"] == "not measured: no GPU"
 
 
 def test_a_file_of_skipped_cells_is_no_obstacle_on_a_machine_that_can_measure_them(tmp_path):

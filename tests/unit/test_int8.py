@@ -191,7 +191,9 @@ def test_reported_log_probabilities_are_those_of_the_quantised_model():
     assert gaps(policy(), "int8", int8_copy(policy())).abs().max() < 1e-3
 
 
-def test_a_checkpoint_is_judged_at_its_own_precision():
+def test_a_checkpoint_is_not_judged_at_a_precision_for_training():
     chosen = RolloutSettings(engine=TorchEngineSettings(precision="int8", batch_rows=7))
-    assert chosen.as_policy().engine == TorchEngineSettings(precision="policy", batch_rows=7)
+    assert chosen.as_policy().engine == TorchEngineSettings(precision="auto", batch_rows=7)
     assert chosen.as_policy().group_size == chosen.group_size
+    exact = RolloutSettings(engine=TorchEngineSettings(precision="policy"))
+    assert exact.as_policy() == exact

@@ -60,12 +60,13 @@ def test_one_machine_holds_all_processes_at_once():
 
 
 def test_settings_that_fit_are_named_and_no_other():
-    room = Room(gpu=9 * GIB)
-    found = helps(ranks("deepspeed", 8), shape_of, room, 16)
+    room, chosen = Room(gpu=9 * GIB), ranks("deepspeed", 8, compute_dtype="float32")
+    found = helps(chosen, shape_of, room, 16)
     named = {one.setting for one in found}
     assert found and all(one.fits for one in found)
-    assert "policy.lora={rank: 16, alpha: 32}" in named
-    for text, other in variants(ranks("deepspeed", 8)):
+    assert {"policy.lora={rank: 16, alpha: 32}", "learner.compute_dtype=bfloat16"} <= named
+    assert helps(ranks("deepspeed", 8), shape_of, room, 16) == []  # auto is bfloat16 on a GPU
+    for text, other in variants(chosen):
         assert (text in named) == (lacking(other, room) == []), text
 
 
@@ -127,7 +128,7 @@ def test_pods_are_compared_with_weights_gradients_and_moments_alone(tmp_path):
     ],
 )
 def test_the_least_that_a_rank_holds_for_each_parameter(kind, count, learner, expected):
-    assert rank_state(ranks(kind, count, **learner)) == expected
+    assert rank_state(ranks(kind, count, **learner), on_gpu=False) == expected
 
 
 def test_a_gpu_is_compared_where_the_label_of_its_nodes_says_how_large_it_is(tmp_path):

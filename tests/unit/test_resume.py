@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.errors import Stopped
+from components.errors import InputError, Stopped
 from components.files import write_text
 from components.processes.stopping import STOPPING
 from components.resume import KEEP, ResumeState, code_digest, identity, run_steps
@@ -51,6 +51,19 @@ def test_a_state_of_another_run_is_discarded(tmp_path, key):
     new = ResumeState(tmp_path / "state", {**IDENTITY, key: "other"})
     assert new.latest() is None
     assert [path.name for path in new.directory.iterdir()] == ["identity.json"]
+
+
+def test_a_state_of_another_kind_of_device_is_refused_and_kept(tmp_path):
+    there = {**IDENTITY, "device": "cuda"}
+    save(ResumeState(tmp_path / "state", there), 5)
+    with pytest.raises(InputError, match=r"made on cuda, and this process computes on cpu"):
+        ResumeState(tmp_path / "state", {**IDENTITY, "device": "cpu"})
+    assert ResumeState(tmp_path / "state", there).latest() is not None
+
+
+def test_a_state_that_differs_in_more_than_the_device_is_discarded(tmp_path):
+    save(ResumeState(tmp_path / "state", {**IDENTITY, "device": "cuda"}), 5)
+    assert ResumeState(tmp_path / "state", {**IDENTITY, "code": "other", "device": "cpu"}).latest() is None
 
 
 def test_a_state_without_identity_is_discarded(tmp_path):

@@ -12,6 +12,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import distribute_tensor
 
 from components.config.training import LearnerSettings
+from components.device import computes_in
 from components.learner.activations import checkpointed_layers
 from components.learner.batch import Batch
 from components.learner.clipping import clip, sum_of_squares
@@ -31,7 +32,7 @@ class Fsdp2(Spread):
         self.ranks, self.device = ranks, device
         self._module = ScoringModule(policy.model)
         mesh = init_device_mesh(device.type, (ranks.size,))
-        self._outermost = spread_out(self._module, source, {"mesh": mesh, "mp_policy": _precision(settings)})
+        self._outermost = spread_out(self._module, source, {"mesh": mesh, "mp_policy": precision(settings, device)})
         self.parameters = {name.removeprefix(PREFIX): p for name, p in trained(self._module)}
         self._grad_clip = settings.grad_clip
         self._adamw = torch.optim.AdamW(
@@ -109,7 +110,7 @@ def put(value: Tensor, held: Any) -> None:
         held.to_local().copy_(share.to_local())
 
 
-def _precision(settings: LearnerSettings) -> MixedPrecisionPolicy:
-    if settings.compute_dtype == "float32":
+def precision(settings: LearnerSettings, device: torch.device) -> MixedPrecisionPolicy:
+    if computes_in(settings.compute_dtype, device) == torch.float32:
         return MixedPrecisionPolicy()
     return MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)

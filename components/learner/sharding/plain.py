@@ -7,9 +7,10 @@ from pathlib import Path
 from torch import Tensor
 
 from components.config.training import LearnerSettings
+from components.device import autocast
 from components.learner.batch import Batch
 from components.learner.optimizer import ClippedAdamW
-from components.learner.scoring_module import Pass, autocast, score_pass
+from components.learner.scoring_module import Pass, score_pass
 from components.learner.sharding.base import Sharding
 from components.policy import Policy, TokenStats
 from components.policy.lean.model import lean_pass

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from components.config.training import LearnerSettings
+from components.device import computes_in
 from components.learner.batch import Batch
 from components.learner.optimizer import accepted
 from components.learner.scoring_module import PREFIX, Pass, ScoringModule
@@ -36,7 +37,7 @@ class Zero(Spread):
         self._shapes = {name.removeprefix(PREFIX): p.shape for name, p in trained(module)}
         # Sums through shared memory, for CPUs alone, are compiled at the first use: a minute and a C++ compiler.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
-        config = engine_config(settings)
+        config = engine_config(settings, source.device)
         fill(module, source, config)
         adamw = torch.optim.AdamW(
             [p for _, p in trained(module)], lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
@@ -108,9 +109,9 @@ def fill(module: ScoringModule, source: Source, config: dict[str, Any]) -> None:
     source.fill_buffers(module, PREFIX)
 
 
-def engine_config(settings: LearnerSettings) -> dict[str, Any]:
+def engine_config(settings: LearnerSettings, device: torch.device) -> dict[str, Any]:
     """DeepSpeed's configuration. Sums of gradients are fp32, also between ranks."""
-    half = settings.compute_dtype == "bfloat16"
+    half = computes_in(settings.compute_dtype, device) == torch.bfloat16
     return {
         "train_micro_batch_size_per_gpu": 1,  # unused: batches are not DeepSpeed's to make
         "gradient_clipping": settings.grad_clip,

@@ -51,7 +51,7 @@ def passes_trial(model: PreTrainedModel, lean: Callable[[Tensor], Tensor]) -> bo
 
     ``lean`` is asked after the model: to make it may change what the model computes with.
     """
-    ids = torch.arange(1, 9) * 7919 % model.get_input_embeddings().weight.shape[0]
+    ids = torch.arange(1, 9, device=model.device) * 7919 % model.get_input_embeddings().weight.shape[0]
     expected = _centred(model(ids[None], use_cache=False).logits[0])
     difference = (_centred(lean(ids)) - expected).norm()
     return bool(difference <= TOLERANCE[model.dtype] * expected.norm())

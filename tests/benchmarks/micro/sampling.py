@@ -53,7 +53,7 @@ def engine(policy: Policy, prompts: Prompts, ends: tuple[int, ...], case: Sample
 
 def generate(policy: Policy, prompts: Prompts, ends: tuple[int, ...], case: Sampled) -> Way:
     """`transformers.generate` on the prompts, left-padded, with its own cache; no text is made of the tokens."""
-    ids, mask, _ = pad(prompts, [()] * len(prompts), policy.pad_id)
+    ids, mask, _ = pad(prompts, [()] * len(prompts), policy.pad_id).to(policy.model.device)
     policy.model.to(torch.bfloat16 if case.precision == "bf16" else torch.float32)
     how = GenerationConfig(
         do_sample=True,
@@ -68,7 +68,7 @@ def generate(policy: Policy, prompts: Prompts, ends: tuple[int, ...], case: Samp
         torch.manual_seed(seed)
         with torch.no_grad():
             found = policy.model.generate(input_ids=ids, attention_mask=mask, generation_config=how)[:, ids.shape[1] :]
-        ended = torch.isin(found, torch.tensor(how.eos_token_id))
+        ended = torch.isin(found, torch.tensor(how.eos_token_id, device=found.device))
         return int(torch.where(ended.any(1), ended.int().argmax(1) + 1, found.shape[1]).sum())
 
     return way

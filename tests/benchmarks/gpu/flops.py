@@ -72,11 +72,12 @@ SHAPES = (Shape("0.5B", 896, 4864, 24, 14), Shape("1.5B", 1536, 8960, 28, 12))
 TOY = Shape("toy", 64, 128, 2, 4, vocabulary=512, rows=4, group=2, prompt=8, response=16, pass_rows=2)
 
 
-def step_flops(shape: Shape, parameters: int) -> float:
-    """Model FLOPs of one update, of a model with as many parameters, whose output layer is its embedding."""
-    head = shape.vocabulary * shape.hidden
-    layers = 6 * (parameters - head) * shape.tokens
-    logits = 6 * head * shape.rows * shape.response
+def step_flops(shape: Shape, parameters: int, frozen: bool = False) -> float:
+    """Model FLOPs of one update, of a model with as many parameters, whose output layer is its embedding. Weights that
+    are ``frozen``, under an adapter, have no gradient of their own: 4 for each of them and every token."""
+    head, each = shape.vocabulary * shape.hidden, 4 if frozen else 6
+    layers = each * (parameters - head) * shape.tokens
+    logits = each * head * shape.rows * shape.response
     attention = 6 * shape.layers * shape.hidden * shape.length * shape.tokens
     return float(layers + logits + attention)
 
