@@ -93,12 +93,13 @@ class Leading(Generic[R]):
     def save_policy(self, directory: Path) -> None:
         """Write the policy as a checkpoint folder, one weight after the other."""
         with working("saving the policy"):
-            write_policy(self._policy, self._gathered(), directory)
-            if isinstance(self._policy, AdaptedPolicy):
-                own = list(self._policy.trainable())
-                gather = self._gather(self._changes)
-                self._policy.load_trainable({name: gather([name])[0] for name in own})
-                self._policy.save_adapter(directory)
+            if not isinstance(self._policy, AdaptedPolicy):
+                write_policy(self._policy, self._gathered(), directory)
+                return
+            write_policy(self._policy.base, self._gathered(), directory)
+            gather = self._gather(self._changes)
+            self._policy.load_trainable({name: gather([name])[0] for name in self._policy.trainable()})
+            self._policy.save_adapter(directory)
 
     def when_asked_to_stop(self, tell: Callable[[], None]) -> None:
         """See `Learner.when_asked_to_stop`."""

@@ -25,10 +25,9 @@ from components.learner.torch_learner import TorchLearner
 from components.policy import Policy, load_policy
 from components.policy import policy as policies
 from components.policy.int8 import int8_copy
+from components.policy.weights import weights_of
 from components.processes.environments import DEVICE
 from components.rollout.base import Sampling
-from components.rollout.servers.check import differences
-from components.rollout.servers.client import Written
 from components.rollout.torch_engine import TorchEngine
 from components.scheduling.clustering import describe
 from components.stages import run_stage
@@ -162,11 +161,10 @@ def test_scores_of_a_batch_come_back(gpu):
 
 def test_probes_prompts_and_answers_of_servers_are_scored_where_the_policy_is(gpu):
     rows = [((2, 20), (30, 31)), ((2, 20), (32,)), ((2, 21, 22), (33, 34, 35))]
-    written = [Written((30, 31), (-1.0, -1.0), ("0", "0")), Written((32,), (-1.0,), ("0",))]
     here, there = policy(), moved(gpu)
     assert scores_of(there, 1.0)(rows) == pytest.approx(scores_of(here, 1.0)(rows), abs=3 * ROUNDING)
-    off = differences(there, (2, 20), written, 1.0) - differences(here, (2, 20), written, 1.0)
-    assert off.abs().max() < ROUNDING
+    off = weights_of(there).scores(rows, 1.0) - weights_of(here).scores(rows, 1.0)
+    assert off.device == CPU and off.abs().max() < ROUNDING
     for embed in (True, False):
         one, other = (describe(asked, prompts(3), embed=embed) for asked in (here, there))
         assert other.nll == pytest.approx(one.nll, abs=ROUNDING)
