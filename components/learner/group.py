@@ -68,7 +68,7 @@ class Group:
             )
             limit = IDLE if rank else timedelta(seconds=settings.reply_timeout)
             self._control, writing = (distributed.new_group(backend="gloo", timeout=limit) for _ in range(2))
-            self.ranks = Peers(rank, size, self._control, writing, device)
+            self.ranks = Peers(rank, size, device, control=self._control, writing=writing)
             self._others = self._met(environment)
 
     def _met(self, environment: Mapping[str, str]) -> list[Member]:

@@ -20,9 +20,9 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
-    control: Any = None
+    control: Any = field(default=None, kw_only=True)
     """Process group of the CPU for the thread that all commands run in; None for one process."""
-    writing: Any = None
+    writing: Any = field(default=None, kw_only=True)
     """Another one, for the thread that writes checkpoints."""
 
     def total(self, values: Tensor) -> Tensor:

@@ -49,13 +49,15 @@ ROWS = (8, 7, 5, 8, 1, 3, 8, 2)
 def how(*, objective: str = "token-mean", updates: int = 2, ranks: int = 2, **learner: Any) -> Settings:
     """Settings of a run; without a kind those of the learner in this process."""
     launch, policy = {"kind": "inline"}, {"lora": learner.pop("lora", None)}
+    rollout = {"group_size": 3} if ranks == 3 else {}  # the completions of an update divide into the ranks
     chosen: dict[str, Any] = {"lr": 1e-3, "warmup": 3, "weight_decay": 0.1, "updates_per_step": updates}
     chosen |= {"micro_batch_tokens": 64, "critic": {"pretrain_steps": 1}}
     if "kind" in learner:
         launch = {"kind": "processes"}
         chosen["ranks"] = {"processes": ranks, "start_timeout": 240, "reply_timeout": 60, **learner.pop("ranks_", {})}
     terms = PPO if objective == "ppo" else OBJECTIVES[objective]
-    return settings(learner={**chosen, **learner}, objective=terms, launch=launch, policy=policy)
+    shared = {"launch": launch, "policy": policy, "rollout": rollout}
+    return settings(learner={**chosen, **learner}, objective=terms, **shared)
 
 
 @contextmanager
