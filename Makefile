@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage doctor vllm-env test-vllm test-cluster kustomize images clean
+.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage doctor test-gpu vllm-env test-vllm test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -115,6 +115,13 @@ gap: $(INSTALLED)
 triage: $(INSTALLED)
 	python -m tests.benchmarks.triage --out docs/results/triage.jsonl --jobs $(JOBS)
 	python -m tests.benchmarks page
+
+# On a GPU: the whole line with a tiny model, and with the real one where it is; skipped where there is no GPU. In an image that
+# has torch and transformers and no package index: make test-gpu INSTALLED=, and it says which small wheels are missing and how
+# to bring them.
+test-gpu: $(INSTALLED)
+	python -m tests.gpu.needs
+	OMP_NUM_THREADS=1 python -m pytest -m gpu tests/gpu
 
 doctor: $(INSTALLED)
 	evenkeel doctor
