@@ -9,6 +9,7 @@ import pytest
 
 from components.config.policy import TinyModel
 from components.errors import InputError
+from components.policy.weights import weights_of
 from components.rollout import Sampling
 from components.rollout.servers import ServerEngine
 from tests.vllm.tiny import GREEDY, LONG, SAMPLED, SHAPE, embedded, engine_of, moved, prompts, servers, tiny
@@ -68,11 +69,11 @@ def follows_every_hand_over(engine: ServerEngine, tied: bool) -> None:
     before = ids(engine.generate(prompts(own), GREEDY))
     other = tiny(tied=tied)
     other.load_weights(moved(own))
-    engine.load_weights(other.weights())
+    engine.load_weights(weights_of(other))
     between = engine.generate(prompts(own), GREEDY)
     assert ids(between) == ids(embedded(other).generate(prompts(own), GREEDY)) != before
     assert {version for (one,) in between for version in one.versions} == {engine.version}
-    engine.load_weights(own.weights())
+    engine.load_weights(weights_of(own))
     assert ids(engine.generate(prompts(own), GREEDY)) == before
 
 
@@ -85,7 +86,7 @@ def test_completions_in_flight_go_on_with_the_new_weights_and_say_so(tied):
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(tied.generate, prompts(own, 64), LONG)
         sleep(0.3)
-        tied.load_weights(own.weights())
+        tied.load_weights(weights_of(own))
         groups = future.result()
     mixed = [one.versions for group in groups for one in group if len(set(one.versions)) == 2]
     assert mixed, "no completion was in flight"

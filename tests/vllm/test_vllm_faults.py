@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from components.errors import InputError
+from components.policy.weights import weights_of
 from components.rollout.servers import local
 from tests.unit.fake_vllm import until
 from tests.vllm.tiny import GREEDY, LONG, engine_of, moved, processes, prompts, servers, tiny
@@ -82,7 +83,7 @@ def test_weights_torn_by_the_death_of_a_server_are_never_sampled_from(pair):
 def test_a_server_left_in_an_update_by_a_dead_run_takes_the_next_one(tied):
     (server,) = servers(tied)
     tied._loop.run(server.link.begin_update(60))
-    tied.load_weights(tiny().weights())
+    tied.load_weights(weights_of(tiny()))
     assert tied.generate(prompts(tiny(), 1), GREEDY)
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import psutil
 import torch
-from torch import Tensor
 from transformers import Qwen3ForCausalLM
 
 from components.config.policy import TinyModel
 from components.config.rollout import RolloutSettings
 from components.policy import Policy
 from components.policy.tiny import build_model, build_tokenizer
+from components.policy.weights import Weights, weights_of
 from components.rollout import Sampling, build_engine
 from components.rollout.servers import ServerEngine
 from components.rollout.servers.local import Started
@@ -43,10 +43,11 @@ def tiny(*, tied: bool = True, shape: TinyModel = SHAPE, texts: str = "+=#") -> 
     return Policy(model.eval(), tokenizer)
 
 
-def moved(own: Policy, by: float = 0.05) -> dict[str, Tensor]:
+def moved(own: Policy, by: float = 0.05) -> Weights:
     """Other weights of the same policy."""
-    generator = torch.Generator().manual_seed(1)
-    return {name: w + by * torch.randn(w.shape, generator=generator) for name, w in own.weights().items()}
+    generator, other = torch.Generator().manual_seed(1), own.frozen_copy()
+    other.load_weights({n: w + by * torch.randn(w.shape, generator=generator) for n, w in own.weights().items()})
+    return weights_of(other)
 
 
 def prompts(own: Policy, count: int = 6) -> list[tuple[int, ...]]:
