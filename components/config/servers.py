@@ -19,8 +19,9 @@ KvDtype = Literal["auto", "fp8_e4m3", "fp8_e5m2"]
 class CheckSettings(Section):
     """The log-prob check after every hand-over of weights.
 
-    Each server samples from a fixed prompt, and what it says of its tokens is compared with the policy's own word. A
-    limit that is not given follows the server's precision (`components.rollout.servers.check.LIMITS`).
+    Each server that comes up samples from a fixed prompt. What the first one samples is the text whose
+    log-probabilities every server gives after every hand-over, to be compared with those of the learner. A limit that
+    is not given follows the server's precision (`components.rollout.servers.check.LIMITS`).
     """
 
     prompt: str = Field(

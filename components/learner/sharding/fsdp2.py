@@ -73,6 +73,7 @@ class Fsdp2(Spread):
         return whole.float()
 
     def frozen(self, name: str) -> Tensor:
+        self.refresh()  # what a pass has left gathered is in the precision of passes
         held: Any = self._module.get_parameter(f"{PREFIX}{name}")
         whole: Tensor = held.full_tensor()
         return whole

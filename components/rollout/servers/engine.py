@@ -52,9 +52,9 @@ SEEDS = 2**31 - 2**16
 class ServerEngine(Engine):
     """Completions from servers that hold the policy's weights, each hand-over of which is proved by log-probabilities.
 
-    The first server writes some texts when the engine is made. After every hand-over each server says what it makes of
-    them, and that is compared with what the weights themselves make of them, which is computed once, where the weights
-    are (`Proof`). All servers must be up and sound when the engine is made; later on, one that fails is replaced while
+    The first server writes a text when the engine is made. After every hand-over each server says what it makes of it,
+    and that is compared with what the weights themselves make of it, which is computed once, where the weights are
+    (`Proof`). All servers must be up and sound when the engine is made; later on, one that fails is replaced while
     the others go on. Weights may be handed over while another thread generates: requests in flight go on with the new
     ones, and `Completion.versions` says which token came from which. What happens to the servers is kept in
     ``rollout.jsonl`` beside their logs.
@@ -209,9 +209,9 @@ class ServerEngine(Engine):
             self._weights, before = weights, self._proof.renew(expected)
             servers = await self._given(self._fleet.serving, self._number, weights)
             told = await together([self._attempt(server, self._told(server)) for server in servers])
-            for server, written in zip(servers, told, strict=True):
-                if written is not None:
-                    self._refuse(server, written, before)
+            for server, said in zip(servers, told, strict=True):
+                if said is not None:
+                    self._refuse(server, said, before)
         await self._fleet.await_one()
 
     async def _given(self, servers: Sequence[Server], number: int, weights: Mapping[str, Tensor]) -> list[Server]:
@@ -270,22 +270,22 @@ class ServerEngine(Engine):
             raise ServerFault(str(error)) from error
         # A server's first tokens take long: it compiles what it needs.
         await client.canary(self._proof.prompt, self._proof.stop, settings.start_timeout)
-        await self._proof.begin(server.name, client, self._limits(server), settings.sync_timeout)
-        written = await self._told(server)
+        await self._proof.begin(server.name, client, facts.max_model_len, self._limits(server), settings.sync_timeout)
+        said = await self._told(server)
         async with self._fleet.lock:
             if number == self._number:
-                self._refuse(server, written, None)
+                self._refuse(server, said, None)
 
     async def _told(self, server: Server) -> list[Written]:
-        """What a server makes of the texts of the proof."""
+        """What a server makes of the text of the proof."""
         timeout = self._settings.sync_timeout
-        written = await together([server.link.score(text, timeout) for text in self._proof.texts])
-        for one in written:
+        said = await together([server.link.score(text, timeout) for text in self._proof.texts])
+        for one in said:
             self._versions(one.labels, self._number)
-        return written
+        return said
 
-    def _refuse(self, server: Server, told: Sequence[Written], before: Tensor | None) -> None:
-        self._proof.refuse(server.name, told, before, self._limits(server))
+    def _refuse(self, server: Server, said: Sequence[Written], before: Tensor | None) -> None:
+        self._proof.refuse(server.name, said, before, self._limits(server))
 
     def _limits(self, server: Server) -> tuple[float, float]:
         own = str(self._policy.model.dtype).removeprefix("torch.")
