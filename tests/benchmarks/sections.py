@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.benchmarks.accuracy import Accuracy
 from tests.benchmarks.gpu import Gpu
 from tests.benchmarks.growth import Growth
+from tests.benchmarks.hand_over import HandOver
 from tests.benchmarks.learner import Learner
 from tests.benchmarks.orchestration import Orchestration
 from tests.benchmarks.plan import Plan
@@ -22,5 +23,6 @@ SECTIONS: dict[str, Section] = {
     "health": Trial(),
     "gpu": Gpu(),
     "growth": Growth(),
+    "hand_over": HandOver(),
     "plan": Plan(),
 }
