@@ -44,7 +44,7 @@ class HandOver(Section):
         return ""
 
     def absent(self) -> dict[str, str]:
-        return {"table": "not measured: no vLLM (`make vllm-env`)"}
+        return dict.fromkeys(("table", "source"), "not measured: no vLLM (`make vllm-env`)")
 
     def measure(self, cell: str, scale: Scale, folder: Path) -> Row:
         name, way = cell.split(": ")
