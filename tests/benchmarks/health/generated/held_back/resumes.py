@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 
 from components.files import read_json, write_json
+from components.learner.state import Piece, read_tensors
+from components.learner.state.store import Reach, save
 from components.learner.torch_learner import COUNTERS, WEIGHTS
 from components.resume import NAME
 from components.seeds import derive
@@ -40,8 +41,8 @@ class Retold(Resumed):
 
     def altered(self, checkpoints: Path) -> None:
         *older, newest = (path / WEIGHTS for path in folders(checkpoints))
-        tensors = self.retold(load_file(newest), [load_file(path) for path in older])
-        save_file({name: tensor.clone() for name, tensor in tensors.items()}, newest)  # a file shares no memory
+        tensors = self.retold(read_tensors(newest), [read_tensors(path) for path in older])
+        save({name: Piece.of(tensor) for name, tensor in tensors.items()}, Reach(newest))
 
     @abstractmethod
     def retold(self, tensors: Tensors, older: list[Tensors]) -> Tensors:
