@@ -36,24 +36,23 @@ from components.learner.batch import Batch, batch_of_rows, build_batch
 from components.learner.follower import Start
 from components.learner.group import Group
 from components.learner.leader import Leader
-from components.learner.reference import reads_reference, refer
+from components.learner.reference import refer
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
 
 Weights = Mapping[str, Tensor]
 
 
-def _ranks(policy: Policy, settings: Settings, weights: Weights | None) -> Learner:
-    then = refer if reads_reference(settings) else None
+def _ranks(policy: Policy, settings: Settings, weights: Weights | None, reference: bool) -> Learner:
+    then = refer if reference else None
     begin = Start.of(_make(settings), policy, settings, then)
     return Leader(policy, begin, Group(settings.learner.ranks), weights)
 
 
-def _torch(policy: Policy, settings: Settings, weights: Weights | None) -> Learner:
+def _torch(policy: Policy, settings: Settings, weights: Weights | None, reference: bool) -> Learner:
     if weights is not None:
         raise TypeError("a learner of one process takes a policy that has its weights")
-    reference = policy.reference() if reads_reference(settings) else None
-    return _make(settings)(policy, reference=reference)
+    return _make(settings)(policy, reference=policy.reference() if reference else None)
 
 
 def _make(settings: Settings) -> partial[TorchLearner]:
@@ -61,20 +60,23 @@ def _make(settings: Settings) -> partial[TorchLearner]:
     return partial(TorchLearner, settings=own, objective=settings.objective, temperature=temperature)
 
 
-LEARNERS: dict[str, Callable[[Policy, Settings, Weights | None], Learner]] = {
+LEARNERS: dict[str, Callable[[Policy, Settings, Weights | None, bool], Learner]] = {
     "torch": _torch,
     "deepspeed": _ranks,
     "fsdp2": _ranks,
 }
 
 
-def build_learner(policy: Policy, settings: Settings, weights: Weights | None = None) -> Learner:
+def build_learner(
+    policy: Policy, settings: Settings, weights: Weights | None = None, *, reference: bool = False
+) -> Learner:
     """The learner that the settings name; it takes ``policy`` over and changes its weights.
 
     Args:
         weights: of several ranks, what they begin with where ``policy`` is an `outline`.
+        reference: whether it keeps the weights that it begins with, for `Learner.reference`.
     """
-    return LEARNERS[settings.learner.kind](policy, settings, weights)
+    return LEARNERS[settings.learner.kind](policy, settings, weights, reference)
 
 
 __all__ = [
@@ -85,6 +87,5 @@ __all__ = [
     "batch_of_rows",
     "build_batch",
     "build_learner",
-    "reads_reference",
     "settings_checksum",
 ]

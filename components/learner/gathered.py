@@ -14,17 +14,13 @@ Gather = Callable[[Sequence[str]], list[Tensor]]
 """Whole values of parameters of the model, by their names in it."""
 
 
-class Superseded(RuntimeError):
-    """The weights that were to be read are no more: the learner has made an update since."""
-
-
 class Gathered(Mapping[str, Tensor]):
     """Weights by the names that ``policy`` has for them without an adapter, in its precision, on the rank's device.
     Each is gathered when it is read; an adapter is merged.
 
     Args:
         policy: names, precisions and adapter; its values are not used.
-        gather: raises `Superseded`.
+        gather: raises `components.policy.weights.Superseded`.
         learned: values of what is trained that stand in for the learner's own, by their names in the model.
     """
 

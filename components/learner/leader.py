@@ -16,7 +16,7 @@ from components.errors import RankLost
 from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.follower import CLOSE, START, R, Start, carry_out, start
-from components.learner.gathered import Gather, Gathered, Superseded
+from components.learner.gathered import Gather, Gathered
 from components.learner.group import Group
 from components.learner.state import StoredWeights
 from components.learner.torch_learner import WEIGHTS, TorchLearner
@@ -24,7 +24,7 @@ from components.objectives import Coefficients
 from components.policy import Policy
 from components.policy.lora import AdaptedPolicy
 from components.policy.merging import Initial
-from components.policy.weights import Weights
+from components.policy.weights import Superseded, Weights
 from components.policy.writing import write_policy
 from components.working import working
 

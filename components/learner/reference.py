@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 
-from components.config import Settings
 from components.config.training import LearnerSettings
-from components.health.rules import compile_rule
 from components.learner.batch import Batch
 from components.learner.scoring_module import Pass, Scoring, ScoringModule
 from components.learner.sharding.fsdp2 import precision, spread_out
@@ -20,18 +18,6 @@ from components.policy.merging import without_adapter
 if TYPE_CHECKING:
     from components.learner.follower import Start
     from components.learner.torch_learner import TorchLearner
-
-SIGNAL, KNOB = "kl_ref", "objective.kl.beta"
-
-
-def reads_reference(settings: Settings) -> bool:
-    """Whether the loss, the reward or a health rule reads the KL to the reference, or a rule may have the loss read
-    it."""
-    rules = settings.health.rules if settings.health.enabled else {}
-    compiled = [compile_rule(name, rule) for name, rule in rules.items()]
-    read = any(SIGNAL in condition.signals for rule in compiled for condition in rule.conditions)
-    switched_on = any(action.knob == KNOB for rule in rules.values() for action in rule.action)
-    return settings.objective.kl is not None or read or switched_on
 
 
 def refer(learner: TorchLearner, begin: Start[TorchLearner], source: Source) -> None:

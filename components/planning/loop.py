@@ -5,11 +5,11 @@ from __future__ import annotations
 from components.config import Settings
 from components.config.ppo import GaeAdvantage
 from components.config.rollout import TorchEngine
-from components.learner.reference import reads_reference
 from components.planning.parts import STEP, Moment, Part
 from components.planning.passes import DTYPES, FP32, Load, cache
 from components.planning.shapes import Shape
 from components.policy.stored import BUCKET
+from components.training.reference import reads_reference
 
 PRECISIONS = {"bfloat16": 2.0, "int8": 1.0}
 """Bytes of a weight of the embedded engine where it is not the policy's; int4 weights lie unpacked."""

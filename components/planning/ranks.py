@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from components.config import Settings
-from components.learner.reference import reads_reference
 from components.planning.parts import MOMENTS, PASS, START, STEP, Part
 from components.planning.passes import BF16, DTYPES, FP32, Load, activations, compute_bytes, going_back, logits
 from components.planning.shapes import Shape
+from components.training.reference import reads_reference
 
 BUCKET = 5 * 10**8
 """Gradients that DeepSpeed collects before it sums them over the ranks: its default (`reduce_bucket_size`)."""

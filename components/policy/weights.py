@@ -18,6 +18,10 @@ Scores = Callable[[Sequence[Text], float], Tensor]
 """Log-probabilities of the tokens that follow, at a temperature, one text after the other: ``[tokens]`` fp32 nats."""
 
 
+class Superseded(RuntimeError):
+    """The weights that were to be read are no more: the learner has made an update since."""
+
+
 class Weights(Mapping[str, Tensor]):
     """Weights of a policy by name, each read when it is used, and the log-probabilities that they give to a text: an
     engine elsewhere is compared with those."""

@@ -15,7 +15,7 @@ from components.config.training import TrainSettings
 from components.data.prompts import read_prompts, subset
 from components.health import Monitor, Responder
 from components.layout import Layout
-from components.learner import Learner, build_learner, reads_reference
+from components.learner import Learner, build_learner
 from components.learner.critic import Critic
 from components.policy import Policy, load_policy
 from components.policy.beginning import beginning
@@ -31,7 +31,7 @@ from components.seeds import derive
 from components.training.canaries import Canaries
 from components.training.heldout import HeldOut
 from components.training.pipeline import Rollouts
-from components.training.reference import Reference
+from components.training.reference import Reference, reads_reference
 from components.training.run import RunState
 from components.training.second_opinion import SecondOpinion
 from components.types import Prompt
@@ -88,7 +88,8 @@ def assembled(
     if dev is None:
         dev = subset(read_prompts(layout.split("dev")), settings.train.eval_prompts, derive(settings.seed, "dev"))
     with ExitStack() as stack:
-        learner = stack.enter_context(closing(build_learner(learned, settings, weights)))
+        read = reads_reference(settings)
+        learner = stack.enter_context(closing(build_learner(learned, settings, weights, reference=read)))
         learner.when_asked_to_stop(STOPPING.request)
         engine = stack.enter_context(closing(build_engine(policy, settings.rollout, layout.logs, learner.weights())))
         state = RunState(
@@ -102,7 +103,7 @@ def assembled(
             prompts={prompt.id: prompt for members in clusters.values() for prompt in members},
         )
         stack.callback(state.writer.close)
-        reference = Reference(policy, learner, read=reads_reference(settings))
+        reference = Reference(policy, learner, read=read)
         state.restore()
         scorer = wrap_scorer(stack.enter_context(Scorer(settings.reward, layout.consistency)))
         collector = Collector(policy, state.engine, scorer, settings.rollout)

@@ -13,7 +13,7 @@ from components.errors import InputError, NoCandidate, PeerLost
 from components.files import append_line, read_json, read_jsonl, sha256_tree
 from components.health import Monitor, dev_signals, find_signal
 from components.layout import Layout
-from components.learner import build_batch, build_learner, reads_reference
+from components.learner import build_batch, build_learner
 from components.policy import load_policy
 from components.progress import PROGRESS_VARIABLE
 from components.rollout import Collector, build_engine
@@ -21,7 +21,7 @@ from components.stages import train as stage
 from components.training import assembly, conduct, soundness
 from components.training import update as updating
 from components.training.heldout import HeldOut
-from components.training.reference import Reference
+from components.training.reference import Reference, reads_reference
 from components.training.run import RunState
 from components.types import StepRecord
 
@@ -398,7 +398,7 @@ def test_held_out_figures_of_nothing_do_not_exist():
 
 def test_the_reference_stays_where_it_was_when_the_policy_moves():
     micro = policy()
-    reference = Reference(micro, build_learner(micro, settings(objective={"kl": {"kind": "k2"}})))
+    reference = Reference(micro, build_learner(micro, settings(), reference=True))
     measured = held_out(parity)
     groups = measured._collector.groups(prompts(2), measured._collector.sampling(seed=0))
     batch = build_batch(groups, reference.pad_id)
@@ -426,7 +426,7 @@ def test_the_reference_stays_where_it_was_when_the_policy_moves():
 def test_a_learner_keeps_a_reference_where_the_loss_or_a_rule_reads_it_or_may_do_so(sections, read):
     chosen = settings(**sections)
     assert reads_reference(chosen) == read
-    learner, groups = build_learner(policy(), chosen), held_out(parity).sample(seed=0)
+    learner, groups = build_learner(policy(), chosen, reference=read), held_out(parity).sample(seed=0)
     batch = build_batch(groups, pad_id=0)
     if read:
         assert torch.allclose(learner.reference(batch), learner.logprobs(batch), atol=1e-5)

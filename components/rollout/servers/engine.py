@@ -20,11 +20,10 @@ from components.config.servers import ServerEngine as ServerSettings
 from components.directories import write_directory
 from components.errors import InputError
 from components.files import append_line
-from components.learner.gathered import Superseded
 from components.policy import Policy
 from components.policy.naming import Named
 from components.policy.policy import check_names
-from components.policy.weights import Weights
+from components.policy.weights import Superseded, Weights
 from components.policy.writing import write_policy
 from components.processes.owner import claim, release
 from components.rollout.base import Engine, Sampling

@@ -95,7 +95,7 @@ def lead(size: Size, kind: str, lora: bool, checkpoint: Path, out: Path, peaks: 
     settings = settings_of(size, kind, lora, checkpoint)
     learned, weights = beginning(checkpoint, settings, apart=kind != "torch")
     policy = learned.base if isinstance(learned, AdaptedPolicy) else learned
-    with closing(build_learner(learned, settings, weights)) as learner:
+    with closing(build_learner(learned, settings, weights, reference=True)) as learner:
         engine = build_engine(policy, settings.rollout, out, learner.weights())
         peaks.mark("start")
         for step in range(2):
