@@ -89,15 +89,24 @@ def following(chosen: Settings, folder: Path, cwd: Path | None = None) -> Iterat
 
 
 @contextmanager
-def learning(chosen: Settings, folder: Path, begin: Policy | None = None, cwd: Path | None = None) -> Iterator[Learner]:
-    """A learner of several ranks, of which this process is rank 0, or of one."""
+def learning(
+    chosen: Settings,
+    folder: Path,
+    begin: Policy | None = None,
+    cwd: Path | None = None,
+    weights: Mapping[str, torch.Tensor] | None = None,
+    reference: bool = False,
+) -> Iterator[Learner]:
+    """A learner of several ranks, of which this process is rank 0, or of one. With ``weights`` apart from ``begin``,
+    which is an outline then."""
     folder.mkdir(parents=True, exist_ok=True)
     forget_groups()
     with ExitStack() as stack:
         stack.enter_context(pytest.MonkeyPatch.context()).setenv("LOCAL_RANK", "0")
         if chosen.launch.kind == "processes" and chosen.learner.ranks.processes > 1:
             stack.enter_context(following(chosen, folder, cwd))
-        yield stack.enter_context(closing(build_learner(begin or policy(), chosen)))
+        apart = dict(weights) if weights is not None else None
+        yield stack.enter_context(closing(build_learner(begin or policy(), chosen, apart, reference=reference)))
 
 
 def forget_groups() -> None:

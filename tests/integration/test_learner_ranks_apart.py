@@ -13,10 +13,11 @@ import torch
 from safetensors.torch import load_file
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from components.config.policy import PolicySettings
+from components.config.policy import CheckpointModel, PolicySettings
 from components.learner import build_learner
 from components.learner.state import read_tensors
 from components.policy import Policy, load_policy
+from components.policy.beginning import beginning
 from components.policy.lora import adapted
 from components.policy.tiny import build_model
 from components.seeds import derive
@@ -167,3 +168,32 @@ def test_an_adapter_is_shared_out_over_ranks_too(kind, tmp_path):
     assert all("lora_" in name for name in state)
     assert difference(load_file(tmp_path / "model.safetensors"), weights) == 0
     assert (tmp_path / "adapter" / "adapter_model.safetensors").exists()
+
+
+@pytest.mark.parametrize("form", ["", "bf16", "lora"])
+@pytest.mark.parametrize("kind", slow_but(KINDS, "fsdp2"))
+def test_ranks_begin_from_a_checkpoint_whose_weights_no_process_has_whole_and_keep_it_as_the_reference(
+    kind, form, tmp_path
+):
+    chosen = how(**KINDS[kind], **FORMS[form])
+    policy().save(tmp_path / "checkpoint")
+    chosen = chosen.model_copy(update={"policy": chosen.policy.model_copy(update={"model": checkpoint(tmp_path)})})
+    hollow, weights = beginning(tmp_path / "checkpoint", chosen, apart=True)
+    own, _ = beginning(tmp_path / "checkpoint", chosen, apart=False)
+    one, mask = build_learner(own, chosen.model_copy(update={"learner": how().learner}), reference=True), batch(0)
+    before = one.logprobs(batch(0))
+    with learning(chosen, tmp_path / "ranks", hollow, weights=weights, reference=True) as learner:
+        near_to = {"atol": 0.1 if form == "bf16" else 1e-5}
+        assert torch.allclose(learner.reference(batch(0)), before, **near_to)
+        assert near(steps(learner, [0, 1, 2]), steps(one, [0, 1, 2])) or form == "bf16"
+        assert torch.allclose(learner.reference(batch(0)), before, **near_to)
+        moved = learner.logprobs(batch(0))
+        assert (moved - before)[mask.response_mask].abs().max() > 1e-3
+        assert torch.equal(learner.logprobs(batch(0)), moved), "scoring the reference leaves the policy as it is"
+        assert learner.broken() == 0
+        if form != "bf16":
+            assert difference(learner.weights(), one.weights()) < 1e-5
+
+
+def checkpoint(folder: Path) -> CheckpointModel:
+    return CheckpointModel(kind="checkpoint", path=folder / "checkpoint")
