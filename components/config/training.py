@@ -102,7 +102,7 @@ class CheckpointSettings(Section):
     asynchronous: bool = Field(
         True,
         description="A thread writes while the run goes on. Takes memory for a second copy of weights and optimizer: "
-        "12 bytes a parameter with AdamW in fp32.",
+        "12 bytes a parameter with AdamW in fp32, of several ranks each its share.",
     )
     keep_last: int = Field(2, ge=1, description="Newest ones that are kept: two, so that there is one to fall back to.")
     keep_healthy: int | None = Field(
