@@ -73,6 +73,7 @@ STARTED = (
     "devices",
     "eager",
     "restarts",
+    "sleep",
 )
 """Settings of `VllmEngine` that only a server that the run starts can be given."""
 
@@ -104,6 +105,11 @@ class VllmEngine(ServerEngine):
     )
     eager: bool = Field(True, description="Without torch.compile and CUDA graphs: a quicker start, a slower server.")
     restarts: int = Field(3, ge=0, description="Times that each process may be replaced in a run.")
+    sleep: bool = Field(
+        False,
+        description="Server and learner share a GPU: the server gives up its memory while the learner updates, and the "
+        "learner keeps the moments of its optimizer in host memory while the server samples.",
+    )
 
     @model_validator(mode="after")
     def _given_or_started(self) -> Self:

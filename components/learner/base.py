@@ -101,6 +101,11 @@ class Learner(ABC):
     def load(self, directory: Path) -> None:
         """Continue exactly where `save` was called."""
 
+    def rest(self) -> None:  # noqa: B027 - on a CPU there is nothing to give up
+        """Give up what of the device's memory the next update can get back: gradients are dropped, and the moments of
+        the optimizer stay in host memory until then. Nothing on a CPU. What is saved or scored meanwhile is the same.
+        """
+
     @abstractmethod
     def save_policy(self, directory: Path) -> None:
         """Write the policy alone as a checkpoint folder for others to load."""

@@ -163,5 +163,8 @@ class Leader(Leading[TorchLearner], Learner):
     def broken(self) -> int:
         return int(self._call("broken"))
 
+    def rest(self) -> None:
+        self._call("rest")
+
     def weights_at(self, directory: Path) -> Mapping[str, Tensor]:
         return Gathered(self._policy, self._gather(self._changes), StoredWeights(directory / WEIGHTS))

@@ -62,6 +62,7 @@ class TorchLearner(Learner):
         "step",
         "whole",
         "broken",
+        "rest",
         "save",
         "snapshot",
         "load",
@@ -252,6 +253,9 @@ class TorchLearner(Learner):
 
     def broken(self) -> int:
         return self._sharding.broken()
+
+    def rest(self) -> None:
+        self._sharding.rest()
 
     def weights_at(self, directory: Path) -> Mapping[str, Tensor]:
         return self._policy.weights_with(StoredWeights(directory / WEIGHTS))

@@ -52,6 +52,7 @@ def command_line(
     if not gpu:
         # On CPUs vLLM cannot rewind a seeded generator, which it does after half of a prompt: its engine would die.
         command.append("--no-enable-chunked-prefill")
+    command += ["--enable-sleep-mode"] if engine.sleep else []
     return [*command, "--enable-scale-out", *(["--enforce-eager"] if engine.eager else [])]
 
 

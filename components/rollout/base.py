@@ -53,6 +53,14 @@ class Engine(ABC):
         """A copy of weights, to be loaded later, when whoever owns them has others."""
         return Weights({name: weight.detach().clone() for name, weight in weights.items()}, weights.scores)
 
+    def rest(self) -> bool:
+        """Give up memory that the learner needs until the next `load_weights`; nothing is sampled before it.
+
+        Returns:
+            Whether it has done so. The learner then makes room (`Learner.rest`) before weights are loaded.
+        """
+        return False
+
     def exclude(self, server: int) -> bool:
         """Have the other servers sample what this one would have; returns whether there are any."""
         return False

@@ -73,6 +73,9 @@ class ToolLoop(Engine):
     def keep(self, weights: Weights) -> Weights:
         return self._engine.keep(weights)
 
+    def rest(self) -> bool:
+        return self._engine.rest()
+
     def exclude(self, server: int) -> bool:
         return self._engine.exclude(server)
 

@@ -46,6 +46,7 @@ def _train(parts: Parts, on_step: OnStep) -> None:
             asked = (parts.rollouts.dev() if due else finished([])), parts.rollouts.canaries()
             golden = parts.rollouts.golden(state.step)
             rollout = parts.rollouts.take()
+            parts.rollouts.rest()
         likely = parts.canaries.likelihood(state.learner, state.progress, state.evidence.jumps.latest)
         gap = mismatch(state.learner, asked[0].result(), parts.reference.pad_id) if parts.rollouts.ahead else {}
         usable = learnable(parts, rollout)

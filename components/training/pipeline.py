@@ -54,6 +54,7 @@ class Rollouts:
         self._queue: deque[Future[Rollout]] = deque(finished(rollout) for rollout in state.pending)
         self._kept: Weights | None = None  # weights of the present version, where the engine has still others
         self._loaded = state.version  # what the engine samples from
+        self._shared = False  # whether the engine gives up memory for the learner
 
     def dev(self) -> Future[list[Group]]:
         """The dev split as the present policy answers it."""
@@ -94,6 +95,10 @@ class Rollouts:
             self._queue.append(self._rollout(self._state.progress + len(self._queue)))
         rollout, barred = self._queue.popleft().result(), self._state.barred
         return replace(rollout, trained=tuple(group for group in rollout.trained if group.prompt.id not in barred))
+
+    def rest(self) -> None:
+        """Nothing more is sampled before weights are handed over: the engine may give up memory for the update."""
+        self._shared = self._state.engine.rest()
 
     def _rollout(self, progress: int) -> Future[Rollout]:
         seed, barred = self._state.seed(progress), self._state.barred
@@ -145,6 +150,8 @@ class Rollouts:
     def _give(self, weights: Weights) -> None:
         """Give weights to the engine. That it could not be done is no matter where the run was asked to stop
         meanwhile."""
+        if self._shared:
+            self._state.learner.rest()
         try:
             self._state.engine.load_weights(weights)
         except PeerLost:

@@ -255,7 +255,10 @@ class RunState:
         # Coefficients that follow a measurement belong to the settings that they moved under.
         then = self.responder.settings_of(state["responder"])
         self.learner.configure(then.learner, then.objective)
+        shared = self.engine.rest()
         self.learner.load(directory)
+        if shared:
+            self.learner.rest()
         if self.critic is not None:
             self.critic.load(directory)
         self.engine.load_weights(self.learner.weights())

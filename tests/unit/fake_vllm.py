@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import torch
 import torch.distributed as dist
@@ -54,7 +55,8 @@ class Drop(Exception):
 
 
 class FakeVllm:
-    """One server. ``faults`` maps a path to what happens to its answers; ``calls`` are the paths that were asked."""
+    """One server. ``faults`` maps a path to what happens to its answers; ``calls`` are the paths that were asked, and
+    ``bodies`` what came with them: JSON, or the parameters of the URL."""
 
     def __init__(self, policy: Policy, **facts: Any) -> None:
         self.engine = TorchEngine(policy, TorchEngineSettings())
@@ -81,6 +83,7 @@ class FakeVllm:
         self.deaf: set[str] = set()
         self.bodies: list[Any] = []
         self.pending: dict[str, torch.Tensor] = {}
+        self.asleep: set[str] = set()
         self.ended, self._lock = threading.Event(), threading.Lock()
         self._server: ThreadingHTTPServer | None = None
         self.host, self.port = "127.0.0.1", 0
@@ -140,7 +143,24 @@ class FakeVllm:
     def _pause(self, _: Any) -> Any:
         return {"status": "paused"}
 
+    def _sleep(self, body: Any) -> Any:
+        """As level 2: what the memory of the weights holds afterwards is not what it held."""
+        self.asleep = {"weights", "kv_cache"}
+        with self._lock:
+            lost = {name: torch.full_like(weight, torch.nan) for name, weight in self.policy.weights().items()}
+            self.policy.load_weights(lost)
+        return {"status": "sleeping", "level": int(body["level"])}
+
+    def _is_sleeping(self, _: Any) -> Any:
+        return {"is_sleeping": bool(self.asleep)}
+
+    def _wake_up(self, body: Any) -> Any:
+        self.asleep.discard(body["tags"])
+        return {"status": "sleeping" if self.asleep else "awake", "tags": [body["tags"]]}
+
     def _start_weight_update(self, _: Any) -> Any:
+        self._refuse_asleep("weights")
+
         def empty() -> None:
             self.pending = {}
 
@@ -167,6 +187,7 @@ class FakeVllm:
         return found
 
     def _update_weights(self, body: Any) -> Any:
+        self._refuse_asleep("weights")
         info = body["update_info"]
         if "names" in info and "/update_weights" in self.deaf:
             raise Hang  # it was told of tensors and does not listen
@@ -190,7 +211,12 @@ class FakeVllm:
     def _weight_info(self, _: Any) -> Any:
         return {"weight_version": self.label}
 
+    def _refuse_asleep(self, *tags: str) -> None:
+        if self.asleep.intersection(tags):
+            raise Status(500, f"asleep: {sorted(self.asleep)}")
+
     def _generate(self, body: Any) -> Any:
+        self._refuse_asleep("weights", "kv_cache")
         params = body["sampling_params"]
         if params.get("prompt_logprobs") is not None:
             return self._score(body["token_ids"])
@@ -242,7 +268,8 @@ def _handler(fake: FakeVllm) -> type[BaseHTTPRequestHandler]:
         def _reply(self) -> None:
             raw = self.rfile.read(int(self.headers.get("content-length", 0)))
             try:
-                answer = fake.answer(self.path.split("?")[0], json.loads(raw) if raw else None)
+                url = urlsplit(self.path)
+                answer = fake.answer(url.path, json.loads(raw) if raw else dict(parse_qsl(url.query)))
                 if callable(answer):
                     answer = answer() or {}
                 if fake.ended.is_set():

@@ -491,7 +491,38 @@ RANKS = [
         id="ranks that nothing starts",
     ),
 ]
-FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP, *RANKS, *CLUSTER]
+ASLEEP = {"kind": "vllm", "processes": 1, "sleep": True}
+SHARING = [
+    pytest.param(
+        {"rollout": {"engine": ASLEEP, "asynchrony": {"max_staleness": 1}}},
+        ["rollout.asynchrony", "rollout.engine.sleep"],
+        {"rollout": {"engine": {"sleep": False}}},
+        id="servers that sleep while they sample",
+    ),
+    pytest.param(
+        {
+            "rollout": {"engine": ASLEEP},
+            "learner": {"kind": "deepspeed"},
+            "launch": {"kind": "processes"},
+        },
+        ["rollout.engine.sleep", "learner.kind deepspeed"],
+        {"learner": {"kind": "fsdp2"}},
+        id="servers that sleep and moments that stay",
+    ),
+    pytest.param(
+        {"rollout": {"engine": {**ASLEEP, "transfer": "broadcast"}}},
+        ["rollout.engine.transfer broadcast", "rollout.engine.sleep"],
+        {"rollout": {"engine": {"transfer": "files"}}},
+        id="a broadcast on one gpu",
+    ),
+    pytest.param(
+        on_kubernetes(images={"rollout": IMAGE}, rollout={"engine": ASLEEP}),
+        ["launch.kind kubernetes", "rollout.engine.sleep"],
+        {"rollout": {"engine": {"sleep": False}}},
+        id="a server that sleeps in a pod of its own",
+    ),
+]
+FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP, *RANKS, *CLUSTER, *SHARING]
 forbidden = pytest.mark.parametrize(("tree", "words", "way_out"), FORBIDDEN)
 
 

@@ -133,6 +133,7 @@ ONLY_WHERE_STARTED = {
     "tensor_parallel": 2,
     "eager": False,
     "restarts": 0,
+    "sleep": True,
 }
 
 

@@ -6,6 +6,7 @@
 - `loop` — schedule, sizes, models
 - `tools` — what goes with a tool, and with a critic
 - `asynchrony` — rollouts that are older than the policy
+- `sharing` — one GPU for server and learner
 - `cluster` — what pods on Kubernetes need of the rest
 
 Each rule yields errors that name the settings, why they do not go together (with the paper), and the way out. There are
@@ -43,6 +44,7 @@ from components.config.combinations.ratio import (
     weights_of_sequences,
     whole_sequences,
 )
+from components.config.combinations.sharing import sharing
 from components.config.combinations.tools import critic_schedule, tools
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ RULES: tuple[Callable[[Settings], Iterator[str]], ...] = (
     probes_of_others,
     solutions_in_form,
     asynchrony,
+    sharing,
     section,
     rollout_pods,
     learner_pods,

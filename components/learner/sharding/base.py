@@ -57,6 +57,10 @@ class Sharding(ABC):
         Where the norm is not finite, or above ``limit``, weights, moments and counters stay as they are.
         """
 
+    def rest(self) -> None:
+        """Drop the gradients and keep the moments in host memory until the next step; nothing on a CPU."""
+        raise NotImplementedError(f"{type(self).__name__} cannot move its moments to host memory")
+
     def trace(self) -> dict[str, float]:
         """Signals of what the latest update did to the weights; none where the weights are spread over ranks."""
         return {}

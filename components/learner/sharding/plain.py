@@ -47,6 +47,9 @@ class Plain(Sharding):
     def step(self, lr: float, limit: float) -> float:
         return self._optimizer.step(lr, limit)
 
+    def rest(self) -> None:
+        self._optimizer.rest()
+
     def trace(self) -> dict[str, float]:
         return self._optimizer.trace()
 

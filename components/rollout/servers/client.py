@@ -113,6 +113,14 @@ class ServerClient(ABC):
     async def finish_update(self, label: str, timeout: float) -> None:
         """Put them to use under a label, forget what the cache holds of the old ones, and go on generating."""
 
+    async def sleep(self, timeout: float) -> None:
+        """Give up the memory of weights and cache until the next update, which replaces all of the weights.
+
+        Raises:
+            ServerFault: it does not.
+        """
+        raise ServerFault("a server of this kind does not sleep")
+
     async def canary(self, prompt: tuple[int, ...], stop: tuple[int, ...], timeout: float) -> None:
         """One token: a server that is wedged behind a healthy front cannot make it."""
         await self.generate(Request(prompt, 1, 1, 0.0, 0, stop), timeout)

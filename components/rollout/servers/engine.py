@@ -17,8 +17,9 @@ from torch import Tensor
 
 from components.config.rollout import RolloutSettings
 from components.config.servers import ServerEngine as ServerSettings
+from components.config.servers import VllmEngine
 from components.directories import write_directory
-from components.errors import InputError
+from components.errors import InputError, PeerLost
 from components.files import append_line
 from components.policy import Policy
 from components.policy.naming import Named
@@ -114,6 +115,9 @@ class ServerEngine(Engine):
         """
         if self._torn:
             raise InputError(self._torn, where="rollout.engine", how="start the run again from its newest checkpoint")
+        if self._fleet.asleep:
+            what = "the servers sleep, and no weights have been handed over since"
+            raise PeerLost(what, where="rollout.engine", how="start the run again from its newest checkpoint")
         self._check_room(prompts, sampling)
         stop = tuple(sorted({self._policy.eos_id, *sampling.stop}))
         requests = [
@@ -165,6 +169,16 @@ class ServerEngine(Engine):
         spool = Spool(self._named(weights), self._folder / f"kept-{self._kept}", getattr(torch, self._dtype))
         return Weights(spool, lambda _texts, _temperature: expected)
 
+    def rest(self) -> bool:
+        """As `Engine.rest`: with ``sleep`` the servers keep neither weights nor cache. What does not go to sleep is
+        drained, and replaced after the next hand-over."""
+        if not (isinstance(self._settings, VllmEngine) and self._settings.sleep):
+            return False
+        timeout = self._settings.sync_timeout
+        with working("putting the servers to sleep"):
+            self._loop.run(self._fleet.rest(lambda server: server.link.sleep(timeout)))
+        return True
+
     def _named(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """Weights by the names that servers know them by."""
         if isinstance(weights, Weights) and isinstance(weights.tensors, Spool):
@@ -207,6 +221,7 @@ class ServerEngine(Engine):
             self._number += 1
             self._weights, before = weights, self._proof.renew(expected)
             servers = await self._given(self._fleet.serving, self._number, weights)
+            self._fleet.wake()
             told = await together([self._attempt(server, self._told(server)) for server in servers])
             for server, said in zip(servers, told, strict=True):
                 if said is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -53,12 +53,19 @@ class Fleet:
         self._note = note
         self._changed = asyncio.Event()
         self._held = False
+        self._awake = asyncio.Event()
+        self._awake.set()
         self._watching: asyncio.Task[None] | None = None
         self._until: float | None = None
 
     @property
     def serving(self) -> list[Server]:
         return [server for server in self.servers if server.serving]
+
+    @property
+    def asleep(self) -> bool:
+        """Whether the memory of the servers is lent: none of them may be used or opened."""
+        return not self._awake.is_set()
 
     async def start(self) -> None:
         """Open and prepare all servers; each of them must be fit."""
@@ -129,6 +136,34 @@ class Fleet:
             if server.client is not None:
                 await server.client.aclose()
         await asyncio.gather(*(server.origin.close() for server in self.servers))
+
+    async def rest(self, sleep: Callable[[Server], Awaitable[None]]) -> None:
+        """Put the servers to sleep until `wake`.
+
+        One that is being replaced is waited for: it could not start while its memory is lent. One that does not go to
+        sleep is drained, and its process ends at once, as does that of every server that is not in use.
+        """
+        while True:
+            if replaced := [one.mending for one in self.servers if one.mending is not None and not one.mending.done()]:
+                await asyncio.wait(replaced)
+            async with self.lock:
+                if self.asleep:
+                    return
+                if all(one.mending is None or one.mending.done() for one in self.servers):
+                    self._awake.clear()
+                    await together([self._put_to_sleep(server, sleep) for server in self.serving])
+                    await together([server.origin.close() for server in self.servers if not server.serving])
+                    return
+
+    async def _put_to_sleep(self, server: Server, sleep: Callable[[Server], Awaitable[None]]) -> None:
+        try:
+            await sleep(server)
+        except ServerFault as fault:
+            self.drain(server, ServerFault(f"it did not go to sleep: {fault}"))
+
+    def wake(self) -> None:
+        """Those that were put to sleep have been woken up; others may be opened again."""
+        self._awake.set()
 
     @contextlib.asynccontextmanager
     async def updating(self) -> AsyncIterator[None]:
@@ -272,6 +307,7 @@ class Fleet:
         server.mending = asyncio.create_task(self._mend(server))
 
     async def _mend(self, server: Server) -> None:
+        await self._awake.wait()
         while server.origin.may_open():
             try:
                 if server.client is not None:

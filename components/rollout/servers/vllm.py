@@ -35,7 +35,7 @@ class VllmClient(ServerClient):
 
     def __init__(self, name: str, url: str, model: str | None = None) -> None:
         super().__init__(name, url)
-        self._model = model
+        self._model, self._asleep = model, False
 
     async def ready(self, timeout: float) -> None:
         models = (await self.call("GET", "/v1/models", timeout)).get("data")
@@ -94,7 +94,17 @@ class VllmClient(ServerClient):
             raise ServerFault("a log-probability that is not finite; the model's output is not finite")
         return scored(text, values, _labels(mapping(choices[0], "generate").get("weight_versions")))
 
+    async def sleep(self, timeout: float) -> None:
+        # Level 2 drops the weights: the update that ends the sleep replaces all of them. No request is in flight but
+        # those whose answer is not waited for any more.
+        await self.call("POST", "/sleep", timeout, params={"level": "2", "mode": "abort"})
+        if (await self.call("GET", "/is_sleeping", timeout)).get("is_sleeping") is not True:
+            raise ServerFault("it was put to sleep and is awake")
+        self._asleep = True
+
     async def begin_update(self, timeout: float) -> None:
+        if self._asleep:  # memory for the weights alone: that of the cache is needed while they come in
+            await self.call("POST", "/wake_up", timeout, params={"tags": "weights"})
         await self.call("POST", "/pause", timeout, params={"mode": "keep"})
         try:
             await self.call("POST", "/start_weight_update", timeout)
@@ -112,6 +122,11 @@ class VllmClient(ServerClient):
         reset = await self.call("POST", "/reset_prefix_cache", timeout, params={"reset_running_requests": "true"})
         if reset.get("success") is not True:
             raise ServerFault(f"it could not forget what the cache holds of the old weights: {reset}")
+        if self._asleep:
+            status = (await self.call("POST", "/wake_up", timeout, params={"tags": "kv_cache"})).get("status")
+            if status != "awake":
+                raise ServerFault(f"it is {status!r} once weights and cache have been woken up")
+            self._asleep = False
         await self.call("POST", "/resume", timeout)
         told = (await self.call("GET", "/weight_info", timeout)).get("weight_version")
         if told != label:
