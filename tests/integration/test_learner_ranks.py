@@ -117,6 +117,17 @@ def test_another_learning_rate_reaches_the_ranks(started):
     assert steps(learner, [0])[0]["lr"] == pytest.approx(1e-5 * 2 / 3)
 
 
+def test_ranks_that_rest_between_updates_learn_the_same(started):
+    if started.settings.learner.kind == "deepspeed":
+        pytest.skip("ZeRO keeps its moments where they are; the settings refuse it")
+    expected = steps(started.afresh(), range(3))
+    learner, found = started.afresh(), []
+    for number in range(3):
+        learner.rest()
+        found += steps(learner, [number])
+    assert found == expected
+
+
 # State
 
 

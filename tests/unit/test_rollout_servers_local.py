@@ -119,6 +119,13 @@ def test_a_server_takes_nothing_from_the_models_defaults_and_listens_to_this_mac
     }
     assert {name: options[name] for name in expected} == expected
     assert "--max-model-len" not in command
+    assert "--enable-sleep-mode" not in command
+
+
+def test_a_server_that_shares_its_gpu_is_started_so_that_it_can_sleep():
+    settings = VllmEngine.model_validate({"kind": "vllm", "processes": 1, "sleep": True})
+    command = command_line("python", settings, Path("m"), "bfloat16", host="::", port=1, served="name", gpu=True)
+    assert "--enable-sleep-mode" in command
 
 
 def started(processes: int = 2, **options: Any) -> dict[str, Any]:

@@ -157,6 +157,19 @@ def test_servers_that_sleep_are_not_put_to_sleep_again(scene: Make) -> None:
     assert made.fake.calls.count(SLEEP) == 1
 
 
+def test_a_second_rest_does_not_wait_for_what_the_hand_over_will_replace(scene: Make) -> None:
+    """As where a run goes back because of an update that was not handed over."""
+    made = scene()
+    made.fake.fail(SLEEP, raising(Status(500)))
+    made.engine.rest()
+    again = threading.Thread(target=made.engine.rest, daemon=True)
+    again.start()
+    again.join(10)
+    assert not again.is_alive()
+    made.hand_over()
+    assert made.versions() == {2}
+
+
 def test_nothing_is_sampled_from_servers_that_sleep(scene: Make) -> None:
     made = scene()
     made.engine.rest()

@@ -143,17 +143,18 @@ class Fleet:
         One that is being replaced is waited for: it could not start while its memory is lent. One that does not go to
         sleep is drained, and its process ends at once, as does that of every server that is not in use.
         """
-        while True:
-            if replaced := [one.mending for one in self.servers if one.mending is not None and not one.mending.done()]:
+        while not self.asleep:
+            if replaced := self._replaced():
                 await asyncio.wait(replaced)
             async with self.lock:
-                if self.asleep:
-                    return
-                if all(one.mending is None or one.mending.done() for one in self.servers):
+                if not self._replaced():
                     self._awake.clear()
                     await together([self._put_to_sleep(server, sleep) for server in self.serving])
                     await together([server.origin.close() for server in self.servers if not server.serving])
-                    return
+
+    def _replaced(self) -> list[asyncio.Task[None]]:
+        """What replaces servers at present."""
+        return [one.mending for one in self.servers if one.mending is not None and not one.mending.done()]
 
     async def _put_to_sleep(self, server: Server, sleep: Callable[[Server], Awaitable[None]]) -> None:
         try:
