@@ -55,7 +55,7 @@ class Drop(Exception):
 
 
 class FakeVllm:
-    """One server. ``faults`` maps a path to what happens to its answers; ``calls`` are the paths that were asked, and
+    """One server. ``faults`` maps a path to what happens to its answers; ``calls`` are the paths of its calls, and
     ``bodies`` what came with them: JSON, or the parameters of the URL."""
 
     def __init__(self, policy: Policy, **facts: Any) -> None:

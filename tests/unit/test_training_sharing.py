@@ -102,7 +102,7 @@ def test_an_engine_that_gives_nothing_up_leaves_the_moments_where_they_are(monke
 def test_a_run_that_is_asked_to_stop_leaves_its_checkpoint(monkeypatch, tmp_path, place):
     events: list[str] = []
 
-    class Asked(Sleeping):
+    class Interrupted(Sleeping):
         def rest(self) -> bool:
             if place == "going to sleep":
                 os.kill(os.getpid(), signal.SIGTERM)
@@ -117,5 +117,5 @@ def test_a_run_that_is_asked_to_stop_leaves_its_checkpoint(monkeypatch, tmp_path
     monkeypatch.setattr(TorchLearner, "step", step)
     done = 0 if place == "going to sleep" else 1
     with STOPPING.on_signal(), STOPPING.unheard(), pytest.raises(Stopped, match=f"checkpoint of step {done} is whole"):
-        watched(tmp_path, settings(train={"steps": 3}), wrap_engine=lambda engine: Asked(engine, events))
+        watched(tmp_path, settings(train={"steps": 3}), wrap_engine=lambda engine: Interrupted(engine, events))
     assert "hand-over" not in events, "nothing is sampled any more"

@@ -110,7 +110,7 @@ class ServerEngine(Engine):
         log-probability.
 
         Raises:
-            PeerLost: no sound server is left.
+            PeerLost: no sound server is left, or they sleep.
             InputError: none can do what is asked.
         """
         if self._torn:
