@@ -21,11 +21,19 @@ class Gathered(Mapping[str, Tensor]):
     Args:
         policy: names, precisions and adapter; its values are not used.
         gather: raises `components.policy.weights.Superseded`.
+        begun: what the ranks began with, by the names in the model; frozen weights are read from it.
         learned: values of what is trained that stand in for the learner's own, by their names in the model.
     """
 
-    def __init__(self, policy: Policy, gather: Gather, learned: Mapping[str, Tensor] | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        gather: Gather,
+        begun: Mapping[str, Tensor],
+        learned: Mapping[str, Tensor] | None = None,
+    ) -> None:
         self._names, self._adapted, self._gather = names(policy), adapted(policy), gather
+        self._trained, self._begun = policy.trainable().keys(), begun
         self._learned = {} if learned is None else learned
         own = dict(policy.model.named_parameters())
         self._dtypes: dict[str, torch.dtype] = {name: own[inside].dtype for name, inside in self._names.items()}
@@ -39,9 +47,12 @@ class Gathered(Mapping[str, Tensor]):
         return made.merged(weight.to(dtype), down, up)
 
     def _whole(self, wanted: Sequence[str]) -> list[Tensor]:
-        missing = [name for name in wanted if name not in self._learned]
-        found = dict(zip(missing, self._gather(missing), strict=True)) if missing else {}
-        return [found[name] if name in found else self._learned[name] for name in wanted]
+        there = [name for name in wanted if name in self._trained and name not in self._learned]
+        found = dict(zip(there, self._gather(there), strict=True)) if there else {}
+        for name in wanted:
+            if name not in found:
+                found[name] = self._learned[name] if name in self._trained else self._begun[name]
+        return [found[name] for name in wanted]
 
     def __contains__(self, name: object) -> bool:
         return name in self._names  # without reading it

@@ -45,15 +45,15 @@ class Leading(Generic[R]):
     def __init__(
         self, policy: Policy, begin: Start[R], group: Group, weights: Mapping[str, Tensor] | None = None
     ) -> None:
-        self._policy, self._group, self._broken = policy, group, False
+        self._policy, self._group, self._broken = policy, group, ""
         self._one, self._changes = threading.RLock(), 0
-        state = Initial(policy, weights)
+        self._begun = state = Initial(policy, weights)
         with working("starting the learner ranks"):
             self._own: R = self._together(START, (begin,), lambda: start(begin, group, state))
 
     def _gathered(self) -> Gathered:
         """What the ranks hold now, gathered as it is read, until they change it."""
-        return Gathered(self._policy, self._gather(self._changes))
+        return Gathered(self._policy, self._gather(self._changes), self._begun)
 
     def _gather(self, changes: int) -> Gather:
         """Gathers weights as they are after so many changes."""
@@ -79,8 +79,8 @@ class Leading(Generic[R]):
             try:
                 with self._group.collective("write a checkpoint"):
                     write()
-            except RankLost:
-                self._broken = True
+            except RankLost as error:
+                self._broken = str(error)
                 raise
 
         return together
@@ -109,9 +109,10 @@ class Leading(Generic[R]):
         """End the ranks and let go of the connections."""
         try:
             if not self._broken:
+                self._changes += 1  # a thread that still hands weights over stops
                 self._together(CLOSE, (), self._own.sharding.state.close)
         finally:
-            self._broken = True
+            self._broken = "the learner is closed"
             self._group.leave()
 
     def _change(self, name: str, *arguments: Any) -> Any:
@@ -125,14 +126,18 @@ class Leading(Generic[R]):
             return self._together(name, arguments, lambda: carry_out(self._own, name, arguments))
 
     def _together(self, name: str, arguments: tuple[Any, ...], own: Callable[[], Any]) -> Any:
-        try:
-            with self._one, self._group.collective(name):
-                self._group.send((name, *arguments))
-                return own()
-        except BaseException as error:
-            if not (name == "save" and isinstance(error, OSError)):  # of which every rank has learned
-                self._broken = True  # the others are in the middle of something
-            raise
+        with self._one:
+            if self._broken:
+                how = "read the logs of the ranks, and start the run again: it goes on from its newest checkpoint"
+                raise RankLost(f"{name!r} is not possible any more: {self._broken}", where="learner.ranks", how=how)
+            try:
+                with self._group.collective(name):
+                    self._group.send((name, *arguments))
+                    return own()
+            except BaseException as error:
+                if not (name == "save" and isinstance(error, OSError)):  # of which every rank has learned
+                    self._broken = f"{name!r} failed: {error}"  # the others are in the middle of something
+                raise
 
 
 class Leader(Leading[TorchLearner], Learner):
@@ -146,7 +151,7 @@ class Leader(Leading[TorchLearner], Learner):
         self._call("configure", settings, objective)
 
     def weights(self) -> Weights:
-        return Weights(self._gathered(), self.scores)
+        return Weights(self._gathered(), self.scores, self._own.dtype)
 
     def logprobs(self, batch: Batch, temperature: float | None = None) -> Tensor:
         found: Tensor = self._call("logprobs", batch, temperature)
@@ -167,4 +172,4 @@ class Leader(Leading[TorchLearner], Learner):
         self._call("rest")
 
     def weights_at(self, directory: Path) -> Mapping[str, Tensor]:
-        return Gathered(self._policy, self._gather(self._changes), StoredWeights(directory / WEIGHTS))
+        return Gathered(self._policy, self._gather(self._changes), self._begun, StoredWeights(directory / WEIGHTS))

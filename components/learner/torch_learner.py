@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
+from components.device import computes_in
 from components.files import dump_json, read_json, write_json
 from components.learner.activations import checkpoint_activations
 from components.learner.base import IN_FORCE, Learner, settings_checksum
@@ -245,7 +246,12 @@ class TorchLearner(Learner):
 
     def weights(self) -> Weights:
         """Of one process alone; of several ranks, `Leader` has them."""
-        return Weights(self._policy.weights(), self.scores)
+        return Weights(self._policy.weights(), self.scores, self.dtype)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of passes."""
+        return computes_in(self._settings.compute_dtype, self._sharding.device)
 
     def whole(self, names: Sequence[str]) -> list[Tensor]:
         """The whole values of parameters of the model; collective."""

@@ -14,7 +14,7 @@ would give it back without an error at first, and round away the small updates o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -39,10 +39,24 @@ def rounded(weight: Tensor) -> Tensor:
     return (low + scale * integers).view(outputs, -1)[:, :inputs].to(weight.dtype)
 
 
-def rounded_weights(policy: Policy, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """``weights`` with those of the policy's linear layers rounded; embeddings, norms and the output head stay."""
-    names = {f"{name}.weight" for name in quantised_layers(policy.model)}
-    return {name: rounded(weight) if name in names else weight for name, weight in weights.items()}
+class rounded_weights(Mapping[str, Tensor]):
+    """``weights`` with those of the policy's linear layers rounded when they are read; embeddings, norms and the output
+    head stay."""
+
+    def __init__(self, policy: Policy, weights: Mapping[str, Tensor]) -> None:
+        self._linear, self._weights = {f"{name}.weight" for name in quantised_layers(policy.model)}, weights
+
+    def __getitem__(self, name: str) -> Tensor:
+        return rounded(self._weights[name]) if name in self._linear else self._weights[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._weights
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._weights)
+
+    def __len__(self) -> int:
+        return len(self._weights)
 
 
 def int4_copy(policy: Policy) -> Policy:

@@ -14,7 +14,7 @@ from components.errors import InputError
 
 class Named(Mapping[str, Tensor]):
     """``weights`` of a model, by the names that others read from its checkpoint. Each weight of the model is read once
-    where those that are made of it are read in order.
+    where those that are made of it are read in order. Buffers that a checkpoint has are the model's own.
 
     Raises:
         InputError: a tensor of the checkpoint is made of several of the model's.
@@ -22,7 +22,10 @@ class Named(Mapping[str, Tensor]):
 
     def __init__(self, model: PreTrainedModel, weights: Mapping[str, Tensor]) -> None:
         self._model, self._weights = model, weights
-        own = {name: torch.empty_like(p, device="meta") for name, p in model.named_parameters()}
+        saved = model.state_dict().keys()
+        self._buffers = {name: buffer for name, buffer in model.named_buffers() if name in saved}
+        both = {**dict(model.named_parameters()), **self._buffers}
+        own = {name: torch.empty_like(tensor, device="meta") for name, tensor in both.items()}
         made = {name: revert_weight_conversion(model, {name: weight}) for name, weight in own.items()}
         self.shapes: dict[str, Tensor] = {new: tensor for some in made.values() for new, tensor in some.items()}
         """Tensors of the same names, shapes and precisions, on the meta device."""
@@ -40,9 +43,12 @@ class Named(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         source, latest = self._source[name], self._latest
         if source != latest[0]:
-            latest = source, revert_weight_conversion(self._model, {source: self._weights[source]})
-            self._latest = latest
+            latest = source, revert_weight_conversion(self._model, {source: self._read(source)})
+            self._latest = latest if len(latest[1]) > 1 else ("", {})
         return latest[1][name]
+
+    def _read(self, source: str) -> Tensor:
+        return self._buffers[source].detach() if source in self._buffers else self._weights[source]
 
     def __contains__(self, name: object) -> bool:
         return name in self._source  # without reading it

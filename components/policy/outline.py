@@ -11,12 +11,20 @@ import torch
 from accelerate import init_empty_weights
 from torch import Tensor, nn
 from torch.nn import Parameter
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PretrainedConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PretrainedConfig,
+    PreTrainedModel,
+)
 from transformers.initialization import no_init_weights
+from transformers.utils import GENERATION_CONFIG_NAME
 
 from components.config.policy import PolicySettings
 from components.device import own_device
-from components.policy.policy import DTYPES, Policy, check_policy, load_policy, quiet
+from components.policy.policy import DTYPES, LOAD_ERRORS, Policy, check_policy, load_policy, quiet
 from components.policy.stored import Stored
 from components.registry.checkpoints import check_checkpoint
 
@@ -40,23 +48,34 @@ def outline(path: Path, settings: PolicySettings) -> tuple[Policy, Mapping[str, 
         InputError: as `load_policy`.
     """
     check_checkpoint(path)
-    with quiet():
-        config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
-    dtype = DTYPES[settings.dtype]
-    weights, model = Stored.folder(path, dtype), hollow(empty_model(config, dtype))
-    if not fits(model, weights):
+    dtype, where = DTYPES[settings.dtype], {"local_files_only": True, "trust_remote_code": False}
+    try:
+        with quiet():
+            config = AutoConfig.from_pretrained(path, **where)
+            weights, model = Stored.folder(path, dtype), hollow(empty_model(config, dtype))
+            tokenizer = AutoTokenizer.from_pretrained(path, **where)
+            if (path / GENERATION_CONFIG_NAME).exists():
+                model.generation_config = GenerationConfig.from_pretrained(path, local_files_only=True)
+    except LOAD_ERRORS:  # it says what is wrong
+        weights, model = None, None
+    if model is None or weights is None or not fits(model, weights):
         whole = load_policy(path, settings)
         return whole, whole.model.state_dict()
-    tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     policy = Policy(model, tokenizer, settings.chat, settings.instruction)
     return check_policy(policy, path), weights
 
 
 def fits(model: nn.Module, weights: Stored) -> bool:
-    """Whether every parameter and persistent buffer of a model is there by its name, in its shape."""
-    own = {name: parameter.shape for name, parameter in model.named_parameters()}
-    own |= {name: buffer.shape for name, buffer in model.named_buffers() if name in model.state_dict()}
-    return all(name in weights and weights.shape(name) == shape for name, shape in own.items())
+    """Whether a model is what a checkpoint has: every parameter by its name and in its shape, nothing besides, and no
+    buffers; weights that the model ties are one in the checkpoint too, or equal there."""
+    own, every = dict(model.named_parameters()), model.state_dict(keep_vars=True)
+    first = {id(parameter): name for name, parameter in own.items()}
+    if any(name in every for name, _ in model.named_buffers()):
+        return False
+    if not all(name in weights and weights.shape(name) == parameter.shape for name, parameter in own.items()):
+        return False
+    tied = {name: first[id(every[name])] for name in every if name not in own}
+    return all(name not in weights or torch.equal(weights[name], weights[one]) for name, one in tied.items())
 
 
 def hollow(model: PreTrainedModel) -> PreTrainedModel:

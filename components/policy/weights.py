@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from components.device import autocast
+from components.device import autocast, computes_in
 from components.policy.logprobs import response_logprobs
 from components.policy.padding import pad, same_prompts
 from components.policy.policy import Policy
@@ -23,11 +23,11 @@ class Superseded(RuntimeError):
 
 
 class Weights(Mapping[str, Tensor]):
-    """Weights of a policy by name, each read when it is used, and the log-probabilities that they give to a text: an
-    engine elsewhere is compared with those."""
+    """Weights of a policy by name, each read when it is used, and the log-probabilities that they give to a text, which
+    are computed in ``dtype``: an engine elsewhere is compared with those."""
 
-    def __init__(self, tensors: Mapping[str, Tensor], scores: Scores) -> None:
-        self.tensors, self.scores = tensors, scores
+    def __init__(self, tensors: Mapping[str, Tensor], scores: Scores, dtype: torch.dtype) -> None:
+        self.tensors, self.scores, self.dtype = tensors, scores, dtype
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
@@ -55,4 +55,4 @@ def weights_of(policy: Policy) -> Weights:
             stats = response_logprobs(policy.model, ids, seen, mask.shape[1], temperature, mask=mask, group=group)
         return stats.logp[mask].cpu()
 
-    return Weights(policy.weights(), scores)
+    return Weights(policy.weights(), scores, computes_in("auto", policy.model.device))

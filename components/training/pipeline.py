@@ -12,7 +12,7 @@ from typing import TypeVar
 from torch import Tensor
 
 from components.canaries.items import Measured
-from components.errors import PeerLost
+from components.errors import PeerLost, RankLost
 from components.health import Saved
 from components.policy.weights import Weights
 from components.processes.stopping import STOPPING, Stopping
@@ -154,6 +154,8 @@ class Rollouts:
             self._state.learner.rest()
         try:
             self._state.engine.load_weights(weights)
+        except RankLost:
+            raise
         except PeerLost:
             if not self._stopping.asked:
                 raise

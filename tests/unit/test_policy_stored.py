@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from components.config.policy import LoraSettings, PolicySettings
+from components.errors import InputError
 from components.files import manifest
 from components.learner.gathered import Gathered
 from components.policy import Policy, load_policy, stored
@@ -179,7 +180,7 @@ class TestGatheredWeights:
     def test_are_those_of_the_policy_with_its_adapter_merged(self, make):
         own = make()
         parameters = dict(own.model.named_parameters())
-        found = Gathered(own, lambda wanted: [parameters[name].detach() for name in wanted])
+        found = Gathered(own, lambda wanted: [parameters[name].detach() for name in wanted], parameters)
         expected = own.weights()
         assert found.keys() == expected.keys()
         assert all(torch.allclose(found[name], expected[name], atol=1e-6) for name in expected)
@@ -189,9 +190,48 @@ class TestGatheredWeights:
         learned = {name: parameter.detach().clone() for name, parameter in own.trainable().items()}
         expected, parameters = own.weights(), dict(own.model.named_parameters())
         moved(own)
-        found = Gathered(own, lambda wanted: [parameters[name].detach() for name in wanted], learned)
+        found = Gathered(own, lambda wanted: [parameters[name].detach() for name in wanted], parameters, learned)
         assert all(torch.allclose(found[name], expected[name], atol=1e-6) for name in expected)
 
 
 def test_a_folder_without_weights_is_empty(tmp_path: Path):
     assert len(Stored.folder(tmp_path)) == 0
+
+
+def test_an_outline_keeps_how_the_checkpoint_is_sampled_from(tmp_path):
+    own = policy()
+    own.model.generation_config.temperature, own.model.generation_config.do_sample = 0.6, True
+    own.save(tmp_path / "whole")
+    found, weights = outline(tmp_path / "whole", PolicySettings())
+    (tmp_path / "again").mkdir()
+    write_policy(found, weights, tmp_path / "again")
+    name = "generation_config.json"
+    assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_weights_that_a_checkpoint_has_apart_are_not_tied_by_its_outline(tmp_path):
+    own = policy()
+    own.save(tmp_path)
+    (file,) = tmp_path.glob("*.safetensors")
+    tensors = load_file(file)
+    assert own.model.config.tie_word_embeddings and "lm_head.weight" not in tensors
+    save_file(tensors | {"lm_head.weight": 2 * tensors["model.embed_tokens.weight"]}, file, metadata={"format": "pt"})
+    found, _ = outline(tmp_path, PolicySettings())
+    assert not is_hollow(found.model)
+    assert torch.equal(found.model.lm_head.weight, 2 * found.model.model.embed_tokens.weight)
+
+
+def test_what_cannot_be_loaded_is_refused_with_its_reason(tmp_path):
+    policy().save(tmp_path)
+    config = tmp_path / "config.json"
+    config.write_text(config.read_text().replace('"qwen3"', '"unheard_of"'))
+    with pytest.raises(InputError, match="cannot load this checkpoint"):
+        outline(tmp_path, PolicySettings())
+
+
+def test_buffers_of_a_checkpoint_are_written_too(tmp_path):
+    own = policy()
+    own.model.register_buffer("bias_of_experts", torch.arange(3.0))
+    (tmp_path / "streamed").mkdir()
+    write_policy(own, own.weights(), tmp_path / "streamed")
+    assert torch.equal(load_file(tmp_path / "streamed" / "model.safetensors")["bias_of_experts"], torch.arange(3.0))

@@ -67,7 +67,7 @@ class Sharding(ABC):
 
     @abstractmethod
     def whole(self, name: str) -> Tensor:
-        """The whole value of a parameter of the model, trained (fp32 where it is spread) or frozen."""
+        """The whole value of a trained parameter, fp32 where it is spread."""
 
     @abstractmethod
     def broken(self) -> int:

@@ -78,12 +78,6 @@ class Fsdp2(Spread):
         whole: Tensor = held.full_tensor()
         return whole.float()
 
-    def frozen(self, name: str) -> Tensor:
-        self.refresh()  # what a pass has left gathered is in the precision of passes
-        held: Any = self._module.get_parameter(f"{PREFIX}{name}")
-        whole: Tensor = held.full_tensor()
-        return whole
-
     def refresh(self) -> None:
         # A pass without gradient leaves the outermost group gathered, and the next pass would read that again,
         # though the weights are others by then.

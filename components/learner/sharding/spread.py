@@ -25,12 +25,8 @@ class Spread(Sharding):
     def gather(self, name: str) -> Tensor:
         """The whole fp32 weight; collective, on every rank."""
 
-    @abstractmethod
-    def frozen(self, name: str) -> Tensor:
-        """The whole value of a parameter that is not trained; collective, on every rank."""
-
     def whole(self, name: str) -> Tensor:
-        return self.gather(name) if name in self.parameters else self.frozen(name)
+        return self.gather(name)
 
     def broken(self) -> int:
         flags = torch.tensor([float(not own.isfinite().all()) for own in map(local, self.parameters.values())])

@@ -80,13 +80,6 @@ class Zero(Spread):
         found: Tensor = utils.safe_get_full_fp32_param(self.parameters[name])
         return found.view(self._shapes[name])
 
-    def frozen(self, name: str) -> Tensor:
-        parameter: Any = self._engine.module.get_parameter(f"{PREFIX}{name}")
-        if self._stage < 3:
-            return parameter.detach()  # type: ignore[no-any-return]
-        with deepspeed.zero.GatheredParameters([parameter]):
-            return parameter.detach().clone()  # type: ignore[no-any-return]
-
     def refresh(self) -> None:
         self._pieces.refresh()
 

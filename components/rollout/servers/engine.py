@@ -82,8 +82,10 @@ class ServerEngine(Engine):
         self._facts: dict[str, Facts] = {}
         self._probes = probes(policy)
         places = origins(servers, self._folder / MODEL, dtype, logs)
+        for left in self._folder.glob("kept-*"):  # by a run that was killed
+            shutil.rmtree(left)
         write_directory(self._folder / MODEL, lambda folder: write_policy(policy, present, folder))
-        self._weights, self._kept = self._named(present), 0
+        self._weights, self._kept, self._scored_in = self._named(present), 0, present.dtype
         seed = derive(0, "check", self._number) % SEEDS
         self._proof = Proof(policy, servers.check, settings.temperature, seed, present.scores)
         device = next(iter(present.values())).device
@@ -152,7 +154,9 @@ class ServerEngine(Engine):
             InputError: one samples from something else.
         """
         named = self._named(weights)
-        expected = weights.scores(self._proof.texts, 1.0) if isinstance(weights, Weights) else None
+        expected = None
+        if isinstance(weights, Weights):
+            expected, self._scored_in = weights.scores(self._proof.texts, 1.0), weights.dtype
         try:
             with working("sending weights to the servers"):
                 self._loop.run(self._hand_over(named, expected))
@@ -167,7 +171,7 @@ class ServerEngine(Engine):
         self._kept += 1
         expected = weights.scores(self._proof.texts, 1.0)
         spool = Spool(self._named(weights), self._folder / f"kept-{self._kept}", getattr(torch, self._dtype))
-        return Weights(spool, lambda _texts, _temperature: expected)
+        return Weights(spool, lambda _texts, _temperature: expected, weights.dtype)
 
     def rest(self) -> bool:
         """As `Engine.rest`: with ``sleep`` the servers keep neither weights nor cache. What does not go to sleep is
@@ -302,8 +306,8 @@ class ServerEngine(Engine):
         self._proof.refuse(server.name, said, before, self._limits(server))
 
     def _limits(self, server: Server) -> tuple[float, float]:
-        own = str(self._policy.model.dtype).removeprefix("torch.")
-        return limits(self._settings.check, self._facts[server.name], self._dtype, own)
+        own = (str(dtype).removeprefix("torch.") for dtype in (self._policy.model.dtype, self._scored_in))
+        return limits(self._settings.check, self._facts[server.name], self._dtype, *own)
 
     def _note(self, name: str, event: str, said: str) -> None:
         row = {"time": round(time.time(), 3), "server": name, "event": event, "said": said, "weights": self._number}
