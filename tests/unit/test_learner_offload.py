@@ -15,7 +15,7 @@ from torch import nn
 from components.config.base import AdamWSettings
 from components.learner.offload import MOMENTS
 from components.learner.optimizer import ClippedAdamW
-from tests.simulated_gpu import simulated_gpu
+from tests.simulated.gpu import simulated_gpu
 
 
 @pytest.fixture

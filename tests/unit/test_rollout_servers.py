@@ -22,7 +22,7 @@ from components.config.rollout import RolloutSettings
 from components.errors import EXIT_LOST, InputError
 from components.files import read_jsonl, write_text
 from components.policy import Policy, stored
-from components.policy.weights import weights_of
+from components.policy.weights import Weights, weights_of
 from components.rollout import Engine, Sampling, build_engine
 from components.rollout.servers import ServerEngine, fleet, local
 from components.rollout.servers.check import LIMITS
@@ -349,6 +349,32 @@ class TestWeights:
             assert len(server.calls) == before
             with pytest.raises(InputError, match="torn"):
                 tested.generate(prompts(own, 1), GREEDY)
+
+    def test_that_are_kept_are_loaded_later_also_where_a_killed_run_has_left_some(self, tmp_path):
+        own, left = policy(), tmp_path / "rollout" / "kept-1"
+        left.mkdir(parents=True)
+        other = own.frozen_copy()
+        other.load_weights(moved(own))
+        with serving(own) as (server,), engine_of([server], tmp_path) as tested:
+            kept = tested.keep(weights_of(other))
+            other.load_weights(own.weights())  # whoever owns them goes on
+            assert (left / "bucket-00001.safetensors").exists()
+            tested.load_weights(kept)
+            assert all(torch.equal(w, server.policy.weights()[name]) for name, w in moved(own).items())
+            tested.load_weights(weights_of(other))
+            del kept
+            assert not left.exists(), "nobody can load them any more"
+
+    def test_are_judged_by_the_precision_that_the_policy_is_scored_in(self, tmp_path):
+        own = policy()
+        rounded = own.frozen_copy()
+        rounded.load_weights({name: w.bfloat16().float() for name, w in own.weights().items()})
+        coarse = Weights(own.weights(), weights_of(rounded).scores, torch.bfloat16)
+        exact = Weights(own.weights(), weights_of(rounded).scores, torch.float32)
+        with serving(own) as (server,), engine_of([server], tmp_path) as tested:
+            tested.load_weights(coarse)
+            with pytest.raises(InputError, match="does not sample from the policy's weights"):
+                tested.load_weights(exact)
 
     def test_may_be_handed_over_while_completions_are_written(self, tmp_path):
         own = policy()
