@@ -126,7 +126,10 @@ def launched(settings: Settings) -> tuple[str, ...]:
     how = settings.launch
     if how.kind == "kubernetes" and how.kubernetes is not None:
         return how.kubernetes.stages
-    return RANKED if settings.learner.has_ranks else LAUNCHED
+    if not settings.learner.has_ranks:
+        return LAUNCHED
+    idle = {stage for stage, steps in (("sft", settings.sft.steps), ("dpo", settings.dpo.steps)) if steps == 0}
+    return tuple(stage for stage in RANKED if stage not in idle)  # rank 0 would not meet the others there
 
 
 def explain(error: BaseException) -> StageStatus:

@@ -154,8 +154,22 @@ def test_a_malformed_health_rule_is_refused_before_the_first_stage_runs(
     assert "Traceback" not in said
 
 
+CHECKPOINT = {"kind": "checkpoint", "path": "anywhere"}
+
+
 @pytest.mark.parametrize(
-    ("learner", "elsewhere"), [({}, ("train",)), ({"kind": "fsdp2"}, ("sft", "train", "dpo"))], ids=["one", "ranks"]
+    ("sections", "elsewhere"),
+    [
+        ({}, ("train",)),
+        ({"learner": {"kind": "fsdp2"}, "dpo": {"steps": 1}}, ("sft", "train", "dpo")),
+        ({"learner": {"kind": "fsdp2"}}, ("sft", "train")),
+        ({"learner": {"kind": "fsdp2"}, "sft": {"steps": 0}, "policy": {"model": CHECKPOINT}}, ("train",)),
+    ],
+    ids=["one", "ranks", "no dpo", "no sft"],
 )
-def test_stages_whose_learner_has_several_ranks_go_where_the_launcher_starts_them(learner, elsewhere) -> None:
-    assert cli.launched(Settings(name="x", learner=learner, launch={"kind": "processes"})) == elsewhere
+def test_stages_whose_learner_has_several_ranks_and_learns_go_where_the_launcher_starts_them(
+    sections, elsewhere
+) -> None:
+    """Where nothing is learned rank 0 ends at once, and the others would wait for it."""
+    chosen = Settings.model_validate({"name": "x", "launch": {"kind": "processes"}, **sections})
+    assert cli.launched(chosen) == elsewhere
