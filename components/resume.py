@@ -48,12 +48,12 @@ class ResumeState:
     def __init__(self, directory: Path, identity: Mapping[str, Any]) -> None:
         self.directory = directory
         marker = directory / "identity.json"
-        known = read_json(marker) if marker.exists() else {}
+        known = read_json(marker) if marker.exists() else None
         if known == dict(identity):
             for torn in directory.glob(".step-*"):  # a kill in the middle of `save` leaves its temporary folder
                 shutil.rmtree(torn)
             return
-        if self.latest():
+        if known is not None and self.latest():
             _refuse_other_device(known, identity, directory)
         if directory.exists():
             if newest := self.latest():

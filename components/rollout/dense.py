@@ -85,6 +85,9 @@ class DenseModel:
                 raise ValueError(f"a weight of another shape than the model's: {name}")
             return weight
 
+        if isinstance(weights, dict):  # they are here: all are looked at before any is taken
+            for parameter in own.values():
+                read(parameter)
         for projection in self._packed:
             projection.load([read(parameter) for parameter in projection.weights])
         for parameter in own.values():
