@@ -109,6 +109,10 @@ def execute(stage: str, settings: Settings, layout: Layout) -> None:
     check_stages(settings, [stage], starts_from(stage, settings, layout))
     if stage not in launched(settings) or is_ranked(os.environ):  # a rank has been launched
         run_stage(stage, settings, layout)
+        if is_ranked(os.environ) and stage in RANKED:
+            from components.learner.group import dismiss  # loads torch
+
+            dismiss()
         return
     kind = settings.launch.kind
     with nullcontext() if kind == "inline" else working(f"waiting for the job (launch.kind {kind})"):

@@ -22,7 +22,7 @@ from transformers import PretrainedConfig, PreTrainedTokenizerBase
 from components.config import Settings
 from components.config.policy import LoraSettings
 from components.errors import EXIT_LOST, EXIT_STOPPED, EvenkeelError
-from components.learner.group import Group, is_lost, log_of, on_sigterm
+from components.learner.group import Dismissed, Group, is_lost, log_of, on_sigterm
 from components.learner.ranks import Ranks
 from components.learner.sharding import SHARDINGS, Sharding, ShardingOf, Source
 from components.policy import Policy
@@ -147,6 +147,9 @@ def main(settings: Settings) -> int:
     on_sigterm(stop)
     try:
         group = Group(settings.learner.ranks)
+    except Dismissed:
+        print("rank 0 has ended the stage: there was nothing to learn", flush=True)
+        return 0
     except EvenkeelError as error:
         print(error, file=sys.stderr, flush=True)
         return error.exit_code

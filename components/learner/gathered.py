@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from components.policy import Policy
+from components.policy.lazily import Lazily
 from components.policy.merging import adapted, names
 
 Gather = Callable[[Sequence[str]], list[Tensor]]
 """Whole values of parameters of the model, by their names in it."""
 
 
-class Gathered(Mapping[str, Tensor]):
+class Gathered(Lazily):
     """Weights by the names that ``policy`` has for them without an adapter, in its precision, on the rank's device.
     Each is gathered when it is read; an adapter is merged.
 
@@ -54,11 +55,6 @@ class Gathered(Mapping[str, Tensor]):
                 found[name] = self._learned[name] if name in self._trained else self._begun[name]
         return [found[name] for name in wanted]
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._names  # without reading it
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+    @property
+    def names(self) -> Collection[str]:
+        return self._names.keys()

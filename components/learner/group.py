@@ -30,9 +30,17 @@ from components.processes.ranked import is_ranked
 
 IDLE = timedelta(days=30)
 """How long ranks 1 and up wait for the next command: rank 0 samples between two of them."""
+LEAST = timedelta(seconds=60)
+"""How long the store may take to answer at the end of a stage."""
 LOOK = 1.0
 """Seconds between two checks whether a rank has received SIGTERM."""
+OVER = "over"
+"""What rank 0 leaves instead of coming: there was nothing to learn."""
 HERE, STOPPING, ENDED, DONE = "evenkeel/here", "evenkeel/stopping", "evenkeel/ended", "evenkeel/done"
+
+
+class Dismissed(Exception):
+    """Rank 0 has ended the stage and needed no other rank."""
 
 
 class Group:
@@ -45,6 +53,7 @@ class Group:
     Raises:
         InputError: this process was not started as a rank, or the ranks are not as many, or run other code.
         RankLost: the ranks do not meet in time.
+        Dismissed: of ranks 1 and up: rank 0 has ended the stage without them.
     """
 
     def __init__(self, settings: RankSettings, environment: Mapping[str, str] = os.environ) -> None:
@@ -57,6 +66,8 @@ class Group:
             self._store = store_of(environment, rank, size, patience)
             if rank:  # rank 0 loads the policy first, for as long as that takes
                 self._store.wait([f"{HERE}/0"], IDLE)
+                if self._store.get(f"{HERE}/0") == OVER.encode():
+                    raise Dismissed
             self._store.set(f"{HERE}/{rank}", "")
             self._store.wait([f"{HERE}/{one}" for one in range(size)], patience)
             distributed.init_process_group(
@@ -162,6 +173,13 @@ class Group:
         if not self._left.is_set():
             self._left.set()
             distributed.destroy_process_group()
+
+
+def dismiss(environment: Mapping[str, str] = os.environ) -> None:
+    """On rank 0, once its stage has ended: let the other ranks end, where it has not met them."""
+    store = store_of(environment, 0, int(environment["WORLD_SIZE"]), LEAST)
+    if not store.check([f"{HERE}/0"]):
+        store.set(f"{HERE}/0", OVER)
 
 
 def on_sigterm(act: Callable[[], None]) -> None:

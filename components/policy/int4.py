@@ -14,12 +14,13 @@ would give it back without an error at first, and round away the small updates o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from components.policy.lazily import Lazily
 from components.policy.policy import Policy
 from components.policy.quantised import quantised_layers
 
@@ -39,7 +40,7 @@ def rounded(weight: Tensor) -> Tensor:
     return (low + scale * integers).view(outputs, -1)[:, :inputs].to(weight.dtype)
 
 
-class rounded_weights(Mapping[str, Tensor]):
+class rounded_weights(Lazily):
     """``weights`` with those of the policy's linear layers rounded when they are read; embeddings, norms and the output
     head stay."""
 
@@ -49,14 +50,9 @@ class rounded_weights(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         return rounded(self._weights[name]) if name in self._linear else self._weights[name]
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._weights
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._weights)
-
-    def __len__(self) -> int:
-        return len(self._weights)
+    @property
+    def names(self) -> Collection[str]:
+        return self._weights.keys()
 
 
 def int4_copy(policy: Policy) -> Policy:

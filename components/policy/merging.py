@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from components.policy.lazily import Lazily
 from components.policy.lora import NAME, adapted_layers
 from components.policy.policy import Policy
 
@@ -55,7 +56,7 @@ def adapted(policy: Policy) -> dict[str, Adapted]:
     }
 
 
-class Initial(Mapping[str, Tensor]):
+class Initial(Lazily):
     """What ranks begin with, by the names in the model of ``policy``: the ``weights`` of a checkpoint, with a new
     adapter; or, where there are none, the policy's own values."""
 
@@ -71,11 +72,9 @@ class Initial(Mapping[str, Tensor]):
     def __contains__(self, name: object) -> bool:
         return name in self._own or str(name).replace(BASE, ".") in self._weights
 
-    def __iter__(self) -> Iterator[str]:
-        return iter([*self._own, *self._weights])
-
-    def __len__(self) -> int:
-        return len(self._own) + len(self._weights)
+    @property
+    def names(self) -> Collection[str]:
+        return [*self._own, *self._weights]
 
 
 def policy_has_adapter(model: PreTrainedModel) -> bool:

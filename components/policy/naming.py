@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor
@@ -10,9 +10,10 @@ from transformers import PreTrainedModel
 from transformers.core_model_loading import revert_weight_conversion
 
 from components.errors import InputError
+from components.policy.lazily import Lazily
 
 
-class Named(Mapping[str, Tensor]):
+class Named(Lazily):
     """``weights`` of a model, by the names that others read from its checkpoint. Each weight of the model is read once
     where those that are made of it are read in order. Buffers that a checkpoint has are the model's own.
 
@@ -50,11 +51,6 @@ class Named(Mapping[str, Tensor]):
     def _read(self, source: str) -> Tensor:
         return self._buffers[source].detach() if source in self._buffers else self._weights[source]
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._source  # without reading it
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._source)
-
-    def __len__(self) -> int:
-        return len(self._source)
+    @property
+    def names(self) -> Collection[str]:
+        return self._source.keys()

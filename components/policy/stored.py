@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from components.files import os_errors
+from components.policy.lazily import Lazily
 
 BUCKET = 64 * 2**20
 """Bytes of weights that are held at a time on their way from the learner into files or servers. A larger tensor is a
@@ -18,7 +19,7 @@ bucket of its own."""
 SUFFIX = ".safetensors"
 
 
-class Stored(Mapping[str, Tensor]):
+class Stored(Lazily):
     """Tensors of safetensors files by name, each read when it is used, into memory of its own.
 
     Args:
@@ -54,14 +55,9 @@ class Stored(Mapping[str, Tensor]):
         with safe_open(self._files[name], "pt") as file:
             return torch.Size(file.get_slice(f"{self._prefix}{name}").get_shape())
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._files  # without reading it
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
+    @property
+    def names(self) -> Collection[str]:
+        return self._files.keys()
 
 
 def buckets(

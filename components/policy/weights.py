@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from components.device import autocast, computes_in
+from components.policy.lazily import Lazily
 from components.policy.logprobs import response_logprobs
 from components.policy.padding import pad, same_prompts
 from components.policy.policy import Policy
@@ -22,7 +23,7 @@ class Superseded(RuntimeError):
     """The weights that were to be read are no more: the learner has made an update since."""
 
 
-class Weights(Mapping[str, Tensor]):
+class Weights(Lazily):
     """Weights of a policy by name, each read when it is used, and the log-probabilities that they give to a text, which
     are computed in ``dtype``: an engine elsewhere is compared with those."""
 
@@ -32,14 +33,9 @@ class Weights(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.tensors  # without reading it
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.tensors)
-
-    def __len__(self) -> int:
-        return len(self.tensors)
+    @property
+    def names(self) -> Collection[str]:
+        return self.tensors.keys()
 
 
 def weights_of(policy: Policy) -> Weights:

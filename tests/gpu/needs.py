@@ -52,7 +52,7 @@ def missing(packages: dict[str, str]) -> list[str]:
     return [name for module, name in packages.items() if find_spec(module) is None]
 
 
-def told(lacking: list[str]) -> str:
+def report(lacking: list[str]) -> str:
     """How to bring them to a machine without a network: some 60 MB at most."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     wheels = f"--only-binary :all: --python-version {python} --platform manylinux_2_28_x86_64 --no-deps"
@@ -72,7 +72,7 @@ def main() -> int:
     if optional := missing(FURTHER):
         print(f"not here, so left out: comparisons with {', '.join(optional)}")
     if lacking := missing(PACKAGES):
-        print(told(lacking), file=sys.stderr)
+        print(report(lacking), file=sys.stderr)
         return 2
     return 0
 

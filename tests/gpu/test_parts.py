@@ -1,4 +1,4 @@
-"""Learner, sampler, scoring, adapter and hand-over on a GPU, each beside another way to the same numbers."""
+"""Learner, sampler, scoring, adapter and hand-over on a GPU, each next to another way to the same numbers."""
 
 from __future__ import annotations
 

@@ -224,6 +224,17 @@ def test_sft_of_which_a_rank_is_asked_to_stop_writes_its_checkpoint(job, number)
     assert not layout.sft_metrics.exists()
 
 
+def test_ranks_of_a_stage_that_learns_nothing_end_with_rank_0(tmp_path, monkeypatch):
+    layout, chosen = prepared(tmp_path, chosen_settings("fsdp2", dpo={"steps": 0}))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    launcher = ProcessLauncher()
+    status = launcher.wait(launcher.submit(Job("dpo", chosen, tmp_path)), poll=0.1)
+    assert status.state == "succeeded", status.message
+    assert read_json(layout.dpo_metrics) == {"steps": 0}
+    assert "there was nothing to learn" in (layout.logs / "learner-1.log").read_text()
+    assert not running(family())
+
+
 @pytest.mark.slow
 def test_the_launcher_starts_the_ranks_of_dpo_too(tmp_path, monkeypatch):
     layout, chosen = prepared(tmp_path, chosen_settings("fsdp2"))

@@ -75,7 +75,7 @@ def pickled(name: str) -> Callable[[Path], None]:
 
 
 def bare(name: str) -> Callable[[Path], None]:
-    """A safetensors file of somebody else."""
+    """A safetensors file of another program."""
     return lambda folder: save_file({"weight/a": torch.zeros(9)}, folder / name)
 
 

@@ -363,7 +363,7 @@ class TestWeights:
             assert all(torch.equal(w, server.policy.weights()[name]) for name, w in moved(own).items())
             tested.load_weights(weights_of(other))
             del kept
-            assert not left.exists(), "nobody can load them any more"
+            assert not left.exists(), "nothing can load them any more"
 
     def test_are_judged_by_the_precision_that_the_policy_is_scored_in(self, tmp_path):
         own = policy()

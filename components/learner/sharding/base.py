@@ -67,7 +67,7 @@ class Sharding(ABC):
 
     @abstractmethod
     def whole(self, name: str) -> Tensor:
-        """The whole value of a trained parameter, fp32 where it is spread."""
+        """The whole value of a trained parameter, fp32 where it is spread; collective, on every rank."""
 
     @abstractmethod
     def broken(self) -> int:

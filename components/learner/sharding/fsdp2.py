@@ -73,7 +73,7 @@ class Fsdp2(Spread):
         state = self._adamw.state.get(next(iter(self.parameters.values())), {})
         return float(state["step"]) if state else None
 
-    def gather(self, name: str) -> Tensor:
+    def whole(self, name: str) -> Tensor:
         held: Any = self.parameters[name]
         whole: Tensor = held.full_tensor()
         return whole.float()

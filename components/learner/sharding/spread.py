@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,13 +19,6 @@ class Spread(Sharding):
     ranks: Ranks
     parameters: Mapping[str, Parameter]
     """What is trained."""
-
-    @abstractmethod
-    def gather(self, name: str) -> Tensor:
-        """The whole fp32 weight; collective, on every rank."""
-
-    def whole(self, name: str) -> Tensor:
-        return self.gather(name)
 
     def broken(self) -> int:
         flags = torch.tensor([float(not own.isfinite().all()) for own in map(local, self.parameters.values())])

@@ -76,7 +76,7 @@ class Zero(Spread):
     def steps(self) -> float | None:
         return self._pieces.steps
 
-    def gather(self, name: str) -> Tensor:
+    def whole(self, name: str) -> Tensor:
         found: Tensor = utils.safe_get_full_fp32_param(self.parameters[name])
         return found.view(self._shapes[name])
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -29,13 +28,13 @@ from torch.distributed.checkpoint.metadata import (
 from components.errors import InputError
 from components.learner.state.contents import STEP
 from components.learner.state.pieces import Piece
+from components.policy.safetensors_header import DTYPES, header
 
 NAME = re.compile(r"shard-([0-9]{5,})-of-([0-9]{5,})\.safetensors")
 AT_ONCE = 2**22
 """Elements that are copied, sent or received at once."""
 OFFSETS, SHAPES = "DCP_SHARDING_INFO", "shapes"
 """Keys of a file's metadata, both JSON: where its part of a tensor begins, and the shape of the whole."""
-DTYPES = {torch.float64: "F64", torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
 HOW = "remove the checkpoint that it belongs to: the run goes on from the one before it"
 
 
@@ -48,15 +47,8 @@ def encoded(pieces: Mapping[str, Piece]) -> Iterator[bytes | memoryview]:
     names = sorted(pieces, key=lambda name: (-pieces[name].values.element_size(), name))  # so that all are aligned
     offsets = {name: {"saved_offsets": [pieces[name].start]} for name in names}
     shapes = {name: list(pieces[name].shape) for name in names}
-    header: dict[str, Any] = {"__metadata__": {"format": "pt", OFFSETS: dump(offsets), SHAPES: dump(shapes)}}
-    end = 0
-    for name in names:
-        values = pieces[name].values
-        start, end = end, end + values.nbytes
-        header[name] = {"dtype": DTYPES[values.dtype], "shape": list(values.shape), "data_offsets": [start, end]}
-    text = dump(header).encode()
-    text += b" " * (-len(text) % 8)
-    yield struct.pack("<Q", len(text)) + text
+    metadata = {OFFSETS: dump(offsets), SHAPES: dump(shapes)}
+    yield header({name: pieces[name].values for name in names}, metadata)
     for name in names:
         for part in torch.split(pieces[name].values, AT_ONCE):
             yield part.cpu().view(torch.uint8).numpy().data

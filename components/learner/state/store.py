@@ -7,7 +7,7 @@ million elements at a time: no rank holds more than its part.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from components.learner.state.contents import WEIGHT
 from components.learner.state.pieces import Piece
 from components.learner.state.relay import Group, receive_file, receive_values, send_file, send_values, write_file
 from components.learner.state.shards import AT_ONCE, Stored, encoded, name_of, stored
+from components.policy.lazily import Lazily
 
 Pieces = Mapping[str, Piece]
 warnings.filterwarnings(
@@ -94,7 +95,7 @@ def _read(found: Stored, folder: Path, wanted: Callable[[str], bool]) -> dict[st
     return whole
 
 
-class StoredWeights(Mapping[str, Tensor]):
+class StoredWeights(Lazily):
     """The whole weights of a state by parameter name, each read when it is used, in this process alone.
 
     Raises:
@@ -109,14 +110,9 @@ class StoredWeights(Mapping[str, Tensor]):
         key = f"{WEIGHT}{name}"
         return _read(self._found, self._folder, lambda other: other == key)[key]
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+    @property
+    def names(self) -> Collection[str]:
+        return self._names
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class ServerEngine(Engine):
     (`Proof`). All servers must be up and sound when the engine is made; later on, one that fails is replaced while
     the others go on. Weights may be handed over while another thread generates: requests in flight go on with the new
     ones, and `Completion.versions` says which token came from which. What happens to the servers is kept in
-    ``rollout.jsonl`` beside their logs.
+    ``rollout.jsonl`` next to their logs.
 
     Args:
         policy: configuration, names and tokenizer; its values are not used.
@@ -216,7 +216,7 @@ class ServerEngine(Engine):
 
         async def measure() -> dict[str, Gap]:
             async with self._fleet.updating():
-                return {s.name: self._proof.gap(await self._told(s)) for s in self._fleet.serving}
+                return {s.name: self._proof.gap(await self._scored(s)) for s in self._fleet.serving}
 
         return self._loop.run(measure())
 
@@ -226,8 +226,8 @@ class ServerEngine(Engine):
             self._weights, before = weights, self._proof.renew(expected)
             servers = await self._given(self._fleet.serving, self._number, weights)
             self._fleet.wake()
-            told = await together([self._attempt(server, self._told(server)) for server in servers])
-            for server, said in zip(servers, told, strict=True):
+            answers = await together([self._attempt(server, self._scored(server)) for server in servers])
+            for server, said in zip(servers, answers, strict=True):
                 if said is not None:
                     self._refuse(server, said, before)
         await self._fleet.await_one()
@@ -289,12 +289,12 @@ class ServerEngine(Engine):
         # A server's first tokens take long: it compiles what it needs.
         await client.canary(self._proof.prompt, self._proof.stop, settings.start_timeout)
         await self._proof.begin(server.name, client, facts.max_model_len, self._limits(server), settings.sync_timeout)
-        said = await self._told(server)
+        said = await self._scored(server)
         async with self._fleet.lock:
             if number == self._number:
                 self._refuse(server, said, None)
 
-    async def _told(self, server: Server) -> list[Written]:
+    async def _scored(self, server: Server) -> list[Written]:
         """What a server makes of the text of the proof."""
         timeout = self._settings.sync_timeout
         said = await together([server.link.score(text, timeout) for text in self._proof.texts])
