@@ -312,9 +312,15 @@ class TestWeights:
     def test_left_half_way_by_a_run_that_died_are_replaced(self, tmp_path):
         own = policy()
         with serving(own) as (server,):
-            server.fail("/start_weight_update", raising(Status(500, "an update is already active")))
+            server.fail("/start_weight_update", raising(Status(500, "an update is already active")), times=1)
             with engine_of([server], tmp_path) as tested:
                 assert tested.generate(prompts(own, 1), GREEDY)
+            begun = server.calls.index("/start_weight_update")
+            assert server.calls[begun : begun + 3] == [
+                "/start_weight_update",
+                "/finish_weight_update",
+                "/start_weight_update",
+            ]
 
     def test_are_written_whole_before_a_server_hears_of_them_and_old_ones_go(self, tmp_path):
         own = policy()

@@ -17,6 +17,8 @@ from components.rollout.servers.client import (
     scored,
 )
 
+ABANDONED = "abandoned"
+"""The label of weights of an update that broke off; nothing is sampled from them."""
 MISSING = -9999.0
 """What vLLM writes for a log-probability that is NaN or that it does not have."""
 UNTOUCHED: dict[str, Any] = {
@@ -109,9 +111,11 @@ class VllmClient(ServerClient):
         try:
             await self.call("POST", "/start_weight_update", timeout)
         except ServerFault as fault:
-            # A run that died between start and finish left it so; what comes now replaces all of the weights.
             if "already active" not in str(fault):
                 raise
+            # An update broke off. Layers that it had completed would take no weight of this one in: it is ended first.
+            await self.call("POST", "/finish_weight_update", timeout, {"weight_version": ABANDONED})
+            await self.call("POST", "/start_weight_update", timeout)
 
     async def update(self, info: Mapping[str, Any], timeout: float) -> None:
         await self.call("POST", "/update_weights", timeout, {"update_info": dict(info)})

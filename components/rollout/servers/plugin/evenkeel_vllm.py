@@ -28,6 +28,7 @@ from vllm.distributed.weight_transfer.base import (
 )
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
+from vllm.model_executor.model_loader.reload.layerwise import get_layerwise_info
 from vllm.platforms import current_platform
 
 SHAPE = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
@@ -62,6 +63,9 @@ class CheckpointEngine(WeightTransferEngine):
     """Weights in the checkpoint's names and shapes, loaded layer by layer."""
 
     def start_weight_update(self) -> None:
+        if any(get_layerwise_info(layer).can_load() for layer in self.model.modules()):
+            # An update broke off. A layer that it had completed would take no weight of this one in.
+            finalize_layerwise_reload(self.model, self.model_config)
         initialize_layerwise_reload(self.model)
 
     def update_weights(self, update_info: dict[str, Any]) -> None:
