@@ -1,4 +1,4 @@
-"""What becomes of a connection to a server after an answer."""
+"""A connection to a server after an answer, and one that breaks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from components.rollout.servers.client import ServerFault
 from components.rollout.servers.vllm import VllmClient
 
-ACTIVE = b'{"error": "a weight update is already active"}'
+BROKEN = b'{"error": "a worker broke"}'
 LATE = 0.05
 """Seconds between an error's answer and the end of its connection: uvicorn writes down the traceback in between."""
 
@@ -24,7 +24,7 @@ async def _as_uvicorn_does(reader: asyncio.StreamReader, writer: asyncio.StreamW
             length = [line for line in head.splitlines() if line.lower().startswith("content-length:")]
             await reader.readexactly(int(length[0].split(":")[1]) if length else 0)
             fails = "/start_weight_update" in head
-            code, body = ("500 Broken", ACTIVE) if fails else ("200 OK", b"{}")
+            code, body = ("500 Broken", BROKEN) if fails else ("200 OK", b"{}")
             writer.write(f"HTTP/1.1 {code}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
             await writer.drain()
             if fails:
@@ -38,7 +38,8 @@ def test_a_request_after_a_5xx_is_not_lost_with_the_connection_that_ends():
         async with await asyncio.start_server(_as_uvicorn_does, "127.0.0.1", 0) as server:
             client = VllmClient("rollout-0", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
             for _ in range(3):
-                await client.begin_update(5)
+                with pytest.raises(ServerFault, match="a worker broke"):
+                    await client.begin_update(5)
                 await client.update({"path": "x"}, 5)
             await client.aclose()
 
@@ -52,7 +53,7 @@ def test_a_request_after_a_5xx_is_not_lost_with_the_connection_that_ends():
         (httpx.ConnectError("refused"), "no connection for /version: refused"),
     ],
 )
-def test_a_connection_that_breaks_is_told_with_its_words_or_else_its_kind(error, said):
+def test_the_error_of_a_broken_connection_says_its_message_or_else_its_kind(error, said):
     def broken(_: httpx.Request) -> httpx.Response:
         raise error
 
