@@ -167,8 +167,8 @@ def _stats(
     ``idle`` is a hidden state ``[1, H]`` to make pieces of, and how many tokens' worth of them there must be at least.
     """
 
-    def score(rows: Tensor, targets: Tensor) -> TokenStats:
-        return distribution_stats(logits(rows), targets, temperature, entropy_grad)
+    def score(rows: Tensor, targets: Tensor, known: list[Tensor]) -> TokenStats:
+        return distribution_stats(logits(rows), targets, temperature, entropy_grad, known)
 
     size = max(1, logits_at_once // vocabulary)
     pieces = list(zip(torch.split(hidden, size), torch.split(targets, size), strict=True))
@@ -179,9 +179,9 @@ def _stats(
         pieces = [piece for piece in pieces if len(piece[1])]
         pieces += [(row, targets.new_zeros(1))] * (math.ceil(at_least / size) - len(pieces))
     if len(pieces) == 1:
-        parts = [score(*pieces[0])]
+        parts = [score(*pieces[0], [])]
     else:
-        parts = [checkpoint(score, *piece, use_reentrant=False, preserve_rng_state=False) for piece in pieces]
+        parts = [checkpoint(score, *piece, [], use_reentrant=False, preserve_rng_state=False) for piece in pieces]
     values = ([p.logp for p in parts], [p.entropy for p in parts])
     return TokenStats(*(torch.cat(found)[: len(targets)] for found in values))
 
@@ -194,41 +194,70 @@ def _placed(stats: TokenStats, wanted: Tensor | None, ids: Tensor) -> TokenStats
     return TokenStats(logp.view(ids.shape), entropy.view(ids.shape))
 
 
-def distribution_stats(logits: Tensor, ids: Tensor, temperature: float, entropy_grad: bool = False) -> TokenStats:
-    """Statistics of ``ids [...]`` under ``logits [..., V]``."""
+def distribution_stats(
+    logits: Tensor, ids: Tensor, temperature: float, entropy_grad: bool = False, known: list[Tensor] | None = None
+) -> TokenStats:
+    """Statistics of ``ids [...]`` under ``logits [..., V]``.
+
+    ``known`` is an empty list that is filled by the first call. A second call with the same logits and the same list
+    takes the values from there: what checkpointing computes again is the logits alone.
+    """
     if not (entropy_grad and torch.is_grad_enabled()):
-        return TokenStats(*_Statistics.apply(logits, ids, temperature))  # type: ignore[no-untyped-call]
+        return TokenStats(*_Statistics.apply(logits, ids, temperature, known))  # type: ignore[no-untyped-call]
     distribution = torch.log_softmax(_tempered(logits, temperature), dim=-1)
     logp = distribution.gather(-1, ids[..., None]).squeeze(-1)
     return TokenStats(logp, -(distribution.exp() * distribution.clamp(min=LEAST)).sum(-1))
 
 
 class _Statistics(torch.autograd.Function):
-    """Log-probability, with a gradient, and entropy, without one: two arrays of the size of the logits at a time where
-    a chain of operations would have five, because everything that can be is written in place."""
+    """Log-probability, with a gradient, and entropy, without one."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, ids: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-        tempered = _tempered(logits, temperature)
-        largest = tempered.amax(-1, keepdim=True)
-        below = tempered - largest
-        chosen = below.gather(-1, ids[..., None]).squeeze(-1)
-        weights = below.exp()
-        total = weights.sum(-1)
-        normaliser = total.log()
-        spread = weights.mul_(below.clamp_(min=LEAST)).sum(-1) / total
-        ctx.save_for_backward(logits, ids, largest + normaliser[..., None])
+    def forward(
+        ctx: Any, logits: Tensor, ids: Tensor, temperature: float, known: list[Tensor] | None
+    ) -> tuple[Tensor, Tensor]:
+        found = known or (_on_gpu if logits.is_cuda else _in_place)(_tempered(logits, temperature), ids)
+        if known is not None and not known:
+            known.extend(found)
+        logp, entropy, normaliser = found
+        ctx.save_for_backward(logits, ids, normaliser)
         ctx.temperature = temperature
-        entropy = normaliser - spread
+        logp, entropy = logp.clone(), entropy.clone()
         ctx.mark_non_differentiable(entropy)
-        return chosen - normaliser, entropy
+        return logp, entropy
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None, None, None]:
         logits, ids, normaliser = ctx.saved_tensors
         slope = (gradients[0] / ctx.temperature)[..., None]
-        found = (_tempered(logits, ctx.temperature) - normaliser).exp_().mul_(-slope)
-        return found.scatter_add_(-1, ids[..., None], slope).to(logits.dtype), None, None
+        found = _tempered(logits, ctx.temperature).sub(normaliser).exp_().mul_(-slope)
+        return found.scatter_add_(-1, ids[..., None], slope).to(logits.dtype), None, None, None
+
+
+Found = tuple[Tensor, Tensor, Tensor]
+"""Log-probabilities and entropies ``[...]``, and the logarithm of the sum of all exponentials ``[..., 1]``."""
+
+
+def _in_place(tempered: Tensor, ids: Tensor) -> Found:
+    """Two arrays of the size of the logits at a time where a chain of operations would have five."""
+    largest = tempered.amax(-1, keepdim=True)
+    below = tempered - largest
+    chosen = below.gather(-1, ids[..., None]).squeeze(-1)
+    weights = below.exp()
+    total = weights.sum(-1)
+    normaliser = total.log()
+    spread = weights.mul_(below.clamp_(min=LEAST)).sum(-1) / total
+    return chosen - normaliser, normaliser - spread, largest + normaliser[..., None]
+
+
+def _on_gpu(tempered: Tensor, ids: Tensor) -> Found:
+    """As many arrays with half the traffic: a GPU's time goes into reading and writing them."""
+    logp = tempered.log_softmax(-1)
+    places = ids[..., None]
+    chosen = logp.gather(-1, places)
+    normaliser = tempered.gather(-1, places) - chosen
+    entropy = torch.special.entr(logp.exp_()).sum(-1)
+    return chosen.squeeze(-1), entropy, normaliser
 
 
 def _tempered(logits: Tensor, temperature: float) -> Tensor:

@@ -27,7 +27,7 @@ def measure(shape: Shape, device: torch.device) -> Row:
     Raises:
         ValueError: the other process has other weights than it was given.
     """
-    weights = {name: weight.to(device) for name, weight in policy_of(shape).weights().items()}
+    weights = {name: weight.to(device) for name, weight in policy_of(shape, device).weights().items()}
     shared = {name: weight.to(torch.bfloat16).share_memory_() for name, weight in weights.items()}
     context = multiprocessing.get_context("spawn")
     there, back = context.Queue(), context.Queue()

@@ -27,8 +27,8 @@ def measure(shape: Shape, way: str, device: torch.device) -> Row:
     Prompts and new tokens have the length of the shape's prompt; about no row ends before, as weights are random.
     """
     case = Sampled("gpu", prompts=shape.rows // shape.group, group=shape.group, limit=shape.prompt, precision="bf16")
-    policy, draw = policy_of(shape), random.Random(0)
-    policy.model.to(device, torch.bfloat16)
+    policy, draw = policy_of(shape, device), random.Random(0)
+    policy.model.to(torch.bfloat16)
     prompts = [tuple(draw.choices(range(FIRST, shape.vocabulary), k=shape.prompt)) for _ in range(case.prompts)]
     tokens, seconds = list[int](), list[float]()
     try:

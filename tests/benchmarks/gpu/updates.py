@@ -56,7 +56,7 @@ def measure(shape: Shape, way: str, device: torch.device) -> Row:
     """Times by the clock, peak memory and loss of one way, in bf16 passes with fp32 weights and moments."""
     if way in NEEDS and find_spec(NEEDS[way]) is None:
         return skipped(f"{NEEDS[way]} is not installed")
-    policy, groups = policy_of(shape), groups_of(shape)
+    policy, groups = policy_of(shape, device), groups_of(shape)
     parameters = policy.parameters
     made, seconds = list[Update](), list[float]()
     try:
@@ -89,7 +89,6 @@ def step_of(policy: Policy, groups: list[Group], shape: Shape, way: str, device:
     """One of the ways."""
     if way in TRL:
         return trls(policy, groups, shape, TRL[way], device)
-    policy.model.to(device)
     return plain(policy, groups, shape) if way == PLAIN else ours(policy, groups, shape, way, device)
 
 
@@ -102,8 +101,8 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def policy_of(shape: Shape) -> Policy:
-    """Random weights in fp32, on the CPU; the same for every way."""
+def policy_of(shape: Shape, device: torch.device) -> Policy:
+    """Random weights in fp32, made where they are used; the same for every way on one device."""
     torch.manual_seed(0)
     config = Qwen2Config(
         vocab_size=shape.vocabulary,
@@ -118,7 +117,9 @@ def policy_of(shape: Shape) -> Policy:
         eos_token_id=END,
         pad_token_id=PAD,
     )
-    return Policy(Qwen2ForCausalLM(config).float().eval(), tokenizer_of(shape.vocabulary), chat=False)
+    with device:
+        model = Qwen2ForCausalLM(config)
+    return Policy(model.float().eval(), tokenizer_of(shape.vocabulary), chat=False)
 
 
 def groups_of(shape: Shape) -> list[Group]:
