@@ -230,8 +230,8 @@ def test_a_device_whose_peak_is_unknown_has_no_mfu():
 
 
 def test_what_does_not_fit_into_memory_keeps_its_line():
-    found = Gpu().figures({"1.5B: torch": updated(0.2), "1.5B: TRL": {"skipped": "out of memory: 3 GiB"}})
-    assert "| 1.5B | TRL | out of memory: 3 GiB |" in found["updates"]
+    found = Gpu().figures({"0.5B: torch": updated(0.2), "0.5B: TRL": {"skipped": "out of memory: 3 GiB"}})
+    assert "| 0.5B | TRL | out of memory: 3 GiB |" in found["updates"]
 
 
 def test_an_adapter_is_other_work_and_its_frozen_weights_have_no_gradient():

@@ -1,6 +1,6 @@
 """Section `gpu`: updates, sampling and the hand-over of weights on one GPU; nothing is measured where there is none.
 
-Models with random weights in the shapes of Qwen2.5 0.5B and 1.5B, 64 rows, bf16 products.
+A model with random weights in the shape of Qwen2.5 0.5B, 64 rows, bf16 products.
 
 - `updates` — our learner, the same in plain PyTorch, and TRL: rows of 1,024 tokens (256 of them the prompt), 8 rows a
   pass, fp32 weights and moments; medians of 5 updates after 2, all of the same groups
@@ -25,14 +25,13 @@ from tests.benchmarks.spread import spread, table
 
 UPDATES = (
     "torch",
-    "torch, logits whole",
+    "torch, 2^27 logits at once",
     "plain PyTorch",
     "TRL",
     "torch, checkpointing",
     "TRL, checkpointing",
     "torch, LoRA",
     "fsdp2",
-    "ZeRO 2",
     "ZeRO 3",
 )
 """Those that are compared stand next to each other."""

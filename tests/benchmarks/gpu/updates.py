@@ -34,6 +34,7 @@ WARM, STEPS = 2, 5
 OURS: dict[str, dict[str, Any]] = {
     "torch": {},
     "torch, logits whole": {"logits_at_once": WHOLE},
+    "torch, 2^27 logits at once": {"logits_at_once": 2**27},
     "torch, checkpointing": {"activation_checkpointing": True},
     "torch, LoRA": {},
     "fsdp2": {"kind": "fsdp2"},
