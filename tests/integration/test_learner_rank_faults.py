@@ -90,6 +90,7 @@ def test_a_copy_that_is_never_written_does_not_hold_up_the_next(learner, tmp_pat
     assert steps(learner, [2]) == expected
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_slow_to_copy_writes_that_copy_and_none_from_before(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
     (tmp_path / "sitecustomize.py").write_text(

@@ -170,7 +170,7 @@ def test_an_adapter_is_shared_out_over_ranks_too(kind, tmp_path):
     assert (tmp_path / "adapter" / "adapter_model.safetensors").exists()
 
 
-@pytest.mark.parametrize("form", ["", "bf16", "lora"])
+@pytest.mark.parametrize("form", slow_but(["", "bf16", "lora"], "bf16"))
 @pytest.mark.parametrize("kind", slow_but(KINDS, "fsdp2"))
 def test_ranks_begin_from_a_checkpoint_whose_weights_no_process_has_whole_and_keep_it_as_the_reference(
     kind, form, tmp_path

@@ -234,6 +234,11 @@ def test_what_does_not_fit_into_memory_keeps_its_line():
     assert "| 0.5B | TRL | out of memory: 3 GiB |" in found["updates"]
 
 
+def test_a_hand_over_that_was_not_measured_says_why():
+    found = Gpu().figures({"0.5B: hand-over": {"skipped": "no time"}})
+    assert "| 0.5B | no time |" in found["hand_over"]
+
+
 def test_an_adapter_is_other_work_and_its_frozen_weights_have_no_gradient():
     found = Gpu().figures({"0.5B: torch": updated(0.25), "0.5B: torch, LoRA": updated(0.2, norm=0.1)})
     assert "0.1000, other weights" in found["updates"]

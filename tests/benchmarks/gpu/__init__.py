@@ -166,6 +166,9 @@ def sampling_table(rows: Rows) -> str:
 def hand_over_table(rows: Rows) -> str:
     lines = []
     for cell, row in rows.items():
+        if "skipped" in row:
+            lines.append(["", cell.partition(": ")[0], row["skipped"], "", "", ""])
+            continue
         speed = row["bytes"] / median(row["seconds"]) / 1e9
         took = [f"{1e3 * row['first_s']:,.0f}", spread([1e3 * value for value in row["seconds"]], 1), f"{speed:.1f}"]
         lines.append([row["device"], cell.partition(": ")[0], f"{row['bytes'] / 1e9:.2f}", *took])
