@@ -222,7 +222,7 @@ class _Statistics(torch.autograd.Function):
         logp, entropy, normaliser = found
         ctx.save_for_backward(logits, ids, normaliser)
         ctx.temperature = temperature
-        logp, entropy = logp.clone(), entropy.clone()
+        logp, entropy = logp.clone(), entropy.clone()  # outputs belong to one graph, and ``known`` serves two
         ctx.mark_non_differentiable(entropy)
         return logp, entropy
 
@@ -251,13 +251,13 @@ def _in_place(tempered: Tensor, ids: Tensor) -> Found:
 
 
 def _on_gpu(tempered: Tensor, ids: Tensor) -> Found:
-    """As many arrays with half the traffic: a GPU's time goes into reading and writing them."""
+    """The same with a quarter less memory traffic, which is what takes a GPU's time."""
+    largest, place = tempered.max(-1, keepdim=True)
     logp = tempered.log_softmax(-1)
-    places = ids[..., None]
-    chosen = logp.gather(-1, places)
-    normaliser = tempered.gather(-1, places) - chosen
+    chosen = logp.gather(-1, ids[..., None]).squeeze(-1)
+    normaliser = largest - logp.gather(-1, place)  # of the largest logit: that of the token may be -inf
     entropy = torch.special.entr(logp.exp_()).sum(-1)
-    return chosen.squeeze(-1), entropy, normaliser
+    return chosen, entropy, normaliser
 
 
 def _tempered(logits: Tensor, temperature: float) -> Tensor:

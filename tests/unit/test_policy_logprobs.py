@@ -22,7 +22,7 @@ from transformers import (
     Qwen3MoeConfig,
 )
 
-from components.policy import TokenStats, response_logprobs
+from components.policy import TokenStats, logprobs, response_logprobs
 from components.policy.head import split_head
 from components.policy.logprobs import LOGITS_AT_ONCE, distribution_stats, model_inputs
 from components.policy.mixing import Mixes
@@ -273,10 +273,17 @@ def test_the_entropy_has_a_gradient_only_where_it_is_asked_for():
         assert not scored(model, entropy_grad=True, logits_at_once=V).entropy.requires_grad
 
 
+@pytest.fixture(params=["of a CPU", "of a GPU"])
+def operation(request, monkeypatch):
+    """Statistics are made by the operations of either kind of device, on this CPU."""
+    if request.param == "of a GPU":
+        monkeypatch.setattr(logprobs, "_in_place", logprobs._on_gpu)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("size", [0.1, 5.0, 80.0])
-def test_one_operation_gives_what_log_softmax_gives_and_so_does_its_gradient(dtype, temperature, size):
+def test_one_operation_gives_what_log_softmax_gives_and_so_does_its_gradient(dtype, temperature, size, operation):
     generator = torch.Generator().manual_seed(0)
     logits = (size * torch.randn(3, 4, 50, generator=generator)).to(dtype)
     logits[..., 7] = -torch.inf  # impossible
@@ -296,7 +303,24 @@ def test_one_operation_gives_what_log_softmax_gives_and_so_does_its_gradient(dty
     )
 
 
-def test_logits_that_are_not_numbers_are_not_hidden():
+def test_an_impossible_token_that_carries_no_gradient_spoils_none(operation):
+    logits = torch.tensor([[0.0, 1.0, -torch.inf]], requires_grad=True)
+    found = distribution_stats(logits, torch.tensor([2]), 1.0)
+    found.logp.backward(torch.zeros(1))
+    assert found.logp.item() == -torch.inf and found.entropy.isfinite().all()
+    assert logits.grad is not None and not logits.grad.any()
+
+
+def test_a_second_pass_takes_the_values_of_the_first():
+    logits, ids, known = torch.randn(5, 9, requires_grad=True), torch.arange(5), list[Tensor]()
+    first, second = (distribution_stats(logits, ids, 1.0, known=known) for _ in range(2))
+    assert torch.equal(first.logp, second.logp) and torch.equal(first.entropy, second.entropy)
+    kept = [value.clone() for value in known]
+    known[0].add_(1.0)
+    assert torch.equal(distribution_stats(logits, ids, 1.0, known=known).logp, kept[0] + 1.0)
+
+
+def test_logits_that_are_not_numbers_are_not_hidden(operation):
     stats = distribution_stats(torch.tensor([[0.0, torch.nan]]), torch.tensor([0]), 1.0)
     assert stats.logp.isnan().all() and stats.entropy.isnan().all()
 
