@@ -21,6 +21,10 @@ from components.files import read_text, sha256_path
 
 Tree = dict[str, Any]
 
+SAME = frozenset(
+    name for name, field in Settings.model_fields.items() if "kind" in getattr(field.annotation, "model_fields", {})
+)
+"""Sections every kind of which has the same settings."""
 GYM = "reasoning-gym"
 PROJECT_CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -140,12 +144,14 @@ def read_mapping(path: Path) -> Tree:
     return tree
 
 
-def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
-    """Deep merge; ``above`` wins. A section whose ``kind`` changes starts afresh instead of inheriting foreign keys."""
-    merged = _inherited(below, above)
+def merge(below: Mapping[str, Any], above: Mapping[str, Any], *, same: bool = False) -> Tree:
+    """Deep merge of two trees; ``above`` wins. A section whose ``kind`` changes begins again instead of inheriting keys
+    of another kind, unless every kind of it has the ``same`` ones."""
+    merged = dict(below) if same else _inherited(below, above)
     for key, value in above.items():
         old = merged.get(key)
-        merged[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+        both = isinstance(old, dict) and isinstance(value, dict)
+        merged[key] = merge(old, value, same=key in SAME) if both else value
     return merged
 
 

@@ -77,6 +77,16 @@ def test_rules_in_the_file_itself_are_used_as_they_are(configs):
     assert load(write(configs / "a.yaml", {"health": {"rules": {}}})).health.rules == {}
 
 
+def test_another_kind_of_section_begins_again_unless_every_kind_has_the_same_settings(configs):
+    below = {"schedule": {"kind": "ads", "window": 2}, "learner": {"lr": 0.5}}
+    write(configs / "base.yaml", below)
+    above = {"extends": "base.yaml", "schedule": {"kind": "uniform"}, "learner": {"kind": "deepspeed"}}
+    assert read_tree(write(configs / "a.yaml", above)) == {
+        "schedule": {"kind": "uniform"},
+        "learner": {"lr": 0.5, "kind": "deepspeed"},
+    }
+
+
 def test_a_later_file_wins_over_the_ones_it_extends(configs):
     write(configs / "sub" / "a.yaml", {"seed": 1, "train": {"steps": 5, "eval_every": 2}})
     write(configs / "b.yaml", {"seed": 2, "learner": {"lr": 0.1}})
