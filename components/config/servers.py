@@ -87,10 +87,10 @@ class VllmEngine(ServerEngine):
         None,
         description="Python of vLLM's environment. None: .venv-vllm beside the one that runs, here, or above.",
     )
-    transfer: Literal["files", "broadcast"] = Field(
+    transfer: Literal["files", "broadcast", "adapter"] = Field(
         "files",
-        description="How weights travel: a safetensors file, or a broadcast between processes (NCCL on GPUs, gloo on "
-        "CPUs).",
+        description="How weights travel: safetensors files; a broadcast between processes (NCCL on GPUs, gloo on "
+        "CPUs); or, with policy.lora, files of the adapter alone, which the servers add to the base as they compute.",
     )
     kv_cache_dtype: KvDtype = "auto"
     max_model_len: int | None = Field(None, ge=16, description="Positions per sequence. None: the model's own.")
@@ -125,6 +125,11 @@ class VllmEngine(ServerEngine):
     @model_validator(mode="after")
     def _only_servers_that_are_started_are_given_options(self) -> Self:
         fields = type(self).model_fields
+        if self.urls and self.transfer == "adapter":
+            raise ValueError(
+                "transfer adapter is for servers that the run starts (processes), from the base of the adapter; use "
+                "transfer files or broadcast"
+            )
         if self.urls and (given := [name for name in STARTED if getattr(self, name) != fields[name].default]):
             raise ValueError(
                 f"{', '.join(given)} is for servers that the run starts (processes); those of urls have been started "

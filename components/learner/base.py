@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torch import Tensor
@@ -77,8 +77,8 @@ class Learner(ABC):
         moment until the next update, and are not to be changed."""
 
     @abstractmethod
-    def weights_at(self, directory: Path) -> Mapping[str, Tensor]:
-        """The weights that `save` wrote there, likewise."""
+    def weights_at(self, directory: Path) -> Weights:
+        """The weights that `save` wrote there, likewise; without their log-probabilities."""
 
     def broken(self) -> int:
         """How many of the weights hold a NaN or an infinity."""

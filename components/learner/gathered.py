@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from components.policy import Policy
-from components.policy.lazily import Lazily
+from components.policy.lazily import Lazily, Read
 from components.policy.merging import adapted, names
+from components.policy.policy import Apart
 
 Gather = Callable[[Sequence[str]], list[Tensor]]
 """Whole values of parameters of the model, by their names in it."""
@@ -34,6 +36,7 @@ class Gathered(Lazily):
         learned: Mapping[str, Tensor] | None = None,
     ) -> None:
         self._names, self._adapted, self._gather = names(policy), adapted(policy), gather
+        self._policy = policy
         self._trained, self._begun = policy.trainable().keys(), begun
         self._learned = {} if learned is None else learned
         own = dict(policy.model.named_parameters())
@@ -54,6 +57,18 @@ class Gathered(Lazily):
             if name not in found:
                 found[name] = self._learned[name] if name in self._trained else self._begun[name]
         return [found[name] for name in wanted]
+
+    @property
+    def learned(self) -> Mapping[str, Tensor]:
+        """What is trained, by the names that it has in the model."""
+        return Read(self._trained, lambda name: self._whole([name])[0])
+
+    @property
+    def apart(self) -> Apart | None:
+        """The same with the adapter not merged, likewise gathered when it is read."""
+        base = Read(self._names, lambda name: self._begun[self._names[name]].to(self._dtypes[name]))
+        found = self._policy.apart(self.learned)
+        return None if found is None else replace(found, base=base)
 
     @property
     def names(self) -> Collection[str]:

@@ -22,7 +22,7 @@ from components.learner.state import StoredWeights
 from components.learner.torch_learner import WEIGHTS, TorchLearner
 from components.objectives import Coefficients
 from components.policy import Policy
-from components.policy.lora import AdaptedPolicy
+from components.policy.lora import FOLDER, AdaptedPolicy
 from components.policy.merging import Initial
 from components.policy.weights import Superseded, Weights
 from components.policy.writing import write_policy
@@ -96,10 +96,9 @@ class Leading(Generic[R]):
             if not isinstance(self._policy, AdaptedPolicy):
                 write_policy(self._policy, self._gathered(), directory)
                 return
-            write_policy(self._policy.base, self._gathered(), directory)
-            gather = self._gather(self._changes)
-            self._policy.load_trainable({name: gather([name])[0] for name in self._policy.trainable()})
-            self._policy.save_adapter(directory)
+            gathered = self._gathered()
+            write_policy(self._policy.base, gathered, directory)
+            self._policy.write_adapter(gathered.learned, directory / FOLDER)
 
     def when_asked_to_stop(self, tell: Callable[[], None]) -> None:
         """See `Learner.when_asked_to_stop`."""
@@ -151,7 +150,8 @@ class Leader(Leading[TorchLearner], Learner):
         self._call("configure", settings, objective)
 
     def weights(self) -> Weights:
-        return Weights(self._gathered(), self.scores, self._own.dtype)
+        found = self._gathered()
+        return Weights(found, self.scores, self._own.dtype, found.apart)
 
     def logprobs(self, batch: Batch, temperature: float | None = None) -> Tensor:
         found: Tensor = self._call("logprobs", batch, temperature)
@@ -171,5 +171,7 @@ class Leader(Leading[TorchLearner], Learner):
     def rest(self) -> None:
         self._call("rest")
 
-    def weights_at(self, directory: Path) -> Mapping[str, Tensor]:
-        return Gathered(self._policy, self._gather(self._changes), self._begun, StoredWeights(directory / WEIGHTS))
+    def weights_at(self, directory: Path) -> Weights:
+        stored = StoredWeights(directory / WEIGHTS)
+        found = Gathered(self._policy, self._gather(self._changes), self._begun, stored)
+        return Weights(found, None, self._own.dtype, found.apart)

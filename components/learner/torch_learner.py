@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -21,6 +21,7 @@ from components.learner.base import IN_FORCE, Learner, settings_checksum
 from components.learner.batch import Batch
 from components.learner.coefficients import Controller
 from components.learner.inputs import advantages_of, moved, token_inputs
+from components.learner.live import Changes, Live
 from components.learner.optimizer import accepted, warmup_then_constant
 from components.learner.ranks import ALONE, Ranks, Share, share_of
 from components.learner.scoring import score_all
@@ -88,7 +89,7 @@ class TorchLearner(Learner):
         if settings.activation_checkpointing:
             checkpoint_activations(policy.model)
         self._sharding = sharding(policy, settings)
-        self._updates = 0
+        self._updates, self._changes = 0, Changes()
         self._controller = Controller(objective)
 
     @property
@@ -234,7 +235,8 @@ class TorchLearner(Learner):
             totals.add(part.response_mask, stats.entropy, terms)
             totals.add_routing(part.response_mask, stats.routing)
             work.add(len(part))
-        norm = self._sharding.step(self._lr(self._updates + 1), norm_limit)
+        with self._changes.one():
+            norm = self._sharding.step(self._lr(self._updates + 1), norm_limit)
         self._updates += accepted(norm, norm_limit)
         loss = self._ranks.total(torch.tensor(loss, dtype=torch.float64)).item()
         logp = share.whole(logps[: len(share.parts)], batch.responses, len(batch), self._ranks)
@@ -246,7 +248,7 @@ class TorchLearner(Learner):
 
     def weights(self) -> Weights:
         """Of one process alone; of several ranks, `Leader` has them."""
-        return Weights(self._policy.weights(), self.scores, self.dtype)
+        return Weights(Live(self._policy.weights(), self._changes), self.scores, self.dtype, self._policy.apart())
 
     @property
     def dtype(self) -> torch.dtype:
@@ -263,8 +265,9 @@ class TorchLearner(Learner):
     def rest(self) -> None:
         self._sharding.rest()
 
-    def weights_at(self, directory: Path) -> Mapping[str, Tensor]:
-        return self._policy.weights_with(StoredWeights(directory / WEIGHTS))
+    def weights_at(self, directory: Path) -> Weights:
+        stored = StoredWeights(directory / WEIGHTS)
+        return Weights(self._policy.weights_with(stored), None, self.dtype, self._policy.apart(stored))
 
     def save_policy(self, directory: Path) -> None:
         self._policy.save(directory)
@@ -294,7 +297,8 @@ class TorchLearner(Learner):
         read_json(directory / COUNTERS)
 
     def load(self, directory: Path) -> None:
-        self._sharding.load(directory / WEIGHTS)
+        with self._changes.one():
+            self._sharding.load(directory / WEIGHTS)
         state = self._ranks.of_first(lambda: read_json(directory / COUNTERS))
         self._updates = int(state.pop("updates"))
         self._controller.load_state_dict(state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from torch import Tensor
 
@@ -24,3 +24,19 @@ class Lazily(Mapping[str, Tensor]):
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+class Read(Lazily):
+    """Tensors of these names, each read by a function of its name."""
+
+    def __init__(self, names: Collection[str], read: Callable[[str], Tensor]) -> None:
+        self._names, self._read = names, read
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._names

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from peft import LoraConfig
 from peft.tuners.lora import LoraLayer
-from peft.utils.save_and_load import get_peft_model_state_dict
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import Parameter
@@ -24,14 +23,16 @@ from transformers.pytorch_utils import Conv1D
 
 from components.config.policy import LoraSettings
 from components.errors import InputError
-from components.files import write_json
-from components.policy.policy import Policy, quiet
+from components.files import os_errors, write_json
+from components.policy.policy import Apart, Policy, check_names, quiet
 
 NAME = "default"
 """What the one adapter of a model is called inside of it."""
 MATRICES = (nn.Linear, Conv1D)
 FOLDER = "adapter"
 """Of a checkpoint: where the adapter is stored."""
+ADAPTER = "adapter_model.safetensors"
+"""Of that folder: A and B."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,10 @@ class AdaptedPolicy(Policy):
         finally:
             self.load_trainable(before)
 
+    def apart(self, learned: Mapping[str, Tensor] | None = None) -> Apart:
+        own = {name: parameter.detach() for name, parameter in self.trainable().items()}
+        return Apart(self.base.weights(), own if learned is None else learned, self.config.r, self.write_adapter)
+
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Never: merged weights cannot be taken apart again."""
         raise TypeError("merged weights cannot be loaded into a policy with an adapter")
@@ -89,19 +94,20 @@ class AdaptedPolicy(Policy):
     def save(self, directory: Path) -> None:
         """The merged checkpoint, and the adapter in a folder of it, as `peft` writes and reads one."""
         self.frozen_copy().save(directory)
-        self.save_adapter(directory)
+        self.write_adapter(self.trainable(), directory / FOLDER)
 
-    def save_adapter(self, directory: Path) -> None:
-        """Write the adapter alone into a folder of a checkpoint."""
-        adapter = directory / FOLDER
-        adapter.mkdir()
+    def write_adapter(self, learned: Mapping[str, Tensor], folder: Path) -> None:
+        """Write an adapter with these values of `trainable` into a new folder, as `peft` reads one."""
+        check_names(self.trainable(), learned)
+        folder.mkdir()
         config = self.config.to_dict()  # type: ignore[no-untyped-call]
         config["target_modules"] = sorted(config["target_modules"])  # a set, whose order differs from run to run
         config["base_model_name_or_path"] = None  # a path of this machine
-        write_json(adapter / "adapter_config.json", config)
-        state = get_peft_model_state_dict(self.model, adapter_name=NAME)
-        prefixed = {f"base_model.model.{name}": tensor.detach().contiguous() for name, tensor in state.items()}
-        save_file(prefixed, adapter / "adapter_model.safetensors", metadata={"format": "pt"})
+        write_json(folder / "adapter_config.json", config)
+        stored = {f"base_model.model.{name.replace(f'.{NAME}.', '.')}": value for name, value in learned.items()}
+        tensors = {name: value.detach().cpu().contiguous() for name, value in stored.items()}
+        with os_errors("write", folder / ADAPTER):
+            save_file(tensors, folder / ADAPTER, metadata={"format": "pt"})
 
 
 def adapted(policy: Policy, settings: LoraSettings | None, seed: int) -> Policy:

@@ -7,7 +7,7 @@ import copy
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,20 @@ from components.working import working
 LOAD_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, StrictDataclassError)
 """What transformers raises for a folder that it cannot make a model of."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Weights of a policy with an adapter that is not merged."""
+
+    base: Mapping[str, Tensor]
+    """The frozen weights, by the names that the policy has for them without an adapter."""
+    learned: Mapping[str, Tensor]
+    """A and B, by their names in the model, fp32."""
+    rank: int
+    """Rows of every A."""
+    write: Callable[[Mapping[str, Tensor], Path], None]
+    """Writes values of ``learned`` into a new folder, as `peft` reads an adapter."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,11 @@ class Policy:
     def weights(self) -> dict[str, Tensor]:
         """Parameters by name, detached; tied tensors appear once."""
         return {name: p.detach() for name, p in self.model.named_parameters()}
+
+    def apart(self, learned: Mapping[str, Tensor] | None = None) -> Apart | None:
+        """The weights with the adapter not merged, with the policy's own values of `trainable` or with these; None
+        where there is no adapter."""
+        return None
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Copy ``weights`` in; a missing or unknown name is an error, so that a partial sync cannot pass unnoticed."""

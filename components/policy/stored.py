@@ -50,6 +50,11 @@ class Stored(Lazily):
             tensor: Tensor = file.get_tensor(f"{self._prefix}{name}")
             return tensor.to(self._dtype if tensor.is_floating_point() else None, copy=True)
 
+    @property
+    def files(self) -> list[Path]:
+        """The files that hold them, in order."""
+        return sorted(set(self._files.values()))
+
     def shape(self, name: str) -> torch.Size:
         """The shape of a tensor, which is not read."""
         with safe_open(self._files[name], "pt") as file:

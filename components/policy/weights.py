@@ -11,7 +11,7 @@ from components.device import autocast, computes_in
 from components.policy.lazily import Lazily
 from components.policy.logprobs import response_logprobs
 from components.policy.padding import pad, same_prompts
-from components.policy.policy import Policy
+from components.policy.policy import Apart, Policy
 
 Text = tuple[tuple[int, ...], tuple[int, ...]]
 """Token ids of a context and of what follows it."""
@@ -24,11 +24,19 @@ class Superseded(RuntimeError):
 
 
 class Weights(Lazily):
-    """Weights of a policy by name, each read when it is used, and the log-probabilities that they give to a text, which
-    are computed in ``dtype``: an engine elsewhere is compared with those."""
+    """Weights of a policy by name, each read when it is used, an adapter merged.
 
-    def __init__(self, tensors: Mapping[str, Tensor], scores: Scores, dtype: torch.dtype) -> None:
-        self.tensors, self.scores, self.dtype = tensors, scores, dtype
+    Args:
+        scores: the log-probabilities that they give to a text: an engine elsewhere is compared with those. None: no
+            process computes with these weights.
+        dtype: what ``scores`` computes in.
+        apart: the same weights with the adapter not merged; None: there is none.
+    """
+
+    def __init__(
+        self, tensors: Mapping[str, Tensor], scores: Scores | None, dtype: torch.dtype, apart: Apart | None = None
+    ) -> None:
+        self.tensors, self.scores, self.dtype, self.apart = tensors, scores, dtype, apart
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
@@ -51,4 +59,4 @@ def weights_of(policy: Policy) -> Weights:
             stats = response_logprobs(policy.model, ids, seen, mask.shape[1], temperature, mask=mask, group=group)
         return stats.logp[mask].cpu()
 
-    return Weights(policy.weights(), scores, computes_in("auto", policy.model.device))
+    return Weights(policy.weights(), scores, computes_in("auto", policy.model.device), policy.apart())

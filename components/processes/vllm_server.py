@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from components.config.servers import VllmEngine
 
+RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""The largest ranks of an adapter that vLLM 0.32 can be started for."""
 PLUGIN = Path("components/rollout/servers/plugin")
 """What a server imports, below the folder that holds `components`."""
+
+
+class Adapter(NamedTuple):
+    """A low-rank adapter, by the name that requests have for it, as `peft` stores one."""
+
+    name: str
+    folder: PurePath
+    rank: int
 
 
 def command_line(
@@ -21,6 +32,7 @@ def command_line(
     port: int,
     served: str,
     gpu: bool,
+    adapter: Adapter | None = None,
 ) -> list[str]:
     """What starts a server that fits: `python -m`, because the console script of CPU builds does not start.
 
@@ -28,6 +40,7 @@ def command_line(
         model: The checkpoint that it begins with.
         served: The name it says it serves.
         gpu: Whether it will have one.
+        adapter: What it computes next to that checkpoint, for ``transfer: adapter``.
     """
     command = [str(python), "-m", "vllm.entrypoints.openai.api_server"]
     options = {
@@ -53,6 +66,10 @@ def command_line(
         # On CPUs vLLM cannot rewind a seeded generator, which it does after half of a prompt: its engine would die.
         command.append("--no-enable-chunked-prefill")
     command += ["--enable-sleep-mode"] if engine.sleep else []
+    if adapter is not None:
+        rank = min(rank for rank in RANKS if rank >= adapter.rank)
+        command += ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(rank)]
+        command += ["--lora-modules", f"{adapter.name}={adapter.folder}"]
     return [*command, "--enable-scale-out", *(["--enforce-eager"] if engine.eager else [])]
 
 

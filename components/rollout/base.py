@@ -51,9 +51,8 @@ class Engine(ABC):
 
     def keep(self, weights: Weights) -> Weights:
         """A copy of weights, to be loaded later, when whoever owns them has others."""
-        return Weights(
-            {name: weight.detach().clone() for name, weight in weights.items()}, weights.scores, weights.dtype
-        )
+        copied = {name: weight.detach().clone() for name, weight in weights.items()}
+        return Weights(copied, weights.scores, weights.dtype)
 
     def rest(self) -> bool:
         """Give up memory that the learner needs until the next `load_weights`; nothing is sampled before it.

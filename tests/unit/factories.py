@@ -13,10 +13,11 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from components.config import Settings
 from components.config.load import merge
-from components.config.policy import TinyModel
+from components.config.policy import LoraSettings, TinyModel
 from components.files import write_json, write_jsonl
 from components.layout import Layout
 from components.policy import Policy
+from components.policy.lora import AdaptedPolicy, adapted
 from components.policy.tiny import build_model, build_tokenizer
 from components.types import Completion, Group, Prompt, Score
 
@@ -190,3 +191,17 @@ def assert_resumes_to_the_bit(
     assert run(resumed, *range(stop, 5)) == log[stop:]
     weights = whole.weights()
     assert all(torch.equal(weight, weights[name]) for name, weight in second.weights().items())
+
+
+LORA: dict[str, Any] = {"rank": 4, "alpha": 8}
+
+
+def with_adapter(base: Policy, scale: float = 0.1, seed: int = 1, **changed: Any) -> AdaptedPolicy:
+    """A policy whose adapter has learned something."""
+    found = adapted(base, LoraSettings(**{**LORA, **changed}), seed=0)
+    assert isinstance(found, AdaptedPolicy)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in found.trainable().values() if scale else ():
+            parameter.copy_(scale * torch.randn(parameter.shape, generator=generator))
+    return found

@@ -516,13 +516,40 @@ SHARING = [
         id="a broadcast on one gpu",
     ),
     pytest.param(
+        {"rollout": {"engine": {**ASLEEP, "transfer": "adapter"}}, "policy": {"lora": {}}},
+        ["rollout.engine.transfer adapter", "rollout.engine.sleep"],
+        {"rollout": {"engine": {"transfer": "files"}}},
+        id="a base that is given up",
+    ),
+    pytest.param(
         on_kubernetes(images={"rollout": IMAGE}, rollout={"engine": ASLEEP}),
         ["launch.kind kubernetes", "rollout.engine.sleep"],
         {"rollout": {"engine": {"sleep": False}}},
         id="a server that sleeps in a pod of its own",
     ),
 ]
-FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP, *RANKS, *CLUSTER, *SHARING]
+ALONE = {"kind": "vllm", "processes": 1, "transfer": "adapter"}
+ADAPTER = [
+    pytest.param(
+        {"rollout": {"engine": ALONE}},
+        ["rollout.engine.transfer adapter", "policy.lora"],
+        {"policy": {"lora": {}}},
+        id="an adapter that is none",
+    ),
+    pytest.param(
+        {"rollout": {"engine": ALONE}, "policy": {"lora": {"rank": 600}}},
+        ["rollout.engine.transfer adapter", "policy.lora.rank"],
+        {"policy": {"lora": {"rank": 512}}},
+        id="an adapter that is too large for the server",
+    ),
+    pytest.param(
+        on_kubernetes(images={"rollout": IMAGE}, rollout={"engine": ALONE}, policy={"lora": {}}),
+        ["rollout.engine.transfer adapter", "Kubernetes"],
+        {"rollout": {"engine": {"transfer": "files"}}},
+        id="an adapter for pods",
+    ),
+]
+FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP, *RANKS, *CLUSTER, *SHARING, *ADAPTER]
 forbidden = pytest.mark.parametrize(("tree", "words", "way_out"), FORBIDDEN)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import torch
-from factories import policy
+from factories import policy, with_adapter
 from test_learner import batch_of, sampled
-from test_policy_lora import with_adapter
 
 from components.config.ppo import CriticSettings
 from components.learner.critic import Critic

@@ -20,6 +20,7 @@ from components.learner.signals import TokenTotals, mismatch_signals, reference_
 from components.objectives import Terms, TokenLoss
 from components.objectives.advantages import ADVANTAGES, rewards_of
 from components.policy import Policy
+from components.policy.weights import Superseded
 from components.training.credit import Credit
 from components.types import Group
 
@@ -502,3 +503,16 @@ def test_temperature_is_that_of_the_sampling():
     batch = batch_of(sampled())
     assert not torch.allclose(hot.logprobs(batch), cold.logprobs(batch), atol=0.1)
     assert steps(hot, 1)[0]["entropy"] > steps(cold, 1)[0]["entropy"]
+
+
+def test_weights_that_were_given_out_are_those_of_their_moment_or_none() -> None:
+    learner = learner_of(policy())
+    before, live = dict(learner.weights()), learner.weights()
+    name = next(iter(live))
+    assert torch.equal(live[name], before[name])
+    live[name].zero_()
+    assert torch.equal(live[name], before[name]), "what is read is a copy"
+    learner.step(batch_of(sampled()), seed=0)
+    with pytest.raises(Superseded):
+        live[name]
+    assert not torch.equal(learner.weights()[name], before[name])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from factories import gpt2, policy, prompts, settings
+from factories import LORA, gpt2, policy, prompts, settings, with_adapter
 from peft import PeftModel
 from test_dpo_trainer import pairs
 from test_learner import batch_of, sampled
@@ -19,24 +18,12 @@ from components.errors import InputError
 from components.learner.state import read_tensors
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy, load_policy
-from components.policy.lora import AdaptedPolicy, adapted
+from components.policy.lora import adapted
 from components.registry.checkpoints import check_proposed
 from components.sft.trainer import SftTrainer
 from components.stages.sft import initial_policy
 
 IDS = torch.arange(4, 24)[None]
-LORA: dict[str, Any] = {"rank": 4, "alpha": 8}
-
-
-def with_adapter(base: Policy, scale: float = 0.1, **changed: Any) -> AdaptedPolicy:
-    """A policy whose adapter has learned something."""
-    found = adapted(base, LoraSettings(**{**LORA, **changed}), seed=0)
-    assert isinstance(found, AdaptedPolicy)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in found.trainable().values() if scale else ():
-            parameter.copy_(scale * torch.randn(parameter.shape, generator=generator))
-    return found
 
 
 def logits(of: Policy) -> torch.Tensor:
@@ -166,11 +153,11 @@ def test_a_state_holds_the_adapter_alone_and_gives_the_merged_weights(tmp_path):
     found = with_adapter(policy())
     one = learner(found)
     one.save(tmp_path)
-    expected = one.weights()
+    expected = dict(one.weights())
     tensors = read_tensors(tmp_path / "learner")
     assert {name.removeprefix("weight/") for name in tensors if name.startswith("weight/")} == found.trainable().keys()
     one.step(batch_of(sampled()), seed=0)
-    moved = one.weights()
+    moved = dict(one.weights())
     again = one.weights_at(tmp_path)
     assert all(torch.equal(weight, again[name]) for name, weight in expected.items())
     assert all(torch.equal(weight, moved[name]) for name, weight in one.weights().items())  # only looked at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import stat
 import sys
 from itertools import pairwise
@@ -14,7 +15,7 @@ import pytest
 
 from components.config.rollout import RolloutSettings
 from components.config.servers import SglangEngine, VllmEngine
-from components.processes.vllm_server import command_line
+from components.processes.vllm_server import Adapter, command_line
 from components.rollout.servers.client import ServerFault
 from components.rollout.servers.local import Started
 
@@ -45,7 +46,7 @@ def stand_in(folder: Path, first: str = "") -> Path:
 def origin(folder: Path, first: str = "", **options: object) -> Started:
     python = str(stand_in(folder, first))
     settings = VllmEngine.model_validate({"kind": "vllm", "processes": 1, "python": python, **options})
-    return Started("rollout-0", settings, folder / "model", "float32", folder / "logs", None)
+    return Started("rollout-0", settings, folder / "model", "float32", folder / "logs", None, None)
 
 
 def test_a_server_is_up_when_it_serves_the_name_it_was_given_and_gone_when_it_is_closed(tmp_path):
@@ -126,6 +127,18 @@ def test_a_server_that_shares_its_gpu_is_started_so_that_it_can_sleep():
     settings = VllmEngine.model_validate({"kind": "vllm", "processes": 1, "sleep": True})
     command = command_line("python", settings, Path("m"), "bfloat16", host="::", port=1, served="name", gpu=True)
     assert "--enable-sleep-mode" in command
+
+
+@pytest.mark.parametrize(("rank", "room"), [(1, "1"), (6, "8"), (16, "16"), (17, "32")])
+def test_a_server_with_an_adapter_has_room_for_its_rank(rank, room):
+    settings = VllmEngine.model_validate({"kind": "vllm", "processes": 1, "transfer": "adapter"})
+    adapter = Adapter("name", Path("m/adapter"), rank)
+    command = command_line(
+        "python", settings, Path("m"), "float32", host="::", port=1, served="base", gpu=False, adapter=adapter
+    )
+    options = dict(pairwise(command))
+    assert (options["--max-lora-rank"], options["--lora-modules"]) == (room, "name=m/adapter")
+    assert json.loads(options["--weight-transfer-config"]) == {"backend": "evenkeel_adapter"}
 
 
 def started(processes: int = 2, **options: Any) -> dict[str, Any]:

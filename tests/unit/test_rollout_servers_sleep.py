@@ -51,8 +51,11 @@ class Played(Origin):
     async def open(self) -> ServerClient:
         await self.close()
         await asyncio.to_thread(self.may_start.wait)
-        self.fakes.append(FakeVllm(self._own).start())
+        self.fakes.append(self.made().start())
         return VllmClient(self.name, self.fake.url)
+
+    def made(self) -> FakeVllm:
+        return FakeVllm(self._own)
 
     async def close(self) -> None:
         if self.fakes:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from factories import Judge, parity, policy, settings, workspace
+from factories import LORA, Judge, parity, policy, settings, with_adapter, workspace
 from safetensors.torch import load_file
-from test_policy_lora import LORA, learner, with_adapter
+from test_policy_lora import learner
 from test_training_responses import EVENTFUL, HALVE, LIKELY, at, did
 from training_runs import killed, outputs, records, train, watched
 

@@ -37,6 +37,11 @@ def rollout_pods(s: Settings) -> Iterator[str]:
             f"launch.kubernetes.rollout.gpus ({how.rollout.gpus}) must be rollout.engine.tensor_parallel "
             f"({engine.tensor_parallel}): a pod is one server; 0 samples on CPUs"
         )
+    if engine.transfer == "adapter":
+        yield (
+            "rollout.engine.transfer adapter is for servers on the machine of the learner; on Kubernetes use transfer "
+            "files or broadcast"
+        )
     if isinstance(how.shared, S3State) and engine.transfer == "files":
         yield (
             "rollout.engine.transfer files needs a folder that learner and servers share, which shared.kind s3 does "

@@ -13,6 +13,9 @@ from components.config.servers import VllmEngine
 if TYPE_CHECKING:
     from components.config.settings import Settings
 
+LARGEST_RANK = 512
+"""Of an adapter in a vLLM server."""
+
 
 def ads(s: Settings) -> Iterator[str]:
     if not isinstance(s.schedule, AdsSchedule):
@@ -75,6 +78,18 @@ def models(s: Settings) -> Iterator[str]:
         yield "data.splits.sft 0 with policy.model.kind tiny leaves nothing to learn the tokenizer from"
     if s.learner.routing_replay:
         yield from _routes(s)
+    if isinstance(s.rollout.engine, VllmEngine) and s.rollout.engine.transfer == "adapter":
+        yield from _adapter(s)
+
+
+def _adapter(s: Settings) -> Iterator[str]:
+    if s.policy.lora is None:
+        yield "rollout.engine.transfer adapter needs an adapter: set policy.lora, or use transfer files"
+    elif s.policy.lora.rank > LARGEST_RANK:
+        yield (
+            f"rollout.engine.transfer adapter: vLLM takes adapters of policy.lora.rank {LARGEST_RANK} at most, not "
+            f"{s.policy.lora.rank}; lower it, or use transfer files"
+        )
 
 
 def _routes(s: Settings) -> Iterator[str]:

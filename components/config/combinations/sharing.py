@@ -30,6 +30,11 @@ def sharing(s: Settings) -> Iterator[str]:
             "rollout.engine.transfer broadcast is a process group of learner and server, and NCCL takes no two ranks "
             "on one GPU, which rollout.engine.sleep is for; use transfer files"
         )
+    if engine.transfer == "adapter":
+        yield (
+            "rollout.engine.transfer adapter leaves the base where it is, and with rollout.engine.sleep the servers "
+            "give it up; use transfer files"
+        )
     if s.launch.kind == "kubernetes":
         yield (
             "launch.kind kubernetes gives every server a pod with GPUs of its own, and rollout.engine.sleep is for a "

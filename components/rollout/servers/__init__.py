@@ -4,7 +4,8 @@
 - `vllm`, `sglang` — the dialects
 - `local` — where servers come from: given by URL, or processes of the run
 - `server`, `fleet` — one of them, and all: load, repeats, canaries, and replacing what is bad
-- `transfer` — how weights travel: files, or a broadcast
+- `answers` — requests for prompts, and answers as completions; labels of weights
+- `transfer` — how weights travel: files, a broadcast, or an adapter alone
 - `check` — model, tokenizer and version at the start; log-probabilities after every hand-over
 - `building` — its parts from the settings
 - `background` — an event loop for callers that wait, and threads for calls that it must not wait in

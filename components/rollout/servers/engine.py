@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-import torch
 from torch import Tensor
 
 from components.config.rollout import RolloutSettings
@@ -25,19 +23,19 @@ from components.policy import Policy
 from components.policy.naming import Named
 from components.policy.policy import check_names
 from components.policy.weights import Superseded, Weights
-from components.policy.writing import write_policy
 from components.processes.owner import claim, release
 from components.rollout.base import Engine, Sampling
+from components.rollout.servers.answers import SEEDS, Labels, check_room, completed, requested
 from components.rollout.servers.background import Background
-from components.rollout.servers.building import build_transfer, origins
+from components.rollout.servers.building import build_transfer, origins, stored, write_start
 from components.rollout.servers.check import Gap, check_facts, check_tokens, limits, probes
-from components.rollout.servers.client import Facts, Request, ServerFault, Written
+from components.rollout.servers.client import Facts, ServerFault, Written
 from components.rollout.servers.fleet import Fleet
 from components.rollout.servers.proof import Proof
-from components.rollout.servers.server import Server, Stale, together
+from components.rollout.servers.server import Server, together
 from components.rollout.servers.transfer import Spool, ahead
 from components.seeds import derive
-from components.types import Completion, FinishReason
+from components.types import Completion
 from components.working import working
 
 MODEL = "model"
@@ -45,8 +43,6 @@ MODEL = "model"
 POLL = 0.05
 """Seconds between two looks whether there are other weights."""
 T = TypeVar("T")
-SEEDS = 2**31 - 2**16
-"""Seeds that both dialects take, room for one per completion of a prompt included."""
 
 
 class ServerEngine(Engine):
@@ -70,27 +66,32 @@ class ServerEngine(Engine):
     def __init__(
         self, policy: Policy, settings: RolloutSettings, servers: ServerSettings, logs: Path, present: Weights
     ) -> None:
+        alone = isinstance(servers, VllmEngine) and servers.transfer == "adapter"
+        if alone and present.apart is None:  # a stage without an adapter
+            servers = servers.model_copy(update={"transfer": "files"})
+        self._apart = present.apart if alone else None
         self._policy, self._settings, self._temperature = policy, servers, settings.temperature
         dtype = str(policy.model.dtype).removeprefix("torch.") if servers.dtype == "policy" else servers.dtype
         self._dtype: str = dtype
-        self._run, self._number, self._torn = secrets.token_hex(4), 1, ""
+        self._labels, self._number, self._torn = Labels(), 1, ""
         # In a folder that others may use as well everything of ours lies in one of our own.
-        own = logs / "rollout" if servers.folder is None else servers.folder / f"evenkeel-{self._run}"
+        own = logs / "rollout" if servers.folder is None else servers.folder / f"evenkeel-{self._labels.run}"
         self._folder, self._log = own.absolute(), logs / "rollout.jsonl"
         if servers.folder is not None:
             claim(self._folder)
         self._facts: dict[str, Facts] = {}
         self._probes = probes(policy)
-        places = origins(servers, self._folder / MODEL, dtype, logs)
+        places = origins(servers, self._folder / MODEL, dtype, logs, self._apart)
         for left in self._folder.glob("kept-*"):  # by a run that was killed
             shutil.rmtree(left)
-        write_directory(self._folder / MODEL, lambda folder: write_policy(policy, present, folder))
-        self._weights, self._kept, self._scored_in = self._named(present), 0, present.dtype
+        write_directory(self._folder / MODEL, lambda folder: write_start(policy, present, self._apart, folder))
+        # What servers begin with can be read whatever the learner does meanwhile.
+        self._weights: Mapping[str, Tensor] = stored(self._folder / MODEL, self._apart)
+        self._kept, self._scored_in = 0, present.dtype
         seed = derive(0, "check", self._number) % SEEDS
         self._proof = Proof(policy, servers.check, settings.temperature, seed, present.scores)
         device = next(iter(present.values())).device
-        self._transfer = build_transfer(servers, dtype, self._folder, device)
-        self._transfer.publish(self._number, self._weights)
+        self._transfer = build_transfer(servers, dtype, self._folder, device, self._apart)
         self._loop = Background()
         canary = (self._proof.prompt, self._proof.stop)
         try:
@@ -120,34 +121,25 @@ class ServerEngine(Engine):
         if self._fleet.asleep:
             what = "the servers sleep, and no weights have been handed over since"
             raise PeerLost(what, where="rollout.engine", how="start the run again from its newest checkpoint")
-        self._check_room(prompts, sampling)
-        stop = tuple(sorted({self._policy.eos_id, *sampling.stop}))
-        requests = [
-            Request(
-                tuple(prompt),
-                sampling.n,
-                sampling.max_new_tokens,
-                sampling.temperature,
-                derive(sampling.seed, "prompt", number) % SEEDS,
-                stop,
-            )
-            for number, prompt in enumerate(prompts)
-        ]
-        since = self._number
-
+        check_room(self._facts.values(), prompts, sampling)
+        requests, since = requested(self._policy, prompts, sampling), self._number
         with working("sampling on servers", len(prompts) * sampling.n, "completions") as work:
 
             def sound(written: Sequence[Written]) -> None:
                 for one in written:
-                    self._versions(one.labels, since)
+                    self._labels.numbers(one.labels, since, self._number)
                 work.add(len(written))
 
             answers = self._loop.run(self._fleet.answer(requests, sound))
-        return [tuple(self._completion(one, since, stop) for one in answer) for answer in answers]
+
+        def completion(one: Written) -> Completion:
+            return completed(self._policy, sampling, one, self._labels.numbers(one.labels, since, self._number))
+
+        return [tuple(map(completion, answer)) for answer in answers]
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """As `Engine.load_weights`: returns when every server that is in use has the weights and has proved it. Where
-        they are no `Weights` the servers prove no more than that they know them by their label.
+        their log-probabilities are not known, the servers prove no more than that they know them by their label.
 
         Raises:
             PeerLost: no server could be brought to them.
@@ -155,7 +147,7 @@ class ServerEngine(Engine):
         """
         named = self._named(weights)
         expected = None
-        if isinstance(weights, Weights):
+        if isinstance(weights, Weights) and weights.scores is not None:
             expected, self._scored_in = weights.scores(self._proof.texts, 1.0), weights.dtype
         try:
             with working("sending weights to the servers"):
@@ -168,9 +160,11 @@ class ServerEngine(Engine):
     def keep(self, weights: Weights) -> Weights:
         """As `Engine.keep`: in files, which servers can read when it comes to that. What they make of a text is known
         of those of the proof alone."""
+        if weights.scores is None:
+            raise ValueError("only weights whose log-probabilities are known are kept")
         self._kept += 1
-        expected = weights.scores(self._proof.texts, 1.0)
-        spool = Spool(self._named(weights), self._folder / f"kept-{self._kept}", getattr(torch, self._dtype))
+        expected, folder = weights.scores(self._proof.texts, 1.0), self._folder / f"kept-{self._kept}"
+        spool = Spool(folder, self._transfer.write(self._named(weights), folder))
         return Weights(spool, lambda _texts, _temperature: expected, weights.dtype)
 
     def rest(self) -> bool:
@@ -184,9 +178,13 @@ class ServerEngine(Engine):
         return True
 
     def _named(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """Weights by the names that servers know them by."""
+        """What travels of weights, by the names that servers know it by."""
         if isinstance(weights, Weights) and isinstance(weights.tensors, Spool):
             return weights.tensors
+        if self._apart is not None:
+            if not isinstance(weights, Weights) or weights.apart is None:
+                raise TypeError("these servers take an adapter alone, and the weights are merged")
+            return weights.apart.learned
         check_names(dict(self._policy.model.named_parameters()), weights)
         return Named(self._policy.model, weights)
 
@@ -241,7 +239,7 @@ class ServerEngine(Engine):
             if not held:  # servers go on until there is something for them
                 servers, held = await self._each(servers, lambda server: server.link.begin_update(timeout)), True
             servers = await self._each(servers, partial(self._send, bucket))
-        return await self._each(servers, lambda server: server.link.finish_update(self._label(number), timeout))
+        return await self._each(servers, lambda server: server.link.finish_update(self._labels.of(number), timeout))
 
     async def _send(self, bucket: object, server: Server) -> None:
         await self._transfer.send(server.link, bucket)
@@ -299,7 +297,7 @@ class ServerEngine(Engine):
         timeout = self._settings.sync_timeout
         said = await together([server.link.score(text, timeout) for text in self._proof.texts])
         for one in said:
-            self._versions(one.labels, self._number)
+            self._labels.numbers(one.labels, self._number, self._number)
         return said
 
     def _refuse(self, server: Server, said: Sequence[Written], before: Tensor | None) -> None:
@@ -312,37 +310,3 @@ class ServerEngine(Engine):
     def _note(self, name: str, event: str, said: str) -> None:
         row = {"time": round(time.time(), 3), "server": name, "event": event, "said": said, "weights": self._number}
         append_line(self._log, row)
-
-    def _label(self, number: int) -> str:
-        return f"{self._run}-{number}"
-
-    def _versions(self, labels: Sequence[str], since: int) -> tuple[int, ...]:
-        """Numbers of the hand-overs behind labels, none of them from before ``since``."""
-        numbers = {self._label(number): number for number in range(since, self._number + 1)}
-        odd = set(labels) - numbers.keys()
-        if odd:
-            raise Stale(f"tokens sampled under weights {sorted(odd)}, not {self._label(self._number)!r}")
-        return tuple(numbers[label] for label in labels)
-
-    def _completion(self, written: Written, since: int, stop: Sequence[int]) -> Completion:
-        ids, versions = written.token_ids, self._versions(written.labels, since)
-        reason: FinishReason = "stop_token" if ids[-1] in stop else "length"
-        if ids[-1] == self._policy.eos_id:
-            reason = "stop"
-        text = self._policy.decode(ids if reason == "length" else ids[:-1])
-        return Completion(ids, written.logprobs, reason, text, versions=versions, server=written.server)
-
-    def _check_room(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> None:
-        """Refuse what a server would silently cut short."""
-        if sampling.mixing is not None:
-            raise InputError(
-                "a server cannot mix embeddings", where="rollout.mixing", how="use rollout.engine.kind torch"
-            )
-        room = min((f.max_model_len for f in self._facts.values() if f.max_model_len is not None), default=None)
-        longest = max((len(prompt) for prompt in prompts), default=0) + sampling.max_new_tokens
-        if room is not None and longest > room:
-            raise InputError(
-                f"a prompt and its completion may take {longest} positions, the servers have {room}",
-                where="rollout.max_new_tokens",
-                how="lower it, or raise rollout.engine.max_model_len",
-            )

@@ -14,7 +14,7 @@ import torch
 
 from components.config.servers import ServerEngine, VllmEngine
 from components.processes import Child, free_port, vllm_python
-from components.processes.vllm_server import command_line, environment
+from components.processes.vllm_server import Adapter, command_line, environment
 from components.rollout.servers.client import ServerClient, ServerFault
 from components.rollout.servers.vllm import VllmClient
 
@@ -75,9 +75,17 @@ class Started(Origin):
     """A vLLM server in a process of its own, replaced by a new process when it is bad."""
 
     def __init__(
-        self, name: str, settings: VllmEngine, model: Path, dtype: str, logs: Path, device: str | None
+        self,
+        name: str,
+        settings: VllmEngine,
+        model: Path,
+        dtype: str,
+        logs: Path,
+        device: str | None,
+        adapter: Adapter | None,
     ) -> None:
         self.name, self._settings, self._model, self._dtype = name, settings, model, dtype
+        self._adapter = adapter
         self._log, self._device, self._starts = logs / f"{name}.log", device, 0
         self._python = vllm_python(settings.python)
         self.child: Child | None = None
@@ -114,6 +122,7 @@ class Started(Origin):
             port=port,
             served=served,
             gpu=torch.cuda.is_available(),
+            adapter=self._adapter,
         )
         self.child = Child(self.name, command, log=self._log, env=self._environment())
         client = VllmClient(self.name, f"http://127.0.0.1:{port}", served)

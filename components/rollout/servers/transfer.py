@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from components.policy.stored import Stored, buckets, write_buckets
+from components.policy.stored import SUFFIX, Stored, buckets, write_buckets
 from components.rollout.servers.background import in_a_thread
 from components.rollout.servers.client import Facts, ServerClient, ServerFault
 from components.rollout.servers.plugin.evenkeel_address import own_address
@@ -36,8 +36,10 @@ class Transfer(ABC, Generic[B]):
     def __init__(self, dtype: torch.dtype, timeout: float) -> None:
         self._dtype, self._timeout = dtype, timeout
 
-    def publish(self, number: int, weights: Mapping[str, Tensor]) -> None:
-        """Make the weights of a hand-over ready for servers that take them at different times."""
+    def write(self, weights: Mapping[str, Tensor], folder: Path) -> Iterator[Path]:
+        """Write weights into a new folder; the files, each when it is whole."""
+        folder.mkdir(parents=True)
+        yield from write_buckets(weights, folder, self._dtype)
 
     @abstractmethod
     def buckets(self, number: int, weights: Mapping[str, Tensor]) -> Iterator[B]:
@@ -66,13 +68,11 @@ async def ahead(buckets: Iterator[B]) -> AsyncIterator[B]:
 
 
 class Spool(Stored):
-    """Weights in files that servers can read, there for as long as this object is."""
+    """Weights in files that servers can read, in a folder that is there for as long as this object is."""
 
-    def __init__(self, weights: Mapping[str, Tensor], folder: Path, dtype: torch.dtype) -> None:
-        folder.mkdir(parents=True)
+    def __init__(self, folder: Path, files: Iterator[Path]) -> None:
         self._gone = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self.files = list(write_buckets(weights, folder, dtype))
-        super().__init__(self.files)
+        super().__init__(list(files))
 
 
 class File(NamedTuple):
@@ -99,18 +99,13 @@ class FileTransfer(Transfer[File]):
                 self._remove(f"{WEIGHTS}-*", but=written[0].parent)
             yield File(path, last)
 
-    def publish(self, number: int, weights: Mapping[str, Tensor]) -> None:
-        for _ in self.buckets(number, weights):
-            pass
-
     def _write(self, name: str, weights: Mapping[str, Tensor]) -> Iterator[Path]:
-        if isinstance(weights, Spool):
+        if isinstance(weights, Stored):
             yield from weights.files
             return
         target = self._folder / name
         shutil.rmtree(target, ignore_errors=True)
-        target.mkdir(parents=True)
-        yield from write_buckets(weights, target, self._dtype)
+        yield from self.write(weights, target)
 
     async def send(self, client: ServerClient, bucket: File) -> None:
         if bucket.last or not client.takes_whole_folders:
@@ -123,6 +118,28 @@ class FileTransfer(Transfer[File]):
         for older in self._folder.glob(names):
             if older != but:
                 shutil.rmtree(older, ignore_errors=True)
+
+
+class AdapterTransfer(FileTransfer):
+    """A folder with the adapter alone for each hand-over, as `peft` stores it.
+
+    Args:
+        write: `components.policy.policy.Apart.write`.
+    """
+
+    def __init__(
+        self, dtype: torch.dtype, timeout: float, folder: Path, write: Callable[[Mapping[str, Tensor], Path], None]
+    ) -> None:
+        super().__init__(dtype, timeout, folder)
+        self._write_adapter = write
+
+    def write(self, weights: Mapping[str, Tensor], folder: Path) -> Iterator[Path]:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        self._write_adapter(weights, folder)
+        yield from folder.glob(f"*{SUFFIX}")
+
+    async def send(self, client: ServerClient, bucket: File) -> None:
+        await client.update({"adapter": str(bucket.path.parent)}, self._timeout)
 
 
 def marked(items: Iterator[T]) -> Iterator[tuple[T, bool]]:

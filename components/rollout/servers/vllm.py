@@ -19,6 +19,8 @@ from components.rollout.servers.client import (
 
 ABANDONED = "abandoned"
 """The label of weights of an update that broke off; nothing is sampled from them."""
+ADAPTER = "evenkeel-adapter"
+"""The name that requests have for the adapter, where the servers have it apart from the base."""
 MISSING = -9999.0
 """What vLLM writes for a log-probability that is NaN or that it does not have."""
 UNTOUCHED: dict[str, Any] = {
@@ -38,6 +40,8 @@ class VllmClient(ServerClient):
     def __init__(self, name: str, url: str, model: str | None = None) -> None:
         super().__init__(name, url)
         self._model, self._asleep = model, False
+        self._body: dict[str, Any] = {}  # of every request
+        self._adapter = ""  # the folder of the one that this update brings
 
     async def ready(self, timeout: float) -> None:
         models = (await self.call("GET", "/v1/models", timeout)).get("data")
@@ -51,6 +55,8 @@ class VllmClient(ServerClient):
         if not isinstance(results, list) or not results:
             raise ServerFault("it says nothing of its model; is the extension evenkeel_vllm.Extension loaded?")
         told = {name: value for name, value in mapping(results[0], "evenkeel_facts").items() if name != "tied"}
+        if told.get("transfer") == "evenkeel_adapter":
+            self._body["model"] = ADAPTER
         try:
             return Facts(version=version, **told)
         except TypeError as error:
@@ -73,7 +79,7 @@ class VllmClient(ServerClient):
             "logprobs": 0,
             "detokenize": False,
         }
-        body = {"token_ids": list(request.prompt), "sampling_params": params}
+        body = {**self._body, "token_ids": list(request.prompt), "sampling_params": params}
         choices = (await self.call("POST", "/inference/v1/generate", timeout, body)).get("choices")
         if not isinstance(choices, list) or len(choices) != request.n:
             raise ServerFault(f"{len(choices) if isinstance(choices, list) else 'no'} completions for n {request.n}")
@@ -83,7 +89,8 @@ class VllmClient(ServerClient):
     async def score(self, text: Text, timeout: float) -> Written:
         context, ids = text
         params = {**UNTOUCHED, "max_tokens": 1, "prompt_logprobs": 0, "logprobs": 0, "detokenize": False}
-        body = {"token_ids": [*context, *ids], "sampling_params": {**params, "ignore_eos": True}}
+        sampling = {**params, "ignore_eos": True}
+        body = {**self._body, "token_ids": [*context, *ids], "sampling_params": sampling}
         answer = await self.call("POST", "/inference/v1/generate", timeout, body)
         choices, entries = answer.get("choices"), answer.get("prompt_logprobs")
         if not isinstance(choices, list) or not choices or not isinstance(entries, list):
@@ -118,10 +125,17 @@ class VllmClient(ServerClient):
             await self.call("POST", "/start_weight_update", timeout)
 
     async def update(self, info: Mapping[str, Any], timeout: float) -> None:
+        if "adapter" in info:
+            self._adapter = str(info["adapter"])
+            return
         await self.call("POST", "/update_weights", timeout, {"update_info": dict(info)})
 
     async def finish_update(self, label: str, timeout: float) -> None:
         await self.call("POST", "/finish_weight_update", timeout, {"weight_version": label})
+        if self._adapter:  # the end of an update drops the one before
+            body = {"method": "evenkeel_adapter", "args": [ADAPTER, self._adapter]}
+            await self.call("POST", "/collective_rpc", timeout, body)
+            self._adapter = ""
         # Requests in flight are read anew under the new weights, so that no key or value of the old ones is left.
         reset = await self.call("POST", "/reset_prefix_cache", timeout, params={"reset_running_requests": "true"})
         if reset.get("success") is not True:

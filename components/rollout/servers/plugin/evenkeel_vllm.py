@@ -1,10 +1,11 @@
-"""What the run adds to a vLLM server: facts about its model, and two ways for weights to come in.
+"""What the run adds to a vLLM server: facts about its model, and three ways for weights to come in.
 
 This file is imported by the server, in vLLM's environment, where nothing else of the project is: it may use torch,
 safetensors and vLLM only. The server is told of it by ``--worker-extension-cls evenkeel_vllm.Extension`` with this
 folder on its PYTHONPATH, and of the way by ``--weight-transfer-config``. vLLM's own backends need GPUs; these do not.
 
 - ``evenkeel_files``: the update names a safetensors file that the server can read
+- ``evenkeel_adapter``: the update brings an adapter, in a folder that the server can read; the base stays
 - ``evenkeel_broadcast``: the update names tensors, and they come by broadcast from rank 0 of a process group
 
 Written for vLLM 0.32.
@@ -27,6 +28,7 @@ from vllm.distributed.weight_transfer.base import (
     WeightTransferUpdateInfo,
 )
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
+from vllm.lora.request import LoRARequest
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 from vllm.model_executor.model_loader.reload.layerwise import get_layerwise_info
 from vllm.platforms import current_platform
@@ -38,6 +40,7 @@ class Extension:
     """Mixed into vLLM's worker."""
 
     vllm_config: Any
+    model_runner: Any
 
     def evenkeel_facts(self) -> dict[str, Any]:
         """What a run has to know of the model before it trusts the server."""
@@ -57,6 +60,12 @@ class Extension:
             "world_size": self.vllm_config.parallel_config.world_size,
             "device": current_platform.device_type,
         }
+
+    def evenkeel_adapter(self, name: str, path: str) -> None:
+        """Put the adapter of a folder in the place of the one that the server was started with."""
+        adapter = LoRARequest(lora_name=name, lora_int_id=1, lora_path=path, load_inplace=True)
+        if not self.model_runner.lora_manager.add_adapter(adapter):
+            raise RuntimeError(f"the adapter in {path} was not loaded")
 
 
 class CheckpointEngine(WeightTransferEngine):
@@ -116,6 +125,22 @@ class FileEngine(CheckpointEngine):
     def receive_weights(self, update_info: FileUpdate) -> None:
         with safe_open(update_info.path, framework="pt") as file:
             self.model.load_weights((name, file.get_tensor(name)) for name in file.keys())  # noqa: SIM118
+
+
+class AdapterEngine(FileEngine):
+    """No weights: an update begins and ends, and has a label; `Extension.evenkeel_adapter` loads the adapter.
+
+    vLLM's own route for that (`/v1/load_lora_adapter` in place) reads the folder again for every batch.
+    """
+
+    def start_weight_update(self) -> None:
+        pass
+
+    def receive_weights(self, update_info: FileUpdate) -> None:
+        raise RuntimeError("this server takes an adapter alone")
+
+    def finish_weight_update(self) -> None:
+        pass
 
 
 @dataclass
@@ -185,6 +210,11 @@ def join(group: Group, rank: int) -> Any:
     return dist.ProcessGroupGloo(store, rank, group.world_size, options)
 
 
-for name, engine in {"evenkeel_files": FileEngine, "evenkeel_broadcast": BroadcastEngine}.items():
+ENGINES = {
+    "evenkeel_files": FileEngine,
+    "evenkeel_broadcast": BroadcastEngine,
+    "evenkeel_adapter": AdapterEngine,
+}
+for name, engine in ENGINES.items():
     if name not in WeightTransferEngineFactory._registry:
         WeightTransferEngineFactory.register_engine(name, engine)
