@@ -20,7 +20,7 @@ from components.planning.fit import planned as processes_for
 from components.planning.parts import GIB, MOMENTS, Process
 from components.planning.passes import Load
 from components.planning.shapes import Shape, config_at, shape_of, tiny_config
-from components.processes.memory import available
+from components.processes.memory import available, gpu_memory
 
 ADAPTER = LoraSettings()
 """Of the comparison, where the configuration has none."""
@@ -54,7 +54,7 @@ def planned(settings: Settings, model: Path | None, room: Room, prompt: int) -> 
 
     Args:
         model: a `config.json` in place of the model's own.
-        room: what there is; this machine's memory where it says of neither memory nor a GPU.
+        room: what there is; this machine's memory and GPU where it says of neither.
         prompt: tokens of a prompt.
 
     Raises:
@@ -72,7 +72,7 @@ def planned(settings: Settings, model: Path | None, room: Room, prompt: int) -> 
         return shape_with(chosen.policy.lora)
 
     if room == Room() and settings.launch.kind != "kubernetes":
-        room = Room(available())
+        room = Room(available(), None if settings.device == "cpu" else gpu_memory())
     processes = processes_for(settings, shape_for, room, prompt)
     return Planned(
         settings,

@@ -150,8 +150,9 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any], *, same: bool = Fa
     merged = dict(below) if same else _inherited(below, above)
     for key, value in above.items():
         old = merged.get(key)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        merged[key] = merge(old, value, same=key in SAME) if both else value
+        if isinstance(old, dict) and isinstance(value, dict):
+            value = merge(old, value, same=key in SAME)
+        merged[key] = value
     return merged
 
 

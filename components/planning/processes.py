@@ -25,15 +25,15 @@ def processes_of(settings: Settings, shape: Shape, load: Load, gpu_memory: float
     """Every kind of process, the one with the loop first.
 
     Args:
-        gpu_memory: bytes of the GPU that each rank has; None where ranks compute on CPUs.
+        gpu_memory: bytes of the GPU that each process of the learner has; None where they compute on CPUs.
     """
-    on_gpu = gpu_memory is not None and settings.learner.kind != "torch"
+    on_gpu = gpu_memory is not None and learns_on_gpu(settings)
     settings = as_computed(settings, on_gpu)
-    loop, learner = loop_parts(settings, shape, load), learner_parts(settings, shape, load, on_gpu)
+    loop, learner = loop_parts(settings, shape, load, on_gpu), learner_parts(settings, shape, load, on_gpu)
     ranks, gpus = settings.learner.ranks.processes, int(on_gpu)
     found = []
     if settings.learner.kind == "torch":
-        found.append(Process("loop and learner", 1, [*_libraries(settings), *learner, *loop]))
+        found.append(Process("loop and learner", 1, [*_libraries(settings, on_gpu), *learner, *loop], gpus))
     else:
         found.append(Process("rank 0", 1, [*_libraries(settings, on_gpu), *learner, *loop], gpus))
     if settings.learner.kind != "torch" and ranks > 1:
@@ -45,6 +45,13 @@ def processes_of(settings: Settings, shape: Shape, load: Load, gpu_memory: float
         count, gpus = max(len(engine.urls), engine.processes), engine.tensor_parallel if gpu_memory else 0
         found.append(Process("server", count, parts, gpus))
     return found
+
+
+def learns_on_gpu(settings: Settings) -> bool:
+    """Whether the learner takes a GPU where there is one."""
+    if settings.launch.kind == "kubernetes" and settings.launch.kubernetes is not None:
+        return settings.launch.kubernetes.learner.gpus > 0
+    return settings.device != "cpu"
 
 
 def as_computed(settings: Settings, on_gpu: bool) -> Settings:

@@ -45,15 +45,14 @@ def _of_ranks(settings: Settings, shape: Shape, on_gpu: bool) -> list[Part]:
 def _torch(settings: Settings, shape: Shape, load: Load, on_gpu: bool) -> list[Part]:
     dtype, held = settings.policy.dtype, DTYPES[settings.policy.dtype]
     trained, precision = (FP32, "float32") if shape.lora else (held, dtype)
-    found = [
-        Part("weights", held * shape.parameters, f"{dtype}; the loop's policy is the one that is trained", MOMENTS)
-    ]
+    why = f"{dtype}; the loop's policy is the one that is trained"
+    found = [Part("weights", held * shape.parameters, why, MOMENTS, on_gpu)]
     if shape.lora:
-        found.append(Part("adapter", FP32 * shape.trainable, precision, MOMENTS))
+        found.append(Part("adapter", FP32 * shape.trainable, precision, MOMENTS, on_gpu))
     return [
         *found,
-        Part("gradients", trained * shape.trainable, precision),
-        Part("moments", 2 * trained * shape.trainable, f"two of AdamW, {precision}"),
+        Part("gradients", trained * shape.trainable, precision, on_gpu=on_gpu),
+        Part("moments", 2 * trained * shape.trainable, f"two of AdamW, {precision}", on_gpu=on_gpu),
     ]
 
 

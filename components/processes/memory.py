@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from math import prod
@@ -112,6 +113,8 @@ def weights_of_engine(settings: Settings) -> float:
     engine = settings.rollout.engine
     if isinstance(engine, TorchEngine) and engine.precision in BYTES:
         return BYTES[engine.precision]
+    if isinstance(engine, TorchEngine) and engine.precision == "auto" and gpu_for(settings) is not None:
+        return BYTES["bfloat16"]
     return _weights(settings)
 
 
@@ -161,6 +164,25 @@ def has_gpus() -> bool:
     return any(Path("/dev").glob("nvidia[0-9]*"))
 
 
+@cache
+def gpu_memory() -> int | None:
+    """Bytes of the smallest GPU of this machine; None where there is none, or NVIDIA's tool does not say."""
+    if not has_gpus():
+        return None
+    command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return min((int(line) * 2**20 for line in said.split() if line.isdigit()), default=None)
+
+
+def gpu_for(settings: Settings) -> int | None:
+    """Bytes of the GPU that a stage of one process computes on; None where it is the CPU."""
+    alone = settings.launch.kind == "inline" and settings.device != "cpu"
+    return gpu_memory() if alone else None
+
+
 NEEDS: dict[str, Callable[[Settings], float]] = {
     "sft": lambda s: _supervised(s) if s.sft.steps else _weights(s),
     "admission": lambda s: _weights(s) + weights_of_engine(s),
@@ -191,7 +213,7 @@ def check_stages(settings: Settings, stages: Sequence[str], folder: Path, how: s
     """
     parameters = parameters_in(folder)
     stage, needed = largest_need(settings, stages, parameters)
-    check_room(f"stage {stage}", needed, f"{parameters:,} parameters", folder, how)
+    check_room(f"stage {stage}", needed, f"{parameters:,} parameters", folder, how, gpu_for(settings))
 
 
 def check_weights(folder: Path, dtype: str) -> None:
@@ -204,12 +226,13 @@ def check_weights(folder: Path, dtype: str) -> None:
     check_room(f"loading it in {dtype}", parameters * BYTES[dtype], f"{parameters:,} parameters", folder)
 
 
-def check_room(what: str, needed: float, size: str, where: Path, how: str = HOW) -> None:
-    """Refuse what needs more than is available.
+def check_room(what: str, needed: float, size: str, where: Path, how: str = HOW, gpu: int | None = None) -> None:
+    """Refuse what needs more than is available, or than a ``gpu`` of so many bytes has.
 
     Raises:
         InputError: with both figures.
     """
-    if needed > (room := available()):
-        said = f"{what} needs at least {needed / GIB:.1f} GiB of memory, and {room / GIB:.1f} GiB are available"
+    room, whose = (available(), "memory") if gpu is None else (gpu, "the GPU's memory")
+    if needed > room:
+        said = f"{what} needs at least {needed / GIB:.1f} GiB of {whose}, and {room / GIB:.1f} GiB are available"
         raise InputError(f"the model is larger than memory: {said} ({size})", where=where, how=how)

@@ -1,4 +1,5 @@
-"""Weights from a learner to a real vLLM server on CPUs, with the proof; and the same bytes, written and read."""
+"""Weights, or an adapter alone, from a learner to a real vLLM server on CPUs, with the proof; and the same bytes,
+written and read."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ from statistics import median
 
 import torch
 
-from components.config.policy import PolicySettings
+from components.config.policy import LoraSettings, PolicySettings
 from components.config.rollout import RolloutSettings
 from components.errors import InputError
 from components.policy import Policy, load_policy
+from components.policy.lora import adapted
 from components.policy.stored import Stored, write_buckets
 from components.policy.weights import weights_of
 from components.processes import vllm_python
@@ -24,7 +26,7 @@ from tests.code_graph import ROOT
 from tests.vllm.tiny import tiny
 
 REAL = ROOT / "models/smollm2-135m-instruct"
-WAYS = ("files", "broadcast")
+WAYS = ("files", "broadcast", "adapter")
 ROUNDS = 7
 STEP = 1e-4
 """By how much a weight moves between two hand-overs."""
@@ -51,18 +53,19 @@ class HandOver(Section):
         if name == "135M" and not REAL.exists():
             return skipped("no model: `make model`")
         torch.set_num_threads(1)
-        policy = tiny() if name == "tiny" else load_policy(REAL, PolicySettings())
+        base = tiny() if name == "tiny" else load_policy(REAL, PolicySettings())
+        policy = adapted(base, LoraSettings(), seed=0) if way == "adapter" else base
         server = {"kind": "vllm", "processes": 1, "transfer": way, "max_model_len": 256}
         how = RolloutSettings.model_validate({"engine": server})
-        with closing(build_engine(policy, how, folder)) as engine:
+        with closing(build_engine(base, how, folder, weights_of(policy))) as engine:
             pairs = []
             for number in range(ROUNDS if scale == "full" else 1):
-                other = moved(policy, number)
+                move(policy, number)
                 began = time.perf_counter()
-                engine.load_weights(weights_of(other))
-                pairs.append((time.perf_counter() - began, on_disk(other, folder / f"bytes-{number}")))
+                engine.load_weights(weights_of(policy))
+                pairs.append((time.perf_counter() - began, on_disk(policy, folder / f"bytes-{number}")))
         seconds, written = zip(*pairs, strict=True)
-        size = sum(weight.nbytes for weight in policy.weights().values())
+        size = sum(weight.nbytes for weight in policy.trainable().values())
         ratios = [one / other for one, other in pairs]
         return {"bytes": size, "seconds": list(seconds), "disk_seconds": list(written), "ratios": ratios}
 
@@ -78,19 +81,19 @@ class HandOver(Section):
         return {"table": table(head, lines)}
 
 
-def moved(policy: Policy, seed: int) -> Policy:
-    """The policy after an update, as it were."""
-    other, generator = policy.frozen_copy(), torch.Generator().manual_seed(seed)
-    for weight in other.weights().values():
+@torch.no_grad()
+def move(policy: Policy, seed: int) -> None:
+    """Change what is trained, as an update does."""
+    generator = torch.Generator().manual_seed(seed)
+    for weight in policy.trainable().values():
         weight.add_(STEP * torch.randn(weight.shape, generator=generator))
-    return other
 
 
 def on_disk(policy: Policy, folder: Path) -> float:
-    """Seconds in which the weights are written into files and read again."""
+    """Seconds in which what is trained is written into files and read again."""
     folder.mkdir()
     began = time.perf_counter()
-    found = Stored(list(write_buckets(policy.weights(), folder)))
+    found = Stored(list(write_buckets(policy.trainable(), folder)))
     for name in found:
         _ = found[name]
     return time.perf_counter() - began

@@ -60,7 +60,7 @@ def test_one_machine_holds_all_processes_at_once():
 
 
 def test_settings_that_fit_are_named_and_no_other():
-    room, chosen = Room(gpu=9 * GIB), ranks("deepspeed", 8, compute_dtype="float32")
+    room, chosen = Room(gpu=10 * GIB), ranks("deepspeed", 8, compute_dtype="float32")
     found = helps(chosen, shape_of, room, 16)
     named = {one.setting for one in found}
     assert found and all(one.fits for one in found)

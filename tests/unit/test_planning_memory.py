@@ -184,10 +184,21 @@ def test_every_rank_copies_its_share_of_a_checkpoint_in_the_machines_memory_and_
         assert not any(process.of("checkpoint") for process in at_once)
 
 
-def test_a_gpu_holds_the_ranks_part_and_the_machine_the_loops():
+def test_a_gpu_holds_the_share_of_its_rank_and_the_first_one_what_the_loop_computes_with():
     first, others = processes_of(settings("fsdp2"), SHAPE, LOAD, gpu_memory=80 * GIB)
     assert others.at("sample") == pytest.approx(IMPORTED + 32e6 + 12 * P / 4)
-    assert others.at("sample", on_gpu=True) == first.at("sample", on_gpu=True) == CUDA + 4 * P
+    assert others.at("sample", on_gpu=True) == CUDA + 4 * P
+    loops = ("engine's copy", "cache", "sampled logits")
+    assert first.of("engine's copy") == 2 * P, "bfloat16, and not packed"
+    assert first.at("sample", on_gpu=True) == CUDA + 4 * P + sum(map(first.of, loops))
+
+
+def test_a_learner_of_one_process_takes_the_gpu_unless_the_settings_say_cpu():
+    (alone,) = processes_of(settings(), SHAPE, LOAD, gpu_memory=80 * GIB)
+    assert (alone.gpus, alone.at("forward", on_gpu=True) > 16 * P) == (1, True)
+    assert alone.at("forward") == pytest.approx(IMPORTED + 50e6 + alone.of("checkpoint"))
+    (held_back,) = processes_of(settings(device="cpu"), SHAPE, LOAD, gpu_memory=80 * GIB)
+    assert (held_back.gpus, held_back.at("forward", on_gpu=True)) == (0, 0)
 
 
 def test_a_server_shares_its_weights_out_and_takes_the_rest_for_its_cache():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import sys
 from pathlib import Path
@@ -114,6 +115,31 @@ def test_a_run_is_refused_with_the_stage_that_needs_most_and_both_figures(tmp_pa
         "(1,000,000,000 parameters)"
     )
     assert (caught.value.where, "policy.dtype=bfloat16" in str(caught.value.how)) == (str(folder), True)
+
+
+def test_where_stages_compute_on_a_gpu_its_memory_counts(tmp_path, two_gib, monkeypatch):
+    monkeypatch.setattr(memory, "gpu_memory", lambda: 16 * GIB)
+    folder = checkpoint(tmp_path / "large")
+    with pytest.raises(InputError, match=r"needs at least 18\.6 GiB of the GPU's memory, and 16\.0 GiB are available"):
+        check_run(settings(folder), list(STAGES))
+    with pytest.raises(InputError, match=r"18\.6 GiB of memory, and 2\.0"):
+        check_run(settings(folder, device="cpu"), list(STAGES))
+    monkeypatch.setattr(memory, "gpu_memory", lambda: 24 * GIB)
+    check_run(settings(folder), list(STAGES))
+
+
+@pytest.mark.parametrize(
+    ("said", "found"), [("echo '81559\n46068'", 46068 * 2**20), ("echo '[N/A]'", None), ("exit 9", None)]
+)
+def test_the_smallest_gpu_is_the_one_that_counts(tmp_path, monkeypatch, said, found):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\n{said}\n", encoding="utf-8")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(memory, "has_gpus", lambda: True)
+    assert memory.gpu_memory.__wrapped__() == found
+    monkeypatch.setattr(memory, "has_gpus", lambda: False)
+    assert memory.gpu_memory.__wrapped__() is None
 
 
 def test_a_run_that_fits_and_one_that_makes_its_own_model_are_not_refused(tmp_path, two_gib):

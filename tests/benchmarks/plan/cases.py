@@ -46,7 +46,14 @@ class Size:
         return self.width // 4
 
 
-SIZES = {size.name: size for size in (Size("25M", 16_384, 384, 12, 6, 2, 1024),)}
+SIZES = {
+    size.name: size
+    for size in (
+        Size("25M", 16_384, 384, 12, 6, 2, 1024),
+        Size("135M", 49_152, 576, 30, 9, 3, 1536, rows=8, pass_rows=2),
+        Size("400M", 32_768, 1024, 32, 16, 4, 2816, rows=4, group=2, pass_rows=1),
+    )
+}
 TOY = Size("toy", 512, 64, 2, 4, 2, 128, rows=8, width=32)
 KINDS: dict[str, dict[str, Any]] = {
     "torch": {"kind": "torch"},
