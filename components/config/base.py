@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 """A decay rate of AdamW."""
@@ -12,17 +12,27 @@ ComputeDtype = Literal["auto", "float32", "bfloat16"]
 """Precision of the matrix products of a forward and backward pass; auto: bfloat16 on a GPU, else float32."""
 Device = Literal["auto", "cpu", "cuda"]
 """What a process computes on; auto: a GPU where there is one, else the CPU."""
+NUMBERS: tuple[Any, ...] = (int, float, int | None, float | None)
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class Section(BaseModel):
-    """A group of settings: frozen, unknown keys refused, no infinities. What was refused is not repeated in a
-    traceback, since it may be a password in the wrong place.
+    """A group of settings: frozen, unknown keys refused, no infinities, no truth value where a number must be. What was
+    refused is not repeated in a traceback, since it may be a password in the wrong place.
     """
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False, hide_input_in_errors=True
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_number_is_no_truth_value(cls, given: Any) -> Any:
+        for name, field in cls.model_fields.items():
+            value = given.get(name) if isinstance(given, dict) else None
+            if isinstance(value, bool) and field.annotation in NUMBERS:
+                raise ValueError(f"{name}: write a number, not {str(value).lower()}")
+        return given
 
 
 class AdamWSettings(Section):

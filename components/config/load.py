@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from components.config.documents import Dumper, read
 from components.config.removed import REMOVED
 from components.config.settings import Settings
 from components.errors import InputError
@@ -26,6 +27,8 @@ SAME = frozenset(
 )
 """Sections every kind of which has the same settings."""
 GYM = "reasoning-gym"
+SHOWN = 80
+"""Characters of an override that an error shows."""
 PROJECT_CONFIGS = Path(__file__).parents[2] / "configs"
 
 MISSING = "correct the path in the configuration"
@@ -44,17 +47,6 @@ NO_LIST = {"tuple_type", "list_type", "set_type", "frozen_set_type"}
 BY_KIND = {"model_attributes_type", "union_tag_not_found"}
 NO_SECTION = {"model_type", "dict_type", *BY_KIND}
 """What pydantic calls the errors of a value where a list, one of several kinds of section, or any section must be."""
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """Safe YAML that refuses a key written twice: the first would be lost without a word."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        if twice is not None:
-            raise yaml.MarkedYAMLError(problem=f"the key {twice!r} stands twice", problem_mark=node.start_mark)
-        return super().construct_mapping(node, deep)
 
 
 def load(path: Path, overrides: Sequence[str] = (), recipe: Path | None = None) -> Settings:
@@ -126,17 +118,7 @@ def read_rules(path: Path) -> Tree:
 
 def read_mapping(path: Path) -> Tree:
     """One YAML file whose top level is a mapping; empty for an empty file."""
-    try:
-        tree = yaml.load(read_text(path), Loader=_UniqueKeys)  # a SafeLoader
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise InputError(
-            f"not valid YAML: {getattr(error, 'problem', None) or error}", where=f"{path}{line}", how="mend that line"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        what = f"not YAML that can be read: {error}"
-        raise InputError(what, where=path, how="mend the value, or nest less deeply") from error
+    tree = read(read_text(path), path)
     if tree is None:
         return {}
     if not isinstance(tree, dict):
@@ -170,10 +152,7 @@ def apply_override(tree: Tree, override: str) -> None:
     key, separator, text = override.partition("=")
     if not separator or not all(key.split(".")):
         raise InputError(f"cannot read the override {override!r}", where="--set", how="write --set section.name=value")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"the value of {override!r} is not YAML", where="--set", how="quote it") from error
+    value = read(text, f"--set {override[:SHOWN]}", how="correct the value, or quote it where it is text")
     *parents, last = key.split(".")
     node = tree
     for parent in parents:
@@ -181,10 +160,12 @@ def apply_override(tree: Tree, override: str) -> None:
         if not isinstance(child, dict):
             raise InputError(f"{parent!r} in {key!r} is a value, not a section", where="--set")
         node[parent] = node = dict(child)  # another section may be the same one, by an alias of YAML
-    kept = _inherited(node, {last: value})
+    same = len(parents) == 1 and parents[0] in SAME
+    kept = dict(node) if same else _inherited(node, {last: value})
     node.clear()
     node.update(kept)
-    node[last] = merge(node[last], value) if isinstance(node.get(last), dict) and isinstance(value, dict) else value
+    old, whole = node.get(last), not parents and last in SAME
+    node[last] = merge(old, value, same=whole) if isinstance(old, dict) and isinstance(value, dict) else value
 
 
 def validate(tree: Mapping[str, Any], *, where: str) -> Settings:
@@ -291,4 +272,5 @@ def check_digest(path: Path, expected: str | None, how: str = MISSING) -> str:
 
 def dump(settings: Settings) -> str:
     """Every setting as YAML, defaults included. Loading it gives equal settings."""
-    return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=120)
+    tree = settings.model_dump(mode="json")
+    return yaml.dump(tree, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)

@@ -1,0 +1,98 @@
+"""YAML as configurations are written: the scalars of YAML 1.2, every key once, nothing that is read otherwise than it
+looks.
+
+PyYAML reads YAML 1.1, where ``yes`` is true, ``010`` is 8, ``1:30`` is 90 and ``2026-01-01`` a date, and ``1e-4`` is
+text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.errors import InputError
+
+LARGEST = 2**63
+"""No whole number is as large, with either sign."""
+SCALARS: Mapping[str, tuple[str, str]] = {
+    "null": (r"~|null|Null|NULL|", "~nN"),
+    "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    "int": (r"[-+]?[0-9]+(?:_[0-9]+)*|0x[0-9a-fA-F]+", "-+0123456789"),
+    "float": (
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:_[0-9]+)*\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+    "merge": (r"<<", "<"),
+}
+"""By its tag, how a plain scalar is written, and what it begins with; an empty one is null, all others are text."""
+
+
+class Loader(yaml.SafeLoader):
+    """Safe: it makes nothing but mappings, lists, text, numbers, truth values and null."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - of the class, as in PyYAML
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        if merging := [key for key, _ in node.value if key.tag == "tag:yaml.org,2002:merge"]:
+            what = "merge keys (<<) are not read: put what is shared into a file named under extends"
+            raise refused(what, merging[0])
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise refused(f"the key {twice!r} stands twice", node)
+        return super().construct_mapping(node, deep)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        text = self.construct_scalar(node).replace("_", "")
+        if re.fullmatch(r"[-+]?0[0-9]+", text):
+            raise refused(
+                f"{node.value} begins with 0: write the number without it, or quote it where it is text", node
+            )
+        if len(text) > len(str(LARGEST)) + 1 or abs(number := int(text, 0)) >= LARGEST:
+            raise refused(f"a number of {len(text)} digits is too large", node)
+        return number
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        text = self.construct_scalar(node).replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan")
+        return float(text)
+
+
+def refused(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    """What is wrong at a place of a document."""
+    return yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
+
+
+class Dumper(yaml.SafeDumper):
+    """Quotes what either version of YAML would take for something else than text."""
+
+
+for kind, (pattern, first) in SCALARS.items():
+    resolver = re.compile(rf"(?:{pattern})\Z")
+    starts = list(first) + ([""] if kind == "null" else [])
+    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", resolver, starts)
+    Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", resolver, starts)
+Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
+Loader.add_constructor("tag:yaml.org,2002:float", Loader.construct_yaml_float)
+
+
+def read(text: str, where: str | Path, how: str = "mend that line") -> Any:
+    """The value of a document.
+
+    Raises:
+        InputError: it is no YAML, or not as configurations are written; the line is named.
+    """
+    try:
+        return yaml.load(text, Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark and isinstance(where, Path) else ""
+        what = f"not valid YAML: {getattr(error, 'problem', None) or error}"
+        raise InputError(what, where=f"{where}{line}", how=how) from error
+    except (ValueError, RecursionError) as error:
+        what = f"not YAML that can be read: {error}"
+        raise InputError(what, where=where, how="mend the value, or nest less deeply") from error
