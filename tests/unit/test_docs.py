@@ -16,7 +16,7 @@ from tests.code_graph import ROOT
 
 EXAMPLES = re.compile(r"(^|[/_])(mine|pairwise|test_pairwise|date|test_date|test_blank)\.(py|yaml)$")
 """Files that a page has its reader write."""
-FOREIGN = {"--no-enable-chunked-prefill"}
+FOREIGN = {"--enable-lora", "--no-enable-chunked-prefill"}
 """Options of other programs."""
 PROJECT_PATH = re.compile(r"(?<![\w/.:-])(?:components|configs|docs|flows|k8s|tests)/[\w*./-]*\w/?")
 PAPER = re.compile(r"\b(?:0[7-9]|[12]\d)(?:0[1-9]|1[0-2])\.\d{5}\b")

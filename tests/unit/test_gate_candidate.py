@@ -304,11 +304,15 @@ def test_settings_that_cannot_be_read_fail(store: DirectoryStore, layout: Layout
     assert "no_such_setting" in failed(found)["evidence"]
 
 
-DEEP, LONG, NO_DAY = "a: " + "[" * 60000, "a: " + "1" * 5000, "a: 2026-13-45"
+LOCK, PARAMS = ("dvc.lock", "lineage"), ("params.yaml", "evidence")
+DEEP, LONG = "a: " + "[" * 60000, "a: " + "1" * 5000
 
 
-@pytest.mark.parametrize("text", [DEEP, LONG, NO_DAY], ids=["deep", "long", "no day"])
-@pytest.mark.parametrize(("name", "check"), [("dvc.lock", "lineage"), ("params.yaml", "evidence")])
+@pytest.mark.parametrize(
+    ("name", "check", "text"),
+    [(*LOCK, DEEP), (*LOCK, LONG), (*LOCK, "a: 2026-13-45"), (*PARAMS, DEEP), (*PARAMS, LONG), (*PARAMS, "a: 010")],
+    ids=["deep lock", "long lock", "no day in the lock", "deep settings", "long settings", "zeros in settings"],
+)
 def test_settings_or_a_lock_that_no_reader_gets_to_the_end_of_fail_and_stop_nobody(
     store: DirectoryStore, layout: Layout, tmp_path: Path, name: str, check: str, text: str
 ) -> None:

@@ -160,7 +160,8 @@ def assembly_batch() -> Any:
 
 def test_a_weight_becomes_no_number_at_the_step_and_not_before():
     made, weights = fault("nan_weights"), {"bias": torch.zeros(2), "w": torch.zeros(2, 2)}
-    learner = made.learner(SimpleNamespace(weights=lambda: weights, step=lambda *_: {}))
+    policy = SimpleNamespace(weights=lambda: weights)
+    learner = made.learner(SimpleNamespace(_policy=policy, step=lambda *_: {}))
     made.clock.step = made.begins - 1
     learner.step(None, 0)
     assert torch.isfinite(weights["w"]).all()

@@ -199,7 +199,7 @@ def test_what_is_written_is_what_was_there_when_it_began(tmp_path, asynchronous)
         (tmp_path / name).mkdir()
     learner.save(tmp_path / "then")
     finish = learner.snapshot(tmp_path / "later") if asynchronous else Learner.snapshot(learner, tmp_path / "later")
-    for weight in learner.weights().values():
+    for weight in learner._policy.weights().values():
         weight.add_(1.0)
     finish()
     assert manifest(tmp_path / "later") == manifest(tmp_path / "then")

@@ -191,7 +191,7 @@ class Faulty:
         limit = 0.0 if self._left == -1 and self._fault == "norm" else norm_limit
         signals: dict[str, float] = self._learner.step(batch, seed, limit)
         if self._left == -1 and self._fault == "weights":
-            next(iter(self._learner.weights().values())).view(-1)[0] = math.nan
+            next(iter(self._learner._policy.weights().values())).view(-1)[0] = math.nan
         return signals
 
 

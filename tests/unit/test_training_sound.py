@@ -391,7 +391,7 @@ def test_weights_that_are_changed_between_two_updates_are_taken_from_the_checkpo
 
     class Jolted(Once):
         def before(self, batch: Batch) -> Batch:
-            for weight in self.inner.weights().values():
+            for weight in self.inner._policy.weights().values():
                 weight += 0.01
             return batch
 

@@ -31,5 +31,5 @@ class _Struck(AroundLearner):
     def step(self, batch: Batch, seed: int, norm_limit: float = inf) -> dict[str, float]:
         if self._fault.clock.step == self._fault.begins:
             with torch.no_grad():
-                next(w for w in self.inner.weights().values() if w.dim() == 2)[0, 0] = float("nan")
+                next(w for w in self.inner._policy.weights().values() if w.dim() == 2)[0, 0] = float("nan")
         return super().step(batch, seed, norm_limit)

@@ -110,7 +110,7 @@ class Jolted(Mislearned):
     def before(self, learner: _Mislearning) -> None:
         stream = torch.Generator().manual_seed(derive(self.seed, self.clock.step))
         with torch.no_grad():
-            for weight in learner.inner.weights().values():
+            for weight in learner.inner._policy.weights().values():
                 noise = torch.randn(weight.shape, generator=stream)
                 weight += self.size * self.strength * weight.square().mean().sqrt() * noise
 
