@@ -85,7 +85,9 @@ class AdaptedPolicy(Policy):
 
     def apart(self, learned: Mapping[str, Tensor] | None = None) -> Apart:
         own = {name: parameter.detach() for name, parameter in self.trainable().items()}
-        return Apart(self.base.weights(), own if learned is None else learned, self.config.r, self.write_adapter)
+        targets = tuple(sorted({path.rpartition(".")[2] for path in adapted_layers(self.model)}))
+        values = own if learned is None else learned
+        return Apart(self.base.weights(), values, self.config.r, targets, self.write_adapter)
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Never: merged weights cannot be taken apart again."""

@@ -42,6 +42,8 @@ class Apart:
     """A and B, by their names in the model, fp32."""
     rank: int
     """Rows of every A."""
+    targets: tuple[str, ...]
+    """The last parts of the names of the modules that have one, sorted."""
     write: Callable[[Mapping[str, Tensor], Path], None]
     """Writes values of ``learned`` into a new folder, as `peft` reads an adapter."""
 

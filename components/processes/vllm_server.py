@@ -20,6 +20,7 @@ class Adapter(NamedTuple):
     name: str
     folder: PurePath
     rank: int
+    targets: tuple[str, ...]
 
 
 def command_line(
@@ -70,6 +71,9 @@ def command_line(
         rank = min(rank for rank in RANKS if rank >= adapter.rank)
         command += ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(rank)]
         command += ["--lora-modules", f"{adapter.name}={adapter.folder}"]
+        # Without it the output layer gets one too, which vLLM 0.32 on a CPU cannot compute for log-probabilities of a
+        # prompt while others are sampled: its engine would die.
+        command += ["--lora-target-modules", *adapter.targets]
     return [*command, "--enable-scale-out", *(["--enforce-eager"] if engine.eager else [])]
 
 

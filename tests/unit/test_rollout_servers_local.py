@@ -132,12 +132,14 @@ def test_a_server_that_shares_its_gpu_is_started_so_that_it_can_sleep():
 @pytest.mark.parametrize(("rank", "room"), [(1, "1"), (6, "8"), (16, "16"), (17, "32")])
 def test_a_server_with_an_adapter_has_room_for_its_rank(rank, room):
     settings = VllmEngine.model_validate({"kind": "vllm", "processes": 1, "transfer": "adapter"})
-    adapter = Adapter("name", Path("m/adapter"), rank)
+    adapter = Adapter("name", Path("m/adapter"), rank, ("q_proj", "v_proj"))
     command = command_line(
         "python", settings, Path("m"), "float32", host="::", port=1, served="base", gpu=False, adapter=adapter
     )
     options = dict(pairwise(command))
     assert (options["--max-lora-rank"], options["--lora-modules"]) == (room, "name=m/adapter")
+    first = command.index("--lora-target-modules") + 1
+    assert command[first : first + 2] == ["q_proj", "v_proj"]
     assert json.loads(options["--weight-transfer-config"]) == {"backend": "evenkeel_adapter"}
 
 

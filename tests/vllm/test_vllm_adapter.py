@@ -72,7 +72,7 @@ def test_completions_in_flight_go_on_with_the_new_adapter_and_say_so(engine):
     own = tiny()
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(engine.generate, prompts(own, 64), LONG)
-        sleep(2)
+        sleep(1)
         engine.load_weights(weights_of(with_adapter(own, seed=6)))
         groups = future.result()
     mixed = [one.versions for group in groups for one in group if len(set(one.versions)) == 2]

@@ -28,7 +28,7 @@ def origins(settings: ServerEngine, model: Path, dtype: str, logs: Path, apart: 
     """Where the servers come from: they begin with the folder ``model``, and an adapter in it where it is ``apart``."""
     if isinstance(settings, VllmEngine) and settings.processes:
         devices = settings.devices or (None,) * settings.processes
-        adapter = None if apart is None else Adapter(ADAPTER, model / FOLDER, apart.rank)
+        adapter = None if apart is None else Adapter(ADAPTER, model / FOLDER, apart.rank, apart.targets)
         return [
             Started(f"rollout-{i}", settings, model, dtype, logs, device, adapter) for i, device in enumerate(devices)
         ]
