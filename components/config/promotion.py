@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from components.config.base import Section
+from components.config.governed import GOVERNED, Bound, value_at
 from components.config.judgement import GateSettings, RuleSettings
 from components.config.keys import approver_key, own_signer, signer_key
 from components.config.load import find_rules, read_mapping, read_rules
@@ -56,6 +57,11 @@ class PromotionPolicy(Section):
 
     version: Literal[1] = 1
     gate: GateSettings = Field(GateSettings(), description="Limits that a candidate is judged by again.")
+    runs: dict[str, Bound] = Field(
+        default_factory=dict,
+        description="Settings of a run by their names with dots, and what each must keep to; those that are not listed "
+        "here must keep to the defaults (`components/config/governed.py`).",
+    )
     rules: str = Field("default", description="Health rules it is judged by: a file in configs/health, without .yaml.")
     approvers: dict[str, ApproverSettings] = Field(
         default_factory=dict, description="By name. Where any are listed, nobody else's approval counts."
@@ -67,6 +73,20 @@ class PromotionPolicy(Section):
         default_factory=dict,
         description="Public keys (PEM) of those who sign checkpoints, by name; empty: this project's.",
     )
+
+    @field_validator("runs")
+    @classmethod
+    def _settings_exist(cls, runs: dict[str, Bound]) -> dict[str, Bound]:
+        from components.config.settings import Settings  # which has what this module needs
+
+        for path in runs:
+            try:
+                value = value_at(Settings(), path)
+            except LookupError as error:
+                raise ValueError(str(error)) from None
+            if isinstance(value, Section):
+                raise ValueError(f"{path} is a section, not a setting")
+        return runs
 
     @field_validator("approvers")
     @classmethod
@@ -96,6 +116,11 @@ class PromotionPolicy(Section):
             if listed and quorum.approvals > listed:
                 raise ValueError(f"{name}: {quorum.approvals} approvals are asked for and {listed} approvers listed")
         return self
+
+    @property
+    def bounds(self) -> dict[str, Bound]:
+        """What settings of a run must keep to, by their names with dots."""
+        return {**GOVERNED, **self.runs}
 
     def quorum(self, action: Action) -> QuorumSettings:
         """What an action needs. One person turns a candidate down, and proves the name where promoting asks for it."""

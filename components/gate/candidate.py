@@ -59,6 +59,7 @@ def judge_candidate(
         "champion": champion.digest if champion else None,
         "comparison": dict(comparison) if comparison is not None else None,
         "evidence": candidate.evidence,
+        "policy_bounds": policy.settings.bounds,
         "policy_rules": policy.rules,
         "record": dict(candidate.gate),
     }

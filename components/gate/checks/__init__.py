@@ -5,8 +5,8 @@
 - `evaluation`, `champion` — what came of it, on held-out prompts
 - `canaries` — what training must not have cost
 - `format` — what the checkpoint is: safetensors, and the same one all along
-- `stored`, `lineage` — of a candidate in the registry: its evidence is whole, its signature holds, and it is known
-  where it comes from
+- `settings`, `stored`, `lineage` — of a candidate in the registry: its run judged itself as the policy wants, its
+  evidence is whole, its signature holds, and it is known where it comes from
 
 A new check is a function of `Evidence` and `Settings` that returns an `Answer`, and one entry below.
 """
@@ -21,6 +21,7 @@ from components.gate.checks import (
     format,
     health,
     lineage,
+    settings,
     stored,
     triage,
     verifier,
@@ -49,6 +50,7 @@ AGAINST_CHAMPION: dict[str, Check] = {"gain over champion": champion.EVALUATED}
 
 OF_A_CANDIDATE: dict[str, Check] = {
     "evidence": stored.WHOLE,
+    "settings by policy": settings.KEPT,
     "health by policy": health.BY_POLICY,
     "gain over present champion": champion.PRESENT,
     "checkpoint signature": stored.SIGNED,
