@@ -1,6 +1,6 @@
 """A candidate beside the present champion: as its own run compared the two, or else compared now.
 
-One that is made now takes a minute or more; if it is settled it is kept in the registry,
+One that is made now takes a minute or more; if it is settled, and can be signed here, it is kept in the registry,
 `comparisons/<candidate>-<champion>.json`.
 """
 
@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from components.config import load
+from components.config.promotion import load_policy
 from components.errors import InputError
-from components.files import dump_json
+from components.files import dump_json, sha256_bytes
 from components.gate import Evidence, comparison_of, recorded_comparison
 from components.layout import Layout
 from components.registry import Candidate, Conflict, Store
-from flows.signers import verified
+from components.registry.attestations import Attestation, attest, attested, of_comparison
+from flows.signers import signing_key, verified
 
 ANSWERS = Path(".state/evaluations")
 """Answers that need not be made twice, in the project."""
@@ -42,7 +44,7 @@ def compared(
     if candidate.evidence is None or candidate.digest == champion:
         return None
     name = comparison_key(candidate, champion)
-    kept = _kept(store, name, candidate, champion)
+    kept = _kept(project, store, name, candidate, champion)
     try:
         if (recorded := recorded_comparison(store, candidate, champion)) is not None:
             return recorded
@@ -61,12 +63,14 @@ def comparison_key(candidate: Candidate, champion: str) -> str:
     return f"comparisons/{candidate.digest}-{champion}.json"
 
 
-def _kept(store: Store, name: str, candidate: Candidate, champion: str) -> dict[str, Any] | None:
-    """What was compared before, on the same evidence; None where nothing that the gate could go by is kept."""
+def _kept(project: Path, store: Store, name: str, candidate: Candidate, champion: str) -> dict[str, Any] | None:
+    """What was compared before, on the same evidence; None where nothing that the gate could go by is kept, or nobody
+    who is trusted signed it."""
     stored = store.get(name)
     if stored is None:
         return None
     try:
+        attested(store, _said(candidate, champion, stored[0]), load_policy(project).signers)
         figures = json.loads(stored[0])
         told = _told(figures)
         of = (figures["evidence"], told["candidate"], told["champion"])
@@ -97,6 +101,15 @@ def _made(project: Path, store: Store, name: str, candidate: Candidate, ours: Pa
     if not figures["settled"]:
         return kept  # a verdict failed for a moment's trouble: whoever asks next has it made anew
     stored = store.get(name)
+    key = signing_key(project, load_policy(project))
+    if key is None:
+        return kept  # whoever judges next has no reason to believe it
+    data = dump_json(kept).encode()
+    attest(store, _said(candidate, champion, data), key)
     with suppress(Conflict):  # somebody else made the same one
-        store.compare_and_swap(name, dump_json(kept).encode(), None if stored is None else stored[1])
+        store.compare_and_swap(name, data, None if stored is None else stored[1])
     return kept
+
+
+def _said(candidate: Candidate, champion: str, data: bytes) -> Attestation:
+    return of_comparison(candidate.digest, champion, sha256_bytes(data))

@@ -32,6 +32,9 @@ class Lines:
         """``to``: digest or number of a record; the champion before this one if empty."""
         return self._line("rollback", f"rollback --to {to[:SHORT]}" if to else "rollback", why=True)
 
+    def adopt(self) -> str:
+        return self._line("adopt", "adopt", why=False)
+
     def _line(self, action: Action, command: str, *, why: bool) -> str:
         reason = " --reason WHY" if why else ""
         key = " --key YOUR-KEY" if self.policy.quorum(action).signed else ""

@@ -1,96 +1,147 @@
-"""The policies that a project has had, by Git's history of what is checked out.
+"""Whether what was decided holds: by the chain of the registry's policies, whose newest must be the project's own.
 
 A record says by the digest of which policy it was decided. Whoever can write to the registry could name one that asks
-for nothing, or one that was replaced long ago; what the project's own history did not have then is no policy of it.
+for nothing. What gives a policy force is that the project has it now, or that its people and those of the one before
+adopted it (`components/registry/adoption.py`). No time that a record gives of itself counts, and no commit's.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 from pathlib import Path
 
-from components.config.promotion import FILE, Policy, load_policy
+from components.config.promotion import FILE, Policy, load_policy, own_signers
 from components.errors import InputError
 from components.registry import History, PromotionRecord
-from components.registry.clock import parse
+from components.registry.adoption import unadopted
+from components.registry.policies import stored_policy
 from components.registry.records import record_key
 from components.registry.warrant import unapproved
 from flows.git import git, succeeds
+from flows.judging_again import promoted_by, refused_now
+from flows.registry import Desk
 
 PATHS = (FILE.parent.as_posix(), "configs/health")
 """What a policy is read from."""
-LAG = timedelta(days=1)
-"""So long after a policy was replaced a clone that has not heard of it may still go by it."""
 HOW = (
-    "where this is a shallow clone or is behind, fetch the rest of the history; else find out who decided that. A new "
-    "record by the present policy mends it: approve another candidate, or roll back"
+    "where this clone is behind, fetch; where the policy has changed, adopt it (evenkeel adopt --by YOUR-NAME); else "
+    "find out who decided that. A new record by the present policy settles it: approve another candidate, or roll back"
 )
 
 
-@dataclass(frozen=True)
-class Past:
-    """A policy that the project had, and when another took its place; None: it is the newest. ``policy`` is None where
-    this version cannot read it."""
+class Policies:
+    """Policies by their digests: the project's own, those that the registry has stored, those of Git's history.
 
-    policy: Policy | None
-    until: datetime | None
+    One that lists no signers of checkpoints goes by the key of the project.
+    """
 
-    def held(self, record: PromotionRecord) -> bool:
-        """Whether this was the policy that the record names, when it was made."""
-        if self.policy is None or self.policy.sha256 != record.policy_sha256:
-            return False
-        return self.until is None or parse(record.at) <= self.until + LAG
+    def __init__(self, desk: Desk, wanted: Collection[str]) -> None:
+        self._known: dict[str, Policy | None] = {one: stored_policy(desk.store, one) for one in wanted}
+        self._known[desk.policy.sha256] = desk.policy
+        missing = {digest for digest, policy in self._known.items() if policy is None}
+        self._known.update(policies_of(desk.project, missing))
+        self._own = own_signers(desk.project)
+
+    def __getitem__(self, sha256: str) -> Policy | None:
+        found = self._known.get(sha256)
+        return found if found is None or found.signers else replace(found, signers=self._own)
 
 
 def policies_of(project: Path, wanted: Collection[str]) -> dict[str, Policy]:
-    """Digest -> policy, of the wanted ones that the project has had.
+    """Digest -> policy, of the wanted ones that Git's history has; on which branch is no matter, for the digest says
+    which it is, and gives it no force.
 
     Raises:
         InputError: Git cannot say.
     """
-    found = (one.policy for one in (past(project) if wanted else ()) if one.policy is not None)
+    found = (policy for policy in (_states(project) if wanted else ()) if policy is not None)
     return {policy.sha256: policy for policy in found if policy.sha256 in wanted}
 
 
-def problems(project: Path, history: History) -> dict[int, str]:
-    """Number -> why a record cannot be shown to rest on the approvals that the policy of its time asked for.
+def earlier_policy(desk: Desk, sha256: str) -> Policy:
+    """The policy with this digest.
 
-    Records go forward in the history of the policy: after one by a newer policy none by an older one is taken. One of
-    the first schema, which kept no approvals, is let be unless the champion stands on it.
+    Raises:
+        InputError: neither the registry nor Git's history has it.
     """
-    had, at, said = past(project) if history.records else [], 0, dict[int, str]()
-    for record in history.records:
-        if record.schema == 1:
-            if record.number == history.base:
-                said[record.number] = "an earlier version made it, which kept no approvals"
-            continue
-        place = next((i for i in range(at, len(had)) if had[i].held(record)), None)
-        if place is None:
-            said[record.number] = _foreign(record, had)
-            continue
-        at, policy = place, had[place].policy
-        if policy is not None and (problem := unapproved(record, policy)):
-            said[record.number] = problem
+    policy = Policies(desk, [sha256])[sha256]
+    if policy is None:
+        how = "fetch the whole history, in which it was committed"
+        raise InputError(f"the policy {sha256[:12]} is nowhere to be found", where="the registry", how=how)
+    return policy
+
+
+def problems(desk: Desk, history: History) -> dict[int, str]:
+    """Number -> why a record cannot be shown to rest on the approvals that its policy asked for.
+
+    The champion's record must be one of the policy that the project has now, unless that policy was adopted since: who
+    adopts a policy agrees to all records before. One of the first schema, which kept no approvals, is let be unless the
+    champion stands on it.
+    """
+    known = Policies(desk, {digest for record in history.records for digest in _named(record)})
+    said = {record.number: problem for record in history.records if (problem := _problem(record, known, history))}
+    base = history.stands_on
+    if base is None:
+        return said
+    if base.schema == 1:
+        said.setdefault(base.number, "an earlier version made it, which kept no approvals")
+    elif unheld := _unheld(base, history, desk.policy, said) or _judged_again(desk, history, known):
+        said.setdefault(base.number, unheld)
     return said
 
 
-def _foreign(record: PromotionRecord, had: Collection[Past]) -> str:
-    named = f"it names the policy {record.policy_sha256[:12]}"
-    if any(one.policy is not None and one.policy.sha256 == record.policy_sha256 for one in had):
-        return f"{named}, which had been replaced by then"
-    return f"{named}, which this project's history does not have"
+def _judged_again(desk: Desk, history: History, known: Policies) -> str:
+    record = promoted_by(history)
+    policy = known[record.policy_sha256] if record else None
+    if record is None or policy is None:
+        return "no record promoted it"
+    refused = refused_now(desk, record, policy)
+    return f"judged again, the gate does not let it pass: {refused}" if refused else ""
 
 
-def check_champion(project: Path, history: History) -> None:
-    """Refuse a champion that nobody can show to have been approved.
+def _named(record: PromotionRecord) -> tuple[str, ...]:
+    """The digests of the policies that a record names."""
+    if record.schema == 1:
+        return ()
+    return (record.policy_sha256, record.digest) if record.action == "adopt" else (record.policy_sha256,)
+
+
+def _problem(record: PromotionRecord, known: Policies, history: History) -> str:
+    policies = [known[digest] for digest in _named(record)]
+    for digest, policy in zip(_named(record), policies, strict=True):
+        if policy is None:
+            return f"it names the policy {digest[:12]}, which neither the registry nor this project's history has"
+    match policies:
+        case [Policy() as earlier, Policy() as new]:
+            return unadopted(record, earlier, new)
+        case [Policy() as policy]:
+            return unapproved(record, policy, history.rejection(record.digest, record.number))
+    return ""
+
+
+def _unheld(base: PromotionRecord, history: History, policy: Policy, said: Collection[int]) -> str:
+    """Why a champion does not hold under the present policy of the project; "" where it does."""
+    if history.in_force != policy.sha256:
+        return (
+            f"the registry goes by the policy {history.in_force:.12}, and this project by {policy.sha256[:12]}, "
+            "which was not adopted there"
+        )
+    if broken := [record.number for record in history.records[base.number :] if record.number in said]:
+        return f"record {broken[0]}, which came after it, does not hold"
+    if history.adopted < base.number and base.policy_sha256 != policy.sha256:
+        return f"it was decided by the policy {base.policy_sha256[:12]}, and the present one was not adopted since"
+    return ""
+
+
+def check_champion(desk: Desk, history: History) -> None:
+    """Refuse a champion that cannot be shown to have been approved.
 
     Raises:
-        InputError: its record names a policy that was not the project's, or lacks approvals.
+        InputError: its record lacks approvals, or does not hold under the project's policy.
     """
-    if problem := problems(project, history).get(history.base):
+    if problem := problems(desk, history).get(history.base):
         raise InputError(
             f"the champion cannot be shown to have been approved: {problem}", where=record_key(history.base), how=HOW
         )
@@ -111,29 +162,12 @@ def check_recorded(project: Path, policy: Policy) -> None:
         )
 
 
-def past(project: Path) -> list[Past]:
-    """Every policy that the project has had, oldest first; one that came back is there again.
-
-    Raises:
-        InputError: Git cannot say.
-    """
-    states: list[tuple[datetime, Policy | None]] = []
-    for since, policy in _states(project):
-        before = states[-1][1] if states else None
-        if not states or (policy and policy.sha256) != (before and before.sha256):
-            states.append((since, policy))
-    ends = [*(since for since, _ in states[1:]), None]
-    return [Past(policy, until) for (_, policy), until in zip(states, ends, strict=False)]  # no states, no ends
-
-
-def _states(project: Path) -> Iterator[tuple[datetime, Policy | None]]:
-    """When something was committed that a policy is read from, and the policy then."""
+def _states(project: Path) -> Iterator[Policy | None]:
+    """The policy after each commit that changed one."""
     if not _committed(project):
         return
-    listing = ("rev-list", "--full-history", "--topo-order", "--reverse", "--timestamp", "HEAD", "--", *PATHS)
-    for line in git(project, *listing).splitlines():
-        since, commit = line.split()
-        yield datetime.fromtimestamp(int(since), UTC), _at(project, commit)
+    for commit in git(project, "rev-list", "--full-history", "HEAD", "--", *PATHS).splitlines():
+        yield _at(project, commit)
 
 
 def _committed(project: Path) -> bool:

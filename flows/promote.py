@@ -19,7 +19,8 @@ from prefect.context import FlowRunContext
 
 from components.config.promotion import load_policy
 from components.errors import InputError
-from components.registry import Approval, Candidate, find
+from components.registry import Approval, Candidate, find, read_history
+from components.registry.appending import check_in_force
 from flows.git import project_root
 from flows.lines import SHORT, Lines
 from flows.policies import check_recorded
@@ -63,6 +64,7 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
         publish(candidate, found)
         get_run_logger().info("%s: %s", found.state, found.words)
         return answer(candidate.digest, found.state, found.words)
+    check_in_force(read_history(desk.store), desk.policy)  # before anybody reads on
     if me.deployment_id is None:
         policy = desk.policy.settings
         how = Lines(policy).approve(candidate.digest, doubtful=found.judgement.result == "inconclusive")

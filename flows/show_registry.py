@@ -11,12 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from components.registry import Approval, History, PromotionRecord, Standing
+from flows.adopting import Adoption
 from flows.deciding import Decision
 from flows.lines import Lines
 from flows.stored_checkpoint import Found
 from flows.summary import gate_table
 
-STYLES = {"promoted": "green", "rolled back": "yellow", "rejected": "red", "superseded": "dim"}
+STYLES = {"promoted": "green", "rolled back": "yellow", "rejected": "red", "superseded": "dim", "adopted": "cyan"}
 
 
 def show_decision(console: Console, found: Decision, lines: Lines) -> None:
@@ -60,6 +61,17 @@ def _waiting(console: Console, found: Standing | None, short: str, lines: Lines)
     how = lines.rollback(short) if found.question.action == "rollback" else lines.approve(short)
     who = "another person" if found.missing == 1 else f"{found.missing} other people"
     _grid(console, [*(("", line) for line in others), ("go on", f"{who}: {how}")])
+
+
+def show_adoption(console: Console, found: Adoption, lines: Lines) -> None:
+    """The record, or which approvals are missing and how to go on."""
+    if found.record is None:
+        console.print(Text(found.missing, "yellow"), soft_wrap=True)
+        _grid(console, [("go on", f"others who may: {lines.adopt()}")])
+        return
+    record = found.record
+    console.print(Text.assemble((f"adopted  {record.digest[:12]}", STYLES["adopted"]), f"  record {record.number}"))
+    _grid(console, [("by", record.by), ("before it", record.policy_sha256[:12])])
 
 
 def show_history(console: Console, history: History, problems: Mapping[int, str]) -> None:

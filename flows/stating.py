@@ -8,6 +8,7 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.registry import Approval, History, Question, Statement, Terms, sign, state
+from components.registry.appending import check_in_force
 from components.registry.clock import utc_now
 from components.registry.standing import check_counts
 from flows.registry import Desk
@@ -32,15 +33,25 @@ def stated(
     doubtful: bool = False,
 ) -> Approval:
     """The statement, signed where a key is given; refused now where it would not count later."""
-    now, longest = utc_now(), desk.policy.settings.valid_days
+    check_in_force(history, desk.policy)
+    approval = written(asked, pen, history, desk.policy.settings.valid_days)
+    check_counts(approval, Terms(asked, desk.policy, utc_now(), started_by, doubtful))
+    return approval
+
+
+def written(asked: Question, pen: Pen, history: History, longest: int) -> Approval:
+    """The statement, signed where a key is given; whether it counts is not looked at.
+
+    Args:
+        longest: days that the policy allows.
+    """
+    now = utc_now()
     history.check_clock(now)
     days = longest if pen.days is None else pen.days
     if not 1 <= days <= longest:
         raise InputError(f"valid for {days} days", where="--expires-days", how=f"the policy allows 1 to {longest}")
     statement = state(asked, by=pen.by, reason=pen.reason, at=now, valid=timedelta(days=days))
-    approval = _signed(statement, pen.key) if pen.key else Approval(statement)
-    check_counts(approval, Terms(asked, desk.policy, now, started_by, doubtful))
-    return approval
+    return _signed(statement, pen.key) if pen.key else Approval(statement)
 
 
 def _signed(statement: Statement, key: Path) -> Approval:

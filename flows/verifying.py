@@ -80,7 +80,9 @@ def _named(desk: Desk, chain: Verified) -> dict[str, list[str | None]]:
     named = [(one.digest, one.evidence) for one in candidates(desk.store)]
     if chain.holds:
         decided = read_history(desk.store).records
-        named += [(record.digest, record.evidence) for record in decided if record.schema > 1]
+        named += [
+            (record.digest, record.evidence) for record in decided if record.schema > 1 and record.action != "adopt"
+        ]
     found: dict[str, list[str | None]] = {}
     for digest, evidence in dict.fromkeys(named):
         found.setdefault(digest, []).append(evidence)
@@ -138,7 +140,7 @@ def _approvals(desk: Desk) -> Verified:
 
     def rest() -> str:
         history = read_history(desk.store)
-        found = problems(desk.project, history)
+        found = problems(desk, history)
         wrong = "; ".join(f"record {number}: {problem}" for number, problem in found.items())
         if any(number >= history.base for number in found):
             raise InputError(wrong, how=HOW)

@@ -27,8 +27,8 @@ FILE = Path("configs/promotion/policy.yaml")
 HOW = "correct the lines above; the comments in configs/promotion/policy.yaml say what may stand there"
 OWN_SIGNER = "this project"
 """What the project's own key is called."""
-Action = Literal["promote", "reject", "rollback"]
-"""What a person can state about a checkpoint."""
+Action = Literal["promote", "reject", "rollback", "adopt"]
+"""What a person can state: about a checkpoint, or, to adopt, about a policy."""
 
 
 class ApproverSettings(Section):
@@ -126,6 +126,8 @@ class PromotionPolicy(Section):
         """What an action needs. One person turns a candidate down, and proves the name where promoting asks for it."""
         if action == "reject":
             return self.promote.model_copy(update={"approvals": 1, "own_approval": True})
+        if action == "adopt":
+            return self.promote.model_copy(update={"own_approval": True})
         return self.promote if action == "promote" else self.rollback
 
     def own_approval(self, action: Action) -> bool:
@@ -169,10 +171,25 @@ class Policy:
         A setting at its default is left out, so that a later version with more settings knows an old policy again. The
         project's own key for checkpoints is none of it: it differs from machine to machine.
         """
+        return sha256_bytes(dump_json(self.content).encode())
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """What the digest is over; `of_content` reads it."""
         content: dict[str, Any] = self.settings.model_dump(mode="json", exclude={"rules"}, exclude_defaults=True)
         rules = {name: rule.model_dump(mode="json", exclude_defaults=True) for name, rule in self.rules.items()}
-        content["rules"] = rules
-        return sha256_bytes(dump_json(content).encode())
+        return {**content, "rules": rules}
+
+    @classmethod
+    def of_content(cls, content: Mapping[str, Any]) -> Policy:
+        """The policy with this content, without the keys of a project that checkpoints are signed with.
+
+        Raises:
+            ValueError, TypeError, KeyError: it is none, or one of a newer version.
+        """
+        rules = {name: RuleSettings.model_validate(rule) for name, rule in content["rules"].items()}
+        settings = PromotionPolicy.model_validate({name: one for name, one in content.items() if name != "rules"})
+        return cls(settings, rules, settings.signers)
 
 
 def load_policy(project: Path) -> Policy:
@@ -198,8 +215,13 @@ def load_policy(project: Path) -> Policy:
         raise InputError(
             f"the health rules of the policy are not valid:\n{_lines(error)}", where=path, how=HOW
         ) from None
-    own = None if settings.signers else own_signer(project)
-    return Policy(settings, judged_by, settings.signers or ({OWN_SIGNER: own} if own else {}))
+    return Policy(settings, judged_by, settings.signers or own_signers(project))
+
+
+def own_signers(project: Path) -> dict[str, str]:
+    """The key of the project itself, where it has made one, by the name that it is shown under."""
+    own = own_signer(project)
+    return {OWN_SIGNER: own} if own else {}
 
 
 def read_policy(tree: Mapping[str, Any], where: str) -> PromotionPolicy:

@@ -18,6 +18,7 @@ from components.gate.checks import CHECKS, OF_A_CANDIDATE
 from components.gate.evidence import Evidence, attempt, collect
 from components.gate.judge import apply, conclude
 from components.layout import Layout
+from components.registry.attestations import attested, of_evidence
 from components.registry.base import Store
 from components.registry.candidates import Candidate
 from components.registry.checkpoints import check_stored
@@ -66,6 +67,7 @@ def judge_candidate(
     tree = attempt(lambda: store.tree(candidate.digest))
     facts["checkpoint"] = attempt(lambda: check_stored(_known(tree)))
     facts["signer"] = attempt(lambda: verify(store, candidate.digest, policy.signers))
+    facts["attester"] = attempt(lambda: _attester(store, candidate, policy))
     found = attempt(lambda: _read(store, candidate, facts))
     every = CHECKS | OF_A_CANDIDATE
     if isinstance(found, InputError):
@@ -75,6 +77,13 @@ def judge_candidate(
         evidence, settings = found
         answers = apply(every, evidence, settings.model_copy(update={"gate": policy.settings.gate}))
     return Judgement(conclude(answers), tuple(answers), policy.sha256, candidate.evidence, history.base)
+
+
+def _attester(store: Store, candidate: Candidate, policy: Policy) -> str:
+    """Who signed that this is the evidence which the run left."""
+    if candidate.evidence is None:
+        raise InputError("the candidate was recorded without its evidence, by an earlier version")
+    return attested(store, of_evidence(candidate.digest, candidate.evidence), policy.signers)
 
 
 def _known(value: Any) -> Any:

@@ -7,6 +7,7 @@
 - `checkpoints` — what a checkpoint may hold: safetensors, tokenizer, configuration (`names`, `contents`)
 - `candidates` — propose a checkpoint with its `evidence`, which a run that is repeated keeps
 - `signing` — signatures over the files of a checkpoint, made with `model-signing`
+- `attestations` — signatures over the evidence for a checkpoint, and over its comparison with a champion
 - `identity` — which registry this is; a statement names it
 - `keys`, `statements`, `approvals` — what a person states about a candidate, and signs
 - `standing` — which approvals count, and why the others do not
@@ -14,12 +15,13 @@
 - `aliases` — `champion` and `challenger`, pointers that follow
 - `starters` — who started a candidate's run, by its record and by its evidence
 - `promotion`, `rollback` — from approvals to a record (`appending`), after a last look at what is `stored`
+- `policies`, `adoption` — the policies that were decided by, and how another takes the place of the one in force
 - `warrant` — does a record rest on the approvals that its policy asks for
 - `clock` — times, and clocks that were set back
 
-In a store: `registry.json`, `candidates/<digest>.json`, `signatures/<digest>/<key>.json`,
-`approvals/<digest>/<sha256>.json`, `promotions/<number>.json`, `aliases/<name>.json`, and the trees of checkpoints and
-of evidence. A new kind of store is one file and one entry in `STORES`.
+In a store: `registry.json`, `candidates/<digest>.json`, `signatures/<digest>/<key>.json`, `attestations/`,
+`approvals/<digest>/<sha256>.json`, `promotions/<number>.json`, `policies/<sha256>.json`, `aliases/<name>.json`, and the
+trees of checkpoints and of evidence. A new kind of store is one file and one entry in `STORES`.
 """
 
 from collections.abc import Callable

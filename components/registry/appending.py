@@ -14,6 +14,7 @@ from components.registry.aliases import follow
 from components.registry.base import Store
 from components.registry.clock import stamp
 from components.registry.history import History
+from components.registry.policies import store_policy
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing
 
@@ -21,12 +22,15 @@ SHORTEST, LONGEST = 0.005, 0.5
 """Seconds that one who was not first waits before the next try: many at once would keep each other from writing."""
 
 
-def append(store: Store, history: History, write: Callable[[History], PromotionRecord]) -> PromotionRecord:
+def append(
+    store: Store, history: History, write: Callable[[History], PromotionRecord], policy: Policy
+) -> PromotionRecord:
     """Append the record that ``write`` makes of the log so far, and bring the alias to where the records are then.
 
     Args:
         write: called again with the longer log where somebody else was first. A record that it returns out of the log,
             because it was decided already, is the answer.
+        policy: what is decided by; it is stored, so that whoever verifies the record can read it.
 
     Raises:
         InputError: something lies where the next record belongs that is no record, such as a folder.
@@ -36,6 +40,7 @@ def append(store: Store, history: History, write: Callable[[History], PromotionR
         record = write(history)
         if record.number <= len(history.records):
             break
+        store_policy(store, policy)
         store.put_if_absent(record.key, record.to_bytes())
         history.read_on(store)  # what is stored under the number now: this record, or somebody else's
         if len(history.records) < record.number:
@@ -49,11 +54,27 @@ def append(store: Store, history: History, write: Callable[[History], PromotionR
     return record
 
 
+def check_in_force(history: History, policy: Policy) -> None:
+    """Refuse to decide by another policy than the registry goes by.
+
+    Raises:
+        InputError: the policy has to be adopted first, by the people of the one in force and its own.
+    """
+    if history.in_force not in (None, policy.sha256):
+        raise InputError(
+            f"this registry goes by the policy {history.in_force:.12}, and the project's is {policy.sha256[:12]}",
+            where="the promotion policy",
+            how="adopt it: evenkeel adopt --by YOUR-NAME; where it was changed by mistake, put it back",
+        )
+
+
 def make_record(
     history: History, found: Standing, gate: Mapping[str, Any], policy: Policy, now: datetime
 ) -> PromotionRecord:
     """The next record: what the approvals that stand come to, with the champion that there is by this log."""
     asked, statements = found.question, [approval.statement for approval in found.counted]
+    if asked.action != "adopt":
+        check_in_force(history, policy)
     base = history.base if asked.action == "reject" else asked.base
     return PromotionRecord(
         number=len(history.records) + 1,

@@ -11,6 +11,7 @@ from typing import Any
 from components.errors import InputError, NoCandidate
 from components.files import dump_json
 from components.registry.aliases import challenge
+from components.registry.attestations import attest, of_evidence
 from components.registry.base import Conflict, Store, check_digest
 from components.registry.checkpoints import check_proposed
 from components.registry.evidence import STARTERS, store_evidence
@@ -74,7 +75,7 @@ def propose(
     *,
     key: Path | None = None,
 ) -> Candidate:
-    """Store a checkpoint and its evidence under their digests, sign the checkpoint, and record it as a candidate.
+    """Store a checkpoint and its evidence under their digests, sign both, and record the checkpoint as a candidate.
 
     Idempotent: proposing the same checkpoint with the same gate result and evidence changes nothing, and where only who
     started the run differs, these are added to the record; with others the record of the candidate follows (a decision
@@ -108,6 +109,8 @@ def propose(
     if key is not None:
         sign(store, checkpoint, digest, key)
     candidate = _record(store, Candidate(digest, dict(gate), dict(run)), evidence)
+    if key is not None and candidate.evidence is not None:
+        attest(store, of_evidence(digest, candidate.evidence), key)
     if gate["result"] == "pass":
         challenge(store, digest)
     return candidate

@@ -40,6 +40,11 @@ class History:
         self.reigns: list[Reign] = []
         self.line: list[Reign] = []
         self.newest: PromotionRecord | None = None
+        self.in_force: str | None = None
+        """Digest of the policy that the registry goes by: the one that was adopted last, or else the one of the newest
+        record; None before the first."""
+        self.adopted = 0
+        """Number of the record that adopted it; 0: none did."""
         self._decided: dict[tuple[str, str | None], PromotionRecord] = {}
         self._tried: dict[tuple[str, str, str | None, int], PromotionRecord] = {}
 
@@ -60,6 +65,11 @@ class History:
     def decision(self, digest: str, evidence: str | None) -> PromotionRecord | None:
         """The record that promoted or rejected a candidate on this evidence; that is final."""
         return self._decided.get((digest, evidence))
+
+    def rejection(self, digest: str, before: int | None = None) -> PromotionRecord | None:
+        """The newest record that rejected a checkpoint on whatever evidence, of those before record ``before``."""
+        earlier = self.records if before is None else self.records[: before - 1]
+        return next((one for one in reversed(earlier) if (one.action, one.digest) == ("reject", digest)), None)
 
     def tried(self, action: str, digest: str, evidence: str | None, base: int) -> PromotionRecord | None:
         """The record of this action on this base, whatever it came to."""
@@ -86,6 +96,10 @@ class History:
         self.records.append(record)
         if self.newest is None or parse(record.at) > parse(self.newest.at):
             self.newest = record
+        if record.action == "adopt":
+            self.in_force, self.adopted = record.digest, record.number
+        elif record.schema > 1:
+            self.in_force = record.policy_sha256
         self._tried[record.action, record.digest, record.evidence, record.base] = record
         if record.outcome in ("promoted", "rejected"):
             self._decided[record.digest, record.evidence] = record
@@ -96,8 +110,8 @@ class History:
 
     def expected_outcome(self, action: Action, base: int) -> Outcome:
         """What an action decided against the champion of ``base`` comes to now."""
-        if action == "reject":
-            return "rejected"
+        if action in ("reject", "adopt"):
+            return "rejected" if action == "reject" else "adopted"
         if base != self.base:
             return "superseded"
         return "promoted" if action == "promote" else "rolled back"
@@ -154,7 +168,19 @@ def _contradiction(record: PromotionRecord, before: History) -> str:
         return "decides again what was decided"
     if record.action == "rollback" and not before.reign(record.digest):
         return "goes back to a checkpoint that never was the champion"
-    return _statements(record, before) or _gate(record)
+    return _policy(record, before) or _statements(record, before) or _gate(record)
+
+
+def _policy(record: PromotionRecord, before: History) -> str:
+    """Once a policy was adopted, the next one takes its place by a record, and by nothing else."""
+    if record.action == "adopt":
+        if record.evidence != before.head:
+            return "adopts a policy for other records than those before it"
+        if record.digest == before.in_force:
+            return "adopts the policy that is in force"
+    if (before.adopted or record.action == "adopt") and record.policy_sha256 != before.in_force:
+        return "was decided by another policy than the one in force"
+    return ""
 
 
 def _statements(record: PromotionRecord, before: History) -> str:

@@ -14,12 +14,12 @@ from typing import Any
 from components.config.promotion import Action, Policy
 from components.errors import InputError, NoCandidate
 from components.registry.aliases import follow, sound_history
-from components.registry.appending import append, make_record
+from components.registry.appending import append, check_in_force, make_record
 from components.registry.approvals import Approval, Question, approvals_of
 from components.registry.base import Store
 from components.registry.candidates import Candidate
-from components.registry.clock import Clock, utc_now
-from components.registry.history import History
+from components.registry.clock import Clock, parse, utc_now
+from components.registry.history import History, read_history
 from components.registry.identity import identity
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
@@ -59,7 +59,15 @@ def standing_on(
 
 def _terms(store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, now: datetime) -> Terms:
     asked = question(candidate, policy, judgement.base, identity(store))
-    return Terms(asked, policy, now, started_by(store, candidate), judgement.result == "inconclusive")
+    rejection = read_history(store).rejection(candidate.digest)
+    return Terms(
+        asked,
+        policy,
+        now,
+        started_by(store, candidate),
+        doubtful=judgement.result == "inconclusive",
+        rejected=parse(rejection.at) if rejection else None,
+    )
 
 
 def final(history: History, candidate: Candidate) -> PromotionRecord | None:
@@ -92,6 +100,7 @@ def promote(
     if (made := decided(history, candidate, judgement.base)) is not None:
         follow(store, history)
         return not_rejected(made)
+    check_in_force(history, policy)
     check_judgement(judgement, candidate, policy)
     if (champion := history.stands_on) is not None:
         check_approved(champion, policy)
@@ -111,7 +120,7 @@ def promote(
             raise NotApproved(found, f"evenkeel approve {candidate.digest[:12]} --by YOUR-NAME")
         return make_record(history, found, gate_of(judgement), policy, now)
 
-    return not_rejected(append(store, history, write))
+    return not_rejected(append(store, history, write, policy))
 
 
 def reject(
@@ -136,7 +145,7 @@ def reject(
             raise NotApproved(found, f"evenkeel reject {candidate.digest[:12]} --by YOUR-NAME --reason WHY")
         return make_record(history, found, gate_of(judgement), policy, now)
 
-    made = append(store, history, write)
+    made = append(store, history, write, policy)
     if made.action != "reject":
         raise InputError(
             f"already decided: {made.says}",

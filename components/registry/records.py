@@ -20,11 +20,12 @@ from components.registry.clock import parse, stamp
 
 SCHEMA = 2
 PREFIX = "promotions/"
-Outcome = Literal["promoted", "superseded", "rejected", "rolled back"]
+Outcome = Literal["promoted", "superseded", "rejected", "rolled back", "adopted"]
 OUTCOMES: dict[Action, tuple[Outcome, ...]] = {
     "promote": ("promoted", "superseded"),
     "reject": ("rejected",),
     "rollback": ("rolled back", "superseded"),
+    "adopt": ("adopted",),
 }
 """What an action can come to. Superseded: the champion was another by then than the one it was decided against."""
 RESTORE = "the log was changed or damaged: find out how, and restore the registry"
@@ -38,6 +39,10 @@ class PromotionRecord:
     the record that the champion stood on when it was decided (0: none), ``evidence`` the digest of the candidate's
     stored evidence, ``gate`` the result and the checks, ``approvals`` the statements that counted, ``by`` the names in
     them and ``reason`` their reasons, ``at`` the time of the record, ``before`` the sha256 of the record before it.
+
+    Of a record that adopts a policy, ``digest`` is that of the new policy, ``policy_sha256`` that of the one whose
+    place it takes, and ``evidence`` the sha256 of the record before it: whoever approves agrees to all that was
+    decided.
     """
 
     number: int

@@ -7,7 +7,7 @@ from dataclasses import replace
 from components.config.promotion import Policy
 from components.errors import InputError
 from components.registry.aliases import sound_history
-from components.registry.appending import append, make_record
+from components.registry.appending import append, check_in_force, make_record
 from components.registry.approvals import Question, approvals_of
 from components.registry.base import Store
 from components.registry.candidates import SHORTEST, digits, read_candidate
@@ -95,6 +95,7 @@ def rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_n
     reign = history.reign(asked.digest)
     if asked.action != "rollback" or reign is None:
         raise InputError("this never was the champion", where=asked.digest, how="see `evenkeel history`")
+    check_in_force(history, policy)
     check_approved(history.records[reign.record - 1], policy)
     intact = look_again(store, asked.digest, asked.evidence, policy)
     once = GateCheck("was the champion", "pass", f"by record {reign.record}")
@@ -113,4 +114,4 @@ def rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_n
             raise NotApproved(found, how)
         return make_record(history, found, gate, policy, now)
 
-    return append(store, history, write)
+    return append(store, history, write, policy)

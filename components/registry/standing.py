@@ -63,7 +63,7 @@ class Terms:
 
     ``starter`` are the names of the one who started the run, None where they were not recorded; ``doubtful`` says that
     the gate is inconclusive, so that everyone who approves has to give a reason; with ``own_counts`` it does not matter
-    who started the run.
+    who started the run; ``rejected`` is when the checkpoint was last rejected, on whatever evidence.
     """
 
     question: Question
@@ -72,6 +72,7 @@ class Terms:
     starter: tuple[str, ...] | None = None
     doubtful: bool = False
     own_counts: bool = False
+    rejected: datetime | None = None
 
 
 def standing(approvals: Iterable[Approval], terms: Terms) -> Standing:
@@ -103,7 +104,7 @@ def check_counts(approval: Approval, terms: Terms) -> None:
 
 def _problem(approval: Approval, terms: Terms) -> str:
     """Why an approval does not count, whatever other approvals there are; "" where it does."""
-    checks = (_question, _time, _listed, _signature, _own, _reason)
+    checks = (_question, _time, _rejected, _listed, _signature, _own, _reason)
     return next((why for check in checks if (why := check(approval, terms))), "")
 
 
@@ -145,6 +146,12 @@ def _time(approval: Approval, terms: Terms) -> str:
     if expires - at > timedelta(days=days):
         return f"it is valid for longer than the {days} days that the policy allows; approve again"
     return ""
+
+
+def _rejected(approval: Approval, terms: Terms) -> str:
+    if terms.rejected is None or terms.question.action != "promote" or parse(approval.statement.at) > terms.rejected:
+        return ""
+    return "the checkpoint was rejected since; read why (evenkeel history), and approve again"
 
 
 def _signature(approval: Approval, terms: Terms) -> str:

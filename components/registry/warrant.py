@@ -14,14 +14,19 @@ from components.registry.records import RESTORE, PromotionRecord, record_key
 from components.registry.standing import Terms, standing
 
 
-def unapproved(record: PromotionRecord, policy: Policy) -> str:
+def unapproved(record: PromotionRecord, policy: Policy, rejected: PromotionRecord | None = None) -> str:
     """Which approvals a record lacks by the policy that it names, in words; "" where it lacks none, or names another
-    policy than this one. Who started the run is left out: that may have been noted since."""
+    policy than this one. Who started the run is left out: that may have been noted since.
+
+    Args:
+        rejected: the newest record before that rejected the same checkpoint.
+    """
     if record.policy_sha256 != policy.sha256 or record.schema == 1:
         return ""
     asked = Question(record.action, record.digest, record.evidence, record.policy_sha256, record.base, record.registry)
     doubtful = record.action == "promote" and record.gate.get("result") == "inconclusive"
-    terms = Terms(asked, policy, parse(record.at), doubtful=doubtful, own_counts=True)
+    since = parse(rejected.at) if rejected else None
+    terms = Terms(asked, policy, parse(record.at), doubtful=doubtful, own_counts=True, rejected=since)
     found = standing(record.approvals, terms)
     return "" if found.met else "; ".join(found.lines())
 

@@ -7,7 +7,7 @@
 - `launching` — ``launch``
 - `cluster` — ``cluster status``, ``cluster logs``, ``cluster cancel``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
-- `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``
+- `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``, ``adopt``
 - `registry` — ``history``, ``show``
 - `registry_files` — ``verify``, ``pull``
 - `keys` — ``keys new``

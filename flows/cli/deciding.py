@@ -99,6 +99,29 @@ def rollback(
     _show(at, deciding.roll_back(at, to, stating.Pen(by, reason, key, days)))
 
 
+@app.command()
+def adopt(
+    by: By,
+    reason: Reason = "",
+    key: Key = None,
+    days: Days = None,
+    config: Config = DEMO,
+) -> None:
+    """Put the project's promotion policy in force in the registry, in the place of the one that it goes by. It takes
+    the approvals that promoting takes, by both. Whoever adopts agrees to all records until now; see `evenkeel history`.
+
+    Exit code 3: approvals are missing.
+    """
+    from flows import adopting, show_registry, stating
+    from flows.lines import Lines
+
+    at = _deciding(config)
+    found = adopting.adopt_policy(at, stating.Pen(by, reason, key, days))
+    show_registry.show_adoption(console, found, Lines(at.policy.settings))
+    if found.record is None:
+        raise typer.Exit(EXIT_NO_CANDIDATE)
+
+
 def desk(config: Path) -> Desk:
     """The project's registry, as a configuration names it, and the project's policy."""
     return project_desk(project_root(Path.cwd()), load(config))

@@ -27,7 +27,7 @@ def history(
     if as_json:
         print(dump_json([record.to_dict() for record in found.records]), end="")
     else:
-        show_registry.show_history(console, found, policies.problems(at.project, found))
+        show_registry.show_history(console, found, policies.problems(at, found))
         if folder := nowhere(at.project, load(config)):
             console.print(f"there is no registry at {folder}", style="yellow", soft_wrap=True, markup=False)
 
@@ -57,6 +57,6 @@ def show(
     else:
         show_registry.show_checkpoint(console, found, Lines(at.policy.settings))
         made = found.stands_on or found.decision
-        if made and (problem := policies.problems(at.project, sound_history(at.store)).get(made.number)):
+        if made and (problem := policies.problems(at, sound_history(at.store)).get(made.number)):
             said = f"record {made.number} cannot be shown to be approved: {problem}"
             console.print(said, style="bold red", soft_wrap=True, markup=False)

@@ -58,7 +58,7 @@ def pull(
 
     at = desk(config)
     if which == "champion":
-        check_champion(at.project, sound_history(at.store))
+        check_champion(at, sound_history(at.store))
     digest = find_candidate(at, which).digest
     verified(at.project, at.store, digest)
     at.store.fetch_tree(digest, to)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from components.config import Settings, load, substance
 from components.config.load import check_digest
 from components.config.policy import CheckpointModel
+from components.config.promotion import load_policy
 from components.config.sources import FileSource
 from components.errors import InputError
 from components.files import dump_json, sha256_bytes, sha256_path
@@ -23,7 +24,7 @@ from flows.nights.incoming import Passed, look
 from flows.nights.joining import join, take_in
 from flows.nights.ledger import Ended, Ledger, Seen, current
 from flows.policies import check_champion
-from flows.registry import project_store
+from flows.registry import Desk, project_store
 from flows.signers import verified
 from flows.workspace import Workspace, locate
 
@@ -162,7 +163,7 @@ def _policy(project: Path, wanted: Settings, start: Start, remarks: list[str]) -
         if start == "champion":
             remarks.append("there is no champion yet: the run starts from the base")
         return [], "the base", None
-    check_champion(project, sound_history(store))
+    check_champion(Desk(project, store, load_policy(project)), sound_history(store))
     folder: dict[str, Any] = {"path": str(verified(project, store, alias.digest)), "sha256": alias.digest}
     overrides = [] if wanted.evaluation.champion else [f"evaluation.champion={json.dumps(folder)}"]
     if wanted.evaluation.champion:

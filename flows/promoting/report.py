@@ -15,7 +15,7 @@ from components.layout import Layout
 from components.registry import Candidate, PromotionRecord, Store, champion, read_candidate, sound_history
 from components.types import Judgement
 from flows.comparing import comparison_key
-from flows.policies import policies_of, problems
+from flows.policies import Policies, problems
 from flows.registry import Desk, judge
 from flows.stored_checkpoint import Found
 
@@ -41,7 +41,7 @@ def report_of(desk: Desk, found: Found) -> str:
     """
     if (made := found.decision) is None:
         return report(desk, found.candidate, judge(desk, found.candidate, sound_history(desk.store)))
-    problem = problems(desk.project, sound_history(desk.store)).get((found.stands_on or made).number, "")
+    problem = problems(desk, sound_history(desk.store)).get((found.stands_on or made).number, "")
     beside = None if made.previous == found.candidate.digest else made.previous
     candidate = replace(found.candidate, evidence=made.evidence or found.candidate.evidence)
     decided = _decided(found.stands_on or made, found.names, problem)
@@ -87,7 +87,7 @@ def _required(desk: Desk, policy: str) -> dict[str, RequiredCanary] | None:
     """What the policy with this digest asks for; None where it is not known: an earlier one is in Git's history."""
     if policy == desk.policy.sha256:
         return desk.policy.settings.gate.canaries
-    earlier = policies_of(desk.project, [policy]).get(policy)
+    earlier = Policies(desk, [policy])[policy]
     return earlier.settings.gate.canaries if earlier else None
 
 

@@ -1,4 +1,4 @@
-"""Which policies a project has had, by its own history."""
+"""Policies by their digests, out of a project's own history."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from components.config.promotion import FILE, load_policy
 from components.errors import InputError
 from flows.git import IDENTITY, git
-from flows.policies import check_recorded, past, policies_of
+from flows.policies import check_recorded, policies_of
 from tests.code_graph import ROOT
 from tests.proposals import commit
 
@@ -39,15 +39,6 @@ def test_every_policy_that_was_committed_is_found_again_by_its_digest(project: P
     assert {digest: one.settings.valid_days for digest, one in found.items()} == dict(
         zip(digests[:3], (3, 4, 5), strict=True)
     )
-
-
-def test_a_policy_ends_when_the_next_one_is_committed_and_may_come_back(project: Path) -> None:
-    for days in (3, 4, 3):
-        write(project, f"valid_days: {days}\n")
-        commit(project)
-    had = past(project)
-    assert [one.policy.settings.valid_days for one in had if one.policy] == [3, 4, 3]
-    assert [one.until is None for one in had] == [False, False, True]
 
 
 def test_the_health_rules_are_those_of_then(project: Path) -> None:

@@ -15,13 +15,22 @@ from components.config.keys import own_key_file
 from components.config.promotion import FILE, OWN_SIGNER, load_policy
 from components.errors import InputError
 from components.files import sha256_tree
-from components.registry import Approval, DirectoryStore, candidates, identify, read_history
-from components.registry.clock import parse
+from components.registry import (
+    Approval,
+    DirectoryStore,
+    PromotionRecord,
+    candidates,
+    find,
+    identify,
+    question,
+    read_history,
+    state,
+)
+from components.registry.clock import stamp, utc_now
 from components.registry.keys import new_key, public_pem, read_key, write_key
 from components.registry.signing import PREFIX
 from flows.cli import app
 from flows.git import IDENTITY, git
-from flows.policies import Past
 from flows.signers import signing_key, verified
 from tests.code_graph import ROOT
 from tests.proposals import commit, propose_in
@@ -166,7 +175,7 @@ def test_a_champion_that_its_policy_asked_for_holds(champion: str) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"policy": "ab" * 32}, "which this project's history does not have"),
+        ({"policy": "ab" * 32}, "which neither the registry nor this project's history has"),
         ({"at": "2020-01-01T00:00:00+00:00", "expires": "2020-01-02T00:00:00+00:00"}, "0 of 1 approvals"),
     ],
 )
@@ -190,41 +199,50 @@ def test_what_a_record_says_is_shown_as_it_is(champion: str) -> None:
     assert shown.exit_code == 0 and "ada [/x]" in shown.output.splitlines()[-1]
 
 
-def test_a_record_is_held_against_the_policy_of_its_own_time(champion: str) -> None:
+def test_what_the_gate_refuses_is_not_pulled_whatever_its_record_says_of_the_gate(candidate: str) -> None:
+    Path(FILE).write_text("gate: {min_gain: 0.9}\n")
+    commit(Path())
+    store, policy, now = DirectoryStore(Path("registry")), load_policy(Path()), utc_now()
+    one = find(store, candidate)
+    asked = question(one, policy, 0, identify(store))
+    approval = Approval(state(asked, by="ada", reason="", at=now, valid=timedelta(days=1)))
+    gate = {"result": "pass", "checks": []}
+    about = (1, "promote", "promoted", candidate, None, 0, one.evidence, gate, policy.sha256)
+    record = PromotionRecord(*about, (approval,), "ada", "", stamp(now), None)
+    store.put_if_absent(record.key, record.to_bytes())
+    code, found = verify("champion")
+    assert code == 3
+    assert "judged again, the gate does not let it pass: held-out gain" in found["approvals"]["words"]
+    pulled = RUNNER.invoke(app, ["pull", "champion", "--to", "copy"])
+    assert isinstance(pulled.exception, InputError) and "held-out gain" in pulled.exception.what
+
+
+def test_a_champion_of_before_holds_once_the_new_policy_was_adopted(champion: str) -> None:
     Path(FILE).write_text("promote: {approvals: 3}\n")
     assert "is not committed" in str(RUNNER.invoke(app, ["reject", champion, "--by", "ada"]).exception)
     commit(Path())
-    assert verify("champion")[0] == 0
-
-
-def test_a_record_by_a_policy_that_was_replaced_before_is_told(candidate: str) -> None:
-    old = load_policy(Path()).sha256
-    Path(FILE).write_text("valid_days: 3\n")
-    commit(Path())
-    assert RUNNER.invoke(app, ["approve", candidate, "--by", "ada"]).exit_code == 0
-    forge(candidate, policy=old)
     code, found = verify("champion")
-    assert code == 3 and "which had been replaced by then" in found["approvals"]["words"]
+    assert code == 3 and "which was not adopted there" in found["approvals"]["words"]
+    assert "evenkeel adopt" in found["approvals"]["words"]
+    for name in ("ada", "grace"):
+        waiting = RUNNER.invoke(app, ["adopt", "--by", name])
+        assert waiting.exit_code == 3, waiting.output
+    adopted = RUNNER.invoke(app, ["adopt", "--by", "lin"])
+    assert adopted.exit_code == 0 and "record 2" in adopted.output
+    assert verify("champion")[0] == 0
+    assert RUNNER.invoke(app, ["pull", "--to", "copy"]).exit_code == 0
 
 
-def test_a_record_that_is_later_by_more_than_a_day_than_the_policy_that_it_names_is_told(champion: str) -> None:
-    (record,) = read_history(DirectoryStore(Path("registry"))).records
-    until = parse(record.at)
-    late = [Past(load_policy(Path()), until - timedelta(hours=hours)) for hours in (25, 23)]
-    assert [one.held(record) for one in late] == [False, True]
-
-
-def test_a_new_record_by_the_present_policy_mends_what_an_amended_commit_broke(champion: str) -> None:
+def test_a_policy_that_no_commit_has_any_more_can_still_be_replaced(champion: str) -> None:
     Path(FILE).write_text("valid_days: 4\n")
     git(Path(), "add", "configs")
     git(Path(), "commit", "--quiet", "--amend", "--message=configs", extra=IDENTITY)
-    code, found = verify("champion")
-    assert code == 3 and "a new record by the present policy mends it" in found["approvals"]["words"].lower()
     better = propose_in(Path(), 3.0, champion=champion).digest
+    refused = RUNNER.invoke(app, ["approve", better, "--by", "ada"])
+    assert isinstance(refused.exception, InputError) and "adopt it" in refused.exception.how
+    assert RUNNER.invoke(app, ["adopt", "--by", "ada"]).exit_code == 0
     assert RUNNER.invoke(app, ["approve", better, "--by", "ada"]).exit_code == 0
-    code, found = verify("champion")
-    assert code == 0 and "but for what came before the champion: record 1" in found["approvals"]["words"]
-    assert RUNNER.invoke(app, ["pull", "--to", "copy"]).exit_code == 0
+    assert verify("champion")[0] == 0
 
 
 def test_a_policy_that_is_edited_here_and_nowhere_else_decides_nothing(candidate: str) -> None:

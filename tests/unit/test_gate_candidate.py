@@ -22,6 +22,7 @@ from components.gate.checks import CHECKS, OF_A_CANDIDATE
 from components.gate.checks.champion import TO_BE_COMPARED
 from components.layout import Layout
 from components.registry import Candidate
+from components.registry.attestations import attest, of_evidence
 from components.registry.directory import DirectoryStore
 from components.registry.promotion import check_judgement
 from components.stages.gate import run as run_gate
@@ -42,6 +43,8 @@ __all__ = ["layout", "whole"]
 def judged(
     store: DirectoryStore, candidate: Candidate, tmp_path: Path, comparison: Any = None, **policy: Any
 ) -> Judgement:
+    if candidate.evidence is not None and store.has_tree(candidate.evidence):
+        attest(store, of_evidence(candidate.digest, candidate.evidence), key_in(tmp_path))
     return judge_candidate(store, candidate, replace(policy_of(key_in(tmp_path), **policy), rules=FEW), comparison)
 
 

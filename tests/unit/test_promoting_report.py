@@ -167,7 +167,7 @@ def test_what_an_earlier_policy_of_the_project_asked_for_is_known(desk: Any, mon
     candidate = propose(desk, fixture.DIGEST)
     desk.policy.sha256 = "f" * 64
     earlier = PromotionPolicy(gate=GateSettings(canaries={"bbq": RequiredCanary()}))
-    monkeypatch.setattr(page, "policies_of", lambda project, wanted: {one: Policy(earlier, {}) for one in wanted})
+    monkeypatch.setattr(page, "Policies", lambda desk, wanted: {one: Policy(earlier, {}) for one in wanted})
     shown = page.report_of(desk, decided(candidate, "rejected"))
     assert "the policy asks for this probe set" in shown and "not known any more" not in shown
 

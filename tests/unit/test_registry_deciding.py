@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from components.registry.records import record_key
 from components.registry.rollback import target
 from components.types import GateCheck
 from tests.unit.deciding import (
+    NOON,
     ONE,
     TWO_OF_THREE,
     MemoryStore,
@@ -372,7 +374,17 @@ def test_a_rejection_is_final_for_its_evidence_and_for_no_other(store: MemorySto
     turn_down(store, candidate)
     with pytest.raises(InputError, match=r"already decided: rejected by bob \(record 1\)"):
         approve(store, candidate)
-    assert approve(store, replace(candidate, evidence=candidate.digest)).outcome == "promoted"
+    later = NOON + timedelta(seconds=1)
+    assert approve(store, replace(candidate, evidence=candidate.digest), made=later).outcome == "promoted"
+
+
+def test_no_approval_of_before_a_rejection_counts_on_other_evidence(store: MemoryStore) -> None:
+    candidate = propose(store)
+    again = replace(candidate, evidence=candidate.digest)
+    store_approval(store, approval(store, again))
+    turn_down(store, candidate)
+    with pytest.raises(NotApproved, match="the checkpoint was rejected since"):
+        promote(store, again, judgement(store, again), ONE, at())
 
 
 def test_what_was_promoted_is_not_rejected_any_more(store: MemoryStore) -> None:

@@ -54,6 +54,7 @@ OF_A_CANDIDATE: dict[str, Check] = {
     "health by policy": health.BY_POLICY,
     "gain over present champion": champion.PRESENT,
     "checkpoint signature": stored.SIGNED,
+    "evidence signature": stored.ATTESTED,
     "lineage": lineage.KNOWN,
 }
 """Besides those of the run, when its checkpoint is to be promoted."""

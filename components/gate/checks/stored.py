@@ -24,10 +24,15 @@ def _signed(evidence: Evidence, _: Settings) -> Answer:
     return "pass", f"signed by {evidence.read('signer')}"
 
 
+def _attested(evidence: Evidence, _: Settings) -> Answer:
+    return "pass", f"signed by {evidence.read('attester')}"
+
+
 PROPOSE = "propose it again from its run: evenkeel run --resume RUN-ID"
 TRUST = (
     "propose it again where a trusted key is (evenkeel run --resume RUN-ID), or list the signer's public key under "
     "`signers` in configs/promotion/policy.yaml"
 )
 WHOLE = Check(_whole, PROPOSE, missing=PROPOSE)
+ATTESTED = Check(_attested, TRUST, missing=TRUST)
 SIGNED = Check(_signed, TRUST, missing=TRUST)
