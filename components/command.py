@@ -23,6 +23,7 @@ from components.errors import EXIT_STOPPED, EvenkeelError, InputError
 from components.health import check_rules
 from components.launch import LAUNCHERS, Job
 from components.layout import Layout
+from components.opening import check_working_folder
 from components.processes.environments import DEVICE
 from components.processes.memory import check_stages
 from components.processes.ranked import STARTED, is_ranked
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     layout = Layout()
     try:
+        check_working_folder()
         with STOPPING.on_signal(), reporting(options.stage):
             clear_status(layout, options.stage)
             with working("reading the settings"):

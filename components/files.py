@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -20,6 +21,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from components.errors import InputError
+from components.opening import CHECK_PATH, MOST_TEXT, check_regular_or_folder, open_regular, read_regular, unreadable
 from components.working import working
 
 
@@ -118,20 +120,18 @@ def append_line(path: Path, row: Mapping[str, Any]) -> None:
             os.fsync(file.fileno())
 
 
-def read_text(path: Path, *, how: str = "check the path in the configuration") -> str:
-    """Read UTF-8 text.
+def read_text(path: Path, *, most: int = MOST_TEXT, how: str = CHECK_PATH) -> str:
+    """Read UTF-8 text of no more than ``most`` bytes.
 
     Raises:
-        InputError: the file is missing, unreadable or not UTF-8.
+        InputError: the file is missing, unreadable, no regular file, too large, or not UTF-8.
     """
+    data = read_regular(path, most=most, how=how)
     try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise InputError("file not found", where=path, how=how) from error
+        text = data.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 text (byte {error.start})", where=path, how="save it as UTF-8") from error
-    except OSError as error:
-        raise InputError(f"cannot read: {error.strerror}", where=path, how="check its permissions") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")  # as every text file of Python is read
 
 
 def read_json(path: Path, *, how: str = "run the stage that writes it again") -> Any:
@@ -153,21 +153,17 @@ def read_numbered_jsonl(path: Path, *, how: str = "mend or remove that line") ->
     """Yield the line number (from 1) and the object of each line that is not blank, one at a time.
 
     Raises:
-        InputError: missing file, or a line that is not a JSON object (the line number is named).
+        InputError: missing file, no regular one, or a line that is not a JSON object (the line number is named).
     """
-    try:
-        file = path.open(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise InputError("file not found", where=path, how="check the path in the configuration") from error
-    except OSError as error:
-        raise InputError(f"cannot read: {error.strerror}", where=path, how="check its permissions") from error
-    with file:
+    with io.TextIOWrapper(open_regular(path), encoding="utf-8") as file:
         try:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield number, _parse_line(line, f"{path}:{number}", how)
         except UnicodeDecodeError as error:
             raise InputError("not UTF-8 text", where=path, how="save it as UTF-8") from error
+        except OSError as error:
+            raise unreadable(path, error) from error
 
 
 def keep_rows(path: Path, count: int) -> list[dict[str, Any]]:
@@ -225,7 +221,7 @@ def sha256_bytes(data: bytes) -> str:
 
 def sha256_file(path: Path) -> str:
     """Hex sha256 of a file, read in blocks."""
-    with os_errors("read", path), path.open("rb") as file:
+    with os_errors("read", path), open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -233,8 +229,8 @@ def manifest(directory: Path, digest: Callable[[Path], str] = sha256_file) -> di
     """Relative path -> sha256 of every file below ``directory``, sorted; ``digest`` computes it.
 
     Raises:
-        InputError: the folder is missing, or holds a symbolic link (it could point outside what is digested) or a name
-            that is not UTF-8 (no manifest could hold it).
+        InputError: the folder is missing, or holds a symbolic link (it could point outside what is digested), a pipe, a
+            device, a socket, or a name that is not UTF-8 (no manifest could hold it).
     """
     if not directory.is_dir():
         raise InputError("folder not found", where=directory, how="check the path in the configuration")
@@ -242,7 +238,8 @@ def manifest(directory: Path, digest: Callable[[Path], str] = sha256_file) -> di
     for path in sorted(directory.rglob("*")):
         if path.is_symlink():
             raise InputError("symbolic link inside a digested folder", where=path, how="replace it by the file itself")
-        if path.is_file():
+        if not path.is_dir():
+            check_regular_or_folder(path)
             files[_utf8_name(path, directory)] = digest(path)
     return files
 
@@ -265,6 +262,7 @@ def sha256_tree(directory: Path) -> str:
 
 def sha256_path(path: Path) -> str:
     """Digest of a file or of a folder."""
+    check_regular_or_folder(path)
     if path.is_dir():
         return sha256_tree(path)
     with working(f"hashing {path.name}"):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from components.opening import impossible
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 """A decay rate of AdamW."""
@@ -17,8 +20,9 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class Section(BaseModel):
-    """A group of settings: frozen, unknown keys refused, no infinities, no truth value where a number must be. What was
-    refused is not repeated in a traceback, since it may be a password in the wrong place.
+    """A group of settings: frozen, unknown keys refused, no infinities, no truth value where a number must be, no path
+    that no file can have. What was refused is not repeated in a traceback, since it may be a password in the wrong
+    place.
     """
 
     model_config = ConfigDict(
@@ -33,6 +37,14 @@ class Section(BaseModel):
             if isinstance(value, bool) and field.annotation in NUMBERS:
                 raise ValueError(f"{name}: write a number, not {str(value).lower()}")
         return given
+
+    @model_validator(mode="after")
+    def _a_path_can_be_one(self) -> Self:
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, Path) and (problem := impossible(value)):
+                raise ValueError(f"{name}: {problem}")
+        return self
 
 
 class AdamWSettings(Section):

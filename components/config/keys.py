@@ -7,7 +7,7 @@ import binascii
 from pathlib import Path
 
 from components.errors import InputError
-from components.files import os_errors
+from components.opening import MOST_CONFIGURATION, read_regular
 
 ED25519 = "ed25519:"
 LENGTH = 32
@@ -71,8 +71,7 @@ def own_signer(project: Path) -> str | None:
     path = own_key_file(project)
     if not path.is_file():
         return None
-    with os_errors("read a key", path):
-        data = path.read_bytes()
+    data = read_regular(path, most=MOST_CONFIGURATION)
     try:
         public = load_pem_private_key(data, password=None).public_key()
         return signer_key(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode())

@@ -6,6 +6,7 @@ written out whole (`dump`), defaults and input digests included: that file is wh
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,7 +19,8 @@ from components.config.documents import Dumper, read
 from components.config.removed import REMOVED
 from components.config.settings import Settings
 from components.errors import InputError
-from components.files import read_text, sha256_path
+from components.files import os_errors, read_text, sha256_path
+from components.opening import MOST_CONFIGURATION, check_regular_or_folder
 
 Tree = dict[str, Any]
 
@@ -75,10 +77,11 @@ def read_tree(path: Path, recipe: Path | None = None) -> Tree:
     return merge(read_tree(recipe), tree) if recipe and not replaced else tree
 
 
-def _read_extended(path: Path, recipe: Path | None, replaced: list[str], seen: tuple[Path, ...]) -> Tree:
-    if path.resolve() in seen:
+def _read_extended(path: Path, recipe: Path | None, replaced: list[str], seen: tuple[str, ...]) -> Tree:
+    tree = read_mapping(path)  # first, so that the path is a possible one
+    real = os.path.realpath(path)
+    if real in seen:
         raise InputError("a configuration extends itself", where=path, how="remove the circle from `extends`")
-    tree = read_mapping(path)
     bases = tree.pop("extends", [])
     bases = [bases] if isinstance(bases, str) else bases
     if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases):
@@ -89,7 +92,7 @@ def _read_extended(path: Path, recipe: Path | None, replaced: list[str], seen: t
             replaced.append(base)
             below = read_tree(recipe)
         else:
-            below = _read_extended(path.parent / base, recipe, replaced, (*seen, path.resolve()))
+            below = _read_extended(path.parent / base, recipe, replaced, (*seen, real))
         merged = merge(merged, below)
     return merge(merged, tree)
 
@@ -98,7 +101,9 @@ def find_rules(config: Path, name: str) -> Path:
     """``health/<name>.yaml`` beside the configuration, in a folder above it, or in the project's `configs`."""
     folders = (*config.resolve().parents, PROJECT_CONFIGS)
     candidates = [folder / "health" / f"{name}.yaml" for folder in folders]
-    if found := next((path for path in candidates if path.is_file()), None):
+    with os_errors("look for the health rules", Path(f"{name}.yaml")):
+        found = next((path for path in candidates if path.is_file()), None)
+    if found:
         return found
     raise InputError(
         f"no health rules named {name!r}",
@@ -118,7 +123,7 @@ def read_rules(path: Path) -> Tree:
 
 def read_mapping(path: Path) -> Tree:
     """One YAML file whose top level is a mapping; empty for an empty file."""
-    tree = read(read_text(path), path)
+    tree = read(read_text(path, most=MOST_CONFIGURATION), path)
     if tree is None:
         return {}
     if not isinstance(tree, dict):
@@ -258,8 +263,7 @@ def check_version(expected: str | None) -> str:
 
 def check_digest(path: Path, expected: str | None, how: str = MISSING) -> str:
     """Digest of a file or folder, compared with the expected one where there is one. ``how`` to mend a missing one."""
-    if not path.exists():
-        raise InputError("input not found", where=path, how=how)
+    check_regular_or_folder(path, how=how)
     found = sha256_path(path)
     if expected is not None and found != expected:
         raise InputError(

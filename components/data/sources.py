@@ -16,6 +16,7 @@ from components.config.tasks import Generated
 from components.data.candidates import NOTHING, Candidate, Fault, RowReader, as_scalar, missing_columns
 from components.errors import InputError
 from components.files import os_errors, read_json
+from components.opening import open_regular
 from components.tasks import TASKS, reasoning_gym
 
 BATCH_ROWS = 4096
@@ -43,7 +44,7 @@ def jsonl(source: FileSource, _seed: int) -> Iterator[Candidate]:
     """
     check_digest(source.path, source.sha256)
     reader = RowReader(source)
-    with os_errors("read", source.path), source.path.open("rb") as file:
+    with os_errors("read", source.path), open_regular(source.path) as file:
         for number, line in _lines(file):
             if line.strip():
                 yield _parse(line, number, reader)
@@ -92,7 +93,7 @@ def parquet(source: FileSource, _seed: int) -> Iterator[Candidate]:
     check_digest(source.path, source.sha256)
     reader = RowReader(source)
     try:
-        with format_.ParquetFile(source.path) as file:
+        with open_regular(source.path) as opened, format_.ParquetFile(opened) as file:
             columns = _columns(reader, file.schema_arrow.names, source.path)
             yield from _numbered(file.iter_batches(BATCH_ROWS, columns=columns), reader)
     except (pyarrow.ArrowException, OSError) as error:
@@ -146,7 +147,7 @@ def _record_batches(files: Sequence[Path], reader: RowReader) -> Iterator[Any]:
     import pyarrow
 
     for path in files:
-        with pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_stream(file) as stream:
+        with open_regular(path) as file, pyarrow.ipc.open_stream(file) as stream:
             columns = _columns(reader, stream.schema.names, path)
             for batch in stream:
                 for start in range(0, batch.num_rows, BATCH_ROWS):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import mmap
+import os
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from typing import Any
 
 from components.errors import InputError
 from components.files import os_errors
+from components.opening import open_regular
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -102,10 +104,11 @@ def _type_sizes() -> dict[int, tuple[str, int, int]]:
 
 @contextmanager
 def _mapped(path: Path) -> Iterator[mmap.mmap]:
-    if path.is_dir() or (path.exists() and not path.stat().st_size):
-        raise InputError("not a GGUF file", where=path, how="name a file that begins with the four letters GGUF")
-    with os_errors("read", path), path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        yield data
+    with os_errors("read", path), open_regular(path) as file:
+        if not os.fstat(file.fileno()).st_size:  # which cannot be mapped
+            raise InputError("not a GGUF file", where=path, how="name a file that begins with the four letters GGUF")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data
 
 
 class _Source:

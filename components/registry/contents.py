@@ -10,6 +10,7 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.files import os_errors, read_json
+from components.opening import open_regular, read_regular
 
 PICKLED = frozenset({".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib"})
 CODE = frozenset({".py", ".pyc", ".so", ".sh", ".exe", ".dll", ".dylib", ".ipynb"})
@@ -42,7 +43,7 @@ def check_kind(file: Path) -> None:
         raise _refusal(f"a {suffix} file can hold a pickle, which runs code when it is loaded", file, "use safetensors")
     if suffix in CODE:
         raise _refusal("a checkpoint must not bring code", file, "use an architecture that transformers knows")
-    with os_errors("read", file), file.open("rb") as stream:
+    with os_errors("read", file), open_regular(file) as stream:
         start, more = stream.read(_LOOKED_AT), bool(stream.read(1))
     if suffix != ".safetensors" and (start.startswith((_ZIP, *_PICKLE_PROTOCOLS)) or _calls(start, more)):
         raise _refusal("a pickle under another name", file, "use safetensors")
@@ -102,8 +103,7 @@ def _check_json(file: Path) -> None:
 
 def _check_text(file: Path) -> None:
     """UTF-8 without characters that control anything."""
-    with os_errors("read", file):
-        data = file.read_bytes()
+    data = read_regular(file)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -114,15 +114,14 @@ def _check_text(file: Path) -> None:
 
 def _check_picture(file: Path) -> None:
     magic = PICTURES[file.suffix.lower()]
-    with os_errors("read", file), file.open("rb") as stream:
+    with os_errors("read", file), open_regular(file) as stream:
         if stream.read(len(magic)) != magic:
             raise _refusal("not the picture that its name says", file, "take it out of the folder")
 
 
 def _check_sentencepiece(file: Path) -> None:
     """A protobuf message whose fields add up to the file, the first of them the pieces."""
-    with os_errors("read", file):
-        data = file.read_bytes()
+    data = read_regular(file)
     try:
         fields = _protobuf_fields(data)
     except (IndexError, ValueError):

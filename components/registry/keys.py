@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 from components.config.keys import ED25519, approver_key
 from components.errors import InputError
 from components.files import fsync_directory, os_errors
+from components.opening import MOST_CONFIGURATION, open_regular
 
 PrivateKey = Ed25519PrivateKey | ec.EllipticCurvePrivateKey
 Purpose = Literal["approvals", "checkpoints"]
@@ -64,9 +65,9 @@ def read_key(path: Path) -> PrivateKey:
     Raises:
         InputError: no such file, others can read it, or it holds no key of these kinds. The content is not repeated.
     """
-    with os_errors("read a key", path):
-        mode = path.stat().st_mode
-        pem = path.read_bytes()
+    with os_errors("read a key", path), open_regular(path, how=HOW) as file:
+        mode = os.fstat(file.fileno()).st_mode
+        pem = file.read(MOST_CONFIGURATION)
     if stat.S_IMODE(mode) & 0o077:
         raise InputError("others can read this private key", where=path, how=f"chmod 600 {path}")
     try:

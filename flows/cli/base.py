@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from components.errors import EvenkeelError
+from components.opening import check_working_folder
 
 DEMO = Path("configs/demo.yaml")
 HELP = (
@@ -33,6 +34,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks, and Prefe
 def main() -> None:
     """Entry point of the console script: expected failures become one clear message."""
     try:
+        check_working_folder()
         app()
     except EvenkeelError as error:
         if os.environ.get("EVENKEEL_DEBUG"):

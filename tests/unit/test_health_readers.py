@@ -448,12 +448,12 @@ def test_a_file_that_is_no_log_is_refused_with_what_was_found_and_what_to_name(t
     assert said in str(caught.value)
 
 
-def test_a_folder_a_missing_file_and_a_pipe_are_refused(tmp_path):
+def test_a_folder_a_missing_file_and_a_device_are_refused(tmp_path):
     with pytest.raises(InputError, match="a folder"):
         read_log(tmp_path)
     with pytest.raises(InputError, match="file not found"):
         read_log(tmp_path / "nothing")
-    with pytest.raises(InputError, match="not a plain file"):
+    with pytest.raises(InputError, match="is a device, not a file"):
         read_log(Path("/dev/zero"))
 
 

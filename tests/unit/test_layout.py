@@ -30,7 +30,7 @@ OUTPUTS: dict[str, set[Path]] = {
     "report": {LAYOUT.report, LAYOUT.verdict},
     "dpo": {LAYOUT.dpo, LAYOUT.dpo_metrics},
 }
-WITHOUT_EFFECT = ("config", "errors", "layout", "processes", "progress", "stages", "working", "__init__")
+WITHOUT_EFFECT = ("config", "errors", "layout", "opening", "processes", "progress", "stages", "working", "__init__")
 """Code that cannot change a byte of an output, see the head of dvc.yaml. Of `stages` only the package itself."""
 
 

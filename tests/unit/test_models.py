@@ -190,8 +190,8 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path):
     for name, content in {"text": b"not a model", "empty": b""}.items():
         (tmp_path / name).write_bytes(content)
         assert refused(tmp_path / name, tmp_path / "model").what == "not a GGUF file"
-    assert refused(tmp_path, tmp_path / "model").what == "not a GGUF file"
-    assert "No such file" in refused(tmp_path / "absent.gguf", tmp_path / "model").what
+    assert refused(tmp_path, tmp_path / "model").what == "is a folder, not a file"
+    assert "file not found" in refused(tmp_path / "absent.gguf", tmp_path / "model").what
 
 
 def test_a_file_of_another_version_is_refused(tiny, tmp_path):

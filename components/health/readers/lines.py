@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from components.errors import InputError
 from components.files import os_errors
+from components.opening import open_regular
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 HEAD = 64 * 1024
@@ -18,15 +20,9 @@ def read_head(path: Path) -> str:
     """The beginning of a log.
 
     Raises:
-        InputError: there is no such file, it is empty, or it is no text.
+        InputError: there is no such file, it is no regular one, it is empty, or it is no text.
     """
-    if path.is_dir():
-        raise InputError("a folder, not a log", where=path, how="name the file inside it")
-    if not path.exists():
-        raise InputError("file not found", where=path, how="check the path")
-    if not path.is_file():
-        raise InputError("not a plain file", where=path, how="save the log to a file first")
-    with os_errors("read", path), path.open(encoding="utf-8-sig", errors="replace") as file:
+    with os_errors("read", path), _text(path) as file:
         head = file.read(HEAD)
     if not head.strip():
         raise InputError("the log is empty", where=path, how="name the file that the trainer writes its metrics to")
@@ -41,7 +37,11 @@ def lines(path: Path) -> Iterator[tuple[str, bool]]:
     A progress bar's returns end lines too, and bytes that are no UTF-8 (two processes, one file) are replaced: a line
     is used only if what it says can be read, so neither can turn into a number.
     """
-    with os_errors("read", path), path.open(encoding="utf-8-sig", errors="replace") as file:
+    with os_errors("read", path), _text(path) as file:
         for line in file:
             if line.strip():
                 yield _COLOURS.sub("", line).rstrip("\n"), line.endswith("\n")
+
+
+def _text(path: Path) -> io.TextIOWrapper:
+    return io.TextIOWrapper(open_regular(path, how="check the path"), encoding="utf-8-sig", errors="replace")
