@@ -18,7 +18,7 @@ from components.evaluation.results import Answered, PromptResult
 from components.evaluation.suites import Asked
 from components.files import sha256_tree
 from components.policy import Policy, load_policy
-from components.policy.policy import check_policy
+from components.policy.checking import check_policy
 from components.policy.weights import weights_of
 from components.progress import Progress
 from components.rewards import Scorer

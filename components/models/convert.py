@@ -30,7 +30,8 @@ from components.errors import InputError
 from components.models import provenance
 from components.models.header import Header, read_header
 from components.policy import Policy, load_policy
-from components.policy.policy import check_policy, check_weights, quiet
+from components.policy.checking import check_policy, check_report
+from components.policy.policy import quiet
 from components.processes.memory import check_room
 
 FLOAT32 = 4
@@ -121,7 +122,7 @@ def dequantised(gguf: Path, header: Header) -> Policy:
         raise
     except ANYTHING as error:
         raise _not_convertible(error, gguf, header) from error
-    check_weights(report, gguf)
+    check_report(report, gguf)
     return Policy(_as_if_never_quantised(model), tokenizer, chat=False)
 
 

@@ -20,8 +20,9 @@ from components.config.policy import LoraSettings, TinyModel
 from components.errors import InputError
 from components.learner.activations import checkpointed_layers
 from components.policy import Policy
+from components.policy.checking import LOAD_ERRORS
 from components.policy.lora import adapted, base_matrices
-from components.policy.policy import LOAD_ERRORS, quiet
+from components.policy.policy import quiet
 from components.policy.tiny import model_config
 
 FILE = "config.json"

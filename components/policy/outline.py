@@ -24,7 +24,8 @@ from transformers.utils import GENERATION_CONFIG_NAME
 
 from components.config.policy import PolicySettings
 from components.device import own_device
-from components.policy.policy import DTYPES, LOAD_ERRORS, Policy, check_policy, load_policy, quiet
+from components.policy.checking import LOAD_ERRORS, check_finite, check_policy, tokenizers_errors
+from components.policy.policy import DTYPES, Policy, load_policy, quiet
 from components.policy.stored import Stored
 from components.registry.checkpoints import check_checkpoint
 
@@ -53,7 +54,8 @@ def outline(path: Path, settings: PolicySettings) -> tuple[Policy, Mapping[str, 
         with quiet():
             config = AutoConfig.from_pretrained(path, **where)
             weights, model = Stored.folder(path, dtype), hollow(empty_model(config, dtype))
-            tokenizer = AutoTokenizer.from_pretrained(path, **where)
+            with tokenizers_errors():
+                tokenizer = AutoTokenizer.from_pretrained(path, **where)
             if (path / GENERATION_CONFIG_NAME).exists():
                 model.generation_config = GenerationConfig.from_pretrained(path, local_files_only=True)
     except LOAD_ERRORS:  # it says what is wrong
@@ -61,6 +63,7 @@ def outline(path: Path, settings: PolicySettings) -> tuple[Policy, Mapping[str, 
     if model is None or weights is None or not fits(model, weights):
         whole = load_policy(path, settings)
         return whole, whole.model.state_dict()
+    check_finite(weights, path)
     policy = Policy(model, tokenizer, settings.chat, settings.instruction)
     return check_policy(policy, path), weights
 

@@ -7,14 +7,13 @@ import copy
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from huggingface_hub.errors import StrictDataclassError
 from jinja2 import TemplateError
 from torch import Tensor
 from torch.nn import Parameter
@@ -23,12 +22,11 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 from components.config.policy import PolicySettings
 from components.device import own_device
 from components.errors import InputError
-from components.processes.memory import check_weights as check_memory
+from components.policy.checking import LOAD_ERRORS, check_finite, check_policy, check_report, tokenizers_errors
+from components.processes.memory import check_weights
 from components.registry.checkpoints import check_checkpoint
 from components.working import working
 
-LOAD_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, StrictDataclassError)
-"""What transformers raises for a folder that it cannot make a model of."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -81,14 +79,39 @@ class Policy:
         """Token ids of a question, ready for the answer to follow."""
         text = f"{self.instruction}{question}"
         if self.chat:
-            text = self.tokenizer.apply_chat_template(
-                [{"role": "user", "content": text}], add_generation_prompt=True, tokenize=False
-            )
-        return tuple(self.tokenizer.encode(text, add_special_tokens=not self.chat))
+            text = self._rendered(text)
+        return self._known(self.tokenizer.encode(text, add_special_tokens=not self.chat))
 
     def encode_answer(self, answer: str) -> tuple[int, ...]:
         """Token ids of an answer, end token included."""
-        return (*self.tokenizer.encode(answer, add_special_tokens=False), self.eos_id)
+        return (*self._known(self.tokenizer.encode(answer, add_special_tokens=False)), self.eos_id)
+
+    @property
+    def embedded(self) -> int:
+        """Tokens that the model knows: rows of its embedding."""
+        weight: Any = self.model.get_input_embeddings().weight
+        return int(weight.shape[0])
+
+    def _rendered(self, text: str) -> str:
+        try:
+            rendered = self.tokenizer.apply_chat_template(
+                [{"role": "user", "content": text}], add_generation_prompt=True, tokenize=False
+            )
+        except (TemplateError, ArithmeticError, TypeError, ValueError, LookupError, RuntimeError) as error:
+            what = f"the chat template cannot render a question: {type(error).__name__}: {error}"
+            how = "correct the template, or set policy.chat to false for plain text"
+            raise InputError(what, where=f"the question {text[:80]!r}", how=how) from error
+        return str(rendered)
+
+    def _known(self, ids: Sequence[int]) -> tuple[int, ...]:
+        if ids and max(ids) >= self.embedded:
+            token = self.tokenizer.convert_ids_to_tokens(max(ids))
+            raise InputError(
+                f"the token {token!r} has the id {max(ids):,}, and the embedding has {self.embedded:,} rows",
+                where="the tokenizer of the policy",
+                how="take the text of that token out of the data, or resize the embedding to the tokenizer",
+            )
+        return tuple(ids)
 
     def decode(self, token_ids: tuple[int, ...]) -> str:
         return str(self.tokenizer.decode(token_ids, skip_special_tokens=True))
@@ -155,11 +178,11 @@ def load_policy(path: Path, settings: PolicySettings) -> Policy:
     """Load a checkpoint folder from disk to `own_device`. Never runs code from it and never unpickles.
 
     Raises:
-        InputError: larger than memory, not a safe, complete checkpoint, or the tokenizer lacks what the settings ask
-            for; or there is no such device.
+        InputError: larger than memory, not a safe, complete checkpoint, weights that are not finite, or the tokenizer
+            lacks what the settings need or does not fit the model; or there is no such device.
     """
     device = own_device()
-    check_memory(path, settings.dtype)
+    check_weights(path, settings.dtype)
     check_checkpoint(path)
     try:
         with quiet(), working("loading the policy"):
@@ -174,7 +197,8 @@ def load_policy(path: Path, settings: PolicySettings) -> Policy:
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )
-            tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+            with tokenizers_errors():
+                tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     except LOAD_ERRORS as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
@@ -183,35 +207,9 @@ def load_policy(path: Path, settings: PolicySettings) -> Policy:
             how="use a causal language model saved by save_pretrained with its tokenizer",
         ) from error
     model, report = loaded
-    check_weights(report, path)
+    check_report(report, path)
+    check_finite(dict(model.named_parameters()), path)
     return check_policy(Policy(model.eval().to(device), tokenizer, settings.chat, settings.instruction), path)
-
-
-def check_weights(report: Mapping[str, Any], path: Path) -> None:
-    """Refuse a checkpoint whose gaps transformers has filled with random numbers."""
-    shapes = {name for name, *_ in report["mismatched_keys"]}
-    if odd := sorted(shapes | set(report["missing_keys"])):
-        raise InputError(
-            f"{len(odd)} weights are missing or have another shape than the config says: {', '.join(odd[:3])}",
-            where=path,
-            how="save the checkpoint again, whole and with its own config",
-        )
-
-
-def check_policy(policy: Policy, path: Path) -> Policy:
-    """Refuse tokenizers that could not end an answer or render a prompt."""
-    if policy.tokenizer.eos_token_id is None:
-        raise InputError("the tokenizer has no end-of-sequence token", where=path, how="set eos_token in its config")
-    if policy.chat and not policy.tokenizer.chat_template:
-        raise InputError(
-            "the tokenizer has no chat template", where=path, how="add one, or set policy.chat to false for plain text"
-        )
-    try:
-        policy.encode_prompt("?")
-    except TemplateError as error:
-        how = "mend the template, or set policy.chat to false for plain text"
-        raise InputError(f"the chat template cannot be rendered: {error}", where=path, how=how) from error
-    return policy
 
 
 @contextlib.contextmanager

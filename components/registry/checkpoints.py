@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-
 from components.errors import InputError
 from components.files import os_errors, read_json, sha256_tree
 from components.registry.contents import check_content, check_kind
+from components.registry.figures import check_figures
 from components.registry.names import check_names
+from components.registry.tensors import Entry, read_entries
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 CODE_KEYS = frozenset({"auto_map", "custom_pipelines", "trust_remote_code"})
@@ -37,7 +37,8 @@ def check_checkpoint(path: Path) -> str:
     Raises:
         InputError: a pickle (by name or by content), code, a kind of file that no checkpoint needs, a link, a device;
             names that are not the same everywhere; no config, tokenizer or weights; weights whose header does not fit
-            the file; an index that names shards that are not there; a chat template that is no text.
+            the file, or that are no floating-point numbers; an index that names shards that are not there; a chat
+            template that is no text; figures in the configuration that no model has.
     """
     files = _files(path)
     for file in files:
@@ -50,11 +51,13 @@ def check_checkpoint(path: Path) -> str:
     if not any((path / name).is_file() for name in TOKENIZERS):
         raise _refusal("the checkpoint has no tokenizer", path, f"save it beside the weights ({TOKENIZERS[0]})")
     weights = [file for file in files if file.suffix.lower() == ".safetensors"]
-    tensors = {file.relative_to(path).as_posix(): _tensor_names(file) for file in weights}
+    tensors = {file.relative_to(path).as_posix(): read_entries(file) for file in weights}
     if not any(tensors.get(file.name) for file in path.glob("*.safetensors")):
         raise _refusal("the checkpoint has no safetensors weights", path, "save it with safe serialization")
     for index in sorted(path.glob("*.safetensors.index.json")):
         _check_index(index, tensors)
+    entries = [entry for name, found in tensors.items() if "/" not in name for entry in found.values()]
+    check_figures(_object(path / "config.json"), entries, path / "config.json")
     return digest
 
 
@@ -164,16 +167,7 @@ def _runs_code(key: str, value: Any) -> bool:
     return any(name is not None and not (isinstance(name, str) and OWN_ATTENTION.fullmatch(name)) for name in names)
 
 
-def _tensor_names(file: Path) -> set[str]:
-    """Names of the tensors, from the header; the reader checks offsets and sizes against the file."""
-    try:
-        with safe_open(file, framework="numpy") as tensors:
-            return set(tensors.keys())
-    except (SafetensorError, OSError) as error:
-        raise _refusal(f"not a safetensors file: {error}", file, "save the checkpoint again") from error
-
-
-def _check_index(index: Path, tensors: dict[str, set[str]]) -> None:
+def _check_index(index: Path, tensors: dict[str, dict[str, Entry]]) -> None:
     weights = _object(index).get("weight_map")
     if not isinstance(weights, dict) or not weights:
         raise _refusal("the index of the shards has no weight_map", index, "save the checkpoint again")
