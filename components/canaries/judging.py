@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from components.canaries.items import Outcome, Probe
 from components.config.canaries import CanarySettings
+from components.patterns import compile_pattern
 from components.rewards.answers import stated
 from components.rewards.base import final_answer
 from components.rewards.multiple_choice import MultipleChoiceVerifier
@@ -39,7 +39,7 @@ def judge_texts(probe: Probe, texts: Sequence[str], marker: str | None, settings
         chosen = _chosen(probe, text, marker)
         return Outcome(float(chosen == probe.right), chosen == probe.right, chosen=chosen)
     if probe.judged == "pattern":
-        return _outcome(re.search(probe.pattern, text) is not None)
+        return _outcome(compile_pattern(probe.pattern).matches(text))
     if probe.judged == "refusal":
         return _outcome(refuses(text, settings.refusals) == probe.should_refuse)
     raise ValueError(f"probe {probe.id} is not judged by its text: {probe.judged}")
@@ -48,7 +48,7 @@ def judge_texts(probe: Probe, texts: Sequence[str], marker: str | None, settings
 def refuses(text: str, patterns: Sequence[str]) -> bool:
     """Whether an answer refuses; an empty one does not, and helps nobody either."""
     head = text.replace("\u2019", "'")[:HEAD]
-    return any(re.search(pattern, head, re.IGNORECASE) for pattern in patterns)
+    return any(compile_pattern(pattern, ignore_case=True).matches(head) for pattern in patterns)
 
 
 def _chosen(probe: Probe, text: str, marker: str | None) -> int | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Fraction, Section
+from components.patterns import compile_pattern
 
 RESERVED_CANARIES = frozenset({"drop"})
 """Names that no probe set can have."""
@@ -48,10 +48,7 @@ class JudgingSettings(Section):
     @classmethod
     def _patterns_compile(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
         for pattern in (given,) if isinstance(given, str) else given:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+            compile_pattern(pattern)
         return given
 
     def judged_by(self) -> dict[str, object]:

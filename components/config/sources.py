@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Section
 from components.config.reasoning_gym import ReasoningGymSource
 from components.config.tasks import Generated
+from components.patterns import compile_pattern
 
 
 class FileSource(Section):
@@ -28,7 +29,9 @@ class FileSource(Section):
     question: str = Field("question", description="Column of the question.")
     answer: str = Field("answer", description="Column of the reference answer or solution.")
     answer_pattern: str | None = Field(
-        None, description="Regular expression whose first group is the final answer inside the answer column."
+        None,
+        description="Regular expression whose first group is the final answer inside the answer column. RE2 runs it in "
+        r"linear time: no lookaround, no backreferences, and \b knows ASCII letters alone (see `components.patterns`).",
     )
     id: str | None = Field(None, description="Column of a unique id; ids are content hashes when absent.")
     family: str | None = Field(None, description="Column that names the family, for slices.")
@@ -36,6 +39,14 @@ class FileSource(Section):
         None, description="Column that names where a row comes from, see data.concentration.max_source."
     )
     difficulty: str | None = Field(None, description="Column with a number, higher is harder.")
+
+    @field_validator("answer_pattern")
+    @classmethod
+    def _a_group_is_the_answer(cls, given: str | None) -> str | None:
+        how = r"such as '####\s*(.+)$'"
+        if given is not None and not compile_pattern(given).groups:
+            raise ValueError(f"it has no group, and the first group is the final answer, {how}")
+        return given
 
     @model_validator(mode="after")
     def _answers_are_read_in_one_way(self) -> FileSource:

@@ -11,6 +11,7 @@ from typing import Any
 
 from components.config.sources import FileSource
 from components.errors import InputError
+from components.patterns import compile_pattern
 from components.tasks import FORMATS
 from components.tasks.identity import content_id
 from components.types import Prompt
@@ -53,13 +54,13 @@ class RowReader:
     """Turns rows of a file into candidates, by the columns that the settings name.
 
     Raises:
-        InputError: ``answer_pattern`` is not a regular expression with a group.
+        ValueError: ``answer_pattern`` is no pattern; settings that were validated have none such.
     """
 
     def __init__(self, source: FileSource) -> None:
         self._source = source
         self._name = source.name or source.path.stem
-        self._pattern = compile_pattern(source.answer_pattern)
+        self._pattern = None if source.answer_pattern is None else compile_pattern(source.answer_pattern)
         self._format = FORMATS.get(source.format)
 
     @property
@@ -102,8 +103,8 @@ class RowReader:
             return self._format(published)
         if self._pattern is None:
             return published, published
-        match = self._pattern.search(published)
-        return ((match[1] or "").strip() if match else ""), published
+        groups = self._pattern.search(published)
+        return ((groups[0] or "").strip() if groups else ""), published
 
 
 def missing_columns(missing: list[str], present: Mapping[str, Any] | list[str], where: str) -> InputError:
@@ -118,20 +119,6 @@ def missing_columns(missing: list[str], present: Mapping[str, Any] | list[str], 
 def found(columns: Mapping[str, Any] | list[str]) -> str:
     """The columns that are there, in words."""
     return f"found: {', '.join(map(repr, columns)) or 'none'}"
-
-
-def compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
-    """The compiled ``answer_pattern``, or an error in words."""
-    if pattern is None:
-        return None
-    where, how = "data.source.answer_pattern", r"for example '####\s*(.+)$'"
-    try:
-        compiled = re.compile(pattern)
-    except re.error as error:
-        raise InputError(f"not a regular expression: {error}", where=where, how=how) from error
-    if not compiled.groups:
-        raise InputError("has no group; the first group is the final answer", where=where, how=how)
-    return compiled
 
 
 def missing(value: Any) -> bool:

@@ -38,7 +38,14 @@ def test_only_stages_and_their_launcher_import_stages() -> None:
 
 
 def test_config_imports_no_component_but_the_plain_helpers() -> None:
-    plain = {"components", "components.errors", "components.files", "components.opening", "components.types"}
+    plain = {
+        "components",
+        "components.errors",
+        "components.files",
+        "components.opening",
+        "components.patterns",
+        "components.types",
+    }
     for name in COMPONENTS:
         if name.startswith("components.config"):
             used = {found for found in imports(COMPONENTS[name]) if found in COMPONENTS}

@@ -76,7 +76,7 @@ def test_a_key_for_checkpoints_does_not_approve(tmp_path: Path) -> None:
 
 
 def test_a_missing_key_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="read a key"):
+    with pytest.raises(InputError, match="file not found"):
         read_key(tmp_path / "none.pem")
 
 

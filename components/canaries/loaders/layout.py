@@ -5,11 +5,10 @@ For scores by likelihood a row has ``choices``, the well-formed answer first.
 
 from __future__ import annotations
 
-import re
-
 from components.canaries.items import Probe
 from components.canaries.loaders.rows import Row
 from components.config.canaries import CanarySettings
+from components.patterns import compile_pattern
 
 
 def layout(row: Row, settings: CanarySettings) -> Probe:
@@ -17,8 +16,8 @@ def layout(row: Row, settings: CanarySettings) -> Probe:
     if not isinstance(pattern, str) or not pattern:
         raise row.error("no pattern that the answer must match", "give `pattern` in the row, or in the set's settings")
     try:
-        re.compile(pattern)
-    except re.error as error:
-        raise row.error(f"`pattern` is no regular expression: {error}") from error
+        compile_pattern(pattern)
+    except ValueError as error:
+        raise row.error(f"`pattern`: {error}") from error
     choices = row.texts("choices", 2) if "choices" in row.fields else ()
     return Probe(f"{row.line}", (row.text("question"),), "pattern", choices, whole=True, pattern=pattern)
