@@ -16,13 +16,15 @@ ComputeDtype = Literal["auto", "float32", "bfloat16"]
 Device = Literal["auto", "cpu", "cuda"]
 """What a process computes on; auto: a GPU where there is one, else the CPU."""
 NUMBERS: tuple[Any, ...] = (int, float, int | None, float | None)
+LARGEST = 10**15
+"""No setting that is a whole number is larger, with either sign: no run has as many steps, tokens or bytes."""
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class Section(BaseModel):
-    """A group of settings: frozen, unknown keys refused, no infinities, no truth value where a number must be, no path
-    that no file can have. What was refused is not repeated in a traceback, since it may be a password in the wrong
-    place.
+    """A group of settings: frozen, unknown keys refused, no infinities, no truth value where a number must be, no
+    whole number beyond any machine, no path that no file can have. What was refused is not repeated in a traceback,
+    since it may be a password in the wrong place.
     """
 
     model_config = ConfigDict(
@@ -36,6 +38,8 @@ class Section(BaseModel):
             value = given.get(name) if isinstance(given, dict) else None
             if isinstance(value, bool) and field.annotation in NUMBERS:
                 raise ValueError(f"{name}: write a number, not {str(value).lower()}")
+            if isinstance(value, int) and abs(value) > LARGEST:
+                raise ValueError(f"{name}: write a number of at most {LARGEST:,}")
         return given
 
     @model_validator(mode="after")

@@ -127,8 +127,8 @@ def arrow_files(source: FileSource) -> list[Path]:
     folder, how = source.path, "name a folder that Dataset.save_to_disk or DatasetDict.save_to_disk wrote"
     splits_file = folder / "dataset_dict.json"
     if splits_file.is_file():
-        splits = read_json(splits_file, how=how).get("splits", [])
-        if source.split not in splits:
+        splits = _listed(splits_file, "splits", how)
+        if source.split is None or source.split not in splits:
             what = f"there is no split {source.split!r}" if source.split else "the folder holds several splits"
             raise InputError(what, where="data.source.split", how=f"name one of: {', '.join(map(str, splits))}")
         folder = folder / source.split
@@ -137,10 +137,20 @@ def arrow_files(source: FileSource) -> list[Path]:
     state = folder / "state.json"
     if not state.is_file():
         raise InputError("not a saved data set: there is no state.json", where=folder, how=how)
-    names = [entry.get("filename") for entry in read_json(state, how=how).get("_data_files", [])]
+    entries = _listed(state, "_data_files", how)
+    names = [entry.get("filename") if isinstance(entry, dict) else None for entry in entries]
     if bad := [name for name in names if not isinstance(name, str) or Path(name).name != name]:
         raise InputError(f"names a file outside its folder: {bad[0]!r}", where=state, how=how)
-    return [folder / name for name in names]
+    return [folder / str(name) for name in names]
+
+
+def _listed(file: Path, key: str, how: str) -> list[Any]:
+    """A list in a JSON file of the folder."""
+    value = read_json(file, how=how)
+    found = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(found, list):
+        raise InputError(f"not a saved data set: it has no list named {key}", where=file, how=how)
+    return found
 
 
 def _record_batches(files: Sequence[Path], reader: RowReader) -> Iterator[Any]:

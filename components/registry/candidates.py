@@ -44,6 +44,9 @@ class Candidate:
 
     def __post_init__(self) -> None:
         check_digest(self.digest)
+        for name, value in (("gate", self.gate), ("run", self.run)):
+            if not isinstance(value, Mapping):
+                raise TypeError(f"its {name} is no object")
         check_digest(self.policy_sha256)
         if self.evidence is not None:
             check_digest(self.evidence)

@@ -367,3 +367,9 @@ def test_setting_one_of_two_sections_that_yaml_shares_leaves_the_other_alone(tmp
     tree = read_tree(config)
     apply_override(tree, "sft.optimizer.lr=0.5")
     assert (tree["sft"]["optimizer"]["lr"], tree["learner"]["optimizer"]["lr"]) == (0.5, 0.01)
+
+
+@pytest.mark.parametrize("tree", [{"learner": {"warmup": 10**18}}, {"train": {"steps": 10**16}}])
+def test_a_whole_number_beyond_any_machine_is_refused_by_its_name(tree):
+    with pytest.raises(ValidationError, match=r"(warmup|steps): write a number of at most 1,000,000,000,000,000"):
+        Settings.model_validate(tree)
