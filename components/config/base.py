@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -16,6 +16,7 @@ ComputeDtype = Literal["auto", "float32", "bfloat16"]
 Device = Literal["auto", "cpu", "cuda"]
 """What a process computes on; auto: a GPU where there is one, else the CPU."""
 NUMBERS: tuple[Any, ...] = (int, float, int | None, float | None)
+PATHS: tuple[Any, ...] = (Path, Path | None)
 LARGEST = 10**15
 """No setting that is a whole number is larger, with either sign: no run has as many steps, tokens or bytes."""
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -33,22 +34,16 @@ class Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _a_number_is_no_truth_value(cls, given: Any) -> Any:
+    def _values_can_be_what_they_are_for(cls, given: Any) -> Any:
         for name, field in cls.model_fields.items():
             value = given.get(name) if isinstance(given, dict) else None
             if isinstance(value, bool) and field.annotation in NUMBERS:
                 raise ValueError(f"{name}: write a number, not {str(value).lower()}")
             if isinstance(value, int) and abs(value) > LARGEST:
                 raise ValueError(f"{name}: write a number of at most {LARGEST:,}")
-        return given
-
-    @model_validator(mode="after")
-    def _a_path_can_be_one(self) -> Self:
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            if isinstance(value, Path) and (problem := impossible(value)):
+            if field.annotation in PATHS and isinstance(value, str | Path) and (problem := impossible(Path(value))):
                 raise ValueError(f"{name}: {problem}")
-        return self
+        return given
 
 
 class AdamWSettings(Section):

@@ -47,7 +47,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its policy lets an untrained model pass, as the settings of its run do."""
     root = copy_project(tmp_path_factory.mktemp("demo"))
     policy = root / "configs/promotion/policy.yaml"
-    limits = {"gate": {"min_gain": -1, "min_prompts": 2, "max_truncated": 1}}
+    limits: dict[str, Any] = {"gate": {"min_gain": -1, "min_prompts": 2, "max_truncated": 1}}
+    bounds = {f"triage.{name}": {"at_least": 0} for name in ("min_teaching", "min_entropy", "min_headroom")}
+    limits["runs"] = {"admission.max_prompt_share": {"at_most": 0.1}, **bounds}
     policy.write_text(yaml.safe_dump({**yaml.safe_load(policy.read_text()), **limits}), encoding="utf-8")
     return commit_all(root)
 

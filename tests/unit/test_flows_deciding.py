@@ -165,7 +165,7 @@ def test_what_would_not_count_is_refused_at_once_and_not_recorded(signing: Termi
         ("--by", "edsger", "--key", key("ada")): "signed with the key of ada",
         ("--by", STARTER, "--key", key(STARTER)): "by the one who started the run",
         ("--by", "ada", "--key", key("ada"), "--expires-days", "8"): "the policy allows 1 to 7",
-        ("--by", "ada", "--key", key("nobody")): "read a key",
+        ("--by", "ada", "--key", key("nobody")): "file not found",
         ("--by", " ", "--key", key("ada")): "a name is empty",
         ("--by", "ada", "--print"): "nothing to print without a signature",
     }

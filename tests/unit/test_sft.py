@@ -140,6 +140,7 @@ def test_without_a_tool_all_of_a_demonstration_is_learned_as_it_always_was():
 def test_no_token_reaches_from_the_policys_stretch_into_the_tools():
     tokenizer = build_tokenizer([">>#2=2"] * 9, vocab_size=290, max_positions=64)
     micro = Policy(policy().model, tokenizer)
+    micro.model.resize_token_embeddings(290)
     whole = micro.encode_answer(CALLS)
     row = encode(micro, with_calls()[0], Calculator())
     assert len(row.answer) > len(whole)  # >># is one token of the vocabulary
