@@ -21,6 +21,7 @@ from components.registry import (
     question,
     read_candidate,
     reject,
+    rejection_question,
     rollback,
     rollback_question,
     sound_history,
@@ -108,7 +109,7 @@ def _approval(desk: Desk, candidate: Candidate, history: History, judgement: Jud
         doubts = [f"  - {check.words}" for check in judgement.checks if check.result != "pass"]
         what = "\n".join(["the gate is inconclusive, and leaves it to a person who gives a reason:", *doubts])
         raise InputError(what, where=candidate.digest, how="look into these, then approve with --reason, or reject")
-    asked = question(candidate, desk.policy, judgement.base, identify(desk.store))
+    asked = question(candidate, judgement, desk.policy, identify(desk.store))
     by = started_by(desk.store, candidate)
     return stated(desk, asked, pen, history, by, judgement.result == "inconclusive")
 
@@ -139,7 +140,8 @@ def write_rejection(desk: Desk, digest: str, pen: Pen) -> Approval:
 
 
 def _rejection(desk: Desk, candidate: Candidate, history: History, pen: Pen) -> Approval:
-    return stated(desk, question(candidate, desk.policy, history.base, identify(desk.store), "reject"), pen, history)
+    asked = rejection_question(candidate, desk.policy, history.base, identify(desk.store))
+    return stated(desk, asked, pen, history)
 
 
 def promote_candidate(desk: Desk, digest: str) -> Decision:

@@ -22,7 +22,7 @@ from components.registry import (
     standing_on,
 )
 from components.registry.candidates import SHORTEST
-from components.registry.promotion import gate_of
+from components.registry.records import gate_of
 from flows.registry import Desk, judge
 
 

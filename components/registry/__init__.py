@@ -44,7 +44,15 @@ from components.registry.checkpoints import check_checkpoint
 from components.registry.directory import DirectoryStore
 from components.registry.history import History, Reign, read_history, records
 from components.registry.identity import identify
-from components.registry.promotion import NotApproved, decided, promote, question, reject, standing_on
+from components.registry.promotion import (
+    NotApproved,
+    decided,
+    promote,
+    question,
+    reject,
+    rejection_question,
+    standing_on,
+)
 from components.registry.records import PromotionRecord
 from components.registry.rollback import rollback, rollback_question, standing_on_rollback
 from components.registry.standing import Standing, Terms, standing
@@ -102,6 +110,7 @@ __all__ = [
     "read_history",
     "records",
     "reject",
+    "rejection_question",
     "rollback",
     "rollback_question",
     "sign",

@@ -87,9 +87,8 @@ def gate_of_adoption() -> dict[str, object]:
 
 def unadopted(record: PromotionRecord, earlier: Policy, policy: Policy) -> str:
     """Which approvals a record that adopts ``policy`` lacks, in words; "" where it lacks none."""
-    asked = Question("adopt", record.digest, record.evidence, record.policy_sha256, record.base, record.registry)
     for one in (earlier, policy):
-        found = standing(record.approvals, Terms(asked, one, parse(record.at), own_counts=True))
+        found = standing(record.approvals, Terms(record.question, one, parse(record.at), own_counts=True))
         if not found.met:
             return "; ".join(found.lines())
     return ""

@@ -151,7 +151,7 @@ def parse_approval(tree: Any) -> Approval:
         ValueError, InputError: it is not one.
     """
     parts = _object(tree, Approval)
-    statement = _object(parts["statement"], Statement, maybe={"registry"})
+    statement = _object(parts["statement"], Statement, maybe={"registry", "gate"})
     for name, value in (*statement.items(), ("key", parts["key"]), ("signature", parts["signature"])):
         may_be_null = name in ("evidence", "key", "signature")
         if name != "base" and not isinstance(value, str) and not (may_be_null and value is None):

@@ -43,6 +43,8 @@ class History:
         self.in_force: str | None = None
         """Digest of the policy that the registry goes by: the one that was adopted last, or else the one of the newest
         record; None before the first."""
+        self.names_gate = False
+        """Whether statements of a record have named what the gate says: later ones must."""
         self.adopted = 0
         """Number of the record that adopted it; 0: none did."""
         self._decided: dict[tuple[str, str | None], PromotionRecord] = {}
@@ -100,6 +102,7 @@ class History:
             self.in_force, self.adopted = record.digest, record.number
         elif record.schema > 1:
             self.in_force = record.policy_sha256
+        self.names_gate |= record.names_gate
         self._tried[record.action, record.digest, record.evidence, record.base] = record
         if record.outcome in ("promoted", "rejected"):
             self._decided[record.digest, record.evidence] = record
@@ -188,12 +191,16 @@ def _statements(record: PromotionRecord, before: History) -> str:
         return "names others than those who approved"
     if record.registry is None and before.records and before.records[-1].registry is not None:
         return "rests on statements that name no registry, after one that rests on such as do"
+    if record.action == "promote" and not record.names_gate and before.names_gate:
+        return "rests on statements that do not name what the gate says, after one that rests on such as do"
     for approval in record.approvals:
         said = approval.statement
         if (said.action, said.digest, said.evidence) != (record.action, record.digest, record.evidence):
             return f"rests on a statement of {said.by} about something else"
         if record.action != "reject" and (said.base, said.policy) != (record.base, record.policy_sha256):
             return f"rests on a statement of {said.by} about another champion or policy"
+        if record.action == "promote" and said.gate != record.question.gate:
+            return f"holds another answer of the gate than the one that {said.by} approved"
         if said.registry != record.registry:
             return "rests on statements of more than one registry"
         if said.registry not in (None, before.registry):

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from components.config.promotion import Action, Policy
+from components.config.promotion import Policy
 from components.errors import InputError, NoCandidate
 from components.registry.aliases import follow, sound_history
 from components.registry.appending import append, check_in_force, make_record
@@ -21,7 +20,7 @@ from components.registry.candidates import Candidate
 from components.registry.clock import Clock, parse, utc_now
 from components.registry.history import History, read_history
 from components.registry.identity import identity
-from components.registry.records import PromotionRecord
+from components.registry.records import PromotionRecord, gate_of, verdict
 from components.registry.standing import Standing, Terms, standing
 from components.registry.starters import started_by
 from components.registry.stored import look_again
@@ -40,10 +39,15 @@ class NotApproved(NoCandidate):
         self.standing = standing
 
 
-def question(candidate: Candidate, policy: Policy, base: int, registry: str, action: Action = "promote") -> Question:
-    """What is asked about a candidate under this policy in a registry of this identity, with the champion standing on
-    record ``base``."""
-    return Question(action, candidate.digest, candidate.evidence, policy.sha256, base, registry)
+def question(candidate: Candidate, judgement: Judgement, policy: Policy, registry: str) -> Question:
+    """Whether to promote a candidate of which the gate says this, in a registry of this identity."""
+    said = verdict(gate_of(judgement))
+    return Question("promote", candidate.digest, candidate.evidence, policy.sha256, judgement.base, registry, said)
+
+
+def rejection_question(candidate: Candidate, policy: Policy, base: int, registry: str) -> Question:
+    """Whether to turn a candidate down, whatever the gate says of it."""
+    return Question("reject", candidate.digest, candidate.evidence, policy.sha256, base, registry)
 
 
 def standing_on(
@@ -58,7 +62,7 @@ def standing_on(
 
 
 def _terms(store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, now: datetime) -> Terms:
-    asked = question(candidate, policy, judgement.base, identity(store))
+    asked = question(candidate, judgement, policy, identity(store))
     rejection = read_history(store).rejection(candidate.digest)
     return Terms(
         asked,
@@ -189,7 +193,7 @@ def _lines(checks: Sequence[GateCheck]) -> str:
 def _rejections(
     approvals: Sequence[Approval], candidate: Candidate, policy: Policy, now: datetime, registry: str
 ) -> Standing:
-    return standing(approvals, Terms(question(candidate, policy, 0, registry, "reject"), policy, now))
+    return standing(approvals, Terms(rejection_question(candidate, policy, 0, registry), policy, now))
 
 
 def not_rejected(made: PromotionRecord) -> PromotionRecord:
@@ -205,8 +209,3 @@ def not_rejected(made: PromotionRecord) -> PromotionRecord:
             how="a rejection is final for this evidence; train and propose another checkpoint",
         )
     return made
-
-
-def gate_of(judgement: Judgement) -> dict[str, Any]:
-    """A judgement as a record holds it."""
-    return {"result": judgement.result, "checks": [check.to_dict() for check in judgement.checks]}

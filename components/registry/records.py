@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 from components.config.promotion import Action
 from components.errors import InputError
-from components.files import dump_json
-from components.registry.approvals import Approval, parse_approval
+from components.files import dump_json, sha256_bytes
+from components.registry.approvals import Approval, Question, parse_approval
 from components.registry.base import check_digest
 from components.registry.clock import parse, stamp
+from components.types import Judgement
 
 SCHEMA = 2
 PREFIX = "promotions/"
@@ -80,11 +81,32 @@ class PromotionRecord:
         """The registry that its statements name; None: they were made before there was one to name."""
         return self.approvals[0].statement.registry if self.approvals else None
 
+    @property
+    def names_gate(self) -> bool:
+        """Whether its statements name what the gate says; those of earlier versions do not."""
+        return self.action == "promote" and any(one.statement.gate for one in self.approvals)
+
+    @property
+    def question(self) -> Question:
+        """What its statements must be about."""
+        gate = verdict(self.gate) if self.names_gate else None
+        return Question(self.action, self.digest, self.evidence, self.policy_sha256, self.base, self.registry, gate)
+
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "approvals": [approval.to_dict() for approval in self.approvals]}
 
     def to_bytes(self) -> bytes:
         return dump_json(self.to_dict()).encode()
+
+
+def gate_of(judgement: Judgement) -> dict[str, Any]:
+    """What the gate says, as a record holds it."""
+    return {"result": judgement.result, "checks": [check.to_dict() for check in judgement.checks]}
+
+
+def verdict(gate: Mapping[str, Any]) -> str:
+    """The sha256 of what the gate says, which statements to promote name."""
+    return sha256_bytes(dump_json(gate).encode())
 
 
 def record_key(number: int) -> str:

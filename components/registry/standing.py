@@ -124,6 +124,8 @@ def _question(approval: Approval, terms: Terms) -> str:
     if said.base != asked.base:
         then, now = _record(said.base), _record(asked.base)
         return f"the champion stood on {then} when it was given and stands on {now} now; approve again"
+    if said.gate != asked.gate:
+        return "the gate says something else than when it was given; read what it says now and approve again"
     return ""
 
 

@@ -30,7 +30,8 @@ class Question:
 
     ``evidence`` is the digest of the candidate's stored evidence, ``policy`` that of the policy, ``base`` the number of
     the record that the champion stands on (0: there is none), and ``registry`` the identity of the registry: "" where
-    it has none yet, so that nothing is an answer; None in a record of when there were none.
+    it has none yet, so that nothing is an answer; None in a record of when there were none. ``gate`` is the sha256 of
+    what the gate says (`records.verdict`); None where nothing is judged, and in records of when it was not named.
     """
 
     action: Action
@@ -39,12 +40,14 @@ class Question:
     policy: str
     base: int
     registry: str | None
+    gate: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A person's answer. Without a signature ``by`` is a name that somebody typed; times are as `clock.stamp` writes
-    them. Without a ``registry`` it was made by an earlier version, and counts in the records of that time alone."""
+    them. Without a ``registry``, or to promote without a ``gate``, it was made by an earlier version, and counts in the
+    records of that time alone."""
 
     action: Action
     digest: str
@@ -56,12 +59,14 @@ class Statement:
     reason: str
     at: str
     expires: str
+    gate: str | None = None
 
     def __post_init__(self) -> None:
         if self.action not in get_args(Action):
             raise ValueError(f"{self.action!r} is no action")
-        for digest in (self.digest, self.policy, *([] if self.evidence is None else [self.evidence])):
-            check_digest(digest)
+        for digest in (self.digest, self.policy, self.evidence, self.gate):
+            if digest is not None:
+                check_digest(digest)
         if isinstance(self.base, bool) or not isinstance(self.base, int) or self.base < 0:
             raise ValueError("the base is not the number of a record")
         if self.registry is not None:
@@ -74,13 +79,11 @@ class Statement:
 
     @property
     def question(self) -> Question:
-        return Question(self.action, self.digest, self.evidence, self.policy, self.base, self.registry)
+        return Question(self.action, self.digest, self.evidence, self.policy, self.base, self.registry, self.gate)
 
     def to_dict(self) -> dict[str, Any]:
-        tree = asdict(self)
-        if self.registry is None:
-            del tree["registry"]
-        return tree
+        later = {"registry", "gate"}
+        return {name: value for name, value in asdict(self).items() if value is not None or name not in later}
 
     def signed_bytes(self) -> bytes:
         """What a signature is over: one sequence of bytes for one statement."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from components.config.promotion import Policy
 from components.errors import InputError
-from components.registry.approvals import Question
 from components.registry.clock import parse
 from components.registry.records import RESTORE, PromotionRecord, record_key
 from components.registry.standing import Terms, standing
@@ -23,7 +22,7 @@ def unapproved(record: PromotionRecord, policy: Policy, rejected: PromotionRecor
     """
     if record.policy_sha256 != policy.sha256 or record.schema == 1:
         return ""
-    asked = Question(record.action, record.digest, record.evidence, record.policy_sha256, record.base, record.registry)
+    asked = record.question
     doubtful = record.action == "promote" and record.gate.get("result") == "inconclusive"
     since = parse(rejected.at) if rejected else None
     terms = Terms(asked, policy, parse(record.at), doubtful=doubtful, own_counts=True, rejected=since)

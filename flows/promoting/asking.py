@@ -46,6 +46,7 @@ def ask(desk: Desk, candidate: Candidate, found: Open, so_far: Rounds, me: FlowR
         evidence=asked.evidence,
         policy=asked.policy,
         base=asked.base,
+        gate=asked.gate,
         approved=len(found.standing.counted),
         shown=text,
         flow_run=str(me.id),

@@ -24,14 +24,15 @@ KEY = re.compile(r"promote-(?P<digest>[0-9a-f]{16})-(?P<request>[0-9a-f]{64})-(?
 @dataclass(frozen=True, slots=True)
 class Request:
     """``evidence`` and ``policy`` are digests, ``base`` is the number of the record that the champion stood on (0:
-    none), ``approved`` says how many approvals counted, ``shown`` is the Markdown above the form, and ``flow_run``
-    the run that asked.
+    none), ``gate`` is the sha256 of what the gate says, ``approved`` says how many approvals counted, ``shown`` is the
+    Markdown above the form, and ``flow_run`` the run that asked.
     """
 
     digest: str
     evidence: str | None
     policy: str
     base: int
+    gate: str | None
     approved: int
     shown: str
     flow_run: str
@@ -47,11 +48,12 @@ class Request:
     @property
     def matters(self) -> tuple[object, ...]:
         """What makes it another question; not in which words, or for the how-manieth time, it is asked."""
-        return self.digest, self.evidence, self.policy, self.base, self.approved
+        return self.digest, self.evidence, self.policy, self.base, self.gate, self.approved
 
     def question(self, action: Action, registry: str) -> Question:
         """What an answer is about, in the registry of this identity, where the request is kept."""
-        return Question(action, self.digest, self.evidence, self.policy, self.base, registry)
+        gate = self.gate if action == "promote" else None
+        return Question(action, self.digest, self.evidence, self.policy, self.base, registry, gate)
 
     def key(self, round: int) -> str:
         """Of the suspension. Prefect takes every key once in a run, so each ``round`` of asking has another."""

@@ -25,6 +25,7 @@ from components.registry import (
     question,
     read_history,
     reject,
+    rejection_question,
     sign,
     state,
     store_approval,
@@ -77,7 +78,9 @@ def add(target: Path) -> None:
 def decide(store: DirectoryStore, candidate: Candidate, policy: Policy, key: object, action: str) -> None:
     """A signed statement, and the record that follows."""
     judgement = judge_candidate(store, candidate, policy, None)
-    asked = question(candidate, policy, judgement.base, identify(store), action)  # type: ignore[arg-type]
+    asked = question(candidate, judgement, policy, identify(store))
+    if action == "reject":
+        asked = rejection_question(candidate, policy, judgement.base, identify(store))
     said = state(asked, by="ada", reason="for the corpus", at=utc_now(), valid=timedelta(days=1))
     store_approval(store, sign(said, key))  # type: ignore[arg-type]
     (promote if action == "promote" else reject)(store, candidate, judgement, policy)

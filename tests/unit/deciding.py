@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -19,12 +20,14 @@ from components.registry import (
     Approval,
     Candidate,
     PromotionRecord,
+    Question,
     Store,
     identify,
     promote,
     question,
     read_history,
     reject,
+    rejection_question,
     rollback,
     rollback_question,
     sign,
@@ -136,16 +139,21 @@ TWO_OF_THREE = policy(
 )
 
 
+def checks(result: GateResult = "pass") -> tuple[GateCheck, ...]:
+    """The checks of a judgement."""
+    return GateCheck("held-out gain", "pass", "+4.0 points"), GateCheck("triage", result, "as it is")
+
+
 def judgement(
     store: Store, candidate: Candidate, by: Policy = ONE, result: GateResult = "pass", **fields: Any
 ) -> Judgement:
-    checks = (GateCheck("held-out gain", "pass", "+4.0 points"), GateCheck("triage", result, "as it is"))
-    base = read_history(store).base
-    return Judgement(**{"base": base, **_judged(result, checks, by.sha256, candidate.evidence), **fields})
+    judged = Judgement(result, checks(result), by.sha256, candidate.evidence, read_history(store).base)
+    return replace(judged, **fields)
 
 
-def _judged(result: GateResult, checks: tuple[GateCheck, ...], sha256: str, evidence: str | None) -> dict[str, Any]:
-    return {"result": result, "checks": checks, "policy_sha256": sha256, "evidence": evidence}
+def asked_of(candidate: Candidate, under: Policy, base: int = 0, result: GateResult = "pass") -> Question:
+    """Whether to promote a candidate in the registry of the stores in memory."""
+    return question(candidate, judgement(MemoryStore(), candidate, under, result, base=base), under, REGISTRY)
 
 
 def approval(
@@ -158,12 +166,16 @@ def approval(
     signed: bool = False,
     base: int | None = None,
     reason: str = "looks right",
+    judged: Judgement | None = None,
     made: datetime = NOON,
     days: float = 7,
 ) -> Approval:
-    """A statement about a candidate, stored nowhere."""
+    """A statement about a candidate, of a judgement that passes unless another is given; stored nowhere."""
     against = read_history(store).base if base is None else base
-    asked = question(candidate, under, against, identify(store), action)
+    judged = judged or judgement(store, candidate, under, base=against)
+    asked = question(candidate, judged, under, identify(store))
+    if action == "reject":
+        asked = rejection_question(candidate, under, against, identify(store))
     statement = state(asked, by=by, reason=reason, at=made, valid=timedelta(days=days))
     return sign(statement, key(by)) if signed else Approval(statement)
 

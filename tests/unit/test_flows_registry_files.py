@@ -19,15 +19,16 @@ from components.registry import (
     Approval,
     DirectoryStore,
     PromotionRecord,
+    Question,
     candidates,
     find,
     identify,
-    question,
     read_history,
     state,
 )
 from components.registry.clock import stamp, utc_now
 from components.registry.keys import new_key, public_pem, read_key, write_key
+from components.registry.records import verdict
 from components.registry.signing import PREFIX
 from flows.cli import app
 from flows.git import IDENTITY, git
@@ -204,9 +205,9 @@ def test_what_the_gate_refuses_is_not_pulled_whatever_its_record_says_of_the_gat
     commit(Path())
     store, policy, now = DirectoryStore(Path("registry")), load_policy(Path()), utc_now()
     one = find(store, candidate)
-    asked = question(one, policy, 0, identify(store))
-    approval = Approval(state(asked, by="ada", reason="", at=now, valid=timedelta(days=1)))
     gate = {"result": "pass", "checks": []}
+    asked = Question("promote", candidate, one.evidence, policy.sha256, 0, identify(store), verdict(gate))
+    approval = Approval(state(asked, by="ada", reason="", at=now, valid=timedelta(days=1)))
     about = (1, "promote", "promoted", candidate, None, 0, one.evidence, gate, policy.sha256)
     record = PromotionRecord(*about, (approval,), "ada", "", stamp(now), None)
     store.put_if_absent(record.key, record.to_bytes())

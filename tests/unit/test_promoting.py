@@ -76,10 +76,17 @@ def with_policy(desk: Desk, **settings: Any) -> Desk:
 
 def request(desk: Desk, digest: str, **changes: Any) -> Request:
     candidate = find(desk.store, digest)
-    fields = {"digest": digest, "evidence": candidate.evidence, "policy": desk.policy.sha256, "base": 0, "approved": 0}
-    made = Request(**{**fields, "shown": "# shown", "flow_run": "a run", **changes})
+    fields = {"digest": digest, "evidence": candidate.evidence, "policy": desk.policy.sha256, "gate": "0" * 64}
+    made = Request(**{**fields, "base": 0, "approved": 0, "shown": "# shown", "flow_run": "a run", **changes})
     keep(desk.store, made)
     return made
+
+
+def request_now(desk: Desk, candidate: Candidate) -> Request:
+    """What is asked about a candidate of which the gate has just said what it says."""
+    found = conclude(desk, candidate)
+    assert isinstance(found, Open)
+    return request(desk, candidate.digest, gate=found.standing.question.gate)
 
 
 def errors(kind: type[Decision], values: dict[str, Any]) -> list[str]:
@@ -239,9 +246,8 @@ def test_what_was_pasted_once_is_the_same_answer_when_it_is_heard_again(desk: De
 
 def test_enough_approvals_promote_and_the_same_again_is_decided(desk: Desk) -> None:
     candidate = find(desk.store, make_candidate(desk.project, 0.1))
-    assert isinstance(conclude(desk, candidate), Open)
     values = {"decision": "approve", "by": "Ada"}
-    take(desk, candidate, request(desk, candidate.digest), values, datetime.now(UTC))
+    take(desk, candidate, request_now(desk, candidate), values, datetime.now(UTC))
     assert conclude(desk, candidate).state == "Promoted"  # type: ignore[union-attr]
     assert conclude(desk, candidate) == Ended("Decided", "promoted by Ada (record 1)")
 
@@ -261,7 +267,7 @@ def test_a_rejection_waits_for_no_comparison(desk: Desk, monkeypatch: pytest.Mon
 
     first, candidate = (find(desk.store, make_candidate(desk.project, value)) for value in (0.1, 0.2))
     now = datetime.now(UTC)
-    take(desk, first, request(desk, first.digest), {"decision": "approve", "by": "Ada"}, now)
+    take(desk, first, request_now(desk, first), {"decision": "approve", "by": "Ada"}, now)
     conclude(desk, first)
     monkeypatch.setattr(against, "compare_with_champion", broken)
     with pytest.raises(InputError, match="No space left"):
@@ -392,7 +398,7 @@ def test_people_are_told_once_and_the_server_after_every_suspension(
     monkeypatch.setattr(asking, "pages", lambda *_: {})
     candidate = find(desk.store, record(desk, 0.1))
     judgement = Judgement("pass", (), desk.policy.sha256, candidate.evidence, 0)
-    found = Open(judgement, Standing(question(candidate, desk.policy, 0, identify(desk.store)), 1, (), ()))
+    found = Open(judgement, Standing(question(candidate, judgement, desk.policy, identify(desk.store)), 1, (), ()))
     me = SimpleNamespace(id=uuid4())
     with pytest.raises(Pause):
         asking.ask(desk, candidate, found, Rounds(0, None, None), me)  # type: ignore[arg-type]

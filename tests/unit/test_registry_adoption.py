@@ -124,7 +124,8 @@ def forged(store: Store, **changes: Any) -> None:
     """One more record, with one unsigned approval by a name."""
     history = read_history(store)
     about = {"action": "promote", "base": history.base, "policy": ONE.sha256, **changes}
-    statement = replace(history.records[0].approvals[0].statement, **about)
+    gate = {"gate": None} if about["action"] == "adopt" else {}
+    statement = replace(history.records[0].approvals[0].statement, **about, **gate)
     record = replace(
         history.records[0],
         number=len(history.records) + 1,

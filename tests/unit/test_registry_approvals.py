@@ -17,8 +17,8 @@ from components.registry import (
     Standing,
     Terms,
     approvals_of,
-    question,
     read_approval,
+    rejection_question,
     sign,
     standing,
     state,
@@ -34,6 +34,7 @@ from tests.unit.deciding import (
     MemoryStore,
     approval,
     approvers,
+    asked_of,
     at,
     key,
     policy,
@@ -62,7 +63,7 @@ def judged(
     **later: float,
 ) -> Standing:
     """Held against the policy, at noon unless later."""
-    asked = question(candidate, under, base, REGISTRY)
+    asked = asked_of(candidate, under, base)
     return standing(given, Terms(asked, under, at(**later)(), starter))
 
 
@@ -97,6 +98,7 @@ def test_a_signature_covers_every_field_of_the_statement(store: MemoryStore, can
         "policy": "d" * 64,
         "base": 1,
         "registry": "f" * 32,
+        "gate": "a" * 64,
         "by": "grace",
         "reason": "other",
         "at": "2026-08-01T11:00:00+00:00",
@@ -123,21 +125,19 @@ UNSEEN = ("\u3164", "\ufe0f", "\u115f", "\uffa0", "\u2800", "\u034f", "\U000e010
 )
 def test_a_name_that_does_not_show_is_refused(candidate: Candidate, by: str) -> None:
     with pytest.raises(InputError, match="name"):
-        state(question(candidate, TWO_OF_THREE, 0, REGISTRY), by=by, reason="", at=NOON, valid=at(days=1)() - NOON)
+        state(asked_of(candidate, TWO_OF_THREE), by=by, reason="", at=NOON, valid=at(days=1)() - NOON)
 
 
 @pytest.mark.parametrize("by", ["ada, grace", "ada,grace", "ada， grace"])
 def test_a_name_that_reads_like_two_is_refused(candidate: Candidate, by: str) -> None:
     with pytest.raises(InputError, match=r"comma, which stands between the names of several[^$]*`also`"):
-        state(question(candidate, TWO_OF_THREE, 0, REGISTRY), by=by, reason="", at=NOON, valid=at(days=1)() - NOON)
+        state(asked_of(candidate, TWO_OF_THREE), by=by, reason="", at=NOON, valid=at(days=1)() - NOON)
 
 
 @pytest.mark.parametrize("reason", ["\x1b[31mred", "a\u202eb", "x" * 4001, "\ud800"])
 def test_a_reason_that_could_steer_a_terminal_is_refused(candidate: Candidate, reason: str) -> None:
     with pytest.raises(InputError, match="reason"):
-        state(
-            question(candidate, TWO_OF_THREE, 0, REGISTRY), by="ada", reason=reason, at=NOON, valid=at(days=1)() - NOON
-        )
+        state(asked_of(candidate, TWO_OF_THREE), by="ada", reason=reason, at=NOON, valid=at(days=1)() - NOON)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_an_approval_replayed_for_another_checkpoint_does_not_count(store: Memor
 
 
 def test_an_approval_replayed_in_another_registry_does_not_count(store: MemoryStore, candidate: Candidate) -> None:
-    asked = replace(question(candidate, TWO_OF_THREE, 0, REGISTRY), registry="f" * 32)
+    asked = replace(asked_of(candidate, TWO_OF_THREE), registry="f" * 32)
     for action in ("promote", "reject"):
         elsewhere = Terms(replace(asked, action=action), TWO_OF_THREE, NOON, (STARTER,))  # type: ignore[arg-type]
         text = why(standing([signed(store, candidate, action=action)], elsewhere))
@@ -238,7 +238,9 @@ def test_an_approval_replayed_in_another_registry_does_not_count(store: MemorySt
 
 def nameless(made: Approval, by: str = "ada") -> Approval:
     """The same as an earlier version made it."""
-    tree = {name: value for name, value in asdict(made.statement).items() if name != "registry"} | {"by": by}
+    tree = {name: value for name, value in asdict(made.statement).items() if name not in ("registry", "gate")} | {
+        "by": by
+    }
     said = b"evenkeel approval v1\n" + json.dumps(tree, sort_keys=True, separators=(",", ":")).encode()
     signature = base64.b64encode(key("ada").sign(said)).decode()
     return read_approval(json.dumps({"statement": tree, "key": made.key, "signature": signature}), "earlier")
@@ -257,7 +259,7 @@ def test_a_statement_that_names_no_registry_is_read_and_keeps_its_bytes_and_its_
 def test_a_statement_that_names_no_registry_does_not_count_any_more(store: MemoryStore, candidate: Candidate) -> None:
     made = nameless(signed(store, candidate))
     assert "names no registry; approve again" in why(judged(candidate, made))
-    before = replace(question(candidate, TWO_OF_THREE, 0, REGISTRY), registry=None)
+    before = replace(asked_of(candidate, TWO_OF_THREE), registry=None, gate=None)
     assert standing([made], Terms(before, TWO_OF_THREE, NOON, (STARTER,))).counted == (made,)
 
 
@@ -275,6 +277,12 @@ def test_an_approval_on_other_evidence_does_not_count(store: MemoryStore, candid
 def test_an_approval_replayed_against_another_champion_does_not_count(store: MemoryStore, candidate: Candidate) -> None:
     text = why(judged(candidate, signed(store, candidate), base=3))
     assert "stood on no record when it was given and stands on record 3 now" in text
+
+
+def test_an_approval_of_another_answer_of_the_gate_does_not_count(store: MemoryStore, candidate: Candidate) -> None:
+    doubtful = asked_of(candidate, TWO_OF_THREE, result="inconclusive")
+    found = standing([signed(store, candidate)], Terms(doubtful, TWO_OF_THREE, NOON, (STARTER,), doubtful=True))
+    assert "the gate says something else than when it was given" in why(found)
 
 
 def test_an_approval_under_another_policy_does_not_count(store: MemoryStore, candidate: Candidate) -> None:
@@ -335,7 +343,7 @@ def test_somebody_who_is_not_listed_does_not_count_even_unsigned(store: MemorySt
 def test_the_one_who_started_the_run_does_not_count_under_any_name(
     store: MemoryStore, candidate: Candidate, by: str
 ) -> None:
-    asked = question(candidate, TWO_OF_THREE, 0, REGISTRY)
+    asked = asked_of(candidate, TWO_OF_THREE)
     own = sign(state(asked, by=by, reason="", at=NOON, valid=at(days=1)() - NOON), key("lin"))
     assert "by the one who started the run" in why(judged(candidate, own))
 
@@ -372,7 +380,7 @@ def test_of_two_approvals_by_one_person_the_one_that_is_valid_longer_counts_in_i
 
 
 def test_the_same_approver_under_two_names_counts_once(store: MemoryStore, candidate: Candidate) -> None:
-    asked = question(candidate, TWO_OF_THREE, 0, REGISTRY)
+    asked = asked_of(candidate, TWO_OF_THREE)
     mail = sign(state(asked, by="ada@example.org", reason="", at=NOON, valid=at(days=1)() - NOON), key("ada"))
     assert len(judged(candidate, signed(store, candidate), mail).counted) == 1
 
@@ -398,7 +406,7 @@ def test_one_key_under_two_names_counts_once_where_none_are_listed(store: Memory
 
 def test_a_doubtful_gate_needs_a_reason_of_everyone(store: MemoryStore, candidate: Candidate) -> None:
     open_to_all = policy()
-    asked = question(candidate, open_to_all, 0, REGISTRY)
+    asked = asked_of(candidate, open_to_all)
     silent, told = (approval(store, candidate, "ada", open_to_all, reason=text) for text in ("", "the plot is fine"))
     found = standing([silent], Terms(asked, open_to_all, NOON, doubtful=True))
     assert "inconclusive and it gives no reason" in why(found)
@@ -408,7 +416,7 @@ def test_a_doubtful_gate_needs_a_reason_of_everyone(store: MemoryStore, candidat
 def test_a_rejection_is_no_approval_and_an_approval_no_rejection(store: MemoryStore, candidate: Candidate) -> None:
     no = signed(store, candidate, action="reject")
     assert judged(candidate, no).counted == ()
-    asked = question(candidate, TWO_OF_THREE, 0, REGISTRY, "reject")
+    asked = rejection_question(candidate, TWO_OF_THREE, 0, REGISTRY)
     terms = Terms(asked, TWO_OF_THREE, NOON, (STARTER,))
     assert not standing([signed(store, candidate)], terms).met
     assert standing([no], terms).met
@@ -420,7 +428,7 @@ def test_a_rejection_stands_whatever_became_of_the_policy_the_champion_and_the_t
     no = signed(store, candidate, action="reject")
     weaker = policy(approvers=approvers("ada"))
     assert standing(
-        [no], Terms(question(candidate, weaker, 5, REGISTRY, "reject"), weaker, at(days=400)(), (STARTER,))
+        [no], Terms(rejection_question(candidate, weaker, 5, REGISTRY), weaker, at(days=400)(), (STARTER,))
     ).met
 
 

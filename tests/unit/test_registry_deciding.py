@@ -26,6 +26,7 @@ from components.registry import (
     reject,
     rollback,
     rollback_question,
+    state,
     store_approval,
 )
 from components.registry.aliases import CHAMPION
@@ -191,8 +192,8 @@ def test_what_the_gate_does_not_let_pass_is_not_promoted(
 def test_words_of_a_person_about_a_figure_are_no_figure(store: MemoryStore) -> None:
     candidate = propose(store)
     told = (check("inconclusive", "refused (...), overridden: the KL was inf at step 0, reward variance nan"),)
-    store_approval(store, approval(store, candidate))
     doubtful = judgement(store, candidate, result="inconclusive", checks=told)
+    store_approval(store, approval(store, candidate, judged=doubtful))
     assert promote(store, candidate, doubtful, ONE, at()).outcome == "promoted"
 
 
@@ -207,10 +208,10 @@ def test_a_judgement_of_something_else_is_refused(store: MemoryStore, changes: d
 def test_an_inconclusive_gate_is_for_a_person_who_says_why(store: MemoryStore) -> None:
     candidate = propose(store)
     doubtful = judgement(store, candidate, result="inconclusive")
-    store_approval(store, approval(store, candidate, reason=""))
+    store_approval(store, approval(store, candidate, reason="", judged=doubtful))
     with pytest.raises(NotApproved, match="inconclusive and it gives no reason"):
         promote(store, candidate, doubtful, ONE, at())
-    store_approval(store, approval(store, candidate, reason="read the responses"))
+    store_approval(store, approval(store, candidate, reason="read the responses", judged=doubtful))
     assert promote(store, candidate, doubtful, ONE, at()).reason == "read the responses"
 
 
@@ -472,9 +473,7 @@ def test_a_roll_back_needs_a_reason(store: MemoryStore) -> None:
     three_champions(store)
     history = read_history(store)
     asked = rollback_question(history, target(history), ONE)
-    silent = replace(
-        approval(store, propose(store)).statement, action="rollback", digest=asked.digest, base=3, reason=""
-    )
+    silent = state(asked, by="ada", reason="", at=NOON, valid=timedelta(days=7))
     store_approval(store, Approval(silent))
     with pytest.raises(NotApproved, match="needs one"):
         rollback(store, asked, ONE, at())
@@ -503,9 +502,7 @@ def test_a_roll_back_asked_for_before_another_champion_came_is_superseded(store:
     three_champions(store)
     history = read_history(store)
     asked = rollback_question(history, target(history), ONE)
-    statement = replace(
-        approval(store, propose(store)).statement, action="rollback", digest=asked.digest, base=asked.base
-    )
+    statement = state(asked, by="ada", reason="users complain", at=NOON, valid=timedelta(days=7))
     store_approval(store, Approval(statement))
     newest = propose(store, 7.0)
     approve(store, newest)

@@ -25,10 +25,10 @@ from components.registry import (
     follow,
     identify,
     promote,
-    question,
     read_history,
     records,
     reject,
+    rejection_question,
     rollback,
     sign,
     state,
@@ -36,7 +36,6 @@ from components.registry import (
 )
 from components.registry.aliases import CHAMPION
 from components.registry.appending import make_record
-from components.registry.approvals import Question
 from components.registry.history import History
 from components.registry.identity import KEY
 from components.registry.records import record_key
@@ -50,6 +49,7 @@ from tests.unit.deciding import (
     approval,
     approve,
     at,
+    checks,
     go_back,
     judgement,
     key,
@@ -203,14 +203,14 @@ def nameless(store: MemoryStore, value: float, under: Policy = ONE) -> Promotion
     """A promotion as an earlier version recorded it."""
     candidate, history = propose(store, value), read_history(store)
     made = approval(store, candidate, "ada", under)
-    said = replace(made.statement, registry=None)
+    said = replace(made.statement, registry=None, gate=None)
     given = (sign(said, key("ada")), sign(replace(said, by="grace"), key("grace")))
     return written(store, history, given[: under.settings.promote.approvals], under)
 
 
 def written(store: MemoryStore, history: History, given: tuple[Approval, ...], under: Policy) -> PromotionRecord:
     found = Standing(given[0].statement.question, len(given), given, ())
-    record = make_record(history, found, {"result": "pass", "checks": []}, under, NOON)
+    record = make_record(history, found, {"result": "pass", "checks": [one.to_dict() for one in checks()]}, under, NOON)
     store.put_if_absent(record.key, record.to_bytes())
     return record
 
@@ -255,6 +255,26 @@ def test_an_identity_that_is_made_while_the_log_is_read_belongs_to_it(store: Mem
     approve(store, propose(store))
     history.read_on(store)
     assert history.base == 1 and history.registry == identify(store)
+
+
+# --- what the gate said
+
+
+def test_a_record_holds_the_answer_of_the_gate_that_was_approved(store: MemoryStore) -> None:
+    approve(store, propose(store), signed=True)
+    gate = json.loads(store.objects[record_key(1)])["gate"]
+    gate["checks"][1]["evidence"] = "better than it was"
+    edited(store, 1, gate=gate)
+    with pytest.raises(InputError, match="record 1 holds another answer of the gate than the one that ada approved"):
+        records(store)
+
+
+def test_after_a_record_that_names_what_the_gate_said_none_follows_that_does_not(store: MemoryStore) -> None:
+    approve(store, propose(store))
+    made = approval(store, propose(store, 1.0))
+    written(store, read_history(store), (replace(made, statement=replace(made.statement, gate=None)),), ONE)
+    with pytest.raises(InputError, match="record 2 rests on statements that do not name what the gate says"):
+        records(store)
 
 
 # --- a record that nobody approved
@@ -302,8 +322,9 @@ def test_a_record_of_another_policy_is_not_held_against_the_present_one(store: M
 def test_records_of_every_action_hold_whatever_of_the_gate_they_rest_on(store: MemoryStore) -> None:
     kept, other = propose(store, result="inconclusive"), propose(store, 1.0, "inconclusive")
     for candidate in (kept, other):
-        store_approval(store, approval(store, candidate))
-        promote(store, candidate, judgement(store, candidate, result="inconclusive"), ONE, at())
+        doubtful = judgement(store, candidate, result="inconclusive")
+        store_approval(store, approval(store, candidate, judged=doubtful))
+        promote(store, candidate, doubtful, ONE, at())
     go_back(store)
     third = propose(store, 2.0, "inconclusive")
     store_approval(store, approval(store, third, "bob", action="reject", reason=""))
@@ -391,8 +412,7 @@ class Someone:
         self.judged[one] = judgement(self.store, self.candidates[one])
 
     def approve(self, one: int) -> None:
-        base = self.judged[one].base
-        store_approval(self.store, approval(self.store, self.candidates[one], base=base))
+        store_approval(self.store, approval(self.store, self.candidates[one], judged=self.judged[one]))
 
     def promote(self, one: int) -> None:
         promote(self.store, self.candidates[one], self.judged[one], ONE, at())
@@ -402,10 +422,8 @@ class Someone:
         reject(self.store, self.candidates[one], self.judged[one], ONE, at())
 
     def rollback(self, one: int) -> None:
-        asked = replace(
-            question(self.candidates[one], ONE, self.judged[one].base, identify(self.store)), action="rollback"
-        )
-        assert isinstance(asked, Question)
+        asked = rejection_question(self.candidates[one], ONE, self.judged[one].base, identify(self.store))
+        asked = replace(asked, action="rollback")
         store_approval(self.store, Approval(state(asked, by="ada", reason="x", at=NOON, valid=at(days=1)() - NOON)))
         rollback(self.store, asked, ONE, at())
 
