@@ -48,8 +48,8 @@ class Gpu(Section):
     title: ClassVar[str] = "One GPU"
 
     def cells(self, scale: Scale) -> Sequence[str]:
-        updates, samplers = (UPDATES, SAMPLERS) if scale == "full" else (SMOKE, SAMPLERS[:2])
-        ways = [*updates, *(f"{SAMPLING}{sampler}" for sampler in samplers), HAND_OVER]
+        updates = UPDATES if scale == "full" else SMOKE
+        ways = [*updates, *(f"{SAMPLING}{sampler}" for sampler in SAMPLERS), HAND_OVER]
         return [f"{shape.name}: {way}" for shape in _shapes(scale) for way in ways]
 
     def lacking(self) -> str:

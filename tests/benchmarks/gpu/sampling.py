@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
 
 import torch
-from transformers import GenerationConfig
+from transformers import ContinuousBatchingConfig, GenerationConfig
 
 from components.policy import Policy
 from tests.benchmarks.gpu.flops import Shape
@@ -19,6 +20,8 @@ from tests.benchmarks.micro.shapes import END, FIRST
 from tests.benchmarks.section import Row, skipped
 
 WARM, ROUNDS = 1, 3
+PAGE, BATCH = 128, 4096
+"""Tokens of a page of a cache, and at most in one pass, of transformers' continuous batching."""
 
 
 def measure(shape: Shape, way: str, device: torch.device) -> Row:
@@ -46,8 +49,11 @@ def measure(shape: Shape, way: str, device: torch.device) -> Row:
 
 
 def continuous(policy: Policy, prompts: Prompts, ends: tuple[int, ...], case: Sampled) -> Way:
-    """transformers' continuous batching, with its paged cache."""
-    policy.model.set_attn_implementation("paged|sdpa")
+    """transformers' continuous batching, with a paged cache that has room for all rows at once; without a size it takes
+    most of the device's memory."""
+    policy.model.set_attn_implementation("sdpa")
+    pages = case.rows * math.ceil((max(map(len, prompts)) + case.limit) / PAGE)
+    room = ContinuousBatchingConfig(page_size=PAGE, num_blocks=2 * pages, max_batch_tokens=BATCH)
     how = GenerationConfig(
         do_sample=True, top_k=0, max_new_tokens=case.limit, pad_token_id=policy.pad_id, eos_token_id=END
     )
@@ -55,7 +61,9 @@ def continuous(policy: Policy, prompts: Prompts, ends: tuple[int, ...], case: Sa
 
     def way(seed: int) -> int:
         torch.manual_seed(seed)
-        found = policy.model.generate_batch(inputs=rows, generation_config=how, progress_bar=False)
+        found = policy.model.generate_batch(
+            rows, how, continuous_batching_config=room, progress_bar=False, persistent_manager=True
+        )
         written = sum(len(one.generated_tokens) for one in found.values())
         if len(found) != len(rows) or not written:
             raise ValueError(f"{len(found)} of {len(rows)} rows came back, with {written} tokens")
