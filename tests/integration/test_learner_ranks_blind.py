@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from components.learner import Learner
-from components.learner.state import read_tensors
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
-from tests.integration.ranks import KINDS, content, difference, how, learning, near, saved, steps
+from tests.integration.ranks import KINDS, content, how, learning, saved, steps
 from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
@@ -78,16 +77,3 @@ def test_what_is_sent_and_cannot_be_written_is_an_error_of_rank_0_and_the_ranks_
     with pytest.raises(IsADirectoryError, match=name):
         written()
     assert steps(at_home.learner, [2])
-
-
-@pytest.mark.slow
-def test_a_state_of_three_ranks_reaches_two_that_do_not_see_it(at_home, tmp_path):
-    folder = Path("three")
-    with learning(how(ranks=3, **KINDS["zero-3"]), tmp_path / "logs") as three:
-        steps(three, [0, 1])
-        saved(three, (at_home.home / folder))
-        expected = steps(three, [2, 3])
-    at_home.learner.load(folder)
-    again = saved(at_home.learner, Path("again"))
-    assert difference(read_tensors(again / "learner"), read_tensors(folder / "learner")) == 0
-    assert near(steps(at_home.learner, [2, 3]), expected)

@@ -24,7 +24,8 @@ def made(size: int, folder: Path) -> Path:
     tile = os.urandom(MB)
     for number, begin in enumerate(range(0, size, SHARD)):
         count = min(SHARD, size - begin)
-        header = {"weight": {"dtype": "U8", "shape": [count * MB], "data_offsets": [0, count * MB]}}
+        weight = {"dtype": "BF16", "shape": [count * MB // 2], "data_offsets": [0, count * MB]}
+        header = {f"weight-{number}": weight}
         text = json.dumps(header).encode()
         with (path / f"model-{number}.safetensors").open("wb") as file:
             file.write(len(text).to_bytes(8, "little") + text)
