@@ -11,6 +11,8 @@ from dataclasses import replace
 from components.config.promotion import Policy
 from components.gate import judge_candidate
 from components.registry import History, PromotionRecord, read_candidate
+from components.registry.starters import in_evidence
+from components.registry.warrant import unapproved
 from flows.registry import Desk
 
 
@@ -24,16 +26,17 @@ def promoted_by(history: History) -> PromotionRecord | None:
 
 
 def refused_now(desk: Desk, record: PromotionRecord, policy: Policy) -> str:
-    """Why the gate does not let a champion pass by its evidence, in words; "" where it does.
+    """Why a champion is refused by its evidence, by the gate or for want of approvals; "" where it is not.
 
     What the gate leaves to people takes a reason of everyone who approved, as when they did.
     """
-    candidate = read_candidate(desk.store, record.digest)
-    if candidate is None:
+    stored = read_candidate(desk.store, record.digest)
+    if stored is None:
         return "its candidate record is gone"
-    judgement = judge_candidate(desk.store, replace(candidate, evidence=record.evidence), policy, None)
+    candidate = replace(stored, evidence=record.evidence)
+    judgement = judge_candidate(desk.store, candidate, policy, None)
     if judgement.result == "fail":
         return "; ".join(check.words for check in judgement.checks if check.result == "fail")
     if judgement.result == "inconclusive" and not all(one.statement.reason for one in record.approvals):
         return "the gate is inconclusive, and not everyone who approved gave a reason"
-    return ""
+    return unapproved(record, policy, starter=in_evidence(desk.store, candidate))

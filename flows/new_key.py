@@ -23,11 +23,10 @@ KEPT = Path(".config/evenkeel")
 
 @dataclass(frozen=True)
 class Made:
-    """A new key: where it is, and what goes into the policy under `approvers` or `signers`."""
+    """A new key: where it is, and what goes into the policy."""
 
     path: Path
-    section: str
-    line: str
+    policy: str
 
 
 def make(name: str, purpose: Purpose, out: Path | None) -> Made:
@@ -40,13 +39,15 @@ def make(name: str, purpose: Purpose, out: Path | None) -> Made:
         name = check_by(name)
     except ValueError as error:
         raise InputError(str(error), where="NAME", how="give the name that the policy lists") from None
-    path = out or Path.home() / KEPT / f"{_file_name(name)}{'' if purpose == 'approvals' else '-checkpoints'}.pem"
+    path = out or Path.home() / KEPT / f"{_file_name(name)}{'' if purpose == 'approvals' else f'-{purpose}'}.pem"
     _refuse_as_code(path)
     key = new_key(purpose)
     write_key(key, path)
-    if isinstance(key, Ed25519PrivateKey):
-        return Made(path, "approvers", _yaml({name: {"key": public_text(key)}}))
-    return Made(path, "signers", _yaml({name: public_pem(key)}))
+    if not isinstance(key, Ed25519PrivateKey):
+        return Made(path, _section("signers", {name: public_pem(key)}))
+    if purpose == "registry":
+        return Made(path, f'registry_key: "{public_text(key)}"\n')
+    return Made(path, _section("approvers", {name: {"key": public_text(key)}}))
 
 
 def show(console: Console, made: Made) -> None:
@@ -56,8 +57,11 @@ def show(console: Console, made: Made) -> None:
         f"for the policy, {FILE}:",
     ):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    text = f"{made.section}:\n" + "".join(f"  {line}\n" for line in made.line.splitlines())
-    console.print(text, end="", highlight=False, markup=False, soft_wrap=True)
+    console.print(made.policy, end="", highlight=False, markup=False, soft_wrap=True)
+
+
+def _section(name: str, entry: Mapping[str, object]) -> str:
+    return f"{name}:\n" + "".join(f"  {line}\n" for line in _yaml(entry).splitlines())
 
 
 def _yaml(entry: Mapping[str, object]) -> str:

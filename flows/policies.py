@@ -19,6 +19,7 @@ from components.registry.adoption import unadopted
 from components.registry.policies import stored_policy
 from components.registry.records import record_key
 from components.registry.warrant import unapproved
+from components.registry.witness import check_seen, witness_of
 from flows.git import git, succeeds
 from flows.judging_again import promoted_by, refused_now
 from flows.registry import Desk
@@ -139,12 +140,28 @@ def check_champion(desk: Desk, history: History) -> None:
     """Refuse a champion that cannot be shown to have been approved.
 
     Raises:
-        InputError: its record lacks approvals, or does not hold under the project's policy.
+        InputError: its record lacks approvals, or does not hold under the project's policy, or a witness has seen other
+            records.
     """
+    check_witness(desk, history)
     if problem := problems(desk, history).get(history.base):
         raise InputError(
             f"the champion cannot be shown to have been approved: {problem}", where=record_key(history.base), how=HOW
         )
+
+
+def check_witness(desk: Desk, history: History) -> str:
+    """What the witness that the policy names says of these records.
+
+    Raises:
+        InputError: it has seen other records than the registry has.
+    """
+    witness = witness_of(desk.policy)
+    if witness is None:
+        return "the policy names none"
+    seen = check_seen(witness, desk.store, history)
+    later = len(history.records) - seen
+    return f"it has seen record {seen}" + (f", and not yet the {later} after it" if later else "")
 
 
 def check_recorded(project: Path, policy: Policy) -> None:

@@ -18,7 +18,7 @@ from components.registry.checkpoints import check_stored
 from components.registry.signing import verify
 from components.registry.starters import started_by
 from components.words import plural
-from flows.policies import HOW, problems
+from flows.policies import HOW, check_witness, problems
 from flows.registry import Desk
 from flows.stored_checkpoint import find_candidate
 
@@ -65,14 +65,14 @@ def verify_checkpoint(desk: Desk, which: str) -> Verification:
     if which in ("champion", "challenger") and not chain.holds:
         return Verification((chain,))
     digest = find_candidate(desk, which).digest
-    return Verification((*_of(desk, digest, _named(desk, chain)[digest]), chain, _approvals(desk)))
+    return Verification((*_of(desk, digest, _named(desk, chain)[digest]), chain, *_decisions(desk)))
 
 
 def verify_all(desk: Desk) -> Verification:
     """Every checkpoint that a candidate or a record names, and the records."""
     chain = _records(desk)
     found = [one for digest, evidence in sorted(_named(desk, chain).items()) for one in _of(desk, digest, evidence)]
-    return Verification((*found, chain, _approvals(desk)))
+    return Verification((*found, chain, *_decisions(desk)))
 
 
 def _named(desk: Desk, chain: Verified) -> dict[str, list[str | None]]:
@@ -133,6 +133,14 @@ def _records(desk: Desk) -> Verified:
         return f"{made} in one chain, the champion is {first.digest[:12] if first else 'none yet'}"
 
     return _look(RECORDS, "chain", chain)
+
+
+def _decisions(desk: Desk) -> list[Verified]:
+    """The approvals behind the records, and what a witness has seen of them where the policy names one."""
+    found = [_approvals(desk)]
+    if desk.policy.settings.witness is not None:
+        found.append(_look(RECORDS, "witness", lambda: check_witness(desk, read_history(desk.store))))
+    return found
 
 
 def _approvals(desk: Desk) -> Verified:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from pathlib import Path
 
 from components.errors import InputError
@@ -12,6 +13,8 @@ from components.opening import MOST_CONFIGURATION, read_regular
 ED25519 = "ed25519:"
 LENGTH = 32
 """Bytes of an Ed25519 public key."""
+REGISTRY_KEY = "EVENKEEL_REGISTRY_KEY"
+"""Environment variable: the file of the registry's private key."""
 HOW = "`evenkeel keys new NAME` prints the line"
 
 
@@ -58,6 +61,13 @@ def signer_key(text: str) -> str:
 def own_key_file(project: Path) -> Path:
     """Where the private key is that a project signs checkpoints with, where nobody else does."""
     return project / ".state" / "keys" / "checkpoints.pem"
+
+
+def registry_key_file(project: Path) -> Path:
+    """Where the private key is that promotion records are signed with: what `EVENKEEL_REGISTRY_KEY` names, or a file of
+    the project that is neither in the registry nor under version control."""
+    named = os.environ.get(REGISTRY_KEY)
+    return Path(named) if named else project / ".state" / "keys" / "registry.pem"
 
 
 def own_signer(project: Path) -> str | None:

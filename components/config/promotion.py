@@ -20,6 +20,7 @@ from components.config.judgement import GateSettings, RuleSettings
 from components.config.keys import approver_key, own_signer, signer_key
 from components.config.load import find_rules, read_mapping, read_rules
 from components.config.people import check_name, person
+from components.config.registry import RegistrySettings
 from components.errors import InputError
 from components.files import dump_json, sha256_bytes
 
@@ -96,6 +97,19 @@ class PromotionPolicy(Section):
                 check_name(said)
         return approvers
 
+    registry_key: str | None = Field(
+        None,
+        description="The public key that promotion records are signed with, `ed25519:` and 44 characters; "
+        "`evenkeel keys new NAME --for registry` prints it. The private key stays with whoever decides, outside of the "
+        "registry.",
+    )
+    witness: RegistrySettings | None = Field(
+        None,
+        description="A second store, which those who may write to the registry may not change: after every decision it "
+        "gets the sha256 of the newest record, so that records that were removed or replaced are noticed.",
+    )
+
+    _registry_key = field_validator("registry_key")(lambda key: None if key is None else approver_key(key))
     _signers = field_validator("signers")(lambda signers: {name: signer_key(key) for name, key in signers.items()})
 
     @model_validator(mode="after")
@@ -163,6 +177,8 @@ class Policy:
     rules: Mapping[str, RuleSettings]
     signers: Mapping[str, str] = field(default_factory=dict)
     """Public keys (PEM) that checkpoints must be signed with, by name: those listed, or that of the project itself."""
+    project: Path | None = field(default=None, compare=False)
+    """Where it was read: the registry's private key and a witness in a folder are looked for from here."""
 
     @cached_property
     def sha256(self) -> str:
@@ -215,7 +231,7 @@ def load_policy(project: Path) -> Policy:
         raise InputError(
             f"the health rules of the policy are not valid:\n{_lines(error)}", where=path, how=HOW
         ) from None
-    return Policy(settings, judged_by, settings.signers or own_signers(project))
+    return Policy(settings, judged_by, settings.signers or own_signers(project), project)
 
 
 def own_signers(project: Path) -> dict[str, str]:

@@ -17,11 +17,14 @@
 - `promotion`, `rollback` — from approvals to a record (`appending`), after a last look at what is `stored`
 - `policies`, `adoption` — the policies that were decided by, and how another takes the place of the one in force
 - `warrant` — does a record rest on the approvals that its policy asks for
+- `record_signing` — records signed with a key that is not in the registry, where the policy names one
+- `witness` — a second store that has seen which records there are, where the policy names one
 - `clock` — times, and clocks that were set back
 
 In a store: `registry.json`, `candidates/<digest>.json`, `signatures/<digest>/<key>.json`, `attestations/`,
 `approvals/<digest>/<sha256>.json`, `promotions/<number>.json`, `policies/<sha256>.json`, `aliases/<name>.json`, and the
-trees of checkpoints and of evidence. A new kind of store is one file and one entry in `STORES`.
+trees of checkpoints and of evidence; in a witness `heads/<number>.json`. A new kind of store is one file and one entry
+in `STORES`.
 """
 
 from collections.abc import Callable

@@ -19,6 +19,7 @@ from components.registry.clock import Clock, parse, utc_now
 from components.registry.history import History
 from components.registry.policies import store_policy
 from components.registry.promotion import NotApproved
+from components.registry.record_signing import unsigned
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
 from components.types import GateCheck
@@ -57,6 +58,7 @@ def adopt(store: Store, asked: Question, earlier: Policy, policy: Policy, clock:
     """
     history = sound_history(store)
     store_policy(store, earlier)
+    earlier = replace(earlier, project=policy.project)
 
     def write(history: History) -> PromotionRecord:
         if (made := history.tried("adopt", asked.digest, asked.evidence, asked.base)) is not None:
@@ -71,7 +73,7 @@ def adopt(store: Store, asked: Question, earlier: Policy, policy: Policy, clock:
                 raise NotApproved(one, "evenkeel adopt --by YOUR-NAME")
         return make_record(history, _together(*found), gate_of_adoption(), earlier, now)
 
-    return append(store, history, write, policy)
+    return append(store, history, write, policy, earlier)
 
 
 def _together(earlier: Standing, new: Standing) -> Standing:
@@ -86,7 +88,9 @@ def gate_of_adoption() -> dict[str, object]:
 
 
 def unadopted(record: PromotionRecord, earlier: Policy, policy: Policy) -> str:
-    """Which approvals a record that adopts ``policy`` lacks, in words; "" where it lacks none."""
+    """Which approvals, or which signature, a record that adopts ``policy`` lacks; "" where it lacks none."""
+    if problem := unsigned(record, earlier):
+        return problem
     for one in (earlier, policy):
         found = standing(record.approvals, Terms(record.question, one, parse(record.at), own_counts=True))
         if not found.met:

@@ -15,15 +15,21 @@ from components.registry.base import Store
 from components.registry.clock import stamp
 from components.registry.history import History
 from components.registry.policies import store_policy
+from components.registry.record_signing import signed
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing
+from components.registry.witness import check_seen, note_seen, prepare, witness_of
 
 SHORTEST, LONGEST = 0.005, 0.5
 """Seconds that one who was not first waits before the next try: many at once would keep each other from writing."""
 
 
 def append(
-    store: Store, history: History, write: Callable[[History], PromotionRecord], policy: Policy
+    store: Store,
+    history: History,
+    write: Callable[[History], PromotionRecord],
+    policy: Policy,
+    earlier: Policy | None = None,
 ) -> PromotionRecord:
     """Append the record that ``write`` makes of the log so far, and bring the alias to where the records are then.
 
@@ -31,15 +37,22 @@ def append(
         write: called again with the longer log where somebody else was first. A record that it returns out of the log,
             because it was decided already, is the answer.
         policy: what is decided by; it is stored, so that whoever verifies the record can read it.
+        earlier: of a record that adopts ``policy``, the one whose place it takes, and by which it is signed.
 
     Raises:
-        InputError: something lies where the next record belongs that is no record, such as a folder.
+        InputError: something lies where the next record belongs that is no record, such as a folder; the record has to
+            be signed and cannot be; or a witness knows of other records.
     """
+    witnesses = [found for one in (policy, earlier) if one is not None and (found := witness_of(one)) is not None]
+    for witness in witnesses:
+        prepare(witness, history)
+        check_seen(witness, store, history)
     lost = 0
     while True:
         record = write(history)
         if record.number <= len(history.records):
             break
+        record = signed(record, earlier or policy)
         store_policy(store, policy)
         store.put_if_absent(record.key, record.to_bytes())
         history.read_on(store)  # what is stored under the number now: this record, or somebody else's
@@ -51,6 +64,8 @@ def append(
         lost += 1
         time.sleep(random.uniform(0, min(LONGEST, SHORTEST * 2**lost)))
     follow(store, history)
+    for witness in witnesses:
+        note_seen(witness, store, history)
     return record
 
 

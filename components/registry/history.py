@@ -34,7 +34,8 @@ class History:
 
     def __init__(self) -> None:
         self.records: list[PromotionRecord] = []
-        self.head: str | None = None
+        self.sha256s: list[str] = []
+        """Of the records as they are stored, in their order."""
         self.registry = ""
         """Its identity; "" where it has none."""
         self.reigns: list[Reign] = []
@@ -49,6 +50,11 @@ class History:
         """Number of the record that adopted it; 0: none did."""
         self._decided: dict[tuple[str, str | None], PromotionRecord] = {}
         self._tried: dict[tuple[str, str, str | None, int], PromotionRecord] = {}
+
+    @property
+    def head(self) -> str | None:
+        """The sha256 of the newest record."""
+        return self.sha256s[-1] if self.sha256s else None
 
     @property
     def champion(self) -> Reign | None:
@@ -90,12 +96,12 @@ class History:
         record = parse_record(data, key)
         if problem := _contradiction(record, self):
             raise InputError(f"record {record.number} {problem}", where=key, how=RESTORE)
-        self.head = sha256_bytes(data)
-        self._fold(record, self.head)
+        self._fold(record, sha256_bytes(data))
         return record
 
     def _fold(self, record: PromotionRecord, sha256: str) -> None:
         self.records.append(record)
+        self.sha256s.append(sha256)
         if self.newest is None or parse(record.at) > parse(self.newest.at):
             self.newest = record
         if record.action == "adopt":

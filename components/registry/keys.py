@@ -1,5 +1,6 @@
-"""Keys: Ed25519 for people who approve, an elliptic curve for checkpoints. Private keys are PEM files, mode 0600.
+"""Keys: Ed25519 for people who approve and for promotion records, an elliptic curve for checkpoints.
 
+Private keys are PEM files, mode 0600.
 Nothing here prints a private key or puts one into an error.
 """
 
@@ -28,13 +29,13 @@ from components.files import fsync_directory, os_errors
 from components.opening import MOST_CONFIGURATION, open_regular
 
 PrivateKey = Ed25519PrivateKey | ec.EllipticCurvePrivateKey
-Purpose = Literal["approvals", "checkpoints"]
+Purpose = Literal["approvals", "checkpoints", "registry"]
 HOW = "make one with `evenkeel keys new NAME`"
 
 
 def new_key(purpose: Purpose = "approvals") -> PrivateKey:
-    """A fresh private key: Ed25519 to approve with, P-256 to sign checkpoints with (model-signing reads such)."""
-    return Ed25519PrivateKey.generate() if purpose == "approvals" else ec.generate_private_key(ec.SECP256R1())
+    """A fresh private key: P-256 to sign checkpoints with (model-signing reads such), else Ed25519."""
+    return ec.generate_private_key(ec.SECP256R1()) if purpose == "checkpoints" else Ed25519PrivateKey.generate()
 
 
 def write_key(key: PrivateKey, path: Path) -> Path:
@@ -82,7 +83,7 @@ def read_key(path: Path) -> PrivateKey:
 
 
 def read_approver_key(path: Path) -> Ed25519PrivateKey:
-    """The key to approve with.
+    """The key to approve, or to sign records, with.
 
     Raises:
         InputError: see `read_key`, or it is a key for checkpoints.

@@ -5,9 +5,10 @@ A record names the sha256 of the one before it, so that none can be changed or t
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -21,6 +22,8 @@ from components.types import Judgement
 
 SCHEMA = 2
 PREFIX = "promotions/"
+DOMAIN = b"evenkeel promotion record v1\n"
+"""What is signed begins with this, so that no signature made for another purpose is one of a record."""
 Outcome = Literal["promoted", "superseded", "rejected", "rolled back", "adopted"]
 OUTCOMES: dict[Action, tuple[Outcome, ...]] = {
     "promote": ("promoted", "superseded"),
@@ -39,7 +42,8 @@ class PromotionRecord:
     ``digest`` is the checkpoint that it is about, ``previous`` the champion's digest before it, ``base`` the number of
     the record that the champion stood on when it was decided (0: none), ``evidence`` the digest of the candidate's
     stored evidence, ``gate`` the result and the checks, ``approvals`` the statements that counted, ``by`` the names in
-    them and ``reason`` their reasons, ``at`` the time of the record, ``before`` the sha256 of the record before it.
+    them and ``reason`` their reasons, ``at`` the time of the record, ``before`` the sha256 of the record before it,
+    ``signature`` (base64) that of the registry's key where the policy names one.
 
     Of a record that adopts a policy, ``digest`` is that of the new policy, ``policy_sha256`` that of the one whose
     place it takes, and ``evidence`` the sha256 of the record before it: whoever approves agrees to all that was
@@ -61,6 +65,7 @@ class PromotionRecord:
     at: str
     before: str | None
     schema: int = SCHEMA
+    signature: str | None = None
 
     @property
     def key(self) -> str:
@@ -93,10 +98,17 @@ class PromotionRecord:
         return Question(self.action, self.digest, self.evidence, self.policy_sha256, self.base, self.registry, gate)
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "approvals": [approval.to_dict() for approval in self.approvals]}
+        tree = {**asdict(self), "approvals": [approval.to_dict() for approval in self.approvals]}
+        if self.signature is None:
+            del tree["signature"]
+        return tree
 
     def to_bytes(self) -> bytes:
         return dump_json(self.to_dict()).encode()
+
+    def signed_bytes(self) -> bytes:
+        """What the signature is over."""
+        return DOMAIN + replace(self, signature=None).to_bytes()
 
 
 def gate_of(judgement: Judgement) -> dict[str, Any]:
@@ -146,8 +158,17 @@ def _parse(tree: Mapping[str, Any]) -> PromotionRecord:
             raise ValueError(f"{number!r} is no number of a record")
     if not isinstance(record.gate, dict) or not all(isinstance(text, str) for text in (record.by, record.reason)):
         raise ValueError("gate, by or reason are not what they should be")
+    if record.signature is not None:
+        _check_base64(record.signature)
     parse(record.at)
     return record
+
+
+def _check_base64(text: Any) -> None:
+    try:
+        base64.b64decode(text, validate=True)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the signature is no base64: {error}") from None
 
 
 def _parse_first(tree: Mapping[str, Any]) -> PromotionRecord:

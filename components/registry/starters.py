@@ -27,7 +27,7 @@ def started_by(store: Store, candidate: Candidate | None) -> tuple[str, ...] | N
     """
     if candidate is None:
         return None
-    recorded, written = _names(candidate.run.get("started_by")), _in_evidence(store, candidate)
+    recorded, written = _names(candidate.run.get("started_by")), in_evidence(store, candidate)
     if recorded and written is not None and not (written and set(written) <= set(recorded)):
         raise InputError(
             f"started by {', '.join(recorded)}, says the candidate's record, and its evidence says "
@@ -38,8 +38,8 @@ def started_by(store: Store, candidate: Candidate | None) -> tuple[str, ...] | N
     return recorded or None
 
 
-def _in_evidence(store: Store, candidate: Candidate) -> tuple[str, ...] | None:
-    """What `lineage.json` says; None where it says nothing."""
+def in_evidence(store: Store, candidate: Candidate) -> tuple[str, ...] | None:
+    """What `lineage.json` says, which no write to the registry changes; None where it says nothing."""
     if candidate.evidence is None:
         return None
     try:

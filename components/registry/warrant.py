@@ -9,23 +9,33 @@ from __future__ import annotations
 from components.config.promotion import Policy
 from components.errors import InputError
 from components.registry.clock import parse
+from components.registry.record_signing import unsigned
 from components.registry.records import RESTORE, PromotionRecord, record_key
 from components.registry.standing import Terms, standing
 
 
-def unapproved(record: PromotionRecord, policy: Policy, rejected: PromotionRecord | None = None) -> str:
-    """Which approvals a record lacks by the policy that it names, in words; "" where it lacks none, or names another
-    policy than this one. Who started the run is left out: that may have been noted since.
+def unapproved(
+    record: PromotionRecord,
+    policy: Policy,
+    rejected: PromotionRecord | None = None,
+    starter: tuple[str, ...] | None = None,
+) -> str:
+    """Which approvals, or which signature, a record lacks by the policy that it names; "" where it lacks none, or names
+    another policy than this one.
 
     Args:
         rejected: the newest record before that rejected the same checkpoint.
+        starter: who started the run, by the evidence; None leaves it out, as a candidate's record may have noted more
+            names since.
     """
     if record.policy_sha256 != policy.sha256 or record.schema == 1:
         return ""
+    if problem := unsigned(record, policy):
+        return problem
     asked = record.question
     doubtful = record.action == "promote" and record.gate.get("result") == "inconclusive"
     since = parse(rejected.at) if rejected else None
-    terms = Terms(asked, policy, parse(record.at), doubtful=doubtful, own_counts=True, rejected=since)
+    terms = Terms(asked, policy, parse(record.at), starter, doubtful, own_counts=starter is None, rejected=since)
     found = standing(record.approvals, terms)
     return "" if found.met else "; ".join(found.lines())
 

@@ -10,7 +10,9 @@ import typer
 
 from flows.cli.base import app, console
 
-keys = typer.Typer(help="Keys to approve with, and to sign checkpoints with.", no_args_is_help=True)
+keys = typer.Typer(
+    help="Keys to approve with, and to sign checkpoints and promotion records with.", no_args_is_help=True
+)
 app.add_typer(keys, name="keys")
 
 
@@ -19,6 +21,7 @@ class Purpose(StrEnum):
 
     approvals = "approvals"
     checkpoints = "checkpoints"
+    registry = "registry"
 
 
 @keys.command()

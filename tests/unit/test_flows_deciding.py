@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -292,6 +292,24 @@ def test_a_key_for_checkpoints_is_printed_as_the_policy_takes_it(terminal: Termi
     printed = terminal.type("keys", "new", "the line", "--for", "checkpoints")
     (terminal.project / FILE).write_text(printed[printed.index("signers:") :])
     assert list(load_policy(terminal.project).settings.signers) == ["the line"]
+
+
+def test_with_a_key_of_the_registry_a_copy_of_the_folder_decides_nothing(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = terminal.type("keys", "new", "main", "--for", "registry")
+    (terminal.project / FILE).write_text(printed[printed.index("registry_key:") :])
+    commit(terminal.project)
+    digest = propose_in(terminal.project).digest
+    assert "it is not here" in terminal.type("approve", digest[:12], "--by", "ada", code=2)
+    assert records(terminal.store) == []
+    monkeypatch.setenv("EVENKEEL_REGISTRY_KEY", str(Path.home() / ".config/evenkeel/main-registry.pem"))
+    assert "promoted" in terminal.type("approve", digest[:12], "--by", "ada")
+    terminal.type("verify", "champion")
+    record = records(terminal.store)[0]
+    (terminal.project / "registry/objects" / record.key).write_bytes(replace(record, signature=None).to_bytes())
+    shutil.rmtree(terminal.project / "registry/objects/aliases")
+    assert "not signed with the registry's key" in " ".join(terminal.type("verify", "champion", code=3).split())
 
 
 # --- what was decided

@@ -218,6 +218,43 @@ def test_what_the_gate_refuses_is_not_pulled_whatever_its_record_says_of_the_gat
     assert isinstance(pulled.exception, InputError) and "held-out gain" in pulled.exception.what
 
 
+def test_a_name_added_to_the_candidate_record_does_not_make_the_starters_approval_count(candidate: str) -> None:
+    """Who started the run is read from the evidence, which whoever can write to the registry cannot change."""
+    store, now = DirectoryStore(Path("registry")), utc_now()
+    one = find(store, candidate)
+    assert one.run["started_by"] == ["grace"]
+    Path(FILE).write_text("promote: {own_approval: false}\n")
+    commit(Path())
+    policy = load_policy(Path())
+    edited = replace(one, run={**one.run, "started_by": "somebody else"})
+    (Path("registry/objects") / one.key).write_bytes(edited.to_bytes())
+    gate = {"result": "pass", "checks": []}
+    asked = Question("promote", candidate, one.evidence, policy.sha256, 0, identify(store), verdict(gate))
+    approval = Approval(state(asked, by="grace", reason="", at=now, valid=timedelta(days=1)))
+    about = (1, "promote", "promoted", candidate, None, 0, one.evidence, gate, policy.sha256)
+    record = PromotionRecord(*about, (approval,), "grace", "", stamp(now), None)
+    store.put_if_absent(record.key, record.to_bytes())
+    code, found = verify("champion")
+    assert code == 3
+    assert "it is by the one who started the run" in found["approvals"]["words"]
+
+
+def test_a_registry_that_was_put_back_is_seen_by_the_witness_of_the_policy(candidate: str) -> None:
+    Path(FILE).write_text("witness: {path: witness}\n")
+    commit(Path())
+    shutil.copytree("registry", "earlier")
+    assert RUNNER.invoke(app, ["approve", candidate, "--by", "ada"]).exit_code == 0
+    code, found = verify("champion")
+    assert (code, found["witness"]["words"]) == (0, "it has seen record 1")
+    shutil.rmtree("registry")
+    Path("earlier").rename("registry")
+    code, found = verify("--all")
+    assert (code, found["witness"]["holds"]) == (3, False)
+    assert "the witness has seen record 1, and this registry has 0" in found["witness"]["words"]
+    pulled = RUNNER.invoke(app, ["pull", "champion", "--to", "copy"])
+    assert isinstance(pulled.exception, InputError)
+
+
 def test_a_champion_of_before_holds_once_the_new_policy_was_adopted(champion: str) -> None:
     Path(FILE).write_text("promote: {approvals: 3}\n")
     assert "is not committed" in str(RUNNER.invoke(app, ["reject", champion, "--by", "ada"]).exception)
