@@ -63,6 +63,11 @@ def test_every_file_of_the_project_that_is_named_is_there(page: str) -> None:
     assert [path for path in sorted(named) if not any(ROOT.glob(path)) and not EXAMPLES.search(path)] == []
 
 
+def test_every_test_that_attacks_a_promise_is_there() -> None:
+    named = [span for span in spans(read("docs/threat-model.md")) if re.fullmatch(r"test_\w+\.py", span)]
+    assert named and [name for name in named if not (ROOT / "tests/unit" / name).exists()] == []
+
+
 @every_page
 def test_every_setting_that_is_named_can_be_set(page: str) -> None:
     for span in spans(read(page)):
