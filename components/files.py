@@ -7,6 +7,7 @@ folders). Reading names the line that is wrong.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import itertools
@@ -271,7 +272,17 @@ def sha256_path(path: Path) -> str:
 
 def code_digest(root: Path = Path(__file__).parent, parts: Sequence[str] = (".",)) -> str:
     """Digest of the Python files below a folder, that of the components unless another one is named, or of some
-    ``parts`` of it: folders and files."""
+    ``parts`` of it: folders and files. That of the components is of the moment when it is first computed in a process,
+    which has loaded that code."""
+    return _own_digest(tuple(parts)) if root == Path(__file__).parent else _code_digest(root, parts)
+
+
+@functools.cache
+def _own_digest(parts: tuple[str, ...]) -> str:
+    return _code_digest(Path(__file__).parent, parts)
+
+
+def _code_digest(root: Path, parts: Sequence[str]) -> str:
     found = {path for part in parts for path in (root / part).rglob("*.py")}
     found |= {root / part for part in parts if part.endswith(".py")}
     files = {path.relative_to(root).as_posix(): sha256_file(path) for path in sorted(found)}

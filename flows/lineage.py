@@ -8,8 +8,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from components.config.documents import foreign
 from components.files import code_digest, dump_json, os_errors, read_text, sha256_bytes, sha256_tree
 from flows.branches import branch_of
 from flows.git import SNAPSHOT_IDENTITY, git, succeeds
@@ -18,7 +17,6 @@ from flows.starters import starters
 from flows.workspace import Workspace
 
 SCHEMA = 1
-SAFE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def trace(workspace: Workspace) -> dict[str, Any]:
@@ -62,7 +60,7 @@ def outputs(root: Path, lock: Path) -> dict[str, str]:
     """Output -> MD5 as DVC counts it, of everything that `dvc.lock` names and that is there."""
     if not lock.is_file():
         return {}
-    stages = (yaml.load(read_text(lock), Loader=SAFE) or {}).get("stages") or {}
+    stages = (foreign(read_text(lock), lock) or {}).get("stages") or {}
     paths = [str(out["path"]) for stage in stages.values() for out in stage.get("outs") or []]
     return {path: md5_path(root / path) for path in paths if (root / path).exists()}
 

@@ -39,6 +39,14 @@ def _private_prefect(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["PREFECT_HOME"] = str(tmp_path_factory.mktemp("prefect"))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_waiting_for_disks() -> Iterator[None]:
+    """The machine keeps its power while tests run; those of what happens without it put a flush of their own there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _no_outside_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables of the caller that would change what is tested."""

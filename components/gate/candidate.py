@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import yaml
 
 from components import registry
 from components.config import Settings, load
+from components.config.documents import foreign
 from components.errors import InputError
 from components.files import read_json, read_text
 from components.gate.bundle import read_omitted
@@ -28,10 +26,6 @@ from components.types import Judgement
 if TYPE_CHECKING:
     from components.config.promotion import Policy
 
-SAFE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The fast one where there is one: a lock has thousands of lines."""
-DEEPEST = 100
-"""Levels of a YAML file; a lock has some ten. At thousands of them the fast reader ends the process."""
 WITHOUT_EVIDENCE = ("checkpoint format", "checkpoint signature", "evidence")
 """The checks that can be made of a candidate whose evidence cannot be had."""
 
@@ -110,8 +104,8 @@ def _read(store: Store, candidate: Candidate, facts: Mapping[str, Any]) -> tuple
         gate=lambda: read_json(layout.gate),
         omitted=lambda: omitted,
         lineage=lambda: read_json(layout.lineage),
-        lock=lambda: _yaml(layout.lock),
-        params=lambda: _yaml(layout.params),
+        lock=lambda: foreign(read_text(layout.lock), layout.lock),
+        params=lambda: foreign(read_text(layout.params), layout.params),
         root=lambda: layout.root,
     )
     parts = {name: _told(part, layout, omitted) for name, part in evidence.parts.items()}
@@ -124,21 +118,3 @@ def _told(part: Any, layout: Layout, omitted: Mapping[str, Any]) -> Any:
     if isinstance(part, InputError) and part.where in absent:
         return InputError("left out of the evidence, too large to keep", where=part.where)
     return part
-
-
-def _yaml(path: Path) -> Any:
-    text = read_text(path)
-    try:
-        _check_depth(text, path)
-        return yaml.load(text, Loader=SAFE)
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(f"not YAML that can be read: {type(error).__name__}", where=path) from error
-
-
-def _check_depth(text: str, path: Path) -> None:
-    """Refuse YAML with more levels than a reader can go down. Nothing is built meanwhile."""
-    level = 0
-    for event in yaml.parse(text, Loader=SAFE):
-        level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if level > DEEPEST:
-            raise InputError(f"YAML of more than {DEEPEST} levels", where=path)

@@ -11,8 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from components.config.documents import foreign
 from components.files import dump_json, sha256_bytes
 from flows.git import git
 from flows.workspace import Workspace
@@ -44,7 +43,7 @@ def _tree(workspace: Workspace) -> dict[str, Any]:
 @lru_cache(maxsize=8)
 def _pipeline(project: Path, commit: str) -> Stages:
     """The stages of `dvc.yaml` at a commit, which never changes."""
-    stages: Stages = yaml.safe_load(git(project, "show", f"{commit}:dvc.yaml"))["stages"]
+    stages: Stages = foreign(git(project, "show", f"{commit}:dvc.yaml"), "dvc.yaml")["stages"]
     return stages
 
 

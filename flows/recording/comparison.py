@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from components.config.documents import foreign
 from components.errors import EXIT_NO_CANDIDATE
 from components.files import read_json, read_text
 from flows.git import git, succeeds
@@ -137,11 +136,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _metric_files(root: Path, stage: str) -> list[str]:
-    declared = yaml.safe_load(read_text(root / PIPELINE))["stages"][stage].get("metrics", [])
+    declared = foreign(read_text(root / PIPELINE), PIPELINE)["stages"][stage].get("metrics", [])
     names = [entry if isinstance(entry, str) else next(iter(entry)) for entry in declared]
     return [name for name in names if (root / name).exists()]
 
 
 def _outs(lock: str, stage: str) -> dict[str, str]:
-    entry = ((yaml.safe_load(lock) or {}).get("stages") or {}).get(stage) or {}
+    entry = ((foreign(lock, "dvc.lock") or {}).get("stages") or {}).get(stage) or {}
     return {out["path"]: out["md5"] for out in entry.get("outs", [])}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import yaml
 from pydantic import Field
 
 from components.config.base import Section
+from components.config.documents import foreign
 from components.errors import EvenkeelError, InputError
 from components.files import read_json, read_text, write_json, write_text
 from components.stages import OPTIONAL, wanted
@@ -127,7 +127,7 @@ def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
         pushed = {} if done.new else {"dvc_remote": kept.dvc_remote, "git_remote": kept.git_remote}
         kept = Kept(branch=branch_of(workspace.run_id), commit=done.commit, **pushed)
         kept = _push(workspace, kept)
-    except (InputError, OSError, yaml.YAMLError) as error:
+    except (InputError, OSError) as error:
         kept = kept.model_copy(update={"problems": [*kept.problems, f"not recorded: {_in_a_line(error)}"]})
     path = workspace.layout.state / KEPT
     path.unlink(missing_ok=True)  # where the next line fails, none is better than one that is not true any more
@@ -164,7 +164,7 @@ def make_whole(workspace: Workspace) -> None:
 
 
 def _stages_in(lock: Path) -> set[str]:
-    return set((yaml.safe_load(read_text(lock)) or {}).get("stages") or {}) if lock.exists() else set()
+    return set((foreign(read_text(lock), lock) or {}).get("stages") or {}) if lock.exists() else set()
 
 
 def _push(workspace: Workspace, kept: Kept) -> Kept:

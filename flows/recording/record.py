@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import Field, ValidationError
 
 from components.config.base import Section
+from components.config.documents import foreign
 from components.errors import InputError
 from components.files import dump_json, read_json, read_text, write_text
 from flows.git import RECORD
@@ -136,7 +136,7 @@ def _events(path: Path, offset: int) -> Iterator[dict[str, Any]]:
 
 def uncached(root: Path, kinds: tuple[str, ...] = ("metrics", "plots", "outs")) -> list[str]:
     """The outputs that Git keeps and DVC's cache does not, as `dvc.yaml` declares them, where they exist."""
-    stages = yaml.safe_load(read_text(root / PIPELINE)).get("stages", {})
+    stages = foreign(read_text(root / PIPELINE), PIPELINE).get("stages", {})
     entries = [entry for stage in stages.values() for kind in kinds for entry in stage.get(kind, [])]
     named = [(path, options) for entry in entries if isinstance(entry, dict) for path, options in entry.items()]
     return sorted(path for path, options in named if options.get("cache") is False and (root / path).is_file())
@@ -166,7 +166,7 @@ def leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
 
 def digests(lock: str) -> dict[str, str]:
     """Output -> MD5, of all stages of a `dvc.lock`."""
-    stages = (yaml.safe_load(lock) or {}).get("stages") or {}
+    stages = (foreign(lock, "dvc.lock") or {}).get("stages") or {}
     return {out["path"]: out["md5"] for stage in stages.values() for out in stage.get("outs", [])}
 
 
