@@ -10,14 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from components.errors import InputError
 
-FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The reader in C where there is one: it takes a tenth of the time."""
+if TYPE_CHECKING:
+    from yaml import SafeLoader as Fast
+else:  # the reader in C where there is one: it takes a tenth of the time
+    Fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 DEEPEST = 100
 """Levels of a document; a `dvc.lock` has some ten. At thousands of them the reader in C ends the process."""
 LARGEST = 2**63
@@ -36,7 +39,7 @@ SCALARS: Mapping[str, tuple[str, str]] = {
 """By its tag, how a plain scalar is written, and what it begins with; an empty one is null, all others are text."""
 
 
-class Loader(FAST):  # type: ignore[misc, valid-type]
+class Loader(Fast):
     """Safe: it makes nothing but mappings, lists, text, numbers, truth values and null."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 - of the class, as in PyYAML
@@ -99,10 +102,10 @@ def foreign(text: str, where: str | Path) -> Any:
     Raises:
         InputError: it cannot be read.
     """
-    return _read(text, where, "restore the file", FAST)
+    return _read(text, where, "restore the file", Fast)
 
 
-def _read(text: str, where: str | Path, how: str, loader: Any) -> Any:
+def _read(text: str, where: str | Path, how: str, loader: type[Fast]) -> Any:
     try:
         _check_depth(text, loader)
         return yaml.load(text, loader)
@@ -116,7 +119,7 @@ def _read(text: str, where: str | Path, how: str, loader: Any) -> Any:
         raise InputError(what, where=where, how="mend the value, or nest less deeply") from error
 
 
-def _check_depth(text: str, loader: Any) -> None:
+def _check_depth(text: str, loader: type[Fast]) -> None:
     """Nothing is built meanwhile."""
     level = 0
     for event in yaml.parse(text, Loader=loader):
