@@ -53,6 +53,7 @@ class Broken(Section):
         return {}
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_says_what_it_printed(tmp_path):
     with pytest.raises(InputError, match="there is no cell 'nobody knows it'"):
         measure_section("gpu", Broken(), "smoke", tmp_path / "gpu.json", tmp_path / "work")

@@ -106,6 +106,7 @@ def artifacts(server: str, run_id: str) -> dict[str, dict[str, Any]]:
     return {row["key"]: row for row in reversed(found)}
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_a_candidate_and_leaves_what_it_found_in_the_ui(project: Path, server: str) -> None:
     code, said = run(project, server=server)
     assert code == 0, said

@@ -79,6 +79,7 @@ def test_a_rank_that_is_lost_while_a_checkpoint_is_written_is_named(learner, tmp
         written()
 
 
+@pytest.mark.slow
 def test_a_copy_that_is_never_written_does_not_hold_up_the_next(learner, tmp_path):
     learner.snapshot(tmp_path / "never")
     steps(learner, [1])
@@ -223,6 +224,7 @@ def run(tmp_path, monkeypatch) -> Iterator[tuple[ProcessLauncher, str]]:
 
 
 @pytest.mark.parametrize("number", slow_but([0, 1], 1))
+@pytest.mark.slow
 def test_a_run_whose_rank_is_killed_ends_as_lost_and_leaves_no_process(run, number):
     launcher, job = run
     everyone = family()

@@ -149,6 +149,7 @@ def test_bfloat16_passes_keep_float32_state_and_go_on_to_the_bit(kind, tmp_path)
 
 
 @pytest.mark.parametrize("kind", slow_but(KINDS, "fsdp2"))
+@pytest.mark.slow
 def test_an_adapter_is_shared_out_over_ranks_too(kind, tmp_path):
     chosen = how(**KINDS[kind], lora=LORA)
     adapter = chosen.policy.lora, derive(chosen.seed, "lora")

@@ -44,6 +44,7 @@ def at_home(blind, monkeypatch) -> Blind:
     return blind
 
 
+@pytest.mark.slow
 def test_rank_0_writes_what_the_others_send_as_they_would_have_written_it(at_home, tmp_path):
     seen, sent = saved(at_home.learner, tmp_path / "seen"), saved(at_home.learner, Path("sent"))
     assert len(content(sent)) == 3

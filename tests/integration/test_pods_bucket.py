@@ -82,6 +82,7 @@ def said(root: Path) -> str:
     return (root / "output.txt").read_text()[-3000:]
 
 
+@pytest.mark.slow
 def test_a_pod_passes_sigterm_on_to_its_stage(tmp_path):
     prepared(tmp_path, **LONG)
     process = start(tmp_path, ("components.pods.learner", "train", "--config", CONFIG))

@@ -10,11 +10,9 @@ import pytest
 
 from components.files import read_jsonl
 from tests.recipes import RECIPES, base_of, prepare, train
-from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
 STEPS = 2
-QUICK = ("ppo",)
 """A critic, the most parts of its own; the others are in the slow tier."""
 SHORT: dict[str, Any] = {
     # Comparisons, which even a checkpoint with hardly any training gets right now and then.
@@ -39,7 +37,8 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("bases")
 
 
-@pytest.mark.parametrize("recipe", slow_but(RECIPES, *QUICK))
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_a_recipe_trains(recipe: str, bases: Path, tmp_path: Path) -> None:
     prepared = prepare(bases, recipe, short(recipe))
     _, layout = train(prepared, tmp_path, recipe, short(recipe), over={"learner": {"critic": {"pretrain_steps": 1}}})

@@ -224,6 +224,7 @@ def test_sft_of_which_a_rank_is_asked_to_stop_writes_its_checkpoint(job, number)
     assert not layout.sft_metrics.exists()
 
 
+@pytest.mark.slow
 def test_ranks_of_a_stage_that_learns_nothing_end_with_rank_0(tmp_path, monkeypatch):
     layout, chosen = prepared(tmp_path, chosen_settings("fsdp2", dpo={"steps": 0}))
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))

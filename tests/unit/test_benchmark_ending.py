@@ -59,6 +59,7 @@ def left(processes: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("how", slow_but(["hears", "deaf"], "deaf"))
+@pytest.mark.slow
 def test_a_cell_whose_time_is_over_is_ended_with_all_that_it_started(tmp_path, how):
     command = [sys.executable, "-S", "-c", CELL, str(tmp_path / "pids"), how]
     said = run_to_end(command, tmp_path, os.environ, tmp_path / "log", limit=5, grace=1 if how == "deaf" else 30)

@@ -11,7 +11,8 @@ import pytest
 from tests.code_graph import ROOT
 
 
-@pytest.mark.parametrize("tier", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", ["not slow", "slow"])
 def test_every_stage_computes_where_the_setting_says(tier):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/simulated", "-m", tier]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)

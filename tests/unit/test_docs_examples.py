@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.code_graph import ROOT
+from tests.tiers import slow_but
 
 COPIED = ("components", "configs", "flows", "params.yaml", "pyproject.toml")
 NEW_FILE = re.compile(r"^`(?P<path>[^`]+)`, a new file:\n\n```\w+\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -60,7 +61,9 @@ def python(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("page", ["add-a-method.md", "add-a-signal.md", "add-a-verifier.md"])
+@pytest.mark.parametrize(
+    "page", slow_but(["add-a-method.md", "add-a-signal.md", "add-a-verifier.md"], "add-a-verifier.md")
+)
 def test_the_example_of_a_page_passes_its_own_test_and_the_linter(page: str, copy: Path) -> None:
     paths = follow(page, copy)
     tests = [path for path in paths if path.startswith("tests/")]

@@ -105,6 +105,7 @@ def test_a_gate_that_fails_is_exit_code_3_and_names_the_check(terminal: Terminal
     assert "evenkeel approve" not in shown
 
 
+@pytest.mark.slow
 def test_a_comparison_that_is_yet_to_be_made_is_no_refusal(terminal: Terminal) -> None:
     crowned(terminal, 0.0)
     shown = terminal.type("show", propose_in(terminal.project, 1.0).digest[:12])
@@ -192,6 +193,7 @@ def test_a_signed_approval_can_be_printed_for_a_form_and_is_stored_nowhere(signi
     assert approvals_of(signing.store, digest) == []
 
 
+@pytest.mark.slow
 def test_a_signed_rejection_can_be_printed_too(signing: Terminal) -> None:
     digest = propose_in(signing.project).digest
     asked = ("reject", digest[:12], "--by", "ada", "--reason", "odd samples")
@@ -202,6 +204,7 @@ def test_a_signed_rejection_can_be_printed_too(signing: Terminal) -> None:
     assert "nothing to print without a signature" in signing.type(*asked, "--print", code=2)
 
 
+@pytest.mark.slow
 def test_what_is_to_be_typed_next_names_a_key_where_only_a_signature_counts(signing: Terminal) -> None:
     digest = propose_in(signing.project).digest
     shown = signing.type("show", digest[:12])
@@ -211,6 +214,7 @@ def test_what_is_to_be_typed_next_names_a_key_where_only_a_signature_counts(sign
     assert "evenkeel rollback --by YOUR-NAME --reason WHY --key YOUR-KEY" in promoted
 
 
+@pytest.mark.slow
 def test_the_same_person_again_is_not_recorded_twice(signing: Terminal) -> None:
     digest = propose_in(signing.project).digest
     for _ in range(2):
@@ -218,6 +222,7 @@ def test_the_same_person_again_is_not_recorded_twice(signing: Terminal) -> None:
     assert len(approvals_of(signing.store, digest)) == 1
 
 
+@pytest.mark.slow
 def test_a_reason_that_is_given_later_is_recorded(signing: Terminal) -> None:
     digest = propose_in(signing.project).digest
     for reason in ("", "read every sample", ""):
@@ -225,6 +230,7 @@ def test_a_reason_that_is_given_later_is_recorded(signing: Terminal) -> None:
     assert sorted(one.statement.reason for one in approvals_of(signing.store, digest)) == ["", "read every sample"]
 
 
+@pytest.mark.slow
 def test_an_approval_that_is_renewed_counts_for_as_long_as_the_new_one(signing: Terminal) -> None:
     digest = propose_in(signing.project).digest
     for days in ("1", "7"):
@@ -236,6 +242,7 @@ def test_an_approval_that_is_renewed_counts_for_as_long_as_the_new_one(signing: 
         assert standing([short, long], terms).counted == (long,)
 
 
+@pytest.mark.slow
 def test_the_approval_of_a_roll_back_is_renewed_too_and_a_command_typed_twice_is_no_renewal(terminal: Terminal) -> None:
     terminal.policy(rollback={"approvals": 2})
     first = crowned(terminal, 0.0)
@@ -336,6 +343,7 @@ def crowned(terminal: Terminal, value: float, before: str | None = None) -> str:
     return digest
 
 
+@pytest.mark.slow
 def test_a_roll_back_that_is_typed_twice_goes_back_once(terminal: Terminal) -> None:
     first = crowned(terminal, 0.0)
     second = crowned(terminal, 1.0, first)
@@ -362,6 +370,7 @@ def test_history_says_where_it_looked_for_a_registry_that_is_not_there(terminal:
     assert "there is no registry" not in terminal.type("history")
 
 
+@pytest.mark.slow
 def test_what_was_gone_back_over_is_said_to_be_the_champion_no_more(terminal: Terminal) -> None:
     first = crowned(terminal, 0.0)
     second = crowned(terminal, 1.0, first)
@@ -376,6 +385,7 @@ def test_what_was_gone_back_over_is_said_to_be_the_champion_no_more(terminal: Te
     assert len(records(terminal.store)) == 3
 
 
+@pytest.mark.slow
 def test_the_champion_is_not_turned_down_on_other_evidence_and_reigns_on(terminal: Terminal) -> None:
     digest = crowned(terminal, 0.0)
     again = propose_in(terminal.project, 0.0, branch="runs/again")
@@ -386,6 +396,7 @@ def test_the_champion_is_not_turned_down_on_other_evidence_and_reigns_on(termina
     assert len(records(terminal.store)) == 1
 
 
+@pytest.mark.slow
 def test_a_finished_run_that_a_colleague_repeats_stays_decided(terminal: Terminal) -> None:
     first = propose_in(terminal.project)
     terminal.type("reject", first.digest, "--by", "ada", "--reason", "the samples are wrong")
@@ -396,6 +407,7 @@ def test_a_finished_run_that_a_colleague_repeats_stays_decided(terminal: Termina
 
 
 @pytest.mark.parametrize("who", [(STARTER, "zoe"), ()], ids=["a colleague", "nobody knows who"])
+@pytest.mark.slow
 def test_an_approval_outlives_that_the_finished_run_is_repeated(terminal: Terminal, who: tuple[str, ...]) -> None:
     terminal.policy(promote={"approvals": 2})
     digest = propose_in(terminal.project).digest
@@ -405,6 +417,7 @@ def test_an_approval_outlives_that_the_finished_run_is_repeated(terminal: Termin
     assert records(terminal.store)[0].by == "ada, lin"
 
 
+@pytest.mark.slow
 def test_who_repeated_a_finished_run_has_started_it_too(signing: Terminal) -> None:
     digest = propose_in(signing.project).digest
     propose_in(signing.project, started_by=(STARTER, "edsger"))
@@ -439,6 +452,7 @@ def test_a_candidate_is_judged_again_where_another_became_the_champion_meanwhile
     assert asked == [first, other]
 
 
+@pytest.mark.slow
 def test_what_another_decided_meanwhile_is_not_decided_again(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

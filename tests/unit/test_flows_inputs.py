@@ -120,6 +120,7 @@ def test_what_dvc_tracks_keeps_its_path_and_comes_out_of_the_cache(project: Path
     assert (workspace.root / "data/rows.jsonl").stat().st_nlink > 1, "linked to the cache, not copied"
 
 
+@pytest.mark.slow
 def test_a_tracked_file_that_has_changed_since_is_refused_with_the_way_out(project: Path) -> None:
     rows(project / "data")
     dvc(project, "add", "--quiet", "data/rows.jsonl")
@@ -160,6 +161,7 @@ def test_whatever_its_name_an_input_is_linked_by_one_that_dvc_takes(project: Pat
     assert found.path.rpartition(".")[2] != "dvc"
 
 
+@pytest.mark.slow
 def test_a_name_that_dvc_would_misread_is_recorded_and_comes_back(project: Path, tmp_path: Path) -> None:
     file = rows(tmp_path / "a").rename(tmp_path / "a/-2:30.jsonl")
     workspace = ready(project, f"data.source={json.dumps({'kind': 'jsonl', 'path': str(file)})}")

@@ -419,6 +419,7 @@ def test_a_result_that_became_the_champion_makes_nothing_new(project: Path, star
     assert told_nothing_new(again, again.answered).endswith(", the champion by now)")
 
 
+@pytest.mark.slow
 def test_a_start_from_another_champion_is_new_and_so_is_another_start(project: Path) -> None:
     crown(project, 1.0)
     end(plan(project, "champion"))

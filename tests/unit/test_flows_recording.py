@@ -356,6 +356,7 @@ def test_outputs_and_inputs_are_pushed_and_the_input_is_known_by_its_digest(
     assert not (executed.root / ".state/inputs").exists()
 
 
+@pytest.mark.slow
 def test_a_push_that_fails_costs_no_result_and_is_made_up_for_later(executed: Workspace, tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file where a folder must be", encoding="utf-8")
     kept = end(executed)
@@ -601,6 +602,7 @@ def test_the_holder_of_a_lock_is_named_while_it_lives(tmp_path: Path) -> None:
     assert dvc.holder(tmp_path) is None
 
 
+@pytest.mark.slow
 def test_a_stage_waits_for_whoever_uses_dvc_in_its_workspace_and_says_for_whom(project: Path) -> None:
     workspace = ready(project)
     lock = workspace.root / ".dvc/tmp/lock"

@@ -110,6 +110,7 @@ def test_on_another_machine_the_same_comes_out(
     assert git(elsewhere, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_what_differs_is_said_by_stage_and_by_name(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -248,6 +248,7 @@ def micro(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["verifier_noise_10", "mismatch_perturbed"])
+@pytest.mark.slow
 def test_the_same_fault_and_seed_give_the_same_run(micro, name):
     first, second = (micro(FAULTS[name](0), place) for place in ("first", "second"))
     assert first.records == second.records

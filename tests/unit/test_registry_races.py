@@ -125,6 +125,7 @@ def test_of_many_promotions_one_wins_and_every_one_is_recorded(race: Race) -> No
     assert alias is not None and (alias.digest, alias.record) == (log[0].digest, 1)
 
 
+@pytest.mark.slow
 def test_of_many_approvals_of_one_candidate_comes_one_record(race: Race) -> None:
     store = open_store(race.place)
     candidate = propose(store)
@@ -136,6 +137,7 @@ def test_of_many_approvals_of_one_candidate_comes_one_record(race: Race) -> None
     assert read_alias(store, CHAMPION) == champion(store)
 
 
+@pytest.mark.slow
 def test_promotions_and_roll_backs_at_the_same_moment_leave_one_champion(tmp_path: Path) -> None:
     race = Race(RegistrySettings(path=tmp_path / "registry"), 100)
     store = open_store(race.place)

@@ -150,6 +150,7 @@ def test_nothing_that_a_policy_wrote_is_executed(
     assert sandbox.judge([(prompts[name], answer)])[0].accuracy == 0
 
 
+@pytest.mark.slow
 def test_the_scorers_that_run_an_answer_are_known() -> None:
     """Every other `eval` of the library is of its own texts."""
     root = Path(reasoning_gym.__file__).parent
@@ -190,6 +191,7 @@ def audited(name: str, rows: int = 20) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", slow_but(["chain_sum", "basic_arithmetic", "word_sorting"], "chain_sum"))
+@pytest.mark.slow
 def test_a_sound_scorer_passes_its_audit(name: str) -> None:
     assert audited(name)["reasons"] == []
 

@@ -353,6 +353,7 @@ def llama() -> Policy:
         return Policy(LlamaForCausalLM(config), tokenizer, chat=False)
 
 
+@pytest.mark.slow
 def test_a_llama_and_a_jsonl_file_go_through_the_whole_line(tmp_path):
     llama().save(tmp_path / "llama")
     rows = [{"q": prompt(i).text, "a": f"{prompt(i).text}#{prompt(i).answer}", "group": i % 2} for i in range(80)]

@@ -48,6 +48,7 @@ def test_shares_round_to_the_rows_and_leave_none_without() -> None:
     assert source({"a": {}, "b": {}, "c": {"weight": 0}, "d": {}}, rows=10).shares() == {"a": 4, "b": 3, "c": 0, "d": 3}
 
 
+@pytest.mark.slow
 def test_the_seed_makes_the_problems_whatever_the_seed_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONHASHSEED", "1")
     first = [prompt.to_dict() for prompt in generate(source({key: {} for key in HASHED}), 3)]

@@ -151,6 +151,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("name", slow_but(PARTS, "ppo, ahead"))
+@pytest.mark.slow
 def test_from_the_checkpoint_of_any_step_a_run_goes_on_to_the_same_bytes(tmp_path, name):
     how = chosen(**PARTS[name], train={"checkpoint_every": 1, "checkpoints": {"keep_last": 100}})
     whole = train(tmp_path / "whole", how)

@@ -111,6 +111,7 @@ def test_weights_that_answer_as_well_as_before_are_trained_on(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(("method", "after"), [("roll_back", True), ("append", True)])
+@pytest.mark.slow
 def test_a_run_killed_before_its_weights_are_measured_again_ends_with_the_same_bytes(
     tmp_path, monkeypatch, method, after
 ):
