@@ -13,7 +13,6 @@ from tests.recipes import RECIPES, base_of, prepare, train
 
 pytestmark = pytest.mark.integration
 STEPS = 2
-"""A critic, the most parts of its own; the others are in the slow tier."""
 SHORT: dict[str, Any] = {
     # Comparisons, which even a checkpoint with hardly any training gets right now and then.
     "data": {"source": {"rows": 1500, "families": ["comparison"], "levels": 2}},
