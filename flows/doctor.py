@@ -16,7 +16,6 @@ from http import HTTPStatus
 from pathlib import Path
 from urllib.error import HTTPError
 
-import psutil
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
@@ -26,6 +25,7 @@ from components.config.load import MODEL_FOLDER
 from components.config.policy import CheckpointModel
 from components.errors import EvenkeelError, InputError
 from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
+from components.processes.living import lives
 from components.processes.memory import GIB, HOW, available, largest_need, parameters_in
 from components.stages import wanted
 from flows.dvc import rwlock_holders
@@ -156,7 +156,7 @@ def dvc_state(project: Path) -> Check:
     """Initialised, and free. Locks of dead processes are ignored by DVC."""
     if not (project / ".dvc" / "config").is_file():
         return Check("dvc", "fail", "not initialised", "git checkout .dvc, or dvc init")
-    holders = sorted(pid for pid in rwlock_holders(project) if psutil.pid_exists(pid))
+    holders = sorted(pid for pid in rwlock_holders(project) if lives(pid))
     if holders:
         return Check("dvc", "warn", f"busy in process {', '.join(map(str, holders))}", "wait for it")
     return Check("dvc", "ok", f"{_installed('dvc')}, free")

@@ -15,6 +15,7 @@ import psutil
 
 from components.errors import InputError
 from components.files import os_errors
+from components.processes.living import lives
 from components.working import working
 from flows.git import LOCATION_VARIABLES
 from flows.processes import run
@@ -135,7 +136,7 @@ def busy(log: Path, start: int) -> bool:
 
 def holder(root: Path) -> str | None:
     """The living process that holds a lock of the DVC repository ``root``, in words; None where it is free."""
-    pids = sorted(pid for pid in rwlock_holders(root) if psutil.pid_exists(pid))
+    pids = sorted(pid for pid in rwlock_holders(root) if lives(pid))
     if pids:
         return describe(pids[0])
     path = root / ".dvc" / "tmp" / "lock"

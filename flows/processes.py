@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 
 from components.files import os_errors
+from components.processes.living import lives
 from components.processes.owner import alive
 
 OWNER_VARIABLE = "EVENKEEL_OWNER"
@@ -121,14 +122,6 @@ def mark_of(process: psutil.Process, variable: str) -> str:
         return str(process.environ().get(variable, ""))
     except psutil.Error:
         return ""
-
-
-def lives(process: psutil.Process) -> bool:
-    """Whether it is alive. A zombie is not."""
-    try:
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.Error:
-        return False
 
 
 def take_over(project: Path) -> list[int]:

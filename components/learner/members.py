@@ -12,6 +12,7 @@ from typing import NamedTuple
 import psutil
 
 from components.errors import InputError, RankLost
+from components.processes.living import DEAD
 
 SETTLE = 3.0
 """Seconds in which a rank that was lost is seen to have ended."""
@@ -54,7 +55,7 @@ class Member(NamedTuple):
         try:
             process = psutil.Process(self.pid)
             status = process.status()
-            if process.create_time() != self.began or status == psutil.STATUS_ZOMBIE:
+            if process.create_time() != self.began or status in DEAD:
                 return "ended"
         except psutil.NoSuchProcess:
             return "ended"

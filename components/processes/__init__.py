@@ -4,6 +4,7 @@
 - `torchrun` — starts the ranks of this machine; `ranked` — what it leaves in their environment
 - `guardian` — stands between a run and its child, so that nothing outlives a run that is killed
 - `stopping` — a request to stop, and where it is heard
+- `living` — whether one lives
 - `owner` — whose a folder on shared ground is
 - `environments` — where the Python with vLLM is, and what variables are called
 - `vllm_server` — the command line and the environment of a server, here or in a pod

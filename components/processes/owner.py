@@ -14,6 +14,7 @@ import psutil
 
 from components.errors import InputError
 from components.files import os_errors, read_json, write_json
+from components.processes.living import lives
 
 NAME = "owner.json"
 CLOCK = 2.0
@@ -49,7 +50,6 @@ def alive(pid: int, created: float) -> bool:
     """Whether this very process, not another that was given its id, is alive. A zombie is not."""
     try:
         process = psutil.Process(pid)
-        same = abs(process.create_time() - created) < CLOCK
-        return bool(same and process.status() != psutil.STATUS_ZOMBIE)
+        return abs(process.create_time() - created) < CLOCK and lives(process)
     except psutil.NoSuchProcess:
         return False

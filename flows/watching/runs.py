@@ -15,9 +15,10 @@ from components.config import Settings, load
 from components.errors import EvenkeelError, InputError
 from components.files import read_text
 from components.layout import Layout
+from components.processes.living import lives
 from components.stages import STAGES, wanted
 from flows.board import Board, StageView, Tail
-from flows.processes import OWNER_VARIABLE, lives, mark_of, marked
+from flows.processes import OWNER_VARIABLE, mark_of, marked
 from flows.registry import decision_on, project_store
 from flows.watching.execution import Execution, read
 

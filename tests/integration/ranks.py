@@ -24,6 +24,7 @@ from components.learner.state.store import Reach, save
 from components.policy import Policy
 from components.processes import Child, free_port
 from components.processes.environments import RANK_LOGS
+from components.processes.living import lives
 from components.processes.ranked import STARTED
 from components.training.credit import Credit
 from components.types import Group
@@ -199,4 +200,4 @@ def environment(process: psutil.Process) -> dict[str, str]:
 
 
 def running(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
-    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    return [process for process in processes if lives(process)]

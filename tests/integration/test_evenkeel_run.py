@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from components.files import read_json
+from components.processes.living import lives
 from flows.processes import OWNER_VARIABLE
 from tests import fake_line
 from tests.project import RUN_LINE, run_id
@@ -179,7 +180,7 @@ def test_killed_outright_the_same_command_continues(project: Path) -> None:
     assert left, "a killed run leaves its children behind"
     code, said = run(project, "--set", "seed=1", *LONG)
     assert code == 0, said
-    assert not [process for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    assert not any(map(lives, left))
     log = (first.workspace(project) / "logs/train.log").read_text(encoding="utf-8")
     starts = [int(line.split()[-1]) for line in log.splitlines() if line.startswith("train starts at")]
     assert starts[0] == 0
@@ -220,7 +221,7 @@ def test_a_signal_ends_the_run_and_all_it_started(project: Path, number: signal.
     assert "Traceback" not in stopped.said()
     assert mark.exists()
     assert list(family(project)) == []
-    assert [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
+    assert not any(map(lives, started))
 
 
 @pytest.mark.slow

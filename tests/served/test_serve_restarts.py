@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from components.files import read_json
+from components.processes.living import lives
 from flows.serving.place import last_place, served
 from tests.served.service import Service, wait_for
 
@@ -51,7 +52,7 @@ def assert_continued(workspace: Path) -> None:
 
 
 def gone(processes: list[psutil.Process]) -> bool:
-    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
+    return not any(map(lives, processes))
 
 
 def test_a_run_whose_worker_is_killed_is_continued_by_the_next_worker(service: Service) -> None:

@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 from components.files import read_json
-from flows.processes import OWNER_VARIABLE, lives, mark_of, marked
+from components.processes.living import lives
+from flows.processes import OWNER_VARIABLE, mark_of, marked
 from tests.served.service import Service, environment, evenkeel, wait_for
 
 LONG = "train.steps=1500"
@@ -133,7 +134,7 @@ def test_a_cancelled_run_is_cancelled_and_nothing_of_it_lives(service: Service, 
     assert family(project, pid)
     service.post(f"/flow_runs/{run}/set_state", state={"type": "CANCELLING"})
     assert service.wait(run, seconds=BUSY)["state_type"] == "CANCELLED", service.logs(run)
-    assert not psutil.pid_exists(pid)
+    assert not lives(pid)
     assert family(project, pid) == []
     assert execution(project, name)["state"] == "stopped"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from components.processes.living import lives
 from tests.benchmarks.ending import run_to_end
 from tests.code_graph import ROOT
 from tests.tiers import slow_but
@@ -54,8 +55,8 @@ def started(pids: Path) -> list[psutil.Process]:
 
 
 def left(processes: list[int]) -> list[int]:
-    """Those that still do something; who started them may not have asked for their exit code yet."""
-    return [pid for pid in processes if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
+    """Those that still do something."""
+    return [pid for pid in processes if lives(pid)]
 
 
 @pytest.mark.parametrize("how", slow_but(["hears", "deaf"], "deaf"))

@@ -18,6 +18,7 @@ from components.config import load, substance
 from components.config.settings import Settings
 from components.errors import EXIT_BAD_INPUT, InputError
 from components.files import append_line, read_jsonl, write_json
+from components.processes.living import lives
 from components.stages import STAGES, wanted
 from flows import processes
 from flows.budget import costs, spending, work
@@ -395,7 +396,7 @@ def test_a_stage_that_reaches_the_limit_is_stopped_with_all_that_it_started(proj
     with pytest.raises(BudgetSpent, match="stage train was stopped"), attempt(workspace, "train") as current:
         processes.run([sys.executable, "-c", program], cwd=tmp_path, env=os.environ, log=log, timeout=current.left)
     child = int(log.read_text(encoding="utf-8"))
-    assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text(encoding="utf-8")
+    assert not lives(child)
     assert account(workspace)[-1]["seconds"] == pytest.approx(2, abs=1)
 
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from components import stages
@@ -18,6 +17,7 @@ from components.launch import LAUNCHERS, Job, JobFailed, JobStatus, Launcher
 from components.launch.inline import InlineLauncher
 from components.launch.processes import ProcessLauncher
 from components.layout import Layout
+from components.processes.living import lives
 from components.progress import PROGRESS_VARIABLE
 from tests.code_graph import ROOT
 
@@ -192,7 +192,7 @@ def test_a_cancelled_job_ends_with_all_that_it_started(launched) -> None:
         assert launcher.status(job_id).state == "running"
     launcher.cancel(job_id)
     assert launcher.status(job_id).state == "cancelled"
-    assert not psutil.pid_exists(int(lines[1]))
+    assert not lives(int(lines[1]))
 
 
 def test_a_wait_that_is_interrupted_cancels_the_job() -> None:

@@ -20,6 +20,7 @@ from components.learner.group import is_lost, log_of, place_of
 from components.learner.members import LOST, Member, lost
 from components.learner.torch_learner import TorchLearner
 from components.processes.environments import RANK_LOGS
+from components.processes.living import lives
 from components.processes.ranked import STARTED, without_rank
 
 SEVERED = RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:26752")
@@ -39,7 +40,7 @@ def member(process: psutil.Process, log: str = "") -> Member:
 
 def end(process: psutil.Process) -> None:
     process.kill()
-    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+    while lives(process):
         time.sleep(0.01)
 
 

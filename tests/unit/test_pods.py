@@ -17,6 +17,7 @@ from components.files import code_digest
 from components.pods import place
 from components.pods.ending import ROOM, last_words, leave
 from components.pods.learner import Node, ended
+from components.processes.living import lives
 from components.processes.torchrun import blame
 from components.status import StageStatus
 from tests.code_graph import ROOT
@@ -133,7 +134,7 @@ def test_orphans_are_buried_and_what_is_left_is_ended():
     statuses = [one.status() for one in psutil.Process(process.pid).children(recursive=True)]
     assert psutil.STATUS_ZOMBIE not in statuses
     assert process.wait(30) == 5
-    assert not left.is_running()
+    assert not lives(left)
 
 
 # The learner

@@ -15,6 +15,7 @@ import pytest
 from components.errors import InputError
 from components.processes import Child, free_port
 from components.processes import child as child_module
+from components.processes.living import lives
 from tests.code_graph import ROOT
 
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
@@ -77,7 +78,7 @@ def test_stopping_ends_what_ignores_it_and_what_the_command_started_in_sessions_
     started = psutil.Process(child.pid).children(recursive=True)
     assert len(started) >= 2
     child.stop()
-    assert not any(process.is_running() for process in started)
+    assert not any(map(lives, started))
     child.stop()  # once more is no harm
 
 
@@ -109,7 +110,7 @@ def test_a_command_ends_before_what_it_has_started(tmp_path):
 def test_what_a_command_leaves_behind_is_ended_with_it(tmp_path):
     child = shell(tmp_path, "setsid sleep 60 & echo $!; exit 0", grace=0.5)
     wait_for(lambda: not child.alive)
-    assert not psutil.pid_exists(int(child.tail()))
+    assert not lives(int(child.tail()))
 
 
 def test_stopping_takes_no_longer_where_a_fork_of_the_run_holds_the_pipe_open(tmp_path):
@@ -153,13 +154,6 @@ def below(child: Child) -> list[psutil.Process]:
     return psutil.Process(child.pid).children(recursive=True)
 
 
-def lives(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_outlives_a_run_that_is_killed(tmp_path, number):
     code = (
@@ -173,7 +167,7 @@ def test_nothing_outlives_a_run_that_is_killed(tmp_path, number):
     assert len(below) >= 2
     run.send_signal(number)
     run.wait()
-    wait_for(lambda: not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in below))
+    wait_for(lambda: not any(map(lives, below)))
 
 
 def test_a_free_port_can_be_listened_on():

@@ -14,6 +14,7 @@ from components.config.reward import RewardSettings, SoftOverlong
 from components.config.sandbox import SandboxSettings
 from components.config.verifiers import ExactVerifier, NumericVerifier, StructureVerifier
 from components.errors import EvenkeelError
+from components.processes.living import lives
 from components.rewards import Scorer
 from components.rewards.sandbox import Sandbox
 from components.types import Completion, Prompt, Score
@@ -145,10 +146,7 @@ def ends(pid: int, seconds: float = 10) -> bool:
     """True when the process is gone (or waits to be reaped) within some seconds."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except (FileNotFoundError, ProcessLookupError):
+        if not lives(pid):
             return True
         time.sleep(0.02)
     return False

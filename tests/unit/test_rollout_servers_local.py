@@ -15,6 +15,7 @@ import pytest
 
 from components.config.rollout import RolloutSettings
 from components.config.servers import SglangEngine, VllmEngine
+from components.processes.living import lives
 from components.processes.vllm_server import Adapter, command_line
 from components.rollout.servers.client import ServerFault
 from components.rollout.servers.local import Started
@@ -58,7 +59,7 @@ def test_a_server_is_up_when_it_serves_the_name_it_was_given_and_gone_when_it_is
         assert tested.alive() and pids
         await client.aclose()
         await tested.close()
-        assert not tested.alive() and not any(psutil.pid_exists(pid) for pid in pids)
+        assert not tested.alive() and not any(map(lives, pids))
 
     asyncio.run(run())
 

@@ -10,11 +10,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
 import pytest
 
 from components.errors import InputError
 from components.policy.weights import weights_of
+from components.processes.living import lives
 from components.rollout.servers import local
 from tests.unit.fake_vllm import until
 from tests.vllm.tiny import GREEDY, LONG, engine_of, moved, processes, prompts, servers, tiny
@@ -58,7 +58,7 @@ def test_a_server_that_freezes_is_found_by_its_canary_and_replaced(pair):
     assert time.monotonic() - begin < 200
     assert "canary" in victim.said
     whole(pair)
-    assert not [process for process in frozen if process.is_running()]
+    assert not any(map(lives, frozen))
 
 
 def test_weights_torn_by_the_death_of_a_server_are_never_sampled_from(pair):
@@ -126,4 +126,4 @@ def test_a_run_that_is_killed_leaves_no_server_behind(tmp_path):
         pids = [int(word) for word in said.split()[1:]]
         assert len(pids) >= 3
         run.kill()
-    until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 40)
+    until(lambda: not any(map(lives, pids)), 40)

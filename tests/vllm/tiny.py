@@ -16,6 +16,7 @@ from components.config.rollout import RolloutSettings
 from components.policy import Policy
 from components.policy.tiny import build_model, build_tokenizer
 from components.policy.weights import Weights, weights_of
+from components.processes.living import lives
 from components.rollout import Sampling, build_engine
 from components.rollout.servers import ServerEngine
 from components.rollout.servers.local import Started
@@ -74,7 +75,7 @@ def outliving(running: list[psutil.Process]) -> list[psutil.Process]:
     """Those of some processes that do not end by themselves: vLLM's tracker of shared memory ignores SIGTERM, and ends
     a moment after the processes that it tracks."""
     _, left = psutil.wait_procs(running, timeout=10)
-    return [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+    return [process for process in left if lives(process)]
 
 
 def servers(engine: ServerEngine) -> list[Server]:
