@@ -8,7 +8,8 @@ text.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +50,16 @@ class Loader(Fast):
             what = "merge keys (<<) are not read: put what is shared into a file named under extends"
             raise refused(what, merging[0])
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        if twice is not None:
-            raise refused(f"the key {twice!r} stands twice", node)
+        counted = Counter(key for key in keys if isinstance(key, Hashable))
+        if twice := [key for key, count in counted.items() if count > 1]:
+            raise refused(f"the key {twice[0]!r} stands twice", node)
         return super().construct_mapping(node, deep)
+
+    def construct_yaml_bool(self, node: yaml.ScalarNode) -> bool:
+        text = self.construct_scalar(node)
+        if text.lower() not in ("true", "false"):
+            raise refused(f"{text!r} is neither true nor false", node)
+        return bool(text.lower() == "true")
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         text = self.construct_scalar(node).replace("_", "")
@@ -83,6 +90,7 @@ for kind, (pattern, first) in SCALARS.items():
     starts = list(first) + ([""] if kind == "null" else [])
     Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", resolver, starts)
     Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", resolver, starts)
+Loader.add_constructor("tag:yaml.org,2002:bool", Loader.construct_yaml_bool)
 Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
 Loader.add_constructor("tag:yaml.org,2002:float", Loader.construct_yaml_float)
 
