@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +22,25 @@ SHOWN = 2000
 
 @dataclass(frozen=True)
 class Case:
-    """``make`` writes the files of a bad input into an empty folder, which is where the command runs, unless
-    ``arguments`` alone are the bad input.
+    """One bad input.
 
     Attributes:
         name: readable, and the only one of its kind.
-        arguments: of the command; ``{}`` stands for the folder.
+        arguments: of the command, which runs in an empty folder of a project. ``{}`` stands for the folder,
+            ``{champion}``, ``{rejected}`` and ``{challenger}`` for the digests of the project's candidates.
+        make: writes files into that folder, and may say what it wrote.
         program: ``evenkeel``, or ``components`` for a stage.
         loads: modules that the command would load, which the server does once.
+        needs_registry: the project has a registry.
+        shown: the input, as a failure shows it.
     """
 
     name: str
     arguments: tuple[str, ...]
-    make: Callable[[Path], None] | None = None
+    make: Callable[[Path], object] | None = None
     program: str = "evenkeel"
     loads: tuple[str, ...] = ()
+    needs_registry: bool = False
     shown: object = ""
 
 
@@ -54,8 +58,10 @@ class End:
     seconds: float
     memory: int
     said: str
-    late: bool = False
-    case: Case | None = field(default=None, repr=False, compare=False)
+    late: bool
+    case: Case
+    shown: object
+    """What its input was."""
 
     def faults(self) -> list[str]:
         """What is wrong with it."""
@@ -73,13 +79,14 @@ class End:
         return found
 
 
-def check(case: Case, end: End) -> None:
+def check(end: End) -> None:
     """Fail with the input and what was printed where the end is not as it must be."""
     if faults := end.faults():
+        shown = ascii(end.shown) if isinstance(end.shown, str | bytes) else repr(end.shown)
         pytest.fail(
-            f"{case.name}: {', '.join(faults)}\n"
-            f"  command: {case.program} {' '.join(map(ascii, case.arguments))}\n"
-            f"  input: {_cut(ascii(case.shown) if isinstance(case.shown, (str, bytes)) else repr(case.shown))}\n"
+            f"{end.case.name}: {', '.join(faults)}\n"
+            f"  command: {end.case.program} {' '.join(map(ascii, end.case.arguments))}\n"
+            f"  input: {_cut(shown)}\n"
             f"  said: {_cut(end.said)}",
             pytrace=False,
         )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.hostile.cases import Case, End, check
-from tests.hostile.ground import build_project
+from tests.hostile.ground import build_project, build_registry
 from tests.hostile.runner import Server, served
 
 FIGURES = "hostile"
@@ -27,6 +27,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_project(tmp_path_factory.mktemp("ground") / "project")
 
 
+@pytest.fixture(scope="session")
+def registry(project: Path, server: Server) -> Path:
+    """A registry in the project: a champion, a candidate that was rejected, and one that waits for its approval."""
+    return build_registry(project, server)
+
+
 @pytest.fixture
 def folder(project: Path) -> Iterator[Path]:
     """An empty folder of the project."""
@@ -39,10 +45,12 @@ def hostile(server: Server, folder: Path, request: pytest.FixtureRequest) -> Cal
     """Runs a case and checks its end."""
 
     def run(case: Case) -> End:
+        if case.needs_registry:
+            request.getfixturevalue("registry")
         end = server.end_of(case, folder)
         figures = (end.code, end.seconds, end.memory)
         request.node.user_properties.append((FIGURES, (request.node.path.stem.removeprefix("test_"), *figures)))
-        check(case, end)
+        check(end)
         return end
 
     return run

@@ -13,13 +13,23 @@ import yaml
 
 from components.config import load
 from components.config.documents import Dumper
+from components.files import write_json
 from flows.git import git
 from tests.code_graph import ROOT
 from tests.hostile.cases import Case
 from tests.hostile.mutations import Tree
+from tests.hostile.runner import DIGESTS, Server
+from tests.proposals import propose_in
 
 COPIED = ("configs", "dvc.yaml", "params.yaml", "constraints.txt", "pyproject.toml", ".gitignore", ".dvcignore", ".dvc")
 """What a command looks for in a project, but for the code, which it has loaded."""
+CHECKPOINT = next((ROOT / "tests/corpus/schema-1/registry/trees").iterdir())
+"""A whole checkpoint of some kilobytes, with a tokenizer and a chat template."""
+
+
+def checkpoint() -> dict[str, bytes]:
+    """The files of `CHECKPOINT` by name, a dot written as two underscores."""
+    return {path.name.replace(".", "__"): path.read_bytes() for path in sorted(CHECKPOINT.iterdir())}
 
 
 def build_project(target: Path) -> Path:
@@ -33,6 +43,21 @@ def build_project(target: Path) -> Path:
     git(target, "add", "--all")
     git(target, "commit", "--quiet", "--message=ground")
     return target
+
+
+def build_registry(project: Path, server: Server) -> Path:
+    """A registry whose candidates are a champion, one that was rejected, and the challenger."""
+    first = propose_in(project).digest
+    _decide(server, project, "approve", first)
+    second, third = (propose_in(project, value, champion=first).digest for value in (1.0, 2.0))
+    _decide(server, project, "reject", second)
+    write_json(project / DIGESTS, {"champion": first, "rejected": second, "challenger": third})
+    return project / "registry"
+
+
+def _decide(server: Server, project: Path, action: str, digest: str) -> None:
+    end = server.end_of(Case(action, (action, digest, "--by", "ada", "--reason", "ground")), project)
+    assert end.code == 0, end.said
 
 
 @cache

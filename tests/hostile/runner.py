@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from components.files import read_json
 from tests.code_graph import ROOT
 from tests.hostile.cases import SECONDS, Case, End
 
@@ -22,6 +22,9 @@ MODULES = {
     "components": ("-m", "components"),
 }
 """How Python starts a program."""
+
+DIGESTS = "digests.json"
+"""In the project: its candidates by name."""
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -41,10 +44,11 @@ class Server:
     def end_of(self, case: Case, folder: Path, **variables: str) -> End:
         """Make the input of a case in an empty folder, and run its command there."""
         said = self._home / "said"
+        arguments, shown = prepared(case, folder)
         answer = self._ask(
             {
                 "program": case.program,
-                "arguments": prepared(case, folder),
+                "arguments": arguments,
                 "folder": str(folder),
                 "environment": variables,
                 "loads": list(case.loads),
@@ -52,7 +56,7 @@ class Server:
                 "seconds": SECONDS,
             }
         )
-        return End(said=said.read_text(encoding="utf-8", errors="replace"), **answer)
+        return End(said=said.read_text(encoding="utf-8", errors="replace"), case=case, shown=shown, **answer)
 
     def _ask(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         process = self._process or self._start()
@@ -92,27 +96,33 @@ def served(home: Path) -> Iterator[Server]:
         server.close()
 
 
-def prepared(case: Case, folder: Path) -> list[str]:
-    """Make the files of a case; its arguments with the folder's name in them."""
-    if case.make is not None:
-        case.make(folder)
-    return [argument.replace("{}", str(folder)) for argument in case.arguments]
+def prepared(case: Case, folder: Path) -> tuple[list[str], object]:
+    """Make the files of a case; its arguments with the names of folder and candidates in them, and its input."""
+    shown = case.make(folder) if case.make is not None else None
+    digests = folder.parent / DIGESTS
+    names = {"": str(folder), **(read_json(digests) if digests.exists() else {})}
+    arguments = list(case.arguments)
+    for name, value in names.items():
+        arguments = [argument.replace(f"{{{name}}}", value) for argument in arguments]
+    return arguments, shown or case.shown
 
 
 def process_of(case: Case, folder: Path, home: Path) -> End:
     """The same as a process of its own, as a person starts it. Its memory is that of the whole process."""
-    command = [sys.executable, *MODULES[case.program], *prepared(case, folder)]
-    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    done = subprocess.run(
-        command,
+    arguments, shown = prepared(case, folder)
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, *MODULES[case.program], *arguments],
         cwd=folder,
         env=environment(home),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=2 * SECONDS,
         text=True,
         errors="replace",
     )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return End(done.returncode, time.monotonic() - began, max(0, after - before) * 1024, done.stdout)
+    assert process.stdout is not None
+    said = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    seconds, code = time.monotonic() - began, os.waitstatus_to_exitcode(status)
+    return End(code, seconds, used.ru_maxrss * 1024, said, seconds > SECONDS, case, shown)
