@@ -12,6 +12,8 @@ from components.registry.copying import copy_tree
 
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+LARGEST = 64 * 2**20
+"""Bytes of a record; more is none of ours."""
 
 
 class Conflict(EvenkeelError):

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from components.directories import write_directory
 from components.errors import InputError
 from components.files import flushed, os_errors, sha256_bytes, sha256_tree, write_bytes
-from components.registry.base import Conflict, Store, check_digest, check_key, is_key
+from components.registry.base import LARGEST, Conflict, Store, check_digest, check_key, is_key
 from components.registry.copying import copy_tree
 
 NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
@@ -54,8 +54,10 @@ class DirectoryStore(Store):
         path = self._object(key)
         if not path.is_file():
             return None
-        with os_errors("read", path):
-            data = path.read_bytes()
+        with os_errors("read", path), path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise InputError("too large for a record", where=path, how="find out who wrote it")
         return data, sha256_bytes(data)
 
     def compare_and_swap(self, key: str, data: bytes, expected: str | None) -> str:

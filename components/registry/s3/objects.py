@@ -18,7 +18,7 @@ from typing import Any
 
 from components.errors import InputError
 from components.files import sha256_bytes
-from components.registry.base import Conflict, Unavailable
+from components.registry.base import LARGEST, Conflict, Unavailable
 from components.registry.s3.bodies import whole
 from components.registry.s3.bucket import Bucket, checksum
 from components.registry.s3.retries import Damaged, may_have_happened
@@ -29,8 +29,6 @@ REMEMBERED = 64
 """Of S3's 2 KB for metadata, this takes 1.1."""
 UNKNOWN = "-"
 """Stands for a write that was not made by this class."""
-LARGEST = 64 * 2**20
-"""Bytes of a record; more is none of ours."""
 ABSENT = {"NoSuchKey": None}
 REFUSED = {"PreconditionFailed": None, **ABSENT}
 
