@@ -8,7 +8,6 @@ After 75, 130 and 143 the same command goes on from the newest checkpoint.
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import sys
 import traceback
@@ -19,7 +18,7 @@ from pathlib import Path
 from components.config import Settings, load
 from components.config.policy import CheckpointModel
 from components.config.training import RANKED
-from components.errors import EXIT_STOPPED, EvenkeelError, InputError
+from components.errors import EXIT_STOPPED, EvenkeelError, InputError, of_machine
 from components.health import check_rules
 from components.launch import LAUNCHERS, Job
 from components.layout import Layout
@@ -38,8 +37,6 @@ EXIT_INTERRUPTED = 130
 LAUNCHED = ("train",)
 """Stages that run where ``launch.kind`` says, on this machine. The others are short and stay in this process, but for
 those of `RANKED` whose learner has several ranks."""
-MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
-"""Errors that say something about the machine and nothing about the code."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -149,9 +146,8 @@ def explain(error: BaseException) -> StageStatus:
     if _out_of_memory(error):
         how = "use smaller batches (rollout.engine.batch_rows, learner.micro_batch_tokens), or a larger machine"
         problem = InputError("the machine ran out of memory", how=how)
-    elif isinstance(error, OSError) and error.errno in MACHINE:
-        how = "check that the disk has room (`df -h`) and that you may write there"
-        problem = InputError(f"the machine refused: {error.strerror}", where=error.filename, how=how)
+    elif isinstance(error, OSError) and (refused := of_machine(error)) is not None:
+        problem = refused
     else:
         return StageStatus(EXIT_BUG, f"{type(error).__name__}: {error}")
     return StageStatus(problem.exit_code, str(problem))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+
+from components.printing import block, printable, shortened
 
 EXIT_BAD_INPUT = 2
 """The input or the environment is wrong; a retry without a change fails again."""
@@ -13,6 +16,18 @@ EXIT_LOST = 75
 command goes on from the newest checkpoint, and may well succeed."""
 EXIT_STOPPED = 143
 """It was asked to stop (SIGTERM), as a shell says it; the same command goes on."""
+LONGEST_PLACE = 400
+"""Characters of the place of an error that are shown."""
+MACHINE = {
+    errno.ENOSPC: "check that the disk has room (`df -h`)",
+    errno.EDQUOT: "remove what you do not need: your share of this disk is used up",
+    errno.EROFS: "write to another disk: this one can only be read",
+    errno.EACCES: "check that you may read and write there",
+    errno.EPERM: "check that you may do this there",
+    errno.ENAMETOOLONG: "choose a shorter name, or a shorter path",
+}
+"""Errors of the operating system that say something about the machine or the input and nothing about the code: number
+-> what to do."""
 
 
 class EvenkeelError(Exception):
@@ -28,20 +43,22 @@ class EvenkeelError(Exception):
 
     def __init__(self, what: str, *, where: str | Path | None = None, how: str | None = None) -> None:
         super().__init__(what)
-        self.what, self.where, self.how = what, None if where is None else _printable(str(where)), how
+        self.what, self.where, self.how = what, None if where is None else str(where), how
 
     def __str__(self) -> str:
-        lines = [self.what]
+        """As it is printed: nothing of it is obeyed, and no line of it but the first begins at the left."""
+        lines = [_inside(self.what)]
         if self.where:
-            lines.append(f"  where: {self.where}")
+            lines.append(f"  where: {printable(shortened(self.where, LONGEST_PLACE))}")
         if self.how:
-            lines.append(f"  mend:  {self.how}")
+            lines.append(f"  mend:  {_inside(self.how)}")
         return "\n".join(lines)
 
 
-def _printable(text: str) -> str:
-    """``text`` with escapes for what no output could show: bytes of a path that is not UTF-8."""
-    return text.encode("utf-8", "backslashreplace").decode()
+def _inside(text: str) -> str:
+    """Several lines as one part of a message: what an error quotes cannot pass for a message of its own."""
+    first, *rest = block(text).split("\n")
+    return "\n".join([first, *(line if not line or line[0] == " " else f"  {line}" for line in rest)])
 
 
 class InputError(EvenkeelError):
@@ -70,3 +87,11 @@ class NoCandidate(EvenkeelError):
     """The run was judged and no checkpoint may be proposed (exit code 3)."""
 
     exit_code = EXIT_NO_CANDIDATE
+
+
+def of_machine(error: OSError) -> InputError | None:
+    """What the operating system refused, for the person who can change it; None where it is a fault of the code."""
+    if error.errno not in MACHINE:
+        return None
+    where = None if error.filename is None else str(error.filename)
+    return InputError(f"the machine refused: {error.strerror}", where=where, how=MACHINE[error.errno])

@@ -101,6 +101,19 @@ def check_regular_or_folder(path: Path, *, how: str = CHECK_PATH) -> None:
         raise _not_a_file(path, kind)
 
 
+def check_kind(path: Path, *, folder: bool, how: str = CHECK_PATH) -> None:
+    """Refuse what is neither a file nor a folder, and the one where the other must be.
+
+    Raises:
+        InputError: as `check_regular_or_folder`, or it is the other.
+    """
+    check_regular_or_folder(path, how=how)
+    if path.is_dir() and not folder:
+        raise _not_a_file(path, "a folder")
+    if folder and not path.is_dir():
+        raise InputError("is a file, not a folder", where=path, how="name the folder that holds it")
+
+
 def check_working_folder() -> None:
     """Refuse to begin in a folder that was deleted: no relative path leads anywhere from there.
 

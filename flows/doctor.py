@@ -24,6 +24,7 @@ from components.config import load
 from components.config.load import MODEL_FOLDER
 from components.config.policy import CheckpointModel
 from components.errors import EvenkeelError, InputError
+from components.files import read_text
 from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
 from components.processes.living import lives
 from components.processes.memory import GIB, HOW, available, largest_need, parameters_in
@@ -33,6 +34,8 @@ from flows.git import EVERYTHING, git, project_root, succeeds
 from flows.serving.api import authorization
 from flows.serving.place import served
 from flows.watching.api import AUTH_VARIABLE
+
+FOREIGN = "work in a clone of Evenkeel, or restore the file: git checkout"
 
 
 def examine(start: Path, config: Path | None = None) -> Iterator[Check]:
@@ -47,10 +50,18 @@ def examine(start: Path, config: Path | None = None) -> Iterator[Check]:
         yield Check("project", "fail", error.what, error.how or "")
         return
     for check in PROJECT_CHECKS:
-        yield check(project)
+        yield _answered(check, project)
     if config is not None:
         yield registry(project, config)
         yield from model(config)
+
+
+def _answered(check: Callable[[Path], Check], project: Path) -> Check:
+    """A check; what it cannot read is what it found."""
+    try:
+        return check(project)
+    except InputError as error:
+        return Check(check.__name__, "fail", f"{error.what} ({error.where})", error.how or "")
 
 
 def python() -> Check:
@@ -73,7 +84,7 @@ def packages(project: Path) -> Check:
     missing = [name for name in _requirements(project) if _installed(name) is None]
     if missing:
         return Check("packages", "fail", f"missing: {', '.join(missing)}", "pip install -c constraints.txt -e .")
-    pins = re.findall(r"^([\w.\-]+)==(\S+)", (project / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    pins = re.findall(r"^([\w.\-]+)==(\S+)", read_text(project / "constraints.txt", how=FOREIGN), re.MULTILINE)
     found = {name: _installed(name) for name, _ in pins}
     different = [f"{name} {found[name]}, tested {pin}" for name, pin in pins if not _same(found[name], pin)]
     if different:
@@ -83,7 +94,7 @@ def packages(project: Path) -> Check:
 
 
 def _requirements(project: Path) -> list[str]:
-    declared = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+    declared = tomllib.loads(read_text(project / "pyproject.toml", how=FOREIGN))
     return [Requirement(line).name for line in declared["project"]["dependencies"]]
 
 
@@ -113,7 +124,7 @@ def servers(project: Path) -> Check:
     problem = problem_of(folder / "bin" / "python")
     if problem:
         return Check("servers", "fail", f"the environment with vLLM does not work: {problem}", REBUILD)
-    pins = (project / "constraints-vllm.txt").read_text(encoding="utf-8")
+    pins = read_text(project / "constraints-vllm.txt", how=FOREIGN)
     tested = dict(re.findall(r"^(vllm[\w\-]*)==(\S+)", pins, re.MULTILINE))
     name, _, version = found[0].removesuffix(".dist-info").replace("_", "-").rpartition("-")
     if _same(version, next(iter(tested.values()), version)):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from components.errors import InputError
+from components.printing import block
 
 if TYPE_CHECKING:
     from yaml import SafeLoader as Fast
@@ -40,10 +41,17 @@ SCALARS: Mapping[str, tuple[str, str]] = {
 """By its tag, how a plain scalar is written, and what it begins with; an empty one is null, all others are text."""
 
 
+KINDS = ("null", "bool", "int", "float", "str", "seq", "map")
+"""What a document is made of. Dates, sets, binary and all else that a tag (``!!``) could ask for is refused."""
+
+
 class Loader(Fast):
     """Safe: it makes nothing but mappings, lists, text, numbers, truth values and null."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 - of the class, as in PyYAML
+    yaml_constructors = {  # noqa: RUF012
+        tag: made for tag, made in yaml.SafeLoader.yaml_constructors.items() if tag and tag.rpartition(":")[2] in KINDS
+    }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         if merging := [key for key, _ in node.value if key.tag == "tag:yaml.org,2002:merge"]:
@@ -60,6 +68,12 @@ class Loader(Fast):
         if text.lower() not in ("true", "false"):
             raise refused(f"{text!r} is neither true nor false", node)
         return bool(text.lower() == "true")
+
+    def refuse_tag(self, node: yaml.Node) -> Any:
+        tag = node.tag.removeprefix("tag:yaml.org,2002:")
+        if tag == "merge":
+            raise refused("<< is no value: quote it where it is text", node)
+        raise refused(f"the tag {tag!r} is not read: write a plain value, in quotes where it is text", node)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         text = self.construct_scalar(node).replace("_", "")
@@ -82,7 +96,17 @@ def refused(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
 
 
 class Dumper(yaml.SafeDumper):
-    """Quotes what either version of YAML would take for something else than text."""
+    """Quotes what either version of YAML would take for something else than text, and spells out what does not show:
+    PyYAML writes some of it as it is, and reads it as a space."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, '"' if block(text) != text else None)
+
+    def write_double_quoted(self, text: str, split: bool = True) -> None:
+        before = self.allow_unicode
+        self.allow_unicode = before and block(text) == text
+        super().write_double_quoted(text, split)
+        self.allow_unicode = before
 
 
 for kind, (pattern, first) in SCALARS.items():
@@ -90,9 +114,11 @@ for kind, (pattern, first) in SCALARS.items():
     starts = list(first) + ([""] if kind == "null" else [])
     Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", resolver, starts)
     Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", resolver, starts)
+Dumper.add_representer(str, Dumper.represent_text)
 Loader.add_constructor("tag:yaml.org,2002:bool", Loader.construct_yaml_bool)
 Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
 Loader.add_constructor("tag:yaml.org,2002:float", Loader.construct_yaml_float)
+Loader.add_constructor(None, Loader.refuse_tag)
 
 
 def read(text: str, where: str | Path, how: str = "mend that line") -> Any:
@@ -115,22 +141,22 @@ def foreign(text: str, where: str | Path) -> Any:
 
 def _read(text: str, where: str | Path, how: str, loader: type[Fast]) -> Any:
     try:
-        _check_depth(text, loader)
+        _check_depth(text, where, loader)
         return yaml.load(text, loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark and isinstance(where, Path) else ""
         what = f"not valid YAML: {getattr(error, 'problem', None) or error}"
         raise InputError(what, where=f"{where}{line}", how=how) from error
-    except (ValueError, RecursionError) as error:
-        what = f"not YAML that can be read: {error}"
-        raise InputError(what, where=where, how="mend the value, or nest less deeply") from error
+    except ValueError as error:
+        raise InputError(f"not YAML that can be read: {error}", where=where, how=how) from error
 
 
-def _check_depth(text: str, loader: type[Fast]) -> None:
+def _check_depth(text: str, where: str | Path, loader: type[Fast]) -> None:
     """Nothing is built meanwhile."""
     level = 0
     for event in yaml.parse(text, Loader=loader):
         level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if level > DEEPEST:
-            raise ValueError(f"it has more than {DEEPEST} levels")
+            what = f"not YAML that can be read: it has more than {DEEPEST} levels"
+            raise InputError(what, where=where, how="write fewer brackets inside each other")

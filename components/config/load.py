@@ -15,12 +15,12 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from components.config.complaints import complaint
 from components.config.documents import Dumper, read
-from components.config.removed import REMOVED
 from components.config.settings import Settings
 from components.errors import InputError
 from components.files import os_errors, read_text, sha256_path
-from components.opening import MOST_CONFIGURATION, check_regular_or_folder
+from components.opening import MOST_CONFIGURATION, check_kind, check_regular_or_folder, impossible
 
 Tree = dict[str, Any]
 
@@ -31,8 +31,11 @@ SAME = frozenset(
 GYM = "reasoning-gym"
 SHOWN = 80
 """Characters of an override that an error shows."""
+FILES = ("jsonl", "parquet", "file")
+"""Kinds of sources and suites that are one file."""
 PROJECT_CONFIGS = Path(__file__).parents[2] / "configs"
 
+EXTENDED = "name a configuration file, by its path from the folder of this one"
 MISSING = "correct the path in the configuration"
 EMBEDDING_FOLDER = (
     "put the Hugging Face folder of a sentence-embedding model there (config.json, model.safetensors, tokenizer.json; "
@@ -43,12 +46,6 @@ MODEL_FOLDER = (
     "correct policy.model.path, or bring the model there: `make model` (SmolLM2-135M-Instruct), "
     "or `evenkeel model convert`"
 )
-
-
-NO_LIST = {"tuple_type", "list_type", "set_type", "frozen_set_type"}
-BY_KIND = {"model_attributes_type", "union_tag_not_found"}
-NO_SECTION = {"model_type", "dict_type", *BY_KIND}
-"""What pydantic calls the errors of a value where a list, one of several kinds of section, or any section must be."""
 
 
 def load(path: Path, overrides: Sequence[str] = (), recipe: Path | None = None) -> Settings:
@@ -88,6 +85,8 @@ def _read_extended(path: Path, recipe: Path | None, replaced: list[str], seen: t
         raise InputError("`extends` is a file name or a list of them", where=path, how="write extends: [demo.yaml]")
     merged: Tree = {}
     for base in bases:
+        if problem := _no_base(path.parent / base):
+            raise InputError(f"`extends` names {base!r}, which {problem}", where=path, how=EXTENDED)
         if recipe and Path(base).parent.name == "recipes":
             replaced.append(base)
             below = read_tree(recipe)
@@ -95,6 +94,13 @@ def _read_extended(path: Path, recipe: Path | None, replaced: list[str], seen: t
             below = _read_extended(path.parent / base, recipe, replaced, (*seen, real))
         merged = merge(merged, below)
     return merge(merged, tree)
+
+
+def _no_base(path: Path) -> str:
+    """Why a configuration cannot extend this; empty where it may, and where reading it says more."""
+    if impossible(path):
+        return ""
+    return "is a folder" if path.is_dir() else "" if os.path.lexists(path) else "is not there"
 
 
 def find_rules(config: Path, name: str) -> Path:
@@ -179,30 +185,10 @@ def validate(tree: Mapping[str, Any], *, where: str) -> Settings:
         return Settings.model_validate(tree)
     except ValidationError as error:
         raise InputError(
-            "the configuration is not valid:\n" + "\n".join(f"  - {_say(e)}" for e in error.errors()),
+            "the configuration is not valid:\n" + "\n".join(f"  - {complaint(e)}" for e in error.errors()),
             where=where,
             how="correct the keys above (`--set key=value`, or the file); `evenkeel params` prints every setting",
         ) from error
-
-
-def _say(error: Any) -> str:
-    key, given, kind = ".".join(str(part) for part in error["loc"]) or "combination", error["input"], error["type"]
-    if kind == "extra_forbidden":
-        return f"{key}: {REMOVED.get(key, 'unknown setting')}"
-    if kind == "union_tag_invalid":
-        name = error["ctx"]["discriminator"].strip("'_()")  # 'kind' in quotes, or the function _kind()
-        return f"{key}.{name}: {error['ctx']['tag']!r} is not one of {error['ctx']['expected_tags']}"
-    if kind == "union_tag_not_found" and isinstance(given, dict):
-        return f"{key}: name its `kind`"
-    if kind in NO_LIST:
-        return f"{key}: write a list" + ("" if isinstance(given, dict) else f", such as [{given}]")
-    if kind in NO_SECTION:
-        by_kind = isinstance(given, str) and kind in BY_KIND
-        one, many = (f"kind={given}", f"{{kind: {given}}}") if by_kind else ("NAME=VALUE", "{NAME: VALUE}")
-        told = "" if by_kind or isinstance(given, list) else f" (got {given!r})"
-        return f"{key}: a section of settings, not a value; write {key}.{one}, or {many}{told}"
-    shown = "" if isinstance(error.get("input"), (dict, list)) else f" (got {error.get('input')!r})"
-    return f"{key}: {error['msg'].removeprefix('Value error, ')}{shown if key != 'combination' else ''}"
 
 
 def pin_inputs(settings: Settings) -> Settings:
@@ -215,6 +201,7 @@ def pin_inputs(settings: Settings) -> Settings:
     for node in input_sections(tree):
         how = MODEL_FOLDER if node is tree["policy"]["model"] else MISSING
         how = EMBEDDING_FOLDER if node is tree["clusters"]["embedding"] else how
+        check_kind(Path(node["path"]), folder=not _is_file(tree, node), how=how)
         node["sha256"] = check_digest(Path(node["path"]), node["sha256"], how=how)
     for source in library_sections(tree):
         source["version"] = check_version(source["version"])
@@ -237,6 +224,12 @@ def input_sections(tree: Tree) -> list[Tree]:
         *tree["health"]["canaries"].values(),
     )
     return [section for section in sections if section and section.get("path") is not None]
+
+
+def _is_file(tree: Tree, section: Tree) -> bool:
+    """Whether an input is one file; else it is a folder."""
+    others = (tree["dpo"]["pairs"], *tree["health"]["canaries"].values())
+    return section.get("kind") in FILES or any(section is one for one in others)
 
 
 def library_sections(tree: Tree) -> list[Tree]:

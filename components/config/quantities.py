@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-CPU = r"^([1-9][0-9]*m|[1-9][0-9]*(\.[0-9]{1,3})?|0\.[0-9]{0,2}[1-9]0*)$"
+CPU = r"^([1-9][0-9]{0,11}m|[1-9][0-9]{0,8}(\.[0-9]{1,3})?|0\.[0-9]{0,2}[1-9]0*)$"
 """Cores, such as 2, 0.5 or 500m; more than none."""
-BYTES = r"^[1-9][0-9]*(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$"
+BYTES = r"^[1-9][0-9]{0,14}(\.[0-9]{1,15})?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$"
 """Bytes, such as 512Mi or 64Gi; more than none."""
 UNITS = {f"{unit}i": 1024**power for power, unit in enumerate("KMGTP", 1)} | {
     unit: 1000**power for power, unit in enumerate("kMGTP", 1)

@@ -176,38 +176,49 @@ def _numbered(batches: Iterator[Any], reader: RowReader) -> Iterator[Candidate]:
     for batch in batches:
         for row in _rows(batch):
             line += 1
-            yield row.broken(line) if isinstance(row, _NotText) else reader.candidate(row, line)
+            yield row.broken(line) if isinstance(row, _Unreadable) else reader.candidate(row, line)
+
+
+UNREADABLE = (ValueError, OverflowError, KeyError, NotImplementedError)
+"""What a cell raises that is no value of Python: text that is not UTF-8, a time before year 1 or after 9999, a time
+zone that there is not. Parquet and Arrow check none of that."""
 
 
 @dataclass(frozen=True, slots=True)
-class _NotText:
-    """A row with a string that is not UTF-8; Parquet and Arrow do not check."""
+class _Unreadable:
+    """A row with a cell that holds no value of Python."""
 
-    column: str
     cells: dict[str, Any]
+    fault: Fault
 
     def broken(self, line: int) -> Candidate:
-        fault = Fault("not_utf8", f"the column {self.column!r} is not UTF-8 text")
-        return Candidate(NOTHING, {name: as_scalar(cell) for name, cell in self.cells.items()}, line, fault)
+        return Candidate(NOTHING, {name: as_scalar(cell) for name, cell in self.cells.items()}, line, self.fault)
 
 
-def _rows(batch: Any) -> Iterator[dict[str, Any] | _NotText]:
+def _rows(batch: Any) -> Iterator[dict[str, Any] | _Unreadable]:
     """The rows of a batch as dictionaries; one by one where a cell of it cannot be read."""
     try:
         yield from batch.to_pylist()
-    except UnicodeDecodeError:
+    except UNREADABLE:
         yield from (_row(batch, at) for at in range(batch.num_rows))
 
 
-def _row(batch: Any, at: int) -> dict[str, Any] | _NotText:
+def _row(batch: Any, at: int) -> dict[str, Any] | _Unreadable:
     cells: dict[str, Any] = {}
-    broken = ""
+    faults: list[Fault] = []
     for name in batch.schema.names:
         try:
             cells[name] = batch[name][at].as_py()
-        except UnicodeDecodeError:
-            broken, cells[name] = broken or name, None
-    return _NotText(broken, cells) if broken else cells
+        except UNREADABLE as error:
+            cells[name] = None
+            faults.append(_fault(name, batch.schema.field(name).type, error))
+    return _Unreadable(cells, faults[0]) if faults else cells
+
+
+def _fault(column: str, kind: Any, error: Exception) -> Fault:
+    if isinstance(error, UnicodeDecodeError):
+        return Fault("not_utf8", f"the column {column!r} is not UTF-8 text")
+    return Fault("not_text", f"the column {column!r} holds a {kind} that cannot be read: {error}")
 
 
 SOURCES: dict[str, Callable[..., Iterator[Candidate]]] = {

@@ -6,11 +6,12 @@ its own templates (`components.report`).
 
 from __future__ import annotations
 
-import unicodedata
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from components.printing import block, shortened
 
 
 def render_page(template: Path, **values: Any) -> str:
@@ -32,13 +33,4 @@ def visible(text: object, limit: int = 900) -> str:
     Control and format characters (bidirectional overrides, zero-width marks) are spelled out, line breaks stay, and
     what is beyond ``limit`` characters is counted instead of shown. HTML is escaped later, by the template.
     """
-    raw = str(text)
-    shown = "".join(_spell(character) for character in raw[:limit])
-    rest = len(raw) - limit
-    return shown if rest <= 0 else f"{shown} … [{rest:,} more characters]"
-
-
-def _spell(character: str) -> str:
-    if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"):
-        return character
-    return f"\\u{ord(character):04x}"
+    return block(shortened(str(text), limit))

@@ -6,13 +6,13 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
-from components.errors import EvenkeelError
+from components.errors import EvenkeelError, of_machine
 from components.opening import check_working_folder
+from flows.output import OutputLost, PlainConsole, guarded_output
 
 DEMO = Path("configs/demo.yaml")
 HELP = (
@@ -20,11 +20,11 @@ HELP = (
     "Exit codes: 0 a candidate awaits approval, or the command did what it says; 2 the input or the machine is not as "
     "it must be, or the budget is spent; 3 everything worked and the answer is no: no candidate, a grave verdict, a "
     "gate that does not pass, an approval that is missing; 75 something that the run depends on has gone, and the same "
-    "command goes on; 130 and 143 stopped by a signal."
+    "command goes on; 130 and 143 stopped by a signal; 141 whoever read the output has gone."
 )
 
 app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-console = Console()
+console = PlainConsole()
 
 Config = Annotated[Path, typer.Option("--config", help="Configuration file.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=VALUE", help="Replace one setting.")]
@@ -34,10 +34,24 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks, and Prefe
 def main() -> None:
     """Entry point of the console script: expected failures become one clear message."""
     try:
-        check_working_folder()
-        app()
+        with guarded_output():
+            check_working_folder()
+            app()
     except EvenkeelError as error:
+        end(error)
+    except OSError as error:
+        if (refused := of_machine(error)) is None:
+            raise
+        end(refused)
+
+
+def end(error: EvenkeelError) -> NoReturn:
+    """Say what was wrong, and exit with its code, also where standard error takes nothing more."""
+    try:
         if os.environ.get("EVENKEEL_DEBUG"):
             traceback.print_exc()
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_code)
+        if not (isinstance(error, OutputLost) and error.quiet):
+            print(error, file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    sys.exit(error.exit_code)

@@ -8,10 +8,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from components.files import dump_json
 from components.launch.kubernetes.names import Role
 from components.working import clock
 from flows.cli.base import app, console
+from flows.output import print_json
 
 if TYPE_CHECKING:
     from components.launch.kubernetes.api import Cluster
@@ -49,7 +49,7 @@ def status(
     if run is None:
         found = clusters.all_runs(place)
         if as_json:
-            print(dump_json([one.to_dict() for one in found]), end="")
+            print_json([one.to_dict() for one in found])
         else:
             console.print(_table(found) if found else f"no runs in namespace {namespace}")
         return
@@ -57,7 +57,7 @@ def status(
     if one is None:
         raise typer.Exit(2)
     if as_json:
-        print(dump_json({**one.to_dict(), "findings": [vars_of(finding) for finding in findings]}), end="")
+        print_json({**one.to_dict(), "findings": [vars_of(finding) for finding in findings]})
         return
     console.print(_table([one]))
     pods = ", ".join(f"{role} {running} of {wanted}" for role, (running, wanted) in one.pods.items())

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from components.config import dump, load, pin_inputs
-from components.files import dump_json
 from components.health.rulebook import DEFAULT_RULES, load_rules
+from components.printing import printable
 from flows import audit_log, show_rules
 from flows.cli.base import DEMO, Config, Overrides, app, console
+from flows.output import print_json
 
 
 @app.command()
@@ -25,7 +26,7 @@ def audit(
     """Replay the health rules over the log of any trainer. Exit code 3: a rule of level rollback or stop spoke."""
     found = audit_log.audit_log(log, format, names, rules)
     if as_json:
-        print(dump_json(found.to_dict()), end="")
+        print_json(found.to_dict())
     else:
         audit_log.show(console, found)
     raise typer.Exit(found.exit_code)
@@ -55,5 +56,7 @@ def rules(file: Annotated[Path, typer.Argument(help="Health rules.")] = DEFAULT_
 @app.command()
 def params(config: Config = DEMO, overrides: Overrides = None) -> None:
     """Print every setting of a configuration: what stages read, and what `params.yaml` holds."""
-    print(f"# Every setting of {config}, made by `evenkeel params --config {config}`.")
-    print(dump(pin_inputs(load(config, overrides or ()))), end="")
+    text = dump(pin_inputs(load(config, overrides or ())))
+    named = printable(config)
+    print(f"# Every setting of {named}, made by `evenkeel params --config {named}`.")
+    print(text, end="")

@@ -16,6 +16,8 @@ from components.working import working
 from flows.cli.base import DEMO, Config, Overrides, app, console
 
 EXIT_DOES_NOT_FIT = 3
+MOST_TOKENS = 10**9
+"""Of a prompt."""
 
 
 @app.command()
@@ -28,7 +30,9 @@ def plan(
     memory: Annotated[
         str, typer.Option("--memory", metavar="512GiB", help="Of the machine; without it, this one's.")
     ] = "",
-    prompt_tokens: Annotated[int, typer.Option("--prompt-tokens", min=1, help="Tokens of a long prompt.")] = 256,
+    prompt_tokens: Annotated[
+        int, typer.Option("--prompt-tokens", min=1, max=MOST_TOKENS, help="Tokens of a long prompt.")
+    ] = 256,
     overrides: Overrides = None,
 ) -> None:
     """How much memory each process of the training takes, part by part, and what fits. No weights are needed.

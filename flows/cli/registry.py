@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from components.config import load
-from components.files import dump_json, write_text
+from components.files import write_text
 from flows.cli.base import DEMO, Config, app, console
 from flows.cli.deciding import desk
+from flows.output import print_json
 from flows.registry import nowhere
 
 
@@ -25,7 +26,7 @@ def history(
     at = desk(config)
     found = sound_history(at.store)
     if as_json:
-        print(dump_json([record.to_dict() for record in found.records]), end="")
+        print_json([record.to_dict() for record in found.records])
     else:
         show_registry.show_history(console, found, policies.problems(at, found))
         if folder := nowhere(at.project, load(config)):
@@ -53,7 +54,7 @@ def show(
 
         write_text(page, report_of(at, found))
     if as_json:
-        print(dump_json(found.to_dict()), end="")
+        print_json(found.to_dict())
     else:
         show_registry.show_checkpoint(console, found, Lines(at.policy.settings))
         made = found.stands_on or found.decision

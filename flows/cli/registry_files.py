@@ -9,9 +9,9 @@ import typer
 
 from components.config import load
 from components.errors import InputError
-from components.files import dump_json
 from flows.cli.base import DEMO, Config, app, console
 from flows.cli.deciding import desk
+from flows.output import print_json
 from flows.registry import nowhere
 
 Which = Annotated[str, typer.Argument(metavar="[champion|challenger|DIGEST]", help="Which one.")]
@@ -35,7 +35,7 @@ def verify(
         raise InputError("there is no registry, so nothing was verified", where=folder, how=how)
     found = verifying.verify_all(at) if every else verifying.verify_checkpoint(at, which or "champion")
     if as_json:
-        print(dump_json([one.to_dict() for one in found.found]), end="")
+        print_json([one.to_dict() for one in found.found])
     else:
         verifying.show(console, found)
     raise typer.Exit(found.exit_code)

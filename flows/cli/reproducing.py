@@ -40,7 +40,7 @@ def show_header(reproduction: Reproduction) -> None:
     """What is done over again, and where."""
     where = reproduction.root.relative_to(reproduction.project)
     commit = reproduction.snapshot.commit[:12]
-    console.print(f"[bold]{reproduction.run_id}[/] again  commit {commit}  {where}", highlight=False)
+    console.print(Text.assemble((reproduction.run_id, "bold"), f" again  commit {commit}  {where}"))
 
 
 def show(found: Comparison, reproduction: Reproduction) -> None:

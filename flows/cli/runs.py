@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 
 import httpx
 import typer
+from rich.text import Text
 
 from components.config import load
 from components.errors import EXIT_NO_CANDIDATE
@@ -147,7 +148,7 @@ def show_header(workspace: Workspace) -> None:
     taken = workspace.snapshot
     origin = "" if taken.clean else "  (a snapshot of the working tree)"
     where = workspace.root.relative_to(workspace.project)
-    console.print(f"[bold]{workspace.run_id}[/]  commit {taken.commit[:12]}{origin}  {where}", highlight=False)
+    console.print(Text.assemble((workspace.run_id, "bold"), f"  commit {taken.commit[:12]}{origin}  {where}"))
 
 
 @contextmanager

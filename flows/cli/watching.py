@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from components.files import dump_json
 from flows.cli.base import app, console
 from flows.git import project_root
+from flows.output import log_writer, print_json
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or as much of its beginning as is needed.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -29,13 +29,13 @@ def status(
     if run is None:
         found = runs.all_runs(project)
         if as_json:
-            print(dump_json([one.to_dict() for one in found]), end="")
+            print_json([one.to_dict() for one in found])
         else:
             status.show_runs(console, found)
         return
     one = runs.find_run(project, run)
     if as_json:
-        print(dump_json(status.to_dict(one)), end="")
+        print_json(status.to_dict(one))
     else:
         status.show_run(console, one)
 
@@ -52,21 +52,14 @@ def logs(
     from flows.watching.runs import find_run
 
     found = find_run(project_root(Path.cwd()), run)
+    write = log_writer(lambda text: print(text, end="", flush=True))
     try:
         if follow:
             logs.follow(found, stage, lines, write, lambda name: print(f"==> {name} <==", file=sys.stderr, flush=True))
         else:
             logs.show(found, stage, lines, write)
-    except BrokenPipeError:  # as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt as stopped:
         raise typer.Exit(130) from stopped
-
-
-def write(text: bytes) -> None:
-    """Bytes of a log, at once and as they are."""
-    sys.stdout.buffer.write(text)
-    sys.stdout.buffer.flush()
 
 
 @app.command()
@@ -107,6 +100,6 @@ def janitor(
     api = os.environ.get("PREFECT_API_URL") or (place.api_url if place else None)
     deeds = work.clean(project, keep_days, api, namespace)
     if as_json:
-        print(dump_json([deed.to_dict() for deed in deeds]), end="")
+        print_json([deed.to_dict() for deed in deeds])
     else:
         work.show(console, deeds)

@@ -131,7 +131,32 @@ def test_a_file_that_is_no_configuration_is_named_with_its_line(configs, text, p
 
 def test_a_missing_file_is_an_error_also_when_it_is_extended(configs):
     assert refusal(configs / "none.yaml").where == str(configs / "none.yaml")
-    assert refusal(write(configs / "a.yaml", {"extends": "none.yaml"})).where == str(configs / "none.yaml")
+    extending = refusal(write(configs / "a.yaml", {"extends": "none.yaml"}))
+    assert (extending.what, extending.where) == (
+        "`extends` names 'none.yaml', which is not there",
+        str(configs / "a.yaml"),
+    )
+
+
+def test_a_value_of_thousands_of_characters_is_not_repeated_whole(configs):
+    error = refusal(write(configs / "a.yaml", {"name": "x" * 5000, "seed": "y" * 5000}))
+    assert "more characters" in error.what and len(error.what) < 1500
+
+
+@pytest.mark.parametrize(
+    ("sections", "problem"),
+    [
+        ({"data": {"source": {"kind": "jsonl", "path": "FOLDER"}}}, "is a folder, not a file"),
+        ({"dpo": {"steps": 1, "pairs": {"path": "FOLDER"}}}, "is a folder, not a file"),
+        ({"data": {"source": {"kind": "arrow", "path": "FILE"}}}, "is a file, not a folder"),
+        ({"policy": {"model": {"kind": "checkpoint", "path": "FILE"}}}, "is a file, not a folder"),
+    ],
+)
+def test_a_folder_where_a_file_must_be_is_refused_with_the_settings(configs, sections, problem):
+    path = write(configs / "a.yaml", sections)
+    path.write_text(path.read_text().replace("FOLDER", str(configs)).replace("FILE", str(path)))
+    with pytest.raises(InputError, match=problem):
+        pin_inputs(load(path))
 
 
 def test_missing_or_malformed_health_rules_are_an_error(configs):

@@ -58,8 +58,11 @@ def test_scalars_are_those_of_yaml_1_2(text: str, value: object) -> None:
         ("steps: 99999999999999999999", "a number of 20 digits is too large"),
         ("a: &a {b: 1}\nc:\n  <<: *a", "merge keys (<<) are not read"),
         ("{a: 1, a: 2}", "the key 'a' stands twice"),
-        ("!!python/object:os.system {}", "could not determine a constructor"),
-        ("[" * 5000, "not YAML that can be read"),
+        ("!!python/object:os.system {}", "the tag 'python/object:os.system' is not read"),
+        ("!!timestamp 2026-01-01", "the tag 'timestamp' is not read"),
+        ("!!set {a}", "the tag 'set' is not read"),
+        ("a: <<", "<< is no value"),
+        ("[" * 5000, "it has more than 100 levels"),
     ],
 )
 def test_what_could_be_read_in_two_ways_is_refused(text: str, said: str) -> None:
@@ -87,6 +90,13 @@ def test_what_is_written_is_read_again(value: object) -> None:
     assert read(text, "here") == {"value": value}
     if isinstance(value, str):
         assert yaml.safe_load(text) == {"value": value}, "tools that read YAML 1.1 take it for the same text"
+
+
+@pytest.mark.parametrize("text", ["a\x85b", "a\u202eb", "a\x1b[2Jb", "a\u200bb\nc", "\U000e0041"])
+def test_what_does_not_show_is_written_as_an_escape(text: str) -> None:
+    written = yaml.dump({"value": text}, Dumper=Dumper, allow_unicode=True)
+    assert written.replace("\n", "").isprintable()
+    assert read(written, "here") == {"value": text}
 
 
 @pytest.mark.parametrize("override", ["train.steps=true", "learner.lr=false", "rollout.max_repeats=true"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from components.config import Settings, load
+from components.config import Settings, load, quantities
 from components.config.quantities import cores, size
 from components.errors import InputError
 
@@ -26,6 +27,11 @@ def refused(*overrides: str, config: Path = CPU) -> str:
 @pytest.mark.parametrize(("text", "amount"), [("2", 2), ("500m", Decimal("0.5")), ("0.25", Decimal("0.25"))])
 def test_cores_are_read_as_kubernetes_writes_them(text: str, amount: Decimal) -> None:
     assert cores(text) == amount
+
+
+@pytest.mark.parametrize(("kind", "text"), [("CPU", "9" * 400), ("CPU", "9" * 400 + "m"), ("BYTES", "9" * 400 + "Gi")])
+def test_an_amount_of_hundreds_of_digits_is_none(kind: str, text: str) -> None:
+    assert re.match(getattr(quantities, kind), text) is None
 
 
 @pytest.mark.parametrize(("text", "amount"), [("1", 1), ("512Mi", 2**29), ("1.5Gi", 3 * 2**29), ("2G", 2 * 10**9)])

@@ -305,6 +305,26 @@ def test_a_decimal_is_a_number(tmp_path):
     assert [(row.prompt.answer, row.prompt.difficulty) for row in found] == [("24.5000000", 24.5), ("0.0000001", 1e-7)]
 
 
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [
+        (2**62, pyarrow.timestamp("us")),
+        (1, pyarrow.timestamp("us", tz="Nowhere/Land")),
+        (2**62, pyarrow.duration("s")),
+        (2**31 - 1, pyarrow.date32()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("column", ["answer", "difficulty"])
+def test_a_time_that_python_does_not_have_is_the_fault_of_its_row(tmp_path, cell, kind, column):
+    table = {"question": ["a", "b"], "answer": ["1", "2"], "when": pyarrow.array([cell, None], kind)}
+    parquet.write_table(pyarrow.table(table), tmp_path / "rows.parquet")
+    bad, good = read(tmp_path / "rows.parquet", kind="parquet", **{column: "when"})
+    assert bad.fault is not None and bad.fault.code == "not_text"
+    assert bad.fault.words.startswith(f"the column 'when' holds a {kind} that cannot be read: ")
+    assert (good.fault, good.prompt.text) == (None, "b")
+
+
 def test_a_string_that_is_not_utf8_is_the_fault_of_its_row(tmp_path):
     bad = pyarrow.Array.from_buffers(
         pyarrow.string(),

@@ -293,3 +293,10 @@ def test_a_configuration_that_is_wrong_fails_the_check_of_the_registry(project):
     (project / "run.yaml").write_text("registry: {kind: s3}\n", encoding="utf-8")
     check = doctor.registry(project, project / "run.yaml")
     assert (check.state, "needs the name of its bucket" in check.finding) == ("fail", True)
+
+
+def test_a_repository_of_something_else_fails_and_says_so(project):
+    (project / "pyproject.toml").unlink()
+    found = {check.name: check for check in doctor.examine(project)}
+    assert (found["packages"].state, found["packages"].mend) == ("fail", doctor.FOREIGN)
+    assert "file not found" in found["packages"].finding

@@ -31,7 +31,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def source(path: object) -> str:
-    return f"data.source={{kind: jsonl, path: {path}}}"
+    """A file, or else a folder; these are told apart by their names."""
+    kind = "jsonl" if Path(str(path)).suffix == ".jsonl" else "arrow"
+    return f"data.source={{kind: {kind}, path: {path}}}"
 
 
 def path_of(workspace: Workspace) -> str:

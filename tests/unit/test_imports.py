@@ -45,6 +45,7 @@ def test_config_imports_no_component_but_the_plain_helpers() -> None:
         "components.files",
         "components.opening",
         "components.patterns",
+        "components.printing",
         "components.types",
     }
     for name in COMPONENTS:

@@ -1,0 +1,100 @@
+"""What commands print: no terminal obeys what a record, a name or a log holds, and an output that cannot be written is
+an error like any other."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import sys
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from components.errors import EXIT_BAD_INPUT, EvenkeelError
+from components.files import dump_json
+from components.printing import block
+
+EXIT_NO_READER = 141
+"""Whoever read the output has gone, as `| head` does: what a shell says of SIGPIPE."""
+
+
+class OutputLost(EvenkeelError):
+    """Standard output takes nothing more. ``quiet``: its reader has gone, and knows why."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(
+            f"cannot write what was found: {error.strerror}",
+            where="standard output",
+            how="make room there, or send the output elsewhere",
+        )
+        self.quiet = error.errno == errno.EPIPE
+        self.exit_code = EXIT_NO_READER if self.quiet else EXIT_BAD_INPUT
+
+
+class _Output(io.FileIO):
+    """A file whose errors are `OutputLost`: `click` and `rich` would make exit code 1 of them."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OutputLost(error) from error
+
+
+@contextmanager
+def guarded_output() -> Iterator[None]:
+    """Standard output is written at the end of the block at the latest, and what cannot be is `OutputLost`.
+
+    Characters that its encoding lacks are spelled out. Where it is no file of this process (closed, or a test's own)
+    it stays as it is.
+    """
+    before = sys.stdout
+    if before is None or before is not sys.__stdout__ or not isinstance(before, io.TextIOWrapper):
+        yield
+        return
+    raw = _Output(before.fileno(), "wb", closefd=False)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(raw), before.encoding, "backslashreplace", line_buffering=before.line_buffering
+    )
+    try:
+        yield
+    finally:
+        try:
+            sys.stdout.flush()
+        except OutputLost:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), before.fileno())  # else the interpreter tries again at its end
+            raise
+
+
+class PlainConsole(Console):
+    """Text is text: no markup, no emoji codes, and no control character but line breaks reaches the terminal."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for one in super().render(renderable, options):
+            yield one if one.control else Segment(block(one.text), one.style)
+
+
+def print_json(value: Any) -> None:
+    """A value as JSON. Characters that a terminal would obey are escaped, which changes no value."""
+    text = dump_json(value)
+    plain = text == block(text)
+    print(text if plain else f"{json.dumps(value, indent=2, sort_keys=True, allow_nan=False)}\n", end="")
+
+
+def log_writer(write: Callable[[str], object]) -> Callable[[bytes], None]:
+    """Takes the bytes of a log as they come, and writes them as text that a terminal obeys nothing of."""
+    decoder = getincrementaldecoder("utf-8")("backslashreplace")
+
+    def take(data: bytes) -> None:
+        write(block(decoder.decode(data).replace("\r\n", "\n")))
+
+    return take
