@@ -60,7 +60,11 @@ def seconds_a_step(root: Path, ahead: int, changes: dict[str, Any], **wrappers: 
 
 @pytest.mark.timeout(900)
 def test_with_engine_and_learner_elsewhere_a_step_takes_the_longer_of_both(tmp_path: Path) -> None:
-    changes = {"rollout": {"group_size": 2, "max_new_tokens": 4}, "train": {"prompts_per_step": 2}}
+    changes = {
+        "rollout": {"group_size": 2, "max_new_tokens": 4},
+        "train": {"prompts_per_step": 2},
+        "admission": {"min_distinct": 2},
+    }
     changes |= {"reward": {"soft_overlong": None}}
     wrappers = {
         "wrap_engine": lambda engine: waiting(engine, "generate", GENERATION),

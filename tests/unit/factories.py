@@ -29,6 +29,7 @@ MICRO: dict[str, Any] = {
     "threads": 1,
     "policy": {"model": TINY.model_dump()},
     "sft": {"steps": 4, "batch_size": 4, "warmup": 1, "checkpoint_every": 2},
+    "admission": {"min_distinct": 4},
     "triage": {"prompts": 4, "samples": 4},
     "clusters": {"k": 3, "components": 4},
     "schedule": {"kind": "ads", "window": 2, "active": 2},

@@ -288,14 +288,16 @@ def test_one_value_of_any_section_can_be_set_without_naming_its_kind(configs, ov
 @pytest.mark.parametrize("override", ["schedule.kind=uniform", "schedule={kind: uniform}"])
 def test_another_kind_starts_afresh_instead_of_inheriting_foreign_keys(configs, override):
     ads = {"kind": "ads", "window": 2, "active": 2}
-    settings = overridden(configs, override, schedule=ads, train={"prompts_per_step": 4})
+    settings = overridden(configs, override, schedule=ads, train={"prompts_per_step": 4}, admission={"min_distinct": 4})
     assert settings.schedule.model_dump() == {"kind": "uniform"}
 
 
 def test_the_same_kind_keeps_the_other_keys(configs):
     ads = {"kind": "ads", "window": 2, "active": 2}
     for override in ("schedule.kind=ads", "schedule={kind: ads, band: 0.1}"):
-        settings = overridden(configs, override, schedule=ads, train={"prompts_per_step": 4})
+        settings = overridden(
+            configs, override, schedule=ads, train={"prompts_per_step": 4}, admission={"min_distinct": 4}
+        )
         assert settings.schedule.window == 2
 
 

@@ -292,6 +292,12 @@ LOOP = [
         id="triage of smaller groups",
     ),
     pytest.param(
+        {"train": {"prompts_per_step": 7}, "schedule": {"kind": "uniform"}},
+        ["train.prompts_per_step (7)", "admission.min_distinct (8)"],
+        {"train": {"prompts_per_step": 8}},
+        id="steps of too few prompts",
+    ),
+    pytest.param(
         {"learner": {"updates_per_step": 9}, "train": {"prompts_per_step": 8}},
         ["learner.updates_per_step", "train.prompts_per_step"],
         {"learner": {"updates_per_step": 8}},

@@ -123,6 +123,7 @@ def test_the_load_follows_the_settings():
     chosen = {
         "rollout": {"group_size": 4, "max_new_tokens": 300, "engine": {"kind": "torch", "batch_rows": 100}},
         "train": {"prompts_per_step": 4},
+        "admission": {"min_distinct": 4},
     }
     small = Load.of(settings(learner={"micro_batch_tokens": 256}, **chosen), prompt=100)
     assert (small.tokens, small.wanted, small.rows) == (400, 300, 100)  # a row is a pass at least

@@ -24,8 +24,8 @@ from tests.unit.factories import workspace
 TRUST = {"name": "rows", "kind": "jsonl", "file": "rows.jsonl", "sha256": "0" * 64, "trust": "none", "trusted": False}
 
 
-def prepared(root: Path, trusted: bool = False) -> Layout:
-    layout = workspace(root, train=12)
+def prepared(root: Path, trusted: bool = False, prompts: int = 12) -> Layout:
+    layout = workspace(root, train=prompts)
     write_json(layout.validation, {"provenance": {**TRUST, "trusted": trusted}})
     layout.admission_flags.unlink()
     layout.base_answers.unlink()
@@ -151,9 +151,9 @@ def test_sensitive_prompts_are_reported_or_withheld(tmp_path, mode, withheld):
 
 
 def test_too_few_prompts_are_refused_and_nothing_is_written(tmp_path):
-    layout = prepared(tmp_path)
-    with pytest.raises(InputError, match=r"a step has 4 distinct prompts, admission\.min_distinct asks for 8"):
-        admission.run(settings(min_distinct=8, label_audit="off"), layout)
+    layout = prepared(tmp_path, prompts=3)
+    with pytest.raises(InputError, match=r"a step has 3 distinct prompts, admission\.min_distinct asks for 4"):
+        admission.run(settings(label_audit="off"), layout)
     assert not layout.admission.exists() and not layout.admission_flags.exists()
 
 

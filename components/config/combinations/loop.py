@@ -49,6 +49,12 @@ def sizes(s: Settings) -> Iterator[str]:
             )
     if s.learner.updates_per_step > s.train.prompts_per_step:
         yield "learner.updates_per_step cannot exceed train.prompts_per_step: an update needs a group"
+    if s.train.prompts_per_step < s.admission.min_distinct:
+        yield (
+            f"train.prompts_per_step ({s.train.prompts_per_step}) is below admission.min_distinct "
+            f"({s.admission.min_distinct}): no step could have as many distinct prompts, and of few one can turn the "
+            "policy (2606.10931); raise the one or, for a trial, lower the other"
+        )
     if s.learner.kind != "torch":
         yield from _ranks(s)
     if s.dpo.steps and s.dpo.pairs is None and s.train.keep_pairs == 0:

@@ -114,6 +114,7 @@ LLM_LEFT_OUT = {
 }
 LLM_SETTINGS: Mapping[str, Any] = {
     "schedule": {"kind": "uniform"},
+    "admission": {"min_distinct": 6},
     "rollout": {"dynamic_sampling": None},
     "train": {
         "steps": 20,

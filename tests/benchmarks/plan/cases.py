@@ -89,6 +89,7 @@ def settings_of(size: Size, kind: str, lora: bool, folder: Path) -> Settings:
             "rollout": {"group_size": size.group, "max_new_tokens": size.width - size.prompt},
             "learner": {"micro_batch_tokens": size.pass_rows * size.width, **KINDS[kind]},
             "train": {"prompts_per_step": size.rows // size.group, "checkpoints": {"asynchronous": kind == "torch"}},
+            "admission": {"min_distinct": 1},
             "launch": {"kind": "processes" if ranks else "inline"},
         }
     )
