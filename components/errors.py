@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from components.printing import block, printable, shortened
+from components.printing import message, printable, shortened
 
 EXIT_BAD_INPUT = 2
 """The input or the environment is wrong; a retry without a change fails again."""
@@ -47,18 +47,12 @@ class EvenkeelError(Exception):
 
     def __str__(self) -> str:
         """As it is printed: nothing of it is obeyed, and no line of it but the first begins at the left."""
-        lines = [_inside(self.what)]
+        lines = [message(self.what)]
         if self.where:
             lines.append(f"  where: {printable(shortened(self.where, LONGEST_PLACE))}")
         if self.how:
-            lines.append(f"  mend:  {_inside(self.how)}")
+            lines.append(f"  mend:  {message(self.how)}")
         return "\n".join(lines)
-
-
-def _inside(text: str) -> str:
-    """Several lines as one part of a message: what an error quotes cannot pass for a message of its own."""
-    first, *rest = block(text).split("\n")
-    return "\n".join([first, *(line if not line or line[0] == " " else f"  {line}" for line in rest)])
 
 
 class InputError(EvenkeelError):

@@ -28,6 +28,13 @@ def block(text: object) -> str:
     return printable(text, "\n\t")
 
 
+def message(text: object) -> str:
+    """The same as one part of a message: lines after the first are indented, so that nothing that a message quotes can
+    pass for a line of its own."""
+    first, *rest = block(text).split("\n")
+    return "\n".join([first, *(line if not line or line[0] == " " else f"  {line}" for line in rest)])
+
+
 def shortened(text: str, most: int) -> str:
     """The first ``most`` characters, and how many more there are."""
     rest = len(text) - most

@@ -19,7 +19,10 @@ from components.health.monitor import GRAVE
 from components.health.readers import Log, read_log
 from components.health.rulebook import load_rules
 from components.health.rules import compile_rule
+from components.health.telling.markdown import plain
+from components.printing import printable
 from components.types import Verdict
+from flows.output import field
 
 LEVEL_STYLES = {"warn": "yellow", "intervene": "yellow", "rollback": "red", "stop": "red"}
 SHOWN = 3
@@ -111,12 +114,12 @@ def head(audit: Audit) -> str:
 
 def show(console: Console, audit: Audit) -> None:
     """What was read, what the rules say, and which of them could not say anything."""
-    console.print(head(audit), highlight=False, markup=False, soft_wrap=True)
+    console.print(field(head(audit)), soft_wrap=True)
     for remark in audit.log.remarks:
-        console.print(Text(f"  - {remark}", "yellow"), soft_wrap=True)
+        console.print(field(f"  - {remark}", "yellow"), soft_wrap=True)
     console.print(_verdicts(audit.verdicts) if audit.verdicts else Text("no rule spoke", "green"))
     console.print(
-        Text(f"could judge {len(audit.judged)} rules: ", "bold") + Text(", ".join(audit.judged) or "none", "not bold"),
+        Text(f"could judge {len(audit.judged)} rules: ", "bold") + field(", ".join(audit.judged) or "none", "not bold"),
         soft_wrap=True,
     )
     _rules(console, "too few steps for", [f"{name} (needs {count})" for name, count in audit.too_short.items()])
@@ -128,9 +131,9 @@ def _verdicts(verdicts: list[Verdict]) -> Table:
     for name in ("step", "level", "rule", "why", "latest values"):
         table.add_column(name, no_wrap=name in ("step", "level", "rule"), justify="right" if name == "step" else "left")
     for verdict in verdicts:
-        level = Text(verdict.level, LEVEL_STYLES.get(verdict.level, ""))
-        evidence = "\n".join(f"{name} {_values(values)}" for name, values in verdict.evidence.items())
-        table.add_row(str(verdict.step), level, Text(verdict.rule), Text(verdict.reason), Text(evidence))
+        level = field(verdict.level, LEVEL_STYLES.get(verdict.level, ""))
+        evidence = "\n".join(f"{printable(name)} {_values(values)}" for name, values in verdict.evidence.items())
+        table.add_row(str(verdict.step), level, field(verdict.rule), field(verdict.reason), Text(evidence))
     return table
 
 
@@ -144,23 +147,23 @@ def _rules(console: Console, label: str, names: list[str]) -> None:
     if names:
         console.print(Text(f"{label} {len(names)} rules:", "bold"))
         for name in names:
-            console.print(Text(f"  {name}"), soft_wrap=True)
+            console.print(field(f"  {name}"), soft_wrap=True)
 
 
 def markdown(audit: Audit) -> str:
     """The same for the Prefect UI."""
-    rows = [f"| {v.step} | {v.level} | {v.rule} | {v.reason} |" for v in audit.verdicts]
+    rows = [f"| {v.step} | {v.level} | {plain(v.rule)} | {plain(v.reason)} |" for v in audit.verdicts]
     table = ["| step | level | rule | why |", "| --- | --- | --- | --- |", *rows] if rows else ["No rule spoke."]
-    blind = [f"- {name}: no {', '.join(missing)}" for name, missing in audit.unjudged.items()]
-    short = [f"- {name}: needs {count} steps" for name, count in audit.too_short.items()]
+    blind = [f"- {plain(name)}: no {plain(', '.join(missing))}" for name, missing in audit.unjudged.items()]
+    short = [f"- {plain(name)}: needs {count} steps" for name, count in audit.too_short.items()]
     return "\n".join(
         [
-            head(audit),
-            *(f"- {remark}" for remark in audit.log.remarks),
+            plain(head(audit)),
+            *(f"- {plain(remark)}" for remark in audit.log.remarks),
             "",
             *table,
             "",
-            f"{len(audit.judged)} rules could judge: {', '.join(audit.judged) or 'none'}.",
+            f"{len(audit.judged)} rules could judge: {plain(', '.join(audit.judged)) or 'none'}.",
             *(["", "These could not:", *short, *blind] if short or blind else []),
         ]
     )

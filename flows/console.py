@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
@@ -18,8 +19,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from components.printing import message, printable
 from components.working import clock, described
 from flows.board import ENDED, Board, StageView, Tail
+from flows.output import OutputLost, field
 from flows.workspace import Workspace
 
 REFRESH = 0.2
@@ -57,14 +60,15 @@ class Display:
             self._live.stop()
 
     def _watch(self) -> None:
-        while not self._over.wait(REFRESH):
-            self._update()
+        with suppress(OutputLost):  # the end of the run says so, in the thread that can
+            while not self._over.wait(REFRESH):
+                self._update()
 
     def _update(self) -> None:
         for event in self._tail.read():
             self._board.apply(event)
             if "remark" in event:
-                self._console.print(event["remark"], highlight=False, markup=False, soft_wrap=True)
+                self._console.print(Text(message(event["remark"])), soft_wrap=True)
             if not self._console.is_terminal:
                 self._print_change(self._board.stages[event["stage"]])
         if self._console.is_terminal:
@@ -84,9 +88,9 @@ class Display:
         if view := self._board.running:
             amount = f"{view.done}/{view.total}" if view.total else "started"
             parts = (f"{view.name:<10} {amount}", clock(view.elapsed), view.note, view.work)
-            self._console.print("  ".join(filter(None, parts)), highlight=False, markup=False, soft_wrap=True)
+            self._console.print(field("  ".join(filter(None, parts))), soft_wrap=True)
         elif work := described():
-            self._console.print(work, highlight=False, markup=False, soft_wrap=True)
+            self._console.print(field(work), soft_wrap=True)
 
 
 def draw(board: Board) -> RenderableType:
@@ -99,7 +103,7 @@ def draw(board: Board) -> RenderableType:
         table.add_row(view.name, Text(view.state, STYLES[view.state]), share, Text(elapsed, "dim"), Text(amount, "dim"))
     running = board.running
     below = (running.note, running.work) if running else (described(), "")
-    lines = "\n".join(filter(None, below))
+    lines = "\n".join(map(printable, filter(None, below)))
     note = Text(lines, "cyan", overflow="ellipsis", no_wrap=True)
     return Group(Padding(table, (1, 1, 0, 1)), Padding(note, (0, 1, 1, 1)))
 

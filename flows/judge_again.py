@@ -19,6 +19,7 @@ from components.health.rulebook import load_rules
 from components.layout import Layout
 from components.types import GateCheck, GateResult
 from flows.git import project_root
+from flows.output import field
 from flows.summary import RESULT_STYLES, gate_table
 from flows.workspace import locate
 
@@ -81,7 +82,7 @@ def judge_again(root: Path, rules: Path | None = None) -> JudgedAgain:
 
 def show(console: Console, judgement: JudgedAgain) -> None:
     """The checks, and the result beside what the run's own gate said."""
-    console.print(f"{judgement.root}, judged by {judgement.rules}", highlight=False, markup=False, soft_wrap=True)
+    console.print(field(f"{judgement.root}, judged by {judgement.rules}"), soft_wrap=True)
     console.print(gate_table([check.to_dict() for check in judgement.checks]))
     then = "the run itself never came to its gate" if judgement.before is None else f"the run said {judgement.before}"
-    console.print(Text(judgement.result, RESULT_STYLES[judgement.result]), Text(f"({then})"))
+    console.print(Text(judgement.result, RESULT_STYLES[judgement.result]), field(f"({then})"))

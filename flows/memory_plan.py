@@ -20,6 +20,7 @@ from components.planning.fit import planned as processes_for
 from components.planning.parts import GIB, MOMENTS, Process
 from components.planning.passes import Load
 from components.planning.shapes import Shape, config_at, shape_of, tiny_config
+from components.printing import printable
 from components.processes.memory import available, gpu_memory
 
 ADAPTER = LoraSettings()
@@ -126,7 +127,7 @@ def facts(plan: Planned) -> str:
     trained = f"{shape.trainable:,} trained" if shape.lora else "all of them trained"
     passes = f"{plan.load.tokens:,} tokens a pass, {plan.load.rows:,} completions sampled together"
     return (
-        f"{shape.architecture}: {shape.parameters:,} parameters, {trained}\n"
+        f"{printable(shape.architecture)}: {shape.parameters:,} parameters, {trained}\n"
         f"  {kinds.replace('embedding', f'embedding{tied}', 1)}\n"
         f"  {passes}; prompts of {plan.load.prompt:,} tokens (--prompt-tokens), responses of {plan.load.new:,}"
     )

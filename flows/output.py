@@ -15,10 +15,11 @@ from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from components.errors import EXIT_BAD_INPUT, EvenkeelError
 from components.files import dump_json
-from components.printing import block
+from components.printing import block, printable
 
 EXIT_NO_READER = 141
 """Whoever read the output has gone, as `| head` does: what a shell says of SIGPIPE."""
@@ -81,6 +82,11 @@ class PlainConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for one in super().render(renderable, options):
             yield one if one.control else Segment(block(one.text), one.style)
+
+
+def field(value: object, style: str = "") -> Text:
+    """What a record, a name or a file says, as one line that is shown as it is."""
+    return Text(printable(value), style)
 
 
 def print_json(value: Any) -> None:

@@ -16,6 +16,7 @@ from components.errors import InputError
 from components.stages import wanted
 from flows.budget.estimate import Estimate, estimate
 from flows.budget.telling import line, table
+from flows.output import field
 from flows.stages import environment
 from flows.workspace import Workspace
 
@@ -25,8 +26,8 @@ Leaf = tuple[str, Any]
 def show_plan(console: Console, workspace: Workspace) -> None:
     """Print the plan. Nothing is executed and no workspace is made."""
     facts = Table.grid(padding=(0, 2))
-    facts.add_row("run", workspace.run_id)
-    facts.add_row("workspace", f"{workspace.root}{'' if workspace.root.exists() else '  (new)'}")
+    facts.add_row("run", field(workspace.run_id))
+    facts.add_row("workspace", field(f"{workspace.root}{'' if workspace.root.exists() else '  (new)'}"))
     origin = "HEAD" if workspace.snapshot.clean else "a snapshot of the working tree"
     facts.add_row("commit", f"{workspace.snapshot.commit[:12]}  ({origin})")
     console.print(facts, highlight=False)
@@ -36,7 +37,7 @@ def show_plan(console: Console, workspace: Workspace) -> None:
     console.print(table(found, fates))
     console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     for key, value in differences(workspace.settings):
-        console.print(f"  {key} = {json.dumps(value)}", highlight=False, markup=False)
+        console.print(field(f"  {key} = {json.dumps(value)}"))
 
 
 def stage_fates(workspace: Workspace, found: Estimate) -> dict[str, str]:

@@ -9,6 +9,7 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
 
 from components.errors import EXIT_NO_CANDIDATE, EvenkeelError
+from components.health.telling.markdown import plain
 from flows.git import project_root
 from flows.post_training import run_stage
 from flows.recording.comparison import Comparison
@@ -58,7 +59,10 @@ def as_markdown(found: Comparison) -> str:
     if found.equal:
         return "\n".join([*lines, "**Everything came out as recorded.**", ""])
     lines += ["| stage | output or metric | recorded | found |", "| --- | --- | --- | --- |"]
-    lines += [f"| {one.stage} | `{one.what}` | {one.recorded} | {one.found} |" for one in found.differences[:SHOWN]]
+    lines += [
+        f"| {plain(one.stage)} | {plain(one.what)} | {plain(one.recorded)} | {plain(one.found)} |"
+        for one in found.differences[:SHOWN]
+    ]
     if found.machine:
-        lines += ["", "What is different about this machine:", "", *(f"- {line}" for line in found.machine)]
+        lines += ["", "What is different about this machine:", "", *(f"- {plain(line)}" for line in found.machine)]
     return "\n".join([*lines, ""])

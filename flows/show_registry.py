@@ -10,10 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from components.printing import printable
 from components.registry import Approval, History, PromotionRecord, Standing
 from flows.adopting import Adoption
 from flows.deciding import Decision
 from flows.lines import Lines
+from flows.output import field
 from flows.stored_checkpoint import Found
 from flows.summary import gate_table
 
@@ -44,7 +46,7 @@ def _already(
     console: Console, found: Decision, record: PromotionRecord, champion: PromotionRecord, lines: Lines
 ) -> None:
     """That nothing was done, and who is the champion."""
-    console.print(Text.assemble((f"already decided  {found.digest[:12]}", "yellow"), f"  {record.says}"))
+    console.print(Text.assemble((f"already decided  {found.digest[:12]}", "yellow"), f"  {printable(record.says)}"))
     to = found.digest if found.gone else "DIGEST" if record.action == "rollback" else ""
     rows = [
         ("now", f"nothing was recorded; the champion is {champion.digest[:12]}, {champion.says}"),
@@ -57,7 +59,7 @@ def _waiting(console: Console, found: Standing | None, short: str, lines: Lines)
     if found is None:
         return
     first, *others = found.lines()
-    console.print(Text.assemble((f"not yet   {short}", "yellow"), f"  {first}"))
+    console.print(Text.assemble((f"not yet   {short}", "yellow"), f"  {printable(first)}"))
     how = lines.rollback(short) if found.question.action == "rollback" else lines.approve(short)
     who = "another person" if found.missing == 1 else f"{found.missing} other people"
     _grid(console, [*(("", line) for line in others), ("go on", f"{who}: {how}")])
@@ -66,7 +68,7 @@ def _waiting(console: Console, found: Standing | None, short: str, lines: Lines)
 def show_adoption(console: Console, found: Adoption, lines: Lines) -> None:
     """The record, or which approvals are missing and how to go on."""
     if found.record is None:
-        console.print(Text(found.missing, "yellow"), soft_wrap=True)
+        console.print(field(found.missing, "yellow"), soft_wrap=True)
         _grid(console, [("go on", f"others who may: {lines.adopt()}")])
         return
     record = found.record
@@ -90,20 +92,20 @@ def show_history(console: Console, history: History, problems: Mapping[int, str]
     for record in history.records:
         at = record.number == history.base
         what = Text(record.outcome, STYLES[record.outcome])
-        cells = [Text(record.digest[:12], "bold" if at else ""), Text(record.by), Text(record.reason)]
-        table.add_row(str(record.number), record.at[:16].replace("T", " "), what, *cells)
+        cells = [field(record.digest[:12], "bold" if at else ""), field(record.by), field(record.reason)]
+        table.add_row(str(record.number), field(record.at[:16].replace("T", " ")), what, *cells)
     console.print(table)
     reign = history.champion
     told = f"champion  {reign.digest[:12]} by record {reign.record}" if reign else "there is no champion yet"
     console.print(Text(told, "bold"))
     for number, problem in problems.items():
-        console.print(Text(f"record {number} cannot be shown to be approved: {problem}", "bold red"), soft_wrap=True)
+        console.print(field(f"record {number} cannot be shown to be approved: {problem}", "bold red"), soft_wrap=True)
 
 
 def show_checkpoint(console: Console, found: Found, lines: Lines) -> None:
     """Where it comes from, the gate, the approvals, and how to go on."""
     candidate, run = found.candidate, found.candidate.run
-    title = Text(candidate.digest[:12], "bold")
+    title = field(candidate.digest[:12], "bold")
     console.print(title.append(f"  {', '.join(found.names)}" if found.names else "", "green"))
     rows = [("checkpoint", f"sha256:{candidate.digest}"), ("evidence", _digest(candidate.evidence))]
     rows += [(str(name).replace("_", " "), _text(value)) for name, value in run.items()]
@@ -120,9 +122,9 @@ def _approvals(found: list[tuple[Approval, str]]) -> Table:
     table = Table("by", "when", "signed", "counts", "reason", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for one, why in found:
         said = one.statement
-        counts = Text(f"no: {why}", "yellow") if why else Text("yes", "green")
+        counts = field(f"no: {why}", "yellow") if why else Text("yes", "green")
         signed = "yes" if one.signed else "no"
-        table.add_row(Text(said.by), said.at[:16].replace("T", " "), signed, counts, Text(said.reason))
+        table.add_row(field(said.by), field(said.at[:16].replace("T", " ")), signed, counts, field(said.reason))
     return table
 
 
@@ -150,4 +152,4 @@ def _grid(console: Console, rows: Iterable[tuple[str, str]]) -> None:
     """A label and a text a line; nothing for an empty text."""
     for label, text in rows:
         if text:
-            console.print(Text(f"{label:<10} {text}"), soft_wrap=True)
+            console.print(field(f"{label:<10} {text}"), soft_wrap=True)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from components.config.judgement import ActionSettings, RuleSettings
 from flows.audit_log import LEVEL_STYLES
+from flows.output import field
 
 
 def show(console: Console, rules: Mapping[str, RuleSettings]) -> None:
@@ -20,8 +21,8 @@ def show(console: Console, rules: Mapping[str, RuleSettings]) -> None:
     for name in ("rule", "level", "condition", "streak", "why"):
         table.add_column(name, no_wrap=name in ("rule", "level"), justify="right" if name == "streak" else "left")
     for name, rule in rules.items():
-        level = Text(rule.level, LEVEL_STYLES.get(rule.level, ""))
-        table.add_row(Text(name), level, Text(conditions(rule)), str(rule.streak), Text(rule.why))
+        level = field(rule.level, LEVEL_STYLES.get(rule.level, ""))
+        table.add_row(field(name), level, Text(conditions(rule)), str(rule.streak), field(rule.why))
     console.print(table)
     levels = Counter(str(rule.level) for rule in rules.values())
     counts = ", ".join(f"{levels[level]} {level}" for level in LEVEL_STYLES if levels[level])

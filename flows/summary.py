@@ -15,7 +15,9 @@ from rich.text import Text
 
 from components.files import read_json, read_jsonl
 from components.layout import Layout
+from components.printing import message, printable
 from components.registry import PromotionRecord
+from flows.output import field
 from flows.recording import Kept
 
 RESULT_STYLES = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
@@ -29,7 +31,7 @@ def show_figures(console: Console, layout: Layout) -> None:
         if "champion" in evaluation:
             console.print(champion_table(evaluation))
         for line in evaluation.get("words", ()):
-            console.print(line, soft_wrap=True, highlight=False, markup=False)
+            console.print(field(line), soft_wrap=True)
     if layout.train_metrics.exists():
         console.print(_health_line(layout))
     if layout.gate.exists():
@@ -50,11 +52,11 @@ def show_audit(console: Console, layout: Layout) -> None:
         median, slowest, together = (read_json(layout.audit_timing)[key] for key in ("median", "slowest", "per_second"))
         each = f"{1000 * median:.1f} ms an answer, the slowest {1000 * slowest:.1f} ms"
         facts.add_row("time", f"{each}; {together:,.0f} a second in a batch")
-    facts.add_row("page", str(layout.audit_page))
+    facts.add_row("page", field(layout.audit_page))
     console.print(facts, highlight=False, soft_wrap=True)
     console.print(Text(f"verdict {audit['verdict']}", RESULT_STYLES[audit["verdict"]]))
     for reason in audit["reasons"]:
-        console.print(Text(f"  - {reason}"), soft_wrap=True)
+        console.print(field(f"  - {reason}"), soft_wrap=True)
 
 
 def show_candidate(console: Console, digest: str, report: Path, decided: PromotionRecord | None, config: Path) -> None:
@@ -64,7 +66,7 @@ def show_candidate(console: Console, digest: str, report: Path, decided: Promoti
     if decided is None:
         lines.append(f"approve    {_program()} approve {digest[:12]} --by YOUR-NAME --config {config}")
     for line in lines:
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+        console.print(field(line), soft_wrap=True)
 
 
 def _program() -> str:
@@ -83,17 +85,17 @@ def show_kept(console: Console, kept: Kept | None) -> None:
     lines += [f"pushed     outputs to the DVC remote {kept.dvc_remote}"] if kept.dvc_remote else []
     lines += [f"pushed     the branch to {kept.git_remote}"] if kept.git_remote else []
     for line in [*lines, *(f"note       {note}" for note in kept.notes)]:
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+        console.print(field(line), soft_wrap=True)
     for problem in kept.problems:
-        console.print(Text(f"problem    {problem}", "yellow"), soft_wrap=True)
+        console.print(field(f"problem    {problem}", "yellow"), soft_wrap=True)
 
 
 def show_refusal(console: Console, reason: str, report: Path) -> None:
     """Why there is no candidate."""
     if report.exists():
-        console.print(f"report     {report}", soft_wrap=True, highlight=False)
+        console.print(field(f"report     {report}"), soft_wrap=True)
     console.print(Text("no candidate", "bold yellow"))
-    console.print(Text(reason), soft_wrap=True)
+    console.print(Text(message(reason)), soft_wrap=True)
 
 
 def _audit_table(audit: dict[str, Any]) -> Table:
@@ -154,8 +156,9 @@ def gate_table(checks: Sequence[Mapping[str, Any]]) -> Table:
     """A row a check of the gate."""
     table = Table("gate", "result", "evidence")
     for check in checks:
-        evidence = Text(check["evidence"])
+        evidence = field(check["evidence"])
         if check.get("how"):
-            evidence.append(f"\nto change that: {check['how']}", "dim")
-        table.add_row(check["name"], Text(check["result"], RESULT_STYLES[check["result"]]), evidence)
+            evidence.append(f"\nto change that: {printable(check['how'])}", "dim")
+        result = field(check["result"], RESULT_STYLES.get(check["result"], ""))
+        table.add_row(field(check["name"]), result, evidence)
     return table

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from components.printing import block, shortened
 
@@ -19,12 +20,18 @@ def render_page(template: Path, **values: Any) -> str:
     environment = Environment(
         loader=FileSystemLoader([template.parent, Path(__file__).parent]),
         autoescape=True,
+        finalize=spelled,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters["visible"] = visible
     return environment.get_template(template.name).render(**values)
+
+
+def spelled(value: Any) -> Any:
+    """Whatever a template puts out: of text, what hides or reorders is spelled out; HTML of our own stays."""
+    return block(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def visible(text: object, limit: int = 900) -> str:

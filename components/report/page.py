@@ -12,7 +12,7 @@ from components.config import dump
 from components.health import Ledger
 from components.health.telling import RunVerdict, ledger_rows, run_verdict
 from components.health.telling.markdown import to_markdown
-from components.pages import visible
+from components.pages import spelled, visible
 from components.report import palette
 from components.report.attention import attention
 from components.report.canaries import canary_check, canary_rows
@@ -39,6 +39,7 @@ def environment() -> Environment:
     templates = Environment(
         loader=PackageLoader("components.report"),
         autoescape=True,
+        finalize=spelled,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

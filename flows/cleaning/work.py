@@ -8,10 +8,10 @@ from pathlib import Path
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from flows.cleaning import flow_runs, folders, jobsets, processes, questions, workspaces
 from flows.cleaning.deed import Deed
+from flows.output import field
 from flows.watching.runs import all_runs
 
 
@@ -44,5 +44,5 @@ def show(console: Console, deeds: Sequence[Deed]) -> None:
     for name in ("what", "", "done", "why"):
         table.add_column(name, overflow="fold")
     for deed in deeds:
-        table.add_row(deed.kind, Text(deed.what), Text(deed.done), Text(deed.why))
+        table.add_row(deed.kind, field(deed.what), field(deed.done), field(deed.why))
     console.print(table)

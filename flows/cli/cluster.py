@@ -9,9 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from components.launch.kubernetes.names import Role
+from components.printing import block, message, printable
 from components.working import clock
 from flows.cli.base import app, console
-from flows.output import print_json
+from flows.output import field, print_json
 
 if TYPE_CHECKING:
     from components.launch.kubernetes.api import Cluster
@@ -63,10 +64,14 @@ def status(
     pods = ", ".join(f"{role} {running} of {wanted}" for role, (running, wanted) in one.pods.items())
     console.print(f"pods that run: {pods}", highlight=False)
     if one.status.message:
-        console.print(one.status.message, highlight=False, markup=False, soft_wrap=True)
+        console.print(Text(message(one.status.message)), soft_wrap=True)
     for finding in (finding for finding in findings if finding.advice not in one.status.message):
-        said = f"- {finding.what}\n  where: {finding.where}\n  mend:  {finding.how}"
-        console.print(said, highlight=False, markup=False, soft_wrap=True)
+        said = [
+            f"- {message(finding.what)}",
+            f"  where: {printable(finding.where)}",
+            f"  mend:  {message(finding.how)}",
+        ]
+        console.print(Text("\n".join(said)), soft_wrap=True)
 
 
 @cluster.command()
@@ -86,7 +91,7 @@ def logs(
         raise typer.BadParameter(f"{role!r} is not one of {', '.join(get_args(Role))}")
     place = connected(namespace, context)
     for line in clusters.log(place, clusters.find(place, run, stage), role, index, follow=follow):  # type: ignore[arg-type]
-        print(line, flush=True)
+        print(block(line), flush=True)
 
 
 @cluster.command()
@@ -111,7 +116,9 @@ def _table(runs: list[ClusterRun]) -> Table:
     for column in table.columns:
         column.no_wrap = True
     for one in runs:
-        state = Text(one.status.state, STYLES[one.status.state])
+        state = field(one.status.state, STYLES[one.status.state])
         pods = f"{one.running}/{one.wanted}"
-        table.add_row(one.run, one.stage, one.owner, state, str(one.restarts), pods, clock(one.age))
+        table.add_row(
+            field(one.run), field(one.stage), field(one.owner), state, str(one.restarts), pods, clock(one.age)
+        )
     return table

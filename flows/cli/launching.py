@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from components.printing import block
 from flows.cli.base import Config, Debug, Overrides, app
 from flows.git import project_root
 from flows.workspace import locate
@@ -47,4 +48,4 @@ def launch(
 
 
 def _note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(block(text), file=sys.stderr, flush=True)

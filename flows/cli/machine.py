@@ -17,6 +17,7 @@ from components.errors import EXIT_BAD_INPUT
 from flows import doctor as examination
 from flows.cli.base import DEMO, app, console
 from flows.cli.launching import CLUSTER
+from flows.output import field
 
 STATE_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -37,7 +38,7 @@ def doctor(
     worst = 0
     for check in chain(examination.examine(Path.cwd(), config), cluster(config) if kubernetes else ()):
         worst = EXIT_BAD_INPUT if check.state == "fail" else worst
-        table.add_row(check.name, Text(check.state, STATE_STYLES[check.state]), Text(check.finding), Text(check.mend))
+        table.add_row(check.name, Text(check.state, STATE_STYLES[check.state]), field(check.finding), field(check.mend))
     console.print(table)
     raise typer.Exit(worst)
 

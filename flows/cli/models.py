@@ -11,6 +11,7 @@ import typer
 from components.config.models import read_packaged_model
 from components.models.provenance import is_there, source_of
 from flows.cli.base import app, console
+from flows.output import field
 
 if TYPE_CHECKING:
     from components.models.convert import Converted
@@ -52,7 +53,7 @@ def convert(
 
 
 def _say(line: str) -> None:
-    console.print(line, highlight=False, markup=False, soft_wrap=True)
+    console.print(field(line), soft_wrap=True)
 
 
 def _is_there(target: Path, source: Mapping[str, Any]) -> bool:

@@ -23,6 +23,7 @@ from flows.git import project_root
 from flows.nights.ledger import Ledger
 from flows.nights.plan import Start, plan_night
 from flows.nights.telling import told_before, told_nothing_new
+from flows.output import field
 
 NIGHTLY = Path("configs/nightly.yaml")
 
@@ -69,4 +70,4 @@ def nightly(
 def say(lines: Sequence[str]) -> None:
     """What happened in the night, a line each."""
     for text in lines:
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
+        console.print(field(text), soft_wrap=True)

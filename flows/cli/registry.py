@@ -11,7 +11,7 @@ from components.config import load
 from components.files import write_text
 from flows.cli.base import DEMO, Config, app, console
 from flows.cli.deciding import desk
-from flows.output import print_json
+from flows.output import field, print_json
 from flows.registry import nowhere
 
 
@@ -30,7 +30,7 @@ def history(
     else:
         show_registry.show_history(console, found, policies.problems(at, found))
         if folder := nowhere(at.project, load(config)):
-            console.print(f"there is no registry at {folder}", style="yellow", soft_wrap=True, markup=False)
+            console.print(field(f"there is no registry at {folder}", "yellow"), soft_wrap=True)
 
 
 @app.command()
@@ -60,4 +60,4 @@ def show(
         made = found.stands_on or found.decision
         if made and (problem := policies.problems(at, sound_history(at.store)).get(made.number)):
             said = f"record {made.number} cannot be shown to be approved: {problem}"
-            console.print(said, style="bold red", soft_wrap=True, markup=False)
+            console.print(field(said, "bold red"), soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from components.config import load
 from components.errors import InputError
+from components.printing import printable
 from flows.cli.base import DEMO, Config, app, console
 from flows.cli.deciding import desk
 from flows.output import print_json
@@ -37,7 +39,8 @@ def verify(
     if as_json:
         print_json([one.to_dict() for one in found.found])
     else:
-        verifying.show(console, found)
+        shown = tuple(replace(one, words=printable(one.words)) for one in found.found)
+        verifying.show(console, verifying.Verification(shown))
     raise typer.Exit(found.exit_code)
 
 
@@ -62,4 +65,4 @@ def pull(
     digest = find_candidate(at, which).digest
     verified(at.project, at.store, digest)
     at.store.fetch_tree(digest, to)
-    print(f"{to}  sha256:{digest}")
+    print(f"{printable(to)}  sha256:{digest}")

@@ -14,6 +14,7 @@ from components.stages import wanted
 from flows.cli.base import app, console
 from flows.console import Display
 from flows.git import project_root
+from flows.output import field
 from flows.recording.comparison import Comparison, Difference
 from flows.recording.reproduction import Reproduction, checked_out, redo
 
@@ -55,10 +56,10 @@ def show(found: Comparison, reproduction: Reproduction) -> None:
     if found.machine:
         console.print("what is different about this machine, and may be the cause:")
         for line in found.machine:
-            console.print(Text(f"  {line}"), soft_wrap=True)
+            console.print(field(f"  {line}"), soft_wrap=True)
     else:
         console.print("this machine and its packages are those of the record: look for a changed file or setting")
-    console.print(f"all of it  {reproduction.layout.state / 'comparison.json'}", soft_wrap=True, highlight=False)
+    console.print(field(f"all of it  {reproduction.layout.state / 'comparison.json'}"), soft_wrap=True)
 
 
 def _stages(found: Comparison) -> Table:
@@ -78,7 +79,7 @@ def _differences(found: Comparison) -> Table:
     for stage in found.outputs:
         rows = found.of(stage)
         for one in rows[:SHOWN]:
-            table.add_row(one.stage, Text(one.what), *map(Text, _values(one)))
+            table.add_row(one.stage, field(one.what), *map(field, _values(one)))
         if len(rows) > SHOWN:
             table.add_row(stage, f"and {len(rows) - SHOWN} more")
     return table

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from components.printing import printable
 from flows.cli.base import app, console
 from flows.git import project_root
 from flows.output import log_writer, print_json
@@ -52,10 +53,14 @@ def logs(
     from flows.watching.runs import find_run
 
     found = find_run(project_root(Path.cwd()), run)
+
+    def begins(name: str) -> None:
+        print(f"==> {printable(name)} <==", file=sys.stderr, flush=True)
+
     write = log_writer(lambda text: print(text, end="", flush=True))
     try:
         if follow:
-            logs.follow(found, stage, lines, write, lambda name: print(f"==> {name} <==", file=sys.stderr, flush=True))
+            logs.follow(found, stage, lines, write, begins)
         else:
             logs.show(found, stage, lines, write)
     except KeyboardInterrupt as stopped:
@@ -71,7 +76,7 @@ def cancel(
     from flows.watching.cancel import cancel
     from flows.watching.runs import find_run
 
-    cancel(find_run(project_root(Path.cwd()), run), grace, lambda line: print(line, flush=True))
+    cancel(find_run(project_root(Path.cwd()), run), grace, lambda line: print(printable(line), flush=True))
 
 
 @app.command()

@@ -7,6 +7,7 @@ from typing import Any
 
 from components.files import read_json
 from components.layout import Layout
+from components.printing import block
 from components.words import percent, plural, points
 from flows.board import Tail
 from flows.nights.ledger import Ended
@@ -87,5 +88,5 @@ def markdown(title: str, lines: list[str]) -> str:
 
 def _plain(line: str) -> str:
     """Without what Markdown or HTML would act upon."""
-    kept = line.replace("\n", " ").replace("&", "&amp;").replace("<", "&lt;")
+    kept = block(line).replace("\n", " ").replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{char}" if char in "\\`*_[]#|!" else char for char in kept)

@@ -14,9 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from components.layout import Layout
+from components.printing import message
 from components.working import clock
 from flows.board import StageView
 from flows.console import STYLES as STAGE_STYLES
+from flows.output import field
 from flows.plan import differences
 from flows.watching.runs import RunView
 
@@ -43,13 +45,13 @@ def show_runs(console: Console, runs: Sequence[RunView]) -> None:
         console.print("no run yet; `evenkeel run` makes one", highlight=False)
         return
     columns = {
-        "run": [Text(run.run_id) for run in runs],
-        "state": [Text(run.state, STYLES.get(run.state, "dim")) for run in runs],
-        "stage": [Text(where(run.stage) if run.state in UNDER_WAY else "") for run in runs],
-        "began": [Text(local(run)) for run in runs],
-        "took": [Text("" if run.took is None else clock(run.took)) for run in runs],
-        "candidate": [Text((run.execution.candidate or "")[:12] if run.execution else "") for run in runs],
-        "says": [Text(run.says) for run in runs],
+        "run": [field(run.run_id) for run in runs],
+        "state": [field(run.state, STYLES.get(run.state, "dim")) for run in runs],
+        "stage": [field(where(run.stage) if run.state in UNDER_WAY else "") for run in runs],
+        "began": [field(local(run)) for run in runs],
+        "took": [field("" if run.took is None else clock(run.took)) for run in runs],
+        "candidate": [field((run.execution.candidate or "")[:12] if run.execution else "") for run in runs],
+        "says": [field(run.says) for run in runs],
     }
     shown = {name: cells for name, cells in columns.items() if any(cells)}
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -95,41 +97,41 @@ def show_run(console: Console, run: RunView) -> None:
     console.print(_stages(run))
     if run.settings is not None:
         for key, value in differences(run.settings):
-            console.print(f"  {key} = {json.dumps(value)}", highlight=False, markup=False, soft_wrap=True)
+            console.print(field(f"  {key} = {json.dumps(value)}"), soft_wrap=True)
     _processes(console, run.processes())
-    console.print(Text(f"next: {advice(run)}", "bold"), soft_wrap=True)
+    console.print(field(f"next: {advice(run)}", "bold"), soft_wrap=True)
 
 
 def _facts(run: RunView) -> list[tuple[str, Text]]:
     execution = run.execution
-    facts = [("run", Text(run.run_id)), ("state", Text(run.state, STYLES.get(run.state, "dim")))]
+    facts = [("run", field(run.run_id)), ("state", field(run.state, STYLES.get(run.state, "dim")))]
     if execution is None:
         return [
             *facts,
-            ("", Text("no flow has recorded that it ran this workspace")),
-            ("workspace", Text(str(run.root))),
+            ("", field("no flow has recorded that it ran this workspace")),
+            ("workspace", field(str(run.root))),
         ]
     asked = execution.asked
     said = " ".join([asked.config, *(f"--set {one}" for one in asked.overrides)])
     took = f", {clock(run.took)}" if run.took is not None else ""
     facts += [
-        ("flow", Text(f"{execution.flow}  {said}".rstrip())),
-        ("commit", Text(execution.commit[:12])),
-        ("began", Text(f"{local(run)}{took}")),
-        ("workspace", Text(str(run.root))),
+        ("flow", field(f"{execution.flow}  {said}".rstrip())),
+        ("commit", field(execution.commit[:12])),
+        ("began", field(f"{local(run)}{took}")),
+        ("workspace", field(str(run.root))),
     ]
     if execution.flow_run and execution.api:
-        facts.append(("flow run", Text(f"{execution.api.removesuffix('/api')}/runs/flow-run/{execution.flow_run}")))
+        facts.append(("flow run", field(f"{execution.api.removesuffix('/api')}/runs/flow-run/{execution.flow_run}")))
     if not execution.here:
-        facts.append(("machine", Text(f"{execution.host}, where its process can be seen")))
+        facts.append(("machine", field(f"{execution.host}, where its process can be seen")))
     if execution.candidate:
-        facts.append(("candidate", Text(f"sha256:{execution.candidate}")))
+        facts.append(("candidate", field(f"sha256:{execution.candidate}")))
     if run.layout.report.exists():
-        facts.append(("report", Text(str(run.layout.report))))
+        facts.append(("report", field(str(run.layout.report))))
     if execution.reason:
-        facts.append(("reason", Text(execution.reason)))
+        facts.append(("reason", Text(message(execution.reason))))
     if run.headline:
-        facts.append(("health", Text(run.headline)))
+        facts.append(("health", field(run.headline)))
     return facts
 
 
@@ -141,12 +143,13 @@ def _stages(run: RunView) -> Table:
         running = view.state == "running" and run.running
         state = "interrupted" if view.state == "running" and not run.running else view.state
         log = log_of(run.layout, view.name)
+        amount = f"{view.done}/{view.total}" if view.total else ""
         table.add_row(
-            view.name,
-            Text(state, STAGE_STYLES.get(state, "red")),
+            field(view.name),
+            field(state, STAGE_STYLES.get(state, "red")),
             clock(view.seconds) if view.seconds else "",
-            "  ".join(filter(None, (f"{view.done}/{view.total}" if view.total else "", view.work if running else ""))),
-            str(log.relative_to(run.root)) if log.exists() else "",
+            field("  ".join(filter(None, (amount, view.work if running else "")))),
+            field(log.relative_to(run.root) if log.exists() else ""),
         )
     return table
 
@@ -169,7 +172,7 @@ def _processes(console: Console, processes: Sequence[psutil.Process]) -> None:
         except psutil.Error:
             continue  # it has ended meanwhile
         shown = command if len(command) <= COMMAND else f"{command[: COMMAND - 1]}…"
-        table.add_row(str(process.pid), f"{memory:.0f} MiB", Text(shown))
+        table.add_row(str(process.pid), f"{memory:.0f} MiB", field(shown))
     console.print(table)
 
 

@@ -9,11 +9,12 @@ import pytest
 import report_fixture as fixture
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from components.config import Settings
 from components.files import read_json, write_json
 from components.health import SIGNALS
-from components.pages import visible
+from components.pages import render_page, visible
 from components.report.attention import attention
 from components.report.changes import differences
 from components.report.health import figures, watches
@@ -190,3 +191,13 @@ def test_withheld_prompts_and_findings_about_the_data_are_pointed_out(tmp_path: 
     assert not any("quiet" in sentence for sentence in said)
     write_json(layout.admission, {"verdict": "reported", "withheld": [], "flagged": flagged, "planned": {}})
     assert any("p1 first" in sentence for sentence in attention(load_run(fixture.settings(), layout)))
+
+
+def test_every_text_that_a_page_puts_out_is_spelled_out_and_html_of_our_own_stays(tmp_path):
+    template = tmp_path / "page.jinja"
+    template.write_text(
+        '<a title="{{ text }}">{{ text }}</a>{{ ours }}{{ 3 }}{% macro m() %}<i>{{ text }}</i>{% endmacro %}{{ m() }}'
+    )
+    shown = "\\u202e&lt;b&gt;&#34;\\u001b"
+    page = render_page(template, text='\u202e<b>"\x1b', ours=Markup("<br>"))
+    assert page == f'<a title="{shown}">{shown}</a><br>3<i>{shown}</i>'
