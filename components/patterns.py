@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from components.printing import shortened
+
 MOST_REPEATED = 1000
 """Repetitions that a pattern can ask for, such as ``a{1000}``."""
+SHOWN = 200
+"""Characters of a pattern that an error shows."""
 AROUND = "it looks around with {0}: match what stands there too, and put a group around what counts"
 BACK = "it refers back with {0}: write out what that group may be"
 _SPACES = ((9, 13), (28, 32), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029),
@@ -81,11 +85,11 @@ def compile_pattern(text: str, *, ignore_case: bool = False) -> Pattern:
     try:
         engine = re2.compile(_rewritten(text).encode(), options)
     except UnicodeEncodeError as error:
-        raise ValueError(f"{text!r} is no regular expression: it holds half a character") from error
+        raise ValueError(f"{_quoted(text)} is no regular expression: it holds half a character") from error
     except re2.error as error:
         said = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
         why = next((words for begin, words in _ENGINE_SAYS.items() if said.startswith(begin)), said)
-        raise ValueError(f"{text!r} is no regular expression that can be used: {why}") from error
+        raise ValueError(f"{_quoted(text)} is no regular expression that can be used: {why}") from error
     return Pattern(text, engine.groups, engine)
 
 
@@ -174,4 +178,8 @@ def _spaces(wanted: bool = True) -> str:
 
 
 def _refused(text: str, why: str) -> ValueError:
-    return ValueError(f"{text!r} cannot be used as a pattern: {why}")
+    return ValueError(f"{_quoted(text)} cannot be used as a pattern: {why}")
+
+
+def _quoted(text: str) -> str:
+    return shortened(repr(text), SHOWN)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from components.config.base import Section
+from components.config.schemas import check_schema
 
 _BOXED = "The answer is what follows the last marker; null: what stands in the last \\boxed{}."
 
@@ -44,10 +45,19 @@ class JsonVerifier(Section):
 
     kind: Literal["json"]
     marker: str = Field("", description="The JSON is what follows the last marker; empty: the whole text.")
-    json_schema: dict[str, Any] | None = Field(None, description="A right answer also follows this JSON schema.")
+    json_schema: dict[str, Any] | None = Field(
+        None, description="A right answer also follows this JSON schema. Its patterns are run by RE2."
+    )
     structure: bool = Field(False, description="Reward parts `parsed` and, with a schema, `schema`.")
     max_chars: int = Field(20000, ge=1, description="A longer answer is not read: it is wrong.")
     max_depth: int = Field(32, ge=1, le=200, description="The same for one nested deeper.")
+
+    @field_validator("json_schema")
+    @classmethod
+    def _a_sound_schema(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
+        if given is not None:
+            check_schema(given)
+        return given
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Section
+from components.config.schemas import check_json
 
 OURS = ("seed", "size")
 """Settings of every data set that follow from the run's own: its seed, and the rows of the source."""
@@ -27,6 +28,7 @@ class GymDataset(Section):
     def _seed_and_size_are_ours(cls, settings: dict[str, Any]) -> dict[str, Any]:
         if found := [name for name in OURS if name in settings]:
             raise ValueError(f"{found[0]} follows from the run's seed and data.source.rows; leave it out")
+        check_json(settings)
         return settings
 
 

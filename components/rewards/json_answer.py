@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 
 from components.rewards.answers import depth
 from components.rewards.base import Judgement, Refused, Verifier, final_answer
+from components.rewards.json_schema import build
 from components.types import Prompt
 
-_FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"```(?:json)?[^\S\n]*\n(.*?)```", re.DOTALL)
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 """Brackets in one open and close nothing."""
 
@@ -31,14 +32,8 @@ class JsonVerifier(Verifier):
         self._validator: Any = None
 
     def prepare(self) -> None:
-        if self._schema is None:
-            return
-        from jsonschema.validators import validator_for
-        from referencing import Registry
-
-        kind = validator_for(self._schema)
-        kind.check_schema(self._schema)
-        self._validator = kind(self._schema, registry=Registry())  # an empty one: nothing is fetched
+        if self._schema is not None:
+            self._validator = build(self._schema)
 
     def accuracy(self, prompt: Prompt, text: str) -> float:
         return self.judge(prompt, text).accuracy

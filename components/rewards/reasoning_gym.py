@@ -53,7 +53,6 @@ class ReasoningGymVerifier(Verifier):
 
     def __init__(self, marker: str | None, tag: str | None, strip: bool, partial: bool) -> None:
         self.marker, self._tag, self._strip, self._partial = marker, tag, strip, partial
-        self._element = re.compile(f"<{tag}>(.*?)</{tag}>", re.DOTALL) if tag else None
 
     def prepare(self) -> None:
         import reasoning_gym  # noqa: F401, a second that no item should pay for
@@ -87,11 +86,7 @@ class ReasoningGymVerifier(Verifier):
         return {"scorer's own variable": self.wrap("[*entry['answer']]")}
 
     def _answer(self, text: str) -> str | None:
-        if self._element is not None:
-            found = self._element.findall(text)
-            answer = found[-1] if found else None
-        else:
-            answer = final_answer(text, self.marker)
+        answer = last_element(text, self._tag) if self._tag else final_answer(text, self.marker)
         return answer.strip() if answer is not None and self._strip else answer
 
     def _score(self, prompt: Prompt, answer: str) -> float:
@@ -101,6 +96,17 @@ class ReasoningGymVerifier(Verifier):
         if not 0 <= score <= 1:
             raise ValueError(f"the library's score is {score}, which is not in [0, 1]")
         return score
+
+
+def last_element(text: str, tag: str) -> str | None:
+    """What the last element of this name holds, each read up to its first end; None where there is none.
+
+    It looks at every character once: a regular expression would look for the end of each of thousands of beginnings.
+    """
+    begin, end, at, found = f"<{tag}>", f"</{tag}>", 0, None
+    while (start := text.find(begin, at)) >= 0 and (stop := text.find(end, start + len(begin))) >= 0:
+        found, at = text[start + len(begin) : stop], stop + len(end)
+    return found
 
 
 @lru_cache(maxsize=256)

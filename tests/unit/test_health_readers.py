@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 
 import pytest
@@ -251,6 +252,22 @@ def test_a_mapping_that_is_wrong_is_refused_with_what_to_mend(tmp_path, tree, sa
     with pytest.raises(InputError) as caught:
         load_names(mapped(tmp_path, tree))
     assert said in str(caught.value)
+
+
+@pytest.mark.timeout(20)
+def test_a_name_of_many_stars_stalls_on_no_metric(tmp_path):
+    tree = {"signals": {"entropy": "**a" * 20, "metric_*": "*/" * 20 + "x", "reward": "r [1]/*"}}
+    names = load_names(mapped(tmp_path, tree))
+    start = time.process_time()
+    assert not names.reads("a" * 3000 + "!") and not names.reads("y/" * 1500)
+    assert names.translate({"r [1]/é": 2.0, "y/" * 20 + "x": 3.0}) == {"nonfinite": 0.0, "reward": 2.0, "metric_y": 3.0}
+    assert time.process_time() - start < 2
+
+
+def test_a_name_that_is_too_long_for_a_pattern_is_refused(tmp_path):
+    with pytest.raises(InputError, match="it is too large") as caught:
+        load_names(mapped(tmp_path, {"signals": {"entropy": "**a" * 100_000}}))
+    assert len(str(caught.value)) < 1000
 
 
 # --- logs that are not as they should be

@@ -296,6 +296,13 @@ def test_a_bracket_that_closes_nothing_makes_no_room_for_another(brackets, deep)
     assert depth(brackets) == deep
 
 
+@pytest.mark.timeout(20)
+def test_a_fence_that_never_closes_takes_no_time():
+    start = time.process_time()
+    assert not agrees("```" + "\n" * 19_000, reference="1") and not agrees("```" + " " * 19_000, reference="1")
+    assert time.process_time() - start < 1
+
+
 SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,7 +19,7 @@ from components.config.reward import RewardSettings
 from components.config.sandbox import SandboxSettings
 from components.rewards import Scorer, build_verifier
 from components.rewards.audit import judge_audit, make_probes, measure
-from components.rewards.reasoning_gym import EVALUATING, PARSING, check_formula
+from components.rewards.reasoning_gym import EVALUATING, PARSING, check_formula, last_element
 from components.rewards.sandbox import Sandbox
 from components.tasks.reasoning_gym import generate
 from components.tasks.reasoning_gym.entries import dumps
@@ -91,6 +92,29 @@ def test_the_answer_stands_after_a_marker_or_in_an_element(
     assert verifier.accuracy(prompt, text.format(prompt.answer)) == 1
     assert verifier.accuracy(prompt, verifier.wrap(prompt.answer)) == 1
     assert verifier.accuracy(prompt, prompt.answer) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", None),
+        ("<a>1", None),
+        ("</a><a>1</a>", "1"),
+        ("<a>1</a> <a>\n2 </a>", "\n2 "),
+        ("<a>1<a>2</a>", "1<a>2"),
+        ("<a>1</a><a>2", "1"),
+        ("<A>1</A>", None),
+    ],
+)
+def test_the_last_element_counts_up_to_its_first_end(text: str, found: str | None) -> None:
+    assert last_element(text, "a") == found
+
+
+@pytest.mark.timeout(20)
+def test_thousands_of_beginnings_without_an_end_take_no_time() -> None:
+    start = time.process_time()
+    assert last_element("<answer>" * 200_000, "answer") is None
+    assert time.process_time() - start < 1
 
 
 def test_digits_that_only_look_so_are_wrong(prompts: dict[str, Prompt], sandbox: Sandbox) -> None:

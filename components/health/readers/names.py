@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from components.config.load import PROJECT_CONFIGS, read_tree
 from components.errors import InputError
 from components.health.readers.numbers import as_number
 from components.health.signals import PREFIXES, SIGNALS, find_signal
+from components.patterns import Pattern, compile_pattern
 
 NAMES_FOLDER = PROJECT_CONFIGS / "health" / "names"
 """The mapping files of the trainers that have a reader."""
@@ -70,7 +71,8 @@ class Names(Section):
     signals: dict[str, Metric] = Field(min_length=1, description="Our signal: their metric.")
 
     @cached_property
-    def _patterns(self) -> list[tuple[str, Metric, list[re.Pattern[str]]]]:
+    def _patterns(self) -> list[tuple[str, Metric, list[Pattern]]]:
+        """Raises ValueError for a name that is too long for a pattern."""
         return [(ours, theirs, [_pattern(name) for name in theirs.name]) for ours, theirs in self.signals.items()]
 
     @cached_property
@@ -81,10 +83,10 @@ class Names(Section):
         """What a metric of theirs matches. Looked up once a name: a log has few names, and very many of each."""
         if name not in self._known:
             self._known[name] = [
-                _Match(place, choice, _signal(ours, match))
+                _Match(place, choice, _signal(ours, parts))
                 for place, (ours, _, patterns) in enumerate(self._patterns)
                 for choice, pattern in enumerate(patterns)
-                if (match := pattern.fullmatch(name))
+                if (parts := pattern.search(name)) is not None
             ]
         return self._known[name]
 
@@ -125,9 +127,9 @@ class Names(Section):
         return found
 
 
-def _signal(ours: str, match: re.Match[str]) -> str:
-    """The signal that a metric belongs to."""
-    return ours[:-1] + re.sub(r"\W", "_", match[1]) if ours.endswith("*") else ours
+def _signal(ours: str, parts: Sequence[str | None]) -> str:
+    """The signal that a metric belongs to; ``parts`` are what its stars stand for."""
+    return ours[:-1] + re.sub(r"\W", "_", parts[0] or "") if ours.endswith("*") else ours
 
 
 def _no_number(signal: str) -> float | None:
@@ -135,9 +137,11 @@ def _no_number(signal: str) -> float | None:
     return None if described is not None and described.source == "groups" else math.nan
 
 
-def _pattern(name: str) -> re.Pattern[str]:
+def _pattern(name: str) -> Pattern:
+    """RE2's: a name with many stars takes Python's own engine minutes."""
     parts = {"**": "(.+)", "*": "([^/]+)"}
-    return re.compile("".join(parts.get(part) or re.escape(part) for part in re.split(r"(\*\*|\*)", name)))
+    inner = "".join(parts.get(part) or re.escape(part) for part in re.split(r"(\*\*|\*)", name))
+    return compile_pattern(rf"\A(?:{inner})\Z")
 
 
 def load_names(path: Path) -> Names:
@@ -154,6 +158,10 @@ def load_names(path: Path) -> Names:
         raise InputError(f"not a mapping of names:\n{said}", where=path, how=how) from error
     for ours, theirs in names.signals.items():
         _check(ours, theirs, path)
+    try:
+        names.reads("")
+    except ValueError as error:
+        raise InputError(f"a name cannot be used: {error}", where=path, how="shorten it, or use fewer stars") from error
     return names
 
 
