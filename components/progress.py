@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from components.printing import message, printable
 from components.working import clock, described, present
 
 PROGRESS_VARIABLE = "EVENKEEL_PROGRESS"
@@ -182,7 +183,7 @@ def relayed(line: str, stage: str) -> bool:
 
 def remarked(stage: str, text: str) -> None:
     """Tell what becomes of a stage that runs elsewhere and has nothing to count yet: where it is, what it waits for."""
-    print(text, file=sys.stderr, flush=True)
+    print(message(text), file=sys.stderr, flush=True)
     _append({"stage": stage, "remark": text})
 
 
@@ -190,7 +191,7 @@ def _write(report: Report) -> None:
     """To the log, and to the file of a flow where there is one."""
     report = _with_work(report)
     _append(report.event)
-    print(report.line, flush=True)
+    print(printable(report.line), flush=True)
 
 
 def _append(event: dict[str, Any]) -> None:
@@ -200,7 +201,7 @@ def _append(event: dict[str, Any]) -> None:
 
 
 def _print(report: Report) -> None:
-    print(_with_work(report).line, file=sys.stderr, flush=True)
+    print(printable(_with_work(report).line), file=sys.stderr, flush=True)
 
 
 def _with_work(report: Report) -> Report:
@@ -237,7 +238,7 @@ def _bar(stage: str) -> Iterator[Show]:
             yield from super().get_renderables()
             for task in self.tasks:
                 for text in filter(None, (task.fields["note"], task.fields["work"] or described())):
-                    yield Text(text, no_wrap=True, overflow="ellipsis")
+                    yield Text(printable(text), no_wrap=True, overflow="ellipsis")
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Noted(*columns, console=Console(stderr=True)) as bar:

@@ -35,6 +35,7 @@ CODE = (
     "evaluation/asking.py",
     "evaluation/results.py",
     "evaluation/suites.py",
+    "patterns.py",
     "policy",
     "rewards",
     "rollout",
@@ -47,6 +48,7 @@ CODE = (
 """What makes an answer and its score, below `components`; a test holds it to what `asking` imports."""
 PACKAGES = (
     "antlr4-python3-runtime",
+    "google-re2",
     "jinja2",
     "jsonschema",
     "latex2sympy2-extended",

@@ -252,7 +252,7 @@ def test_the_code_that_answers_and_scores_is_part_of_the_key() -> None:
     loaded = {files[name].relative_to(ROOT / "components").as_posix() for name in names}
     without_effect = (
         "config/", "scheduling/", "processes/", "registry/", "data/", "tasks/", "directories.py", "errors.py",
-        "files.py", "layout.py", "opening.py", "patterns.py",
+        "files.py", "layout.py", "opening.py", "printing.py",
         "progress.py", "working.py", "__init__.py", "evaluation/__init__.py",
         "evaluation/cache.py",
         "evaluation/formats.py", "evaluation/statistics.py",
