@@ -83,7 +83,8 @@ def shape_of(config: PretrainedConfig, lora: LoraSettings | None = None) -> Shap
     total, heads = sum(kinds.values()), int(text.num_attention_heads)
     trainable, base = total, 0
     if lora is not None:
-        policy = adapted(Policy(model, cast(Any, None)), lora, seed=0)
+        with torch.device("meta"):  # peft makes its matrices where tensors are made
+            policy = adapted(Policy(model, cast(Any, None)), lora, seed=0)
         trainable, base = distinct(policy.trainable().values()), distinct(base_matrices(policy.model))
     return Shape(
         architecture=type(model).__name__,

@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from math import prod
+from operator import index
 from pathlib import Path
 
 import psutil
@@ -21,12 +22,16 @@ import psutil
 from components.config import Settings
 from components.config.rollout import TorchEngine
 from components.errors import InputError
+from components.files import read_text
+from components.opening import open_regular
 from components.processes.ranked import is_ranked
 
 GIB = 2**30
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.0}
 MALFORMED = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error)
 """What reading a header that is none may raise."""
+MOST_HEADER = 100_000_000
+"""Bytes of a header; the library that loads weights takes no longer one."""
 ADAMW = 4
 """Weights, gradients and two moments, in multiples of the weights."""
 MERGED = 3
@@ -82,24 +87,25 @@ def tensor_sizes(folder: Path) -> dict[str, int]:
 
     Of what is no checkpoint nothing is found: the stage that loads it raises the error.
     """
-    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    whole, listed = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if whole.is_file():
         return _in_file(whole)
     try:
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        names = set(json.loads(read_text(listed))["weight_map"].values())
         files = [folder / name for name in sorted(names)]
-    except MALFORMED:
+    except (*MALFORMED, InputError):
         files = sorted(folder.glob("*.safetensors"))
     return {name: size for file in files for name, size in _in_file(file).items()}
 
 
 def _in_file(file: Path) -> dict[str, int]:
     try:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
-            header = json.loads(stream.read(length)) if length <= file.stat().st_size else {}
-        return {name: prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__"}
-    except MALFORMED:
+            header = json.loads(stream.read(length)) if length <= MOST_HEADER else {}
+        sizes = ((name, map(index, entry["shape"])) for name, entry in header.items() if name != "__metadata__")
+        return {name: prod(sides) for name, sides in sizes}
+    except (*MALFORMED, InputError):
         return {}
 
 

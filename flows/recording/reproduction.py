@@ -14,6 +14,7 @@ from components.config.budget import BudgetSettings
 from components.directories import write_directory
 from components.errors import InputError
 from components.files import os_errors, read_json, write_json
+from components.opening import impossible
 from components.stages import wanted
 from flows.branches import branch_of
 from flows.dvc import configure
@@ -65,7 +66,7 @@ def find_branch(project: Path, run_id: str) -> tuple[str, str]:
         return next(iter(found.items()))
     if found:
         raise InputError(f"more than one run begins with {run_id!r}: {', '.join(found)}", how="say more of the id")
-    if (project / "runs" / run_id).is_dir() and run_id:
+    if run_id and not impossible(run_id) and (project / "runs" / run_id).is_dir():
         how = f"evenkeel run --resume {run_id}"
         raise InputError(f"{run_id} has a workspace, but it never came to its end", where=project / "runs", how=how)
     remotes = git(project, "remote").split() or ["REMOTE"]

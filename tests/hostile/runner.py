@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +28,25 @@ DIGESTS = "digests.json"
 """In the project: its candidates by name."""
 
 
+def private(home: Path) -> dict[str, str]:
+    """A home of its own."""
+    return {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config"), "PREFECT_HOME": str(home / "prefect")}
+
+
 def environment(home: Path) -> dict[str, str]:
     """Of every command: a home without settings, no way out of the machine, and this code."""
-    private = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config"), "PREFECT_HOME": str(home / "prefect")}
     unreachable = {"KUBECONFIG": str(home / "no-cluster"), "GIT_CEILING_DIRECTORIES": tempfile.gettempdir()}
-    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **private, **unreachable}
+    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **private(home), **unreachable}
 
 
 class Server:
     """The process that forks for each case. It is started by the first one."""
 
     def __init__(self, home: Path) -> None:
-        self._home = home
+        self._home, self._numbers = home, count()
         self._process: subprocess.Popen[str] | None = None
 
-    def end_of(self, case: Case, folder: Path, **variables: str) -> End:
+    def end_of(self, case: Case, folder: Path) -> End:
         """Make the input of a case in an empty folder, and run its command there."""
         said = self._home / "said"
         arguments, shown = prepared(case, folder)
@@ -50,7 +55,7 @@ class Server:
                 "program": case.program,
                 "arguments": arguments,
                 "folder": str(folder),
-                "environment": variables,
+                "environment": private(self._home / f"home-{next(self._numbers)}"),
                 "loads": list(case.loads),
                 "said": str(said),
                 "seconds": SECONDS,
