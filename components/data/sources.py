@@ -160,8 +160,26 @@ def _record_batches(files: Sequence[Path], reader: RowReader) -> Iterator[Any]:
         with open_regular(path) as file, pyarrow.ipc.open_stream(file) as stream:
             columns = _columns(reader, stream.schema.names, path)
             for batch in stream:
-                for start in range(0, batch.num_rows, BATCH_ROWS):
-                    yield batch.select(columns).slice(start, BATCH_ROWS)
+                read = batch.select(columns)
+                _check_offsets(read)
+                for start in range(0, read.num_rows, BATCH_ROWS):
+                    yield read.slice(start, BATCH_ROWS)
+
+
+def _check_offsets(batch: Any) -> None:
+    """See that the offsets of a batch stay inside of it: pyarrow follows them wherever they lead.
+
+    Text is looked at as bytes, for a row that is not UTF-8 is that row's own fault.
+
+    Raises:
+        ArrowException: they do not.
+    """
+    import pyarrow
+
+    as_bytes = {pyarrow.string(): pyarrow.binary(), pyarrow.large_string(): pyarrow.large_binary()}
+    for column in batch.columns:
+        found = column.view(as_bytes[column.type]) if column.type in as_bytes else column
+        found.validate(full=True)
 
 
 def _columns(reader: RowReader, names: list[str], path: Path) -> list[str]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
 from components.config.policy import PolicySettings
 from components.errors import InputError
 from components.files import read_json, read_text
+from components.processes import rendering
 
 MARKERS = (
     "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|user|>", "<|assistant|>", "<|system|>", "<|end|>", "<|eot_id|>",
@@ -71,46 +69,39 @@ def _special_tokens(path: Path) -> set[str]:
 
 
 def check_template(folder: Path) -> None:
-    """Render a question as the policy will, and see that it is still there.
+    """Render a question as the policy will, in a process with limits, and see that it is still there.
 
     Raises:
         InputError: the template cannot be rendered, or drops or changes the question.
     """
     template, tokens = chat_template(folder)
-    if template is None:
-        return  # the sft stage, which loads the checkpoint, says so
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    environment.globals |= {"raise_exception": _refuse, "strftime_now": lambda form: "2026-01-01"}
-    environment.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False, **options)
-    how = "mend the chat template of the checkpoint, or set policy.chat to false for plain text"
-    try:
-        text = environment.from_string(template).render(
-            messages=[{"role": "user", "content": PROBE}], add_generation_prompt=True, **tokens
-        )
-    except jinja2.TemplateError as error:
-        raise InputError(f"the chat template cannot be rendered: {error}", where=folder, how=how) from error
-    if PROBE not in text:
-        raise InputError("the chat template loses the question", where=folder, how=how)
+    if template is not None:  # else the sft stage, which loads the checkpoint, says so
+        rendering.check_template(template, tuple(sorted(tokens.items())), folder, kept=PROBE)
 
 
-def chat_template(folder: Path) -> tuple[str | None, dict[str, Any]]:
-    """The template of a checkpoint folder, and the special tokens that it may name."""
-    path = folder / "tokenizer_config.json"
-    config = read_json(path) if path.is_file() else {}
-    tokens = {
-        name: value["content"] if isinstance(value, dict) else value
-        for name, value in config.items()
-        if name.endswith("_token") and isinstance(value, str | dict)
-    }
+def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
+    """The template of a checkpoint folder, and the special tokens that it may name.
+
+    Raises:
+        InputError: the tokenizer's configuration is no object, or its template no text.
+    """
+    path, how = folder / "tokenizer_config.json", "save the checkpoint's tokenizer again"
+    config = read_json(path, how=how) if path.is_file() else {}
+    if not isinstance(config, dict):
+        raise InputError("expected a JSON object", where=path, how=how)
+    contents = {name: _content(value) for name, value in config.items() if name.endswith("_token")}
+    tokens = {name: text for name, text in contents.items() if isinstance(text, str)}
     if (folder / "chat_template.jinja").is_file():
         return read_text(folder / "chat_template.jinja"), tokens
     template = config.get("chat_template")
     if isinstance(template, list):  # several by name
-        template = next((entry["template"] for entry in template if entry.get("name") == "default"), None)
+        named = [entry for entry in template if isinstance(entry, dict) and entry.get("name") == "default"]
+        template = named[0].get("template") if named else None
+    if template is not None and not isinstance(template, str):
+        raise InputError("the chat template is not plain text", where=path, how="write it as one string")
     return template, tokens
 
 
-def _refuse(message: str) -> None:
-    raise jinja2.TemplateError(message)
+def _content(value: Any) -> Any:
+    """The text of a special token, which stands alone or among its properties."""
+    return value.get("content") if isinstance(value, dict) else value

@@ -25,6 +25,7 @@ SECONDS = 5
 """Of processor time, the import of the libraries included, which takes one or two."""
 PATIENCE = 300.0
 """Seconds of wall time: the machine may be busy, and a template cannot wait for anything."""
+LOST = "it loses the question"
 LONGEST = 2**20
 """Characters that a question of some words may be rendered as."""
 QUESTIONS = ("?", "What is 12 + 30?\n\nAnswer with a number.")
@@ -32,13 +33,14 @@ HOW = "correct the template, or set policy.chat to false for plain text"
 
 
 @cache
-def problem(template: str, special: tuple[tuple[str, str], ...]) -> str | None:
+def problem(template: str, special: tuple[tuple[str, str], ...], kept: str = "") -> str | None:
     """What is wrong with a template, in words, and None where it renders. A process is started for each template once.
 
     Args:
         special: names of special tokens and their texts, which the template may use.
+        kept: a question that must still be there, word by word, in what is rendered of it.
     """
-    request = json.dumps({"template": template, "special": dict(special)})
+    request = json.dumps({"template": template, "special": dict(special), "kept": kept})
     root = str(Path(__file__).resolve().parents[2])
     environment = {"PYTHONPATH": root, "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     try:
@@ -55,13 +57,16 @@ def problem(template: str, special: tuple[tuple[str, str], ...]) -> str | None:
     return said or None
 
 
-def check_template(template: str, special: tuple[tuple[str, str], ...], where: Path) -> None:
-    """Refuse a template that does not render within the limits.
+def check_template(template: str, special: tuple[tuple[str, str], ...], where: Path, *, kept: str = "") -> None:
+    """Refuse a template that does not render within the limits; see `problem`.
 
     Raises:
         InputError: see there.
     """
-    if found := problem(template, special):
+    found = problem(template, special, kept)
+    if found == LOST:
+        raise InputError("the chat template loses the question", where=where, how=HOW)
+    if found:
         raise InputError(f"the chat template cannot be rendered: {found}", where=where, how=HOW)
 
 
@@ -73,12 +78,12 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def render(template: str, special: dict[str, str], questions: Sequence[str] = QUESTIONS) -> str:
-    """What is wrong, in words; an empty text where all questions render."""
+def render(template: str, special: dict[str, str], kept: str = "", questions: Sequence[str] = QUESTIONS) -> str:
+    """What is wrong, in words; an empty text where all questions render, and ``kept`` is still there."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     try:
-        for question in questions:
+        for question in (*questions, *filter(None, [kept])):
             conversation = [[{"role": "user", "content": question}]]
             (text,), _ = render_jinja_template(
                 conversation, chat_template=template, add_generation_prompt=True, **special
@@ -86,6 +91,8 @@ def render(template: str, special: dict[str, str], questions: Sequence[str] = QU
             if len(text) > LONGEST:
                 return f"a short question becomes a text of {len(text):,} characters"
             text.encode()
+            if question == kept and kept not in text:
+                return LOST
     except MemoryError:
         return f"it needs more than {MEMORY // 2**20} MiB of memory"
     except RecursionError:
@@ -101,7 +108,7 @@ def main() -> None:
     """Read the template from standard input, and say on standard output what is wrong with it."""
     request = json.loads(sys.stdin.read())
     _limit()
-    print(json.dumps(render(request["template"], request["special"])))
+    print(json.dumps(render(request["template"], request["special"], request["kept"])))
 
 
 if __name__ == "__main__":

@@ -96,20 +96,26 @@ def _cut(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]} [...] {text[-SHOWN // 2 :]}"
 
 
-def chosen(cases: Iterable[Case], quick: int, known: Mapping[str, str]) -> list[Any]:
-    """Parameters of a test: all cases, of which about ``quick`` evenly spread ones are not ``slow``; those in ``known``
-    are expected to fail, for the reason that stands there."""
+def chosen(cases: Iterable[Case], quick: int, known: Mapping[str, str], found: Sequence[str] = ()) -> list[Any]:
+    """Parameters of a test: all cases, of which about ``quick`` evenly spread ones are not ``slow``.
+
+    Args:
+        known: those that are expected to fail, and why.
+        found: those that have found a fault, which was corrected; they are not ``slow`` either.
+    """
     listed = list(cases)
     names = [case.name for case in listed]
     assert len(set(names)) == len(names), sorted(name for name in set(names) if names.count(name) > 1)
-    step = max(1, len(listed) // max(1, quick))
-    found = []
+    assert set(found) <= set(names), set(found) - set(names)
+    step = max(1, len(listed) // quick)
+    made = []
     for number, case in enumerate(listed):
-        marks: list[Any] = [] if quick and number % step == step // 2 else [pytest.mark.slow]
+        at_once = number % step == step // 2 or case.name in found
+        marks: list[Any] = [] if at_once else [pytest.mark.slow]
         if case.name in known:
             marks.append(pytest.mark.xfail(reason=known[case.name], strict=True))
-        found.append(pytest.param(case, id=case.name, marks=marks))
-    return found
+        made.append(pytest.param(case, id=case.name, marks=marks))
+    return made
 
 
 def seeded(*names: object) -> random.Random:

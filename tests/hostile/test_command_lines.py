@@ -127,7 +127,10 @@ def cases() -> Iterator[Case]:
     yield Case("many-options", ("params", *["--set", "seed=1"] * 2000), shown="2,000 times --set")
 
 
-@pytest.mark.parametrize("case", chosen(cases(), 10, KNOWN))
+FOUND = ("reproduce-all-very-long",)
+
+
+@pytest.mark.parametrize("case", chosen(cases(), 8, KNOWN, FOUND))
 def test_a_bad_command_line_is_refused(case: Case, hostile: Callable[[Case], End]) -> None:
     hostile(case)
 

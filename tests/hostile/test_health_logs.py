@@ -176,6 +176,6 @@ def rules() -> Iterator[Case]:
         )
 
 
-@pytest.mark.parametrize("case", chosen(cases(), 10, KNOWN))
+@pytest.mark.parametrize("case", chosen(cases(), 8, KNOWN))
 def test_a_bad_log_or_rule_is_refused_or_read(case: Case, hostile: Callable[[Case], End]) -> None:
     hostile(case)

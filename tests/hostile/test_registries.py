@@ -183,6 +183,6 @@ def cases() -> Iterator[Case]:
         yield from case(f"{pattern or 'all'}-gone", gone, pattern, *COMMANDS[:6])
 
 
-@pytest.mark.parametrize("case", chosen(cases(), 14, KNOWN))
+@pytest.mark.parametrize("case", chosen(cases(), 8, KNOWN))
 def test_a_changed_registry_is_refused_or_shown_as_it_is(case: Case, hostile: Callable[[Case], End]) -> None:
     hostile(case)

@@ -56,7 +56,7 @@ def test_the_folders_own_special_tokens_are_forbidden(tmp_path):
     [
         ("{{ messages[0]['role'] }}", "the chat template loses the question"),
         ("{{ messages[0]['content'] | upper }}", "the chat template loses the question"),
-        ("{{ raise_exception('no user turns') }}", "cannot be rendered: no user turns"),
+        ("{{ raise_exception('no user turns') }}", "cannot be rendered: TemplateError: no user turns"),
         ("{% for m in messages %}", "cannot be rendered"),
         ("{{ ''.__class__.__mro__ }}{{ messages[0]['content'] }}", "cannot be rendered"),
     ],
