@@ -107,10 +107,10 @@ def chosen(cases: Iterable[Case], quick: int, known: Mapping[str, str], found: S
     names = [case.name for case in listed]
     assert len(set(names)) == len(names), sorted(name for name in set(names) if names.count(name) > 1)
     assert set(found) <= set(names), set(found) - set(names)
-    step = max(1, len(listed) // quick)
+    step = len(listed) // quick if quick else 0
     made = []
     for number, case in enumerate(listed):
-        at_once = number % step == step // 2 or case.name in found
+        at_once = (step and number % step == step // 2) or case.name in found
         marks: list[Any] = [] if at_once else [pytest.mark.slow]
         if case.name in known:
             marks.append(pytest.mark.xfail(reason=known[case.name], strict=True))

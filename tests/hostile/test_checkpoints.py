@@ -177,9 +177,6 @@ def gguf() -> Iterator[Case]:
         )
 
 
-FOUND = ("weights-shape-text", "model.safetensors-is-pipe", "plan-hidden_size-1000000000")
-
-
-@pytest.mark.parametrize("case", chosen(cases(), 3, KNOWN, FOUND))
+@pytest.mark.parametrize("case", chosen(cases(), 0, KNOWN))
 def test_a_bad_checkpoint_is_refused(case: Case, hostile: Callable[[Case], End]) -> None:
     hostile(case)

@@ -130,7 +130,7 @@ def cases() -> Iterator[Case]:
 FOUND = ("reproduce-all-very-long",)
 
 
-@pytest.mark.parametrize("case", chosen(cases(), 8, KNOWN, FOUND))
+@pytest.mark.parametrize("case", chosen(cases(), 14, KNOWN, FOUND))
 def test_a_bad_command_line_is_refused(case: Case, hostile: Callable[[Case], End]) -> None:
     hostile(case)
 

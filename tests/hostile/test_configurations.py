@@ -136,6 +136,6 @@ def cases() -> Iterator[Case]:
 FOUND = ("yaml-bool-none", "yaml-bool-empty")
 
 
-@pytest.mark.parametrize("case", chosen(cases(), 10, KNOWN, FOUND))
+@pytest.mark.parametrize("case", chosen(cases(), 12, KNOWN, FOUND))
 def test_a_bad_configuration_is_refused_and_nothing_else(case: Case, hostile: Callable[[Case], End]) -> None:
     hostile(case)

@@ -199,9 +199,6 @@ def templates() -> Iterator[Case]:
         yield with_model(f"tokenizer-all-{name}", tokenizer__json=text)
 
 
-FOUND = ("arrow-bytes-16", "template-division", "tokenizer-config-all-null")
-
-
-@pytest.mark.parametrize("case", chosen(cases(), 3, KNOWN, FOUND))
+@pytest.mark.parametrize("case", chosen(cases(), 0, KNOWN))
 def test_bad_data_go_to_quarantine_or_are_refused(case: Case, hostile: Callable[[Case], End]) -> None:
     hostile(case)

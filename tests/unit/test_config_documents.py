@@ -58,6 +58,8 @@ def test_scalars_are_those_of_yaml_1_2(text: str, value: object) -> None:
         ("steps: 99999999999999999999", "a number of 20 digits is too large"),
         ("a: &a {b: 1}\nc:\n  <<: *a", "merge keys (<<) are not read"),
         ("{a: 1, a: 2}", "the key 'a' stands twice"),
+        ("{~: 1, null: 2}", "the key None stands twice"),
+        ("a: !!bool yes", "'yes' is neither true nor false"),
         ("!!python/object:os.system {}", "the tag 'python/object:os.system' is not read"),
         ("!!timestamp 2026-01-01", "the tag 'timestamp' is not read"),
         ("!!set {a}", "the tag 'set' is not read"),

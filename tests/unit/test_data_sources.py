@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import struct
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
@@ -247,6 +248,17 @@ def test_what_is_no_saved_data_set_is_named(tmp_path):
     with pytest.raises(InputError, match="missing columns 'question', 'answer'"):
         read(folder, kind="arrow")
     (folder / "data-00000-of-00001.arrow").write_bytes(b"nothing of the kind")
+    with pytest.raises(InputError, match="not a readable arrow file"):
+        read(folder, kind="arrow")
+
+
+def test_an_offset_that_leads_out_of_its_file_is_not_followed(tmp_path):
+    folder = save_to_disk(tmp_path / "saved", ROWS)
+    path = folder / "data-00000-of-00001.arrow"
+    lengths = [len(row["question"]) for row in ROWS]
+    offsets = struct.pack("<3i", 0, lengths[0], sum(lengths))
+    assert path.read_bytes().count(offsets) == 1
+    path.write_bytes(path.read_bytes().replace(offsets, struct.pack("<3i", 0, 2**30, sum(lengths))))
     with pytest.raises(InputError, match="not a readable arrow file"):
         read(folder, kind="arrow")
 

@@ -58,6 +58,7 @@ def test_the_folders_own_special_tokens_are_forbidden(tmp_path):
         ("{{ messages[0]['content'] | upper }}", "the chat template loses the question"),
         ("{{ raise_exception('no user turns') }}", "cannot be rendered: TemplateError: no user turns"),
         ("{% for m in messages %}", "cannot be rendered"),
+        ("{{ 1 / 0 }}", "cannot be rendered: ZeroDivisionError"),
         ("{{ ''.__class__.__mro__ }}{{ messages[0]['content'] }}", "cannot be rendered"),
     ],
 )
@@ -78,6 +79,16 @@ def test_a_template_that_the_question_does_not_survive_is_an_error_before_anythi
 )
 def test_templates_as_published_checkpoints_have_them_are_rendered(tmp_path, template):
     Reader(settings(folder(tmp_path, chat_template=template, bos_token={"content": "<s>"})))
+
+
+@pytest.mark.parametrize("content", ["null", '"x"', '{"chat_template": 7}', '{"chat_template": {}}'])
+def test_a_configuration_of_a_tokenizer_that_is_none_is_named(tmp_path, content):
+    folder(tmp_path)
+    (tmp_path / "chat_template.jinja").unlink()
+    (tmp_path / "tokenizer_config.json").write_text(content)
+    with pytest.raises(InputError, match=r"expected a JSON object|not plain text") as caught:
+        Reader(settings(tmp_path))
+    assert caught.value.where == str(tmp_path / "tokenizer_config.json")
 
 
 def test_a_file_that_is_no_tokenizer_is_named(tmp_path):

@@ -58,6 +58,11 @@ def test_an_adapter_has_rank_times_inputs_and_outputs_of_every_matrix():
     assert (two.trainable, two.adapted) == (2 * 8 * (2 * 8192 + 8192 + 1024), 2 * (8192 * 8192 + 8192 * 1024))
 
 
+def test_an_adapter_of_any_size_takes_no_memory():
+    shape = shape_of(LlamaConfig(**{**LLAMA, "hidden_size": 2**30}, num_hidden_layers=1), LoraSettings(rank=64))
+    assert shape.trainable > 2**38
+
+
 def test_experts_are_all_held_and_some_of_them_taken():
     shape = shape_of(tiny_config(TinyModel(layers=2, experts=4, experts_per_token=2)))
     assert shape.kinds["experts"] == 2 * 4 * 3 * 128 * 384

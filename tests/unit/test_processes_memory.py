@@ -61,13 +61,19 @@ def test_weights_are_counted_without_reading_them(tmp_path):
 
 
 NESTED = struct.pack("<Q", 200_000) + b"[" * 200_000
+TEXT = struct.pack("<Q", 21) + b'{"a":{"shape":["7"]}}'
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff" * 16, struct.pack("<Q", 2) + b"[]", NESTED])
+@pytest.mark.parametrize("content", [b"", b"\xff" * 16, struct.pack("<Q", 2) + b"[]", NESTED, TEXT])
 def test_what_is_no_checkpoint_is_left_to_whoever_loads_it(tmp_path, content):
     (tmp_path / "model.safetensors").write_bytes(content)
     assert parameters_in(tmp_path) == 0
     assert parameters_in(tmp_path / "absent") == 0
+
+
+def test_weights_that_are_a_pipe_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "model-00001.safetensors")
+    assert parameters_in(tmp_path) == 0
 
 
 def test_a_stage_that_learns_needs_gradients_and_moments_and_the_engine_a_copy(tmp_path):
