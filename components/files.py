@@ -12,6 +12,7 @@ import hashlib
 import io
 import itertools
 import json
+import math
 import os
 import re
 import tempfile
@@ -94,6 +95,22 @@ def write_text(path: Path, text: str) -> None:
 def dump_json(value: Any) -> str:
     """JSON with sorted keys and no NaN, so that equal values give equal bytes."""
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def load_json(text: str | bytes) -> Any:
+    """A JSON value that `dump_json` could have written.
+
+    Raises:
+        ValueError: it is none, or it has NaN, an infinite number, or one that is too large to be finite.
+        RecursionError: it is nested too deeply.
+    """
+    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text[:40]} is no finite number")
+    return number
 
 
 def write_json(path: Path, value: Any) -> None:

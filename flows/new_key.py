@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -86,11 +87,12 @@ def _file_name(name: str) -> str:
 
 def _refuse_as_code(path: Path) -> None:
     """A file that Git takes for code would be in the recorded code of the next run."""
-    folder = path.resolve().parent
+    real = Path(os.path.realpath(path))  # also of a link that leads to itself
+    folder = real.parent
     while not folder.is_dir():
         folder = folder.parent
     inside = succeeds(folder, "rev-parse", "--is-inside-work-tree")
-    if inside and not succeeds(folder, "check-ignore", "--quiet", str(path.resolve())):
+    if inside and not succeeds(folder, "check-ignore", "--quiet", str(real)):
         raise InputError(
             "this folder belongs to a Git repository, and the key would be recorded with the code",
             where=path,

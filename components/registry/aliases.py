@@ -6,11 +6,10 @@ to an earlier record; where a crash kept it from following, the next command mak
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 
 from components.errors import InputError
-from components.files import dump_json
+from components.files import dump_json, load_json
 from components.registry.base import Conflict, Store, check_digest
 from components.registry.history import History, read_history
 from components.registry.records import PREFIX, RESTORE
@@ -130,7 +129,7 @@ def _bytes(alias: Alias) -> bytes:
 
 def _parse(data: bytes, key: str) -> Alias:
     try:
-        alias = Alias(**json.loads(data))
+        alias = Alias(**load_json(data))
         check_digest(alias.digest)
         if isinstance(alias.record, bool) or not isinstance(alias.record, int):
             raise ValueError("the record is no number")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from components.errors import InputError
-from components.files import dump_json, sha256_bytes
+from components.files import dump_json, load_json, sha256_bytes
 from components.registry.base import Store, check_digest
 from components.registry.statements import Question, Statement, state
 
@@ -138,7 +138,7 @@ def read_approval(text: str, where: str) -> Approval:
 def _read(text: str, where: str) -> Approval:
     """However long: whatever could be stored has to be readable."""
     try:
-        return parse_approval(json.loads(text))
+        return parse_approval(load_json(text))
     except (ValueError, TypeError, RecursionError, InputError) as error:
         what = error.what if isinstance(error, InputError) else str(error)
         raise InputError(f"not an approval: {what}", where=where, how=HOW) from None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from components.errors import InputError, NoCandidate
-from components.files import dump_json
+from components.files import dump_json, load_json
 from components.registry.aliases import challenge
 from components.registry.attestations import attest, of_evidence
 from components.registry.base import Conflict, Store, check_digest
@@ -182,7 +181,7 @@ def candidates(store: Store) -> list[Candidate]:
 
 def _parse(data: bytes, key: str) -> Candidate:
     try:
-        candidate = Candidate(**json.loads(data))
+        candidate = Candidate(**load_json(data))
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"not a candidate record: {error}", where=key, how="propose the checkpoint again") from error
     if candidate.key != key:

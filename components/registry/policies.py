@@ -6,11 +6,9 @@ one that was adopted, or is the project's own, counts (`adoption`).
 
 from __future__ import annotations
 
-import json
-
 from components.config.promotion import Policy
 from components.errors import InputError
-from components.files import dump_json, sha256_bytes
+from components.files import dump_json, load_json, sha256_bytes
 from components.registry.base import Store, check_digest
 from components.registry.records import RESTORE
 
@@ -39,7 +37,7 @@ def stored_policy(store: Store, sha256: str) -> Policy | None:
     if sha256_bytes(stored[0]) != sha256:
         raise InputError("a stored policy was changed", where=policy_key(sha256), how=RESTORE)
     try:
-        policy = Policy.of_content(json.loads(stored[0]))
+        policy = Policy.of_content(load_json(stored[0]))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return policy if policy.sha256 == sha256 else None

@@ -6,7 +6,6 @@ A record names the sha256 of the one before it, so that none can be changed or t
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
@@ -14,7 +13,7 @@ from typing import Any, Literal
 
 from components.config.promotion import Action
 from components.errors import InputError
-from components.files import dump_json, sha256_bytes
+from components.files import dump_json, load_json, sha256_bytes
 from components.registry.approvals import Approval, Question, parse_approval
 from components.registry.base import check_digest
 from components.registry.clock import parse, stamp
@@ -133,7 +132,7 @@ def parse_record(data: bytes, key: str) -> PromotionRecord:
         InputError: it is none, or is not the one that belongs under this key.
     """
     try:
-        tree = json.loads(data)
+        tree = load_json(data)
         record = _parse_first(tree) if tree.get("schema", 1) == 1 else _parse(tree)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, InputError) as error:
         what = error.what if isinstance(error, InputError) else str(error)

@@ -10,11 +10,9 @@ it, the newest head speaks for all of them.
 
 from __future__ import annotations
 
-import json
-
 from components.config.promotion import Policy
 from components.errors import InputError
-from components.files import dump_json
+from components.files import dump_json, load_json
 from components.registry.base import Store, check_digest
 from components.registry.history import History
 from components.registry.identity import KEY, SHOWN, identity
@@ -105,7 +103,7 @@ def _parse(data: bytes, key: str) -> tuple[int, str]:
         InputError: it is no head.
     """
     try:
-        tree = json.loads(data)
+        tree = load_json(data)
         number, sha256 = tree["number"], check_digest(tree["sha256"])
         if type(number) is not int or number < 1 or _key(number) != key:
             raise ValueError(f"its number is {number!r}")

@@ -293,6 +293,8 @@ def test_a_key_is_not_made_where_git_would_record_it(terminal: Terminal) -> None
     assert not (terminal.project / "ada.pem").exists()
     (terminal.project / ".gitignore").write_text("*.pem\n")
     terminal.type("keys", "new", "ada", "--out", "ada.pem")
+    (terminal.project / "loop.pem").symlink_to("loop.pem")
+    terminal.type("keys", "new", "ada", "--out", "loop.pem", code=2)
 
 
 def test_a_key_for_checkpoints_is_printed_as_the_policy_takes_it(terminal: Terminal) -> None:

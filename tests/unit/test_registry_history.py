@@ -178,6 +178,15 @@ def test_a_forged_record_at_the_end_contradicts_the_others(
     assert caught.value.where == record_key(4) and "restore" in str(caught.value.how)
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-1e999"])
+def test_a_record_with_a_number_that_json_lacks_is_refused(busy: MemoryStore, number: str) -> None:
+    text = busy.objects["promotions/000002.json"].decode().replace('"base": 1', f'"base": {number}')
+    assert number in text
+    busy.objects["promotions/000002.json"] = text.encode()
+    with pytest.raises(InputError, match="is no finite number"):
+        read_history(busy)
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 5000])
 def test_a_damaged_record_is_one_clear_error(busy: MemoryStore, data: bytes) -> None:
     busy.objects[record_key(2)] = data
