@@ -28,8 +28,8 @@ model: $(INSTALLED)
 test: lint kustomize
 	OMP_NUM_THREADS=1 pytest -m "not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-# What `make test` leaves out: more of each kind, whole data sets, more ways to be killed, thousands of bad inputs; about three
-# quarters of an hour.
+# What `make test` leaves out: more of each kind, whole data sets, more ways to be killed, thousands of bad inputs; one to three
+# hours on two cores.
 test-slow: $(INSTALLED)
 	OMP_NUM_THREADS=1 pytest -m slow -n $(JOBS) --dist loadfile --no-loadscope-reorder
 

@@ -11,7 +11,7 @@ import pytest
 from components.files import manifest
 from tests.served.service import Service, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = pytest.mark.timeout(3600)
 KILLS = 5
 """Of one `evenkeel serve`, which gives a part up that dies six times in a row."""
 STEPS = 1500
