@@ -1,4 +1,4 @@
-"""What nobody should write: values for a tree, trees with one thing wrong, texts and bytes. Always the same."""
+"""Bad values for a tree, trees with one thing wrong, bad texts and bytes. Always the same."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def replacements(tree: Tree, rng: random.Random, each: int) -> Iterator[tuple[st
 
 
 def reshaped(tree: Tree, rng: random.Random, count: int) -> Iterator[tuple[str, Callable[[], Tree]]]:
-    """Things that are missing, that nobody knows, or that stand in the wrong place."""
+    """Things that are missing, unknown, or that stand in the wrong place."""
     everywhere = list(places(tree))
     for at in rng.sample(everywhere, min(count, len(everywhere))):
         value, way = value_at(tree, at), rng.choice(["missing", "unknown", "in-a-list", "in-a-section", "twice", "all"])

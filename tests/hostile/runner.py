@@ -24,6 +24,8 @@ MODULES = {
 }
 """How Python starts a program."""
 
+LOADING = 60.0
+"""Seconds in which a process of its own loads its code, torch included, on a busy machine."""
 DIGESTS = "digests.json"
 """In the project: its candidates by name."""
 
@@ -130,4 +132,4 @@ def process_of(case: Case, folder: Path, home: Path) -> End:
     said = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     seconds, code = time.monotonic() - began, os.waitstatus_to_exitcode(status)
-    return End(code, seconds, used.ru_maxrss * 1024, said, seconds > SECONDS, case, shown)
+    return End(code, seconds, used.ru_maxrss * 1024, said, seconds > LOADING + SECONDS, case, shown)
