@@ -6,6 +6,5 @@ traceback, within `cases.SECONDS` and with at most `cases.MEMORY` more memory th
 - `ground` — a project, a registry, a checkpoint and data that are as they should be
 - `server` — a process that has everything loaded, and forks for each case
 - `runner` — hands cases to that process
-- `known` — faults that are known, and why
 - ``test_*`` — a file per kind of input
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,11 +96,10 @@ def _cut(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]} [...] {text[-SHOWN // 2 :]}"
 
 
-def chosen(cases: Iterable[Case], quick: int, known: Mapping[str, str], found: Sequence[str] = ()) -> list[Any]:
+def chosen(cases: Iterable[Case], quick: int, found: Sequence[str] = ()) -> list[Any]:
     """Parameters of a test: all cases, of which about ``quick`` evenly spread ones are not ``slow``.
 
     Args:
-        known: those that are expected to fail, and why.
         found: those that have found a fault, which was corrected; they are not ``slow`` either.
     """
     listed = list(cases)
@@ -112,8 +111,6 @@ def chosen(cases: Iterable[Case], quick: int, known: Mapping[str, str], found: S
     for number, case in enumerate(listed):
         at_once = (step and number % step == step // 2) or case.name in found
         marks: list[Any] = [] if at_once else [pytest.mark.slow]
-        if case.name in known:
-            marks.append(pytest.mark.xfail(reason=known[case.name], strict=True))
         made.append(pytest.param(case, id=case.name, marks=marks))
     return made
 

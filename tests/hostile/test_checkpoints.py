@@ -14,7 +14,6 @@ import pytest
 
 from tests.hostile.cases import Case, End, chosen, sample, seeded
 from tests.hostile.ground import CHECKPOINT, checkpoint, written
-from tests.hostile.known import KNOWN
 from tests.hostile.mutations import broken, json_texts, replacements, reshaped
 
 SETTINGS = {"policy": {"model": {"kind": "checkpoint", "path": "model"}}, "sft": {"steps": 0}, "health": {"rules": {}}}
@@ -177,6 +176,6 @@ def gguf() -> Iterator[Case]:
         )
 
 
-@pytest.mark.parametrize("case", chosen(cases(), 0, KNOWN))
+@pytest.mark.parametrize("case", chosen(cases(), 0))
 def test_a_bad_checkpoint_is_refused(case: Case, hostile: Callable[[Case], End]) -> None:
     hostile(case)

@@ -12,7 +12,6 @@ import pytest
 
 from tests.hostile.cases import Case, End, chosen, seeded
 from tests.hostile.ground import CHECKPOINT, checkpoint, written
-from tests.hostile.known import KNOWN
 from tests.hostile.mutations import VALUES, broken, json_texts, replacements
 
 ROWS = [{"question": f"{n} + {n} = ?", "answer": f"so #{n + n}", "id": f"r{n}", "family": "sum"} for n in range(40)]
@@ -199,6 +198,6 @@ def templates() -> Iterator[Case]:
         yield with_model(f"tokenizer-all-{name}", tokenizer__json=text)
 
 
-@pytest.mark.parametrize("case", chosen(cases(), 0, KNOWN))
+@pytest.mark.parametrize("case", chosen(cases(), 0))
 def test_bad_data_go_to_quarantine_or_are_refused(case: Case, hostile: Callable[[Case], End]) -> None:
     hostile(case)

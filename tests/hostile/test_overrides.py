@@ -9,7 +9,6 @@ import pytest
 from tests.code_graph import ROOT
 from tests.hostile.cases import Case, End, chosen, seeded
 from tests.hostile.ground import settings
-from tests.hostile.known import KNOWN
 from tests.hostile.mutations import leaves, spelled
 
 TEXTS = {
@@ -83,6 +82,6 @@ def cases() -> Iterator[Case]:
         yield Case(f"several-{number}", ("params", *OPTION, *arguments), shown=texts)
 
 
-@pytest.mark.parametrize("case", chosen(cases(), 6, KNOWN))
+@pytest.mark.parametrize("case", chosen(cases(), 6))
 def test_a_bad_override_is_refused_and_nothing_else(case: Case, hostile: Callable[[Case], End]) -> None:
     hostile(case)

@@ -105,7 +105,7 @@ def test_a_row_is_of_the_code_at_the_beginning_of_its_cell(bench):
 def test_a_cell_that_fails_ends_the_call_with_its_last_words_and_its_log_stays(bench):
     said = bench.fails(lambda name, folder: 1 if name == "b" else None)
     of_a, of_b = bench.logs
-    assert "b: 1\nits last words" in said and str(of_b) in said
+    assert "b: 1\n  its last words" in said and str(of_b) in said
     assert of_b.exists() and not of_a.exists()
     assert list(Results.read(bench.path).rows) == ["a"]
 

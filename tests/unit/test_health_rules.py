@@ -159,7 +159,7 @@ def test_a_malformed_rule_is_refused_before_the_run_naming_rule_and_expression(w
     text = str(caught.value)
     assert problem in text
     assert "'rule'" in text
-    assert when in text
+    assert when in str(caught.value.where)
 
 
 @pytest.mark.parametrize(
