@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,13 +12,16 @@ from uuid import uuid4
 
 import yaml
 
+from components.errors import EXIT_NO_CANDIDATE
 from components.files import write_text
 from components.registry import DirectoryStore, PromotionRecord, Store, read_history
 from flows.git import IDENTITY, git
 from tests.proposals import propose_in
-from tests.served.service import Service, wait_for
+from tests.served.service import Service, evenkeel, wait_for
 
 POLICY = "configs/promotion/policy.yaml"
+KEYS = ".state/test-keys"
+"""Of the people who sign."""
 BUSY = 120.0
 """Seconds that a machine with much else to do may need for one execution of the flow."""
 
@@ -46,15 +49,29 @@ def champion(project: Path) -> str | None:
 
 
 @contextmanager
-def policy(project: Path, **settings: Any) -> Iterator[None]:
-    """Another policy for a while."""
+def policy(project: Path, *people: str, **settings: Any) -> Iterator[None]:
+    """Another policy for a while, which these people adopt, and then the one before again.
+
+    Args:
+        people: as many as both policies need; those who have a key in `KEYS` sign. Without any, neither is adopted.
+    """
     path = project / POLICY
     before = path.read_text(encoding="utf-8")
     _commit(project, path, yaml.safe_dump({**yaml.safe_load(before), **settings}))
+    _adopt(project, people)
     try:
         yield
     finally:
         _commit(project, path, before)
+        _adopt(project, people)
+
+
+def _adopt(project: Path, people: Sequence[str]) -> None:
+    for name in people:
+        key = project / KEYS / f"{name}.pem"
+        signed = ["--key", str(key)] if key.exists() else []
+        done = evenkeel(project, "adopt", "--by", name, *signed)
+        assert done.returncode == (0 if name == people[-1] else EXIT_NO_CANDIDATE), done.stdout + done.stderr
 
 
 def _commit(project: Path, path: Path, text: str) -> None:

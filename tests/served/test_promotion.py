@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from components.registry.keys import new_key, public_text
+from components.registry.keys import new_key, public_text, write_key
 from tests.served.asking import (
     BUSY,
+    KEYS,
     Question,
     announce,
     champion,
@@ -142,7 +143,7 @@ def test_a_policy_that_changes_while_the_question_waits_is_asked_about_again(ser
     digest = make_candidate(project, 0.8)
     before = champion(project)
     asked = Question.about(service, digest).suspended()
-    with policy(project, valid_days=3):
+    with policy(project, "Ada", valid_days=3):
         asked.answer(decision="approve", by="Ada")
         asked.suspended(2)
         assert "does not count: the policy was another when it was given" in asked.shown
@@ -170,10 +171,8 @@ def test_two_of_three_sign_and_each_counts_once(service: Service, project: Path)
     digest, other = make_candidate(project, 1.1), make_candidate(project, 1.2)
     keys = {name: new_key() for name in ("ada", "edsger", "carol")}
     approvers = {name: {"key": public_text(key)} for name, key in keys.items()}
-    folder = project / ".state/test-keys"
+    folder = project / KEYS
     for name, key in keys.items():
-        from components.registry.keys import write_key
-
         write_key(key, folder / f"{name}.pem")
 
     def signed(name: str, about: str) -> str:
@@ -181,7 +180,7 @@ def test_two_of_three_sign_and_each_counts_once(service: Service, project: Path)
         assert made.returncode == 0, made.stderr
         return made.stdout.strip()
 
-    with policy(project, approvers=approvers, promote={"approvals": 2, "signed": True}):
+    with policy(project, "ada", "edsger", approvers=approvers, promote={"approvals": 2, "signed": True}):
         asked = Question.about(service, digest).suspended()
         assert "2 signed approvals needed" in asked.shown
         asked.answer(decision="approve", by="ada")
@@ -224,7 +223,7 @@ def test_the_janitor_asks_about_candidates_whose_event_was_lost_and_about_each_o
 
 def test_what_the_policy_does_not_let_pass_is_refused_with_the_checks(service: Service, project: Path) -> None:
     digest = make_candidate(project, 1.4)
-    with policy(project, gate={"min_gain": 0.9}):
+    with policy(project, "Ada", gate={"min_gain": 0.9}):
         asked = Question.about(service, digest)
         run = asked.ended("Refused")
     assert "held-out gain" in run["state"]["message"]
