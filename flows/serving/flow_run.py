@@ -1,8 +1,9 @@
 """The process of one flow run: ``python -m flows.serving.flow_run``, started by the worker in the project's folder.
 
-Prefect's own engine, with three differences. It dies with its worker: a run that nobody watches does not go on, and the
-next worker continues it. A scheduled run that starts too late is skipped. And an expected failure, which is the flow
-run's state already (`flows.states`), is not logged with its stack.
+Prefect's own engine, with four differences. It dies with its worker: a run that nobody watches does not go on, and the
+next worker continues it. A scheduled run that starts too late is skipped. An expected failure, which is the flow run's
+state already (`flows.states`), is not logged with its stack. And where the server is lost while the engine starts or
+ends, which the engine does not outlive, it is started again once the server answers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import runpy
 import signal
 import sys
+import time
 from datetime import UTC, datetime
 
 from components.errors import EvenkeelError
@@ -20,6 +22,12 @@ from components.errors import EvenkeelError
 START_WITHIN = "EVENKEEL_START_WITHIN"
 """Seconds after its time within which a scheduled run may start; without it, any time will do."""
 FLOW_RUN = "PREFECT__FLOW_RUN_ID"
+STARTS = "EVENKEEL_FLOW_RUN_STARTS"
+"""How often the engine was started again in this process."""
+MOST_STARTS = 5
+PATIENCE = 300.0
+"""Seconds that a server may be away."""
+UNDER_WAY = ("PENDING", "RUNNING")
 PR_SET_PDEATHSIG = 1
 
 
@@ -49,6 +57,24 @@ def skip_if_late(flow_run: str, seconds: float) -> bool:
     return True
 
 
+def is_under_way(flow_run: str) -> bool:
+    """Whether the server, once it answers, takes the flow run for one that goes on: then the engine ended without having
+    said how, as it does where it cannot reach the server."""
+    import httpx
+    from prefect.client.orchestration import get_client
+
+    give_up = time.monotonic() + PATIENCE
+    while time.monotonic() < give_up:
+        try:
+            with get_client(sync_client=True) as client:
+                state = client.read_flow_run(flow_run).state  # type: ignore[arg-type]  # it takes the text as well
+        except (httpx.HTTPError, RuntimeError):  # RuntimeError: Prefect's, for an API that cannot be reached
+            time.sleep(1)
+        else:
+            return state is not None and state.type.value in UNDER_WAY
+    return False
+
+
 def unexpected(record: logging.LogRecord) -> bool:
     """Whether a line of the engine's log says something that the state of the flow run does not."""
     return not (record.exc_info and isinstance(record.exc_info[1], EvenkeelError))
@@ -61,7 +87,14 @@ def main() -> None:
     if START_WITHIN in os.environ and skip_if_late(os.environ[FLOW_RUN], float(os.environ[START_WITHIN])):
         return
     sys.argv = ["prefect.engine"]
-    runpy.run_module("prefect.engine", run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module("prefect.engine", run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        starts = int(os.environ.get(STARTS, "0"))
+        if ended.code != 1 or starts >= MOST_STARTS or not is_under_way(os.environ[FLOW_RUN]):
+            raise
+        os.environ[STARTS] = str(starts + 1)
+        os.execv(sys.executable, [sys.executable, "-m", "flows.serving.flow_run"])
 
 
 if __name__ == "__main__":
