@@ -58,8 +58,8 @@ def skip_if_late(flow_run: str, seconds: float) -> bool:
 
 
 def is_under_way(flow_run: str) -> bool:
-    """Whether the server, once it answers, takes the flow run for one that goes on: then the engine ended without having
-    said how, as it does where it cannot reach the server."""
+    """Whether the server, once it answers, takes the flow run for one that goes on: then the engine ended and did not
+    report how, as it does where it cannot reach the server."""
     import httpx
     from prefect.client.orchestration import get_client
 
