@@ -16,8 +16,12 @@ import signal
 import sys
 import time
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from components.errors import EvenkeelError
+
+if TYPE_CHECKING:
+    from prefect.client.schemas.objects import FlowRun
 
 START_WITHIN = "EVENKEEL_START_WITHIN"
 """Seconds after its time within which a scheduled run may start; without it, any time will do."""
@@ -39,40 +43,49 @@ def die_with_worker() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def read_flow_run(flow_run: str) -> FlowRun:
+    """The flow run as the server has it; waits `PATIENCE` seconds for a server that is away.
+
+    Raises:
+        httpx.HTTPError, RuntimeError: it does not answer. RuntimeError is Prefect's own.
+    """
+    from httpx import HTTPError
+    from prefect.client.orchestration import get_client
+
+    give_up = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with get_client(sync_client=True) as client:
+                return client.read_flow_run(flow_run)  # type: ignore[arg-type]  # it takes the text as well
+        except (HTTPError, RuntimeError):
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(1)
+
+
 def skip_if_late(flow_run: str, seconds: float) -> bool:
     """Whether this is the late first start of a scheduled run; then the run is cancelled and says why."""
     from prefect.client.orchestration import get_client
     from prefect.states import Cancelled
 
+    found = read_flow_run(flow_run)
+    due = found.expected_start_time
+    if not found.auto_scheduled or found.run_count or due is None:
+        return False
+    late = (datetime.now(UTC) - due).total_seconds()
+    if late <= seconds:
+        return False
+    message = f"Skipped: it was due at {due:%Y-%m-%d %H:%M} UTC, {late / 60:.0f} minutes ago."
     with get_client(sync_client=True) as client:
-        found = client.read_flow_run(flow_run)  # type: ignore[arg-type]  # it takes the text as well
-        due = found.expected_start_time
-        if not found.auto_scheduled or found.run_count or due is None:
-            return False
-        late = (datetime.now(UTC) - due).total_seconds()
-        if late <= seconds:
-            return False
-        message = f"Skipped: it was due at {due:%Y-%m-%d %H:%M} UTC, {late / 60:.0f} minutes ago."
         client.set_flow_run_state(found.id, Cancelled(name="Skipped", message=message), force=True)
     return True
 
 
 def is_under_way(flow_run: str) -> bool:
-    """Whether the server, once it answers, takes the flow run for one that goes on: then the engine ended and did not
-    report how, as it does where it cannot reach the server."""
-    import httpx
-    from prefect.client.orchestration import get_client
-
-    give_up = time.monotonic() + PATIENCE
-    while time.monotonic() < give_up:
-        try:
-            with get_client(sync_client=True) as client:
-                state = client.read_flow_run(flow_run).state  # type: ignore[arg-type]  # it takes the text as well
-        except (httpx.HTTPError, RuntimeError):  # RuntimeError: Prefect's, for an API that cannot be reached
-            time.sleep(1)
-        else:
-            return state is not None and state.type.value in UNDER_WAY
-    return False
+    """Whether the server takes the flow run for one that goes on. After the engine has ended that means that it did not
+    report how, as where it cannot reach the server."""
+    state = read_flow_run(flow_run).state
+    return state is not None and state.type.value in UNDER_WAY
 
 
 def unexpected(record: logging.LogRecord) -> bool:
