@@ -18,6 +18,7 @@ from components.registry.checkpoints import check_stored
 from components.registry.signing import verify
 from components.registry.starters import started_by
 from components.words import plural
+from flows.output import field
 from flows.policies import HOW, check_witness, problems
 from flows.registry import Desk
 from flows.stored_checkpoint import find_candidate
@@ -172,6 +173,6 @@ def show(console: Console, verification: Verification) -> None:
     before = ""
     for one in verification.found:
         holds = Text("yes" if one.holds else "no", STYLES[one.holds])
-        table.add_row("" if one.of == before else one.of, one.what, holds, Text(one.words))
+        table.add_row("" if one.of == before else one.of, one.what, holds, field(one.words))
         before = one.of
     console.print(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -39,8 +38,7 @@ def verify(
     if as_json:
         print_json([one.to_dict() for one in found.found])
     else:
-        shown = tuple(replace(one, words=printable(one.words)) for one in found.found)
-        verifying.show(console, verifying.Verification(shown))
+        verifying.show(console, found)
     raise typer.Exit(found.exit_code)
 
 

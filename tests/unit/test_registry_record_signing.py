@@ -64,7 +64,7 @@ def broken(store: Store, of: Policy) -> dict[int, str]:
 
 
 def forge(store: MemoryStore, record: PromotionRecord) -> None:
-    """Write a record as somebody does who can write to the store, and has all keys but that of the registry."""
+    """Write a record as one who can write to the store, and has all keys but that of the registry."""
     assert store.put_if_absent(record.key, record.to_bytes())
 
 
