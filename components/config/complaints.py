@@ -30,8 +30,8 @@ def complaint(error: Any) -> str:
     if kind in NO_SECTION:
         by_kind = isinstance(given, str) and kind in BY_KIND
         one, many = (f"kind={given}", f"{{kind: {given}}}") if by_kind else ("NAME=VALUE", "{NAME: VALUE}")
-        told = "" if by_kind or isinstance(given, list) else f" (got {_quoted(given)})"
-        return f"{key}: a section of settings, not a value; write {key}.{one}, or {many}{told}"
+        got = "" if by_kind or isinstance(given, list) else f" (got {_quoted(given)})"
+        return f"{key}: a section of settings, not a value; write {key}.{one}, or {many}{got}"
     shown = "" if isinstance(given, (dict, list)) else f" (got {_quoted(given)})"
     return f"{key}: {error['msg'].removeprefix('Value error, ')}{shown if key != 'combination' else ''}"
 

@@ -79,7 +79,7 @@ def _limit() -> None:
 
 
 def render(template: str, special: dict[str, str], kept: str = "", questions: Sequence[str] = QUESTIONS) -> str:
-    """What is wrong, in words; an empty text where all questions render, and ``kept`` is still there."""
+    """What is wrong; an empty text where all questions render, and ``kept`` is still there."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     try:

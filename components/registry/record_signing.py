@@ -1,7 +1,8 @@
 """Promotion records, signed with a key of the registry where the policy names one (`registry_key`).
 
 The identity of a registry is a file in it, and a copy of the folder carries that. The private key lies elsewhere: what
-was approved for this registry cannot become a record in a copy of it, nor by somebody who can merely write to it.
+was approved for this registry cannot become a record in a copy of it, and whoever can only write to the registry
+appends none that counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The registry: candidates, records, aliases, statements, signatures and stored folders that somebody has changed."""
+"""The registry: candidates, records, aliases, statements, signatures and stored folders that were changed."""
 
 from __future__ import annotations
 
