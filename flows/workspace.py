@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from components.config import Settings, dump, load, pin_inputs, substance
 from components.directories import write_directory
 from components.errors import InputError
+from components.extensions import check_extensions
 from components.files import dump_json, os_errors, read_text, sha256_bytes, write_text
 from components.health import check_rules
 from components.layout import Layout
@@ -204,6 +205,7 @@ def locate(
     taken = code_at(project, commit) if commit else snapshot(project)
     pinned = pin_inputs(wanted)
     check_sources(pinned)
+    check_extensions(pinned)
     settings, inputs = settle_paths(pinned, project, taken.commit)
     asked = Asked(str(config), tuple(overrides), recipe.stem if recipe else "")
     return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs, asked)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from components.config.base import Section
+from components.config.extensions import PythonEntry
 from components.config.ppo import GaeAdvantage
 
 Deviation = Literal["population", "unbiased"]
@@ -81,6 +82,12 @@ class HrasAdvantage(Section):
     eps: Epsilon = 1e-6
 
 
+class PythonAdvantage(PythonEntry):
+    """An `AdvantageEntry` of `components.objectives.advantages` from outside the project."""
+
+    group: ClassVar[str] = "evenkeel.advantages"
+
+
 Advantage = Annotated[
     GrpoAdvantage
     | BatchStdAdvantage
@@ -88,6 +95,7 @@ Advantage = Annotated[
     | MaxRlAdvantage
     | GdpoAdvantage
     | HrasAdvantage
+    | PythonAdvantage
     | GaeAdvantage,
     Field(discriminator="kind"),
 ]

@@ -17,7 +17,9 @@ from pydantic import ValidationError
 
 from components.config.complaints import complaint
 from components.config.documents import Dumper, read
+from components.config.extensions import python_entries
 from components.config.settings import Settings
+from components.config.targets import check_code, locate
 from components.errors import InputError
 from components.files import os_errors, read_text, sha256_path
 from components.opening import MOST_CONFIGURATION, check_kind, check_regular_or_folder, impossible
@@ -205,6 +207,11 @@ def pin_inputs(settings: Settings) -> Settings:
         node["sha256"] = check_digest(Path(node["path"]), node["sha256"], how=how)
     for source in library_sections(tree):
         source["version"] = check_version(source["version"])
+    for path, entry in python_entries(settings):
+        node = tree
+        for name in path:
+            node = node[name]
+        node["sha256"] = check_code(entry, locate(entry))
     return Settings.model_validate(tree)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from components.config.base import Section
+from components.config.extensions import PythonEntry
 
 
 class ClipRatio(Section):
@@ -111,6 +112,12 @@ class DroRatio(Section):
     beta: float = Field(1.0, gt=0, description="The price; a token of advantage A comes to rest at A / beta nats.")
 
 
+class PythonRatio(PythonEntry):
+    """A `RatioEntry` of `components.objectives.ratios` from outside the project."""
+
+    group: ClassVar[str] = "evenkeel.ratios"
+
+
 Ratio = Annotated[
     ClipRatio
     | GspoRatio
@@ -122,6 +129,7 @@ Ratio = Annotated[
     | DppoKlRatio
     | VespoRatio
     | ToprRatio
-    | DroRatio,
+    | DroRatio
+    | PythonRatio,
     Field(discriminator="kind"),
 ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from components.config.base import Fraction, Section
+from components.config.extensions import PythonEntry
 
 
 class PolicyEmbedding(Section):
@@ -131,4 +132,10 @@ class PoolsSchedule(Section):
         return self
 
 
-Schedule = Annotated[UniformSchedule | AdsSchedule | PoolsSchedule, Field(discriminator="kind")]
+class PythonSchedule(PythonEntry):
+    """A `ScheduleEntry` of `components.scheduling` from outside the project."""
+
+    group: ClassVar[str] = "evenkeel.schedules"
+
+
+Schedule = Annotated[UniformSchedule | AdsSchedule | PoolsSchedule | PythonSchedule, Field(discriminator="kind")]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Section
+from components.config.extensions import PythonEntry
 from components.config.reasoning_gym import ReasoningGymSource
 from components.config.tasks import Generated
 from components.patterns import compile_pattern
@@ -57,7 +58,15 @@ class FileSource(Section):
         return self
 
 
-Source = Annotated[Generated | ReasoningGymSource | FileSource, Field(discriminator="kind")]
+class PythonSource(PythonEntry):
+    """A `SourceEntry` of `components.data` from outside the project: rows by code, checked like the rows of a file."""
+
+    group: ClassVar[str] = "evenkeel.sources"
+
+    name: str = Field("", description="Name of the source in records; the target when empty.")
+
+
+Source = Annotated[Generated | ReasoningGymSource | FileSource | PythonSource, Field(discriminator="kind")]
 
 
 def computed(source: Source) -> bool:

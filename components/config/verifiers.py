@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from components.config.answers import JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.base import Section
+from components.config.extensions import PythonEntry
 from components.config.reasoning_gym import ReasoningGymVerifier
 from components.config.runners import ClassifierVerifier, CodeVerifier
 
@@ -73,6 +74,24 @@ class CountdownVerifier(Section):
         return ()
 
 
+class PythonVerifier(PythonEntry):
+    """A `VerifierEntry` of `components.rewards` from outside the project, behind the same fence as all others."""
+
+    group: ClassVar[str] = "evenkeel.verifiers"
+
+    marker: str | None = Field(
+        "#", min_length=1, description="The answer is what follows the last marker; null: the whole text."
+    )
+    rewards: tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], ...] = Field(
+        (), description="Names of the reward parts besides the accuracy that it gives every completion."
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Reward parts besides the accuracy."""
+        return self.rewards
+
+
 Verifier = Annotated[
     ExactVerifier
     | NumericVerifier
@@ -83,6 +102,7 @@ Verifier = Annotated[
     | ClassifierVerifier
     | StructureVerifier
     | CountdownVerifier
-    | ReasoningGymVerifier,
+    | ReasoningGymVerifier
+    | PythonVerifier,
     Field(discriminator="kind"),
 ]

@@ -2,6 +2,7 @@
 
 - `candidates` — a row that asks to be admitted: the prompt it would be, and where it stands in its source
 - `sources` — readers: generated, JSON lines, Parquet, folders of `datasets`
+- `outside` — rows that code from outside the project makes
 - `provenance` — digest and trust of a source, and that it stays the same between the passes
 - `likeness`, `near` — when two questions are alike: keys, templates, MinHash
 - `survey` — the first pass: compact keys, and what rows have in common
@@ -20,6 +21,7 @@
 `SOURCES` maps ``data.source.kind`` to its reader.
 """
 
+from components.data.outside import SourceEntry
 from components.data.sources import SOURCES
 
-__all__ = ["SOURCES"]
+__all__ = ["SOURCES", "SourceEntry"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from components.config.reasoning_gym import ReasoningGymSource
-from components.config.sources import Source
+from components.config.sources import PythonSource, Source
 from components.config.tasks import GeneratedSource
 from components.data.codes import REASONS
 from components.data.summary import Tally
@@ -40,4 +40,6 @@ def describe(source: Source) -> str:
         return f"{source.task}, generated"
     if isinstance(source, ReasoningGymSource):
         return f"{', '.join(source.shares())} of reasoning-gym {source.version or ''}".strip()
+    if isinstance(source, PythonSource):
+        return source.name or source.target
     return source.path.name

@@ -10,7 +10,8 @@ from typing import Any
 from components.config.data import DataSettings
 from components.config.load import GYM, check_digest, check_version
 from components.config.reasoning_gym import ReasoningGymSource
-from components.config.sources import FileSource
+from components.config.sources import FileSource, PythonSource
+from components.config.targets import check_code, locate
 from components.data.candidates import Candidate
 from components.data.sources import SOURCES
 from components.errors import InputError
@@ -80,6 +81,10 @@ class Passes:
 
 def _provenance(data: DataSettings) -> Provenance:
     source = data.source
+    if isinstance(source, PythonSource):
+        digest = check_code(source, locate(source))
+        trust = "allow-listed" if digest in {entry.casefold() for entry in data.trusted} else "none"
+        return Provenance(source.name or source.target, source.kind, None, digest, trust)
     if isinstance(source, ReasoningGymSource):
         return Provenance(f"{GYM} {check_version(source.version)}", source.kind, None, None, "generated")
     if not isinstance(source, FileSource):

@@ -14,7 +14,7 @@ from components.config.objective import ObjectiveSettings
 from components.learner.batch import Batch
 from components.learner.inputs import advantages_of
 from components.objectives import Coefficients
-from components.objectives.ratios import WITHOUT_ADVANTAGE
+from components.objectives.ratios import RATIOS
 
 
 def moving(batch: Batch, objective: ObjectiveSettings, coefficients: Coefficients) -> Tensor:
@@ -28,7 +28,7 @@ def moving(batch: Batch, objective: ObjectiveSettings, coefficients: Coefficient
 def only_advantages(objective: ObjectiveSettings, coefficients: Coefficients) -> bool:
     """Whether every term of the loss is a multiple of an advantage."""
     return not (
-        objective.ratio.kind in WITHOUT_ADVANTAGE
+        RATIOS.choose(objective.ratio).entry.without_advantage
         or coefficients.kl
         or coefficients.entropy
         or isinstance(objective.selection, KlCov)

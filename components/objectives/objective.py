@@ -56,7 +56,7 @@ def objective(
     coefficients = coefficients or Coefficients.initial(settings)
     bonus = _bonus(settings, coefficients, entropy)
     tokens, logp, nonfinite = finite_tokens(logp, _anchored(inputs), *([] if bonus is None else [bonus]))
-    result = RATIOS[settings.ratio.kind](logp, tokens, settings.ratio)
+    result = RATIOS.choose(settings.ratio)(logp, tokens)
     per_token, rejected = _corrected(result.loss, logp, tokens, settings)
     per_token = _selected(per_token, logp, tokens, settings)
     if isinstance(settings.kl, KlLoss):

@@ -6,6 +6,7 @@
 - `reasoning_gym` — the scorers of that library
 - `answers` — where a completion states its answer
 - `classifier`, `pair_classifier` — a learned judge
+- `outside` — one that is imported from outside the project
 - `code` — Python code, run against tests
 - `structure` — code skeletons: overlap of names, tree edit distance
 - `consistency` — does the answer follow from the thinking?
@@ -24,8 +25,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from components.config.consistency import Consistency
+from components.config.verifiers import PythonVerifier
 from components.config.verifiers import Verifier as VerifierSettings
-from components.rewards.base import Judgement, Verifier
+from components.rewards.base import Judgement, Verifier, VerifierEntry
 from components.rewards.classifier import ClassifierVerifier
 from components.rewards.code import CodeVerifier
 from components.rewards.consistency import EmbeddedVerifier, NliVerifier
@@ -34,6 +36,7 @@ from components.rewards.exact import ExactVerifier
 from components.rewards.json_answer import JsonVerifier
 from components.rewards.multiple_choice import MultipleChoiceVerifier
 from components.rewards.numeric import NumericVerifier
+from components.rewards.outside import OutsideVerifier
 from components.rewards.reasoning_gym import ReasoningGymVerifier
 from components.rewards.scorer import Scorer
 from components.rewards.structure import StructureVerifier
@@ -60,8 +63,10 @@ HANDLED_OUTSIDE = {"kind", "sandbox", "sha256", "min_auc"}
 
 def build_verifier(settings: VerifierSettings | Consistency, model: Mapping[str, Any] | None = None) -> Verifier:
     """The verifier that the settings name; ``model`` is what it has learned, where it is one that learns."""
+    if isinstance(settings, PythonVerifier):
+        return OutsideVerifier(settings)
     learned = {} if model is None else {"model": model}
     return VERIFIERS[settings.kind](**settings.model_dump(exclude=HANDLED_OUTSIDE), **learned)
 
 
-__all__ = ["VERIFIERS", "Judgement", "Scorer", "Verifier", "build_verifier"]
+__all__ = ["VERIFIERS", "Judgement", "Scorer", "Verifier", "VerifierEntry", "build_verifier"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
+from components.catalog import Declaration
 from components.types import Prompt
 
 NOTHING: Mapping[str, float] = MappingProxyType({})
@@ -64,6 +66,11 @@ class Verifier(ABC):
     def hacks(self, prompt: Prompt) -> dict[str, str]:
         """Completions that exploit this kind of verifier and must be wrong, by name; like `equivalents` otherwise."""
         return {}
+
+
+@dataclass(frozen=True)
+class VerifierEntry(Declaration):
+    """``call(**settings)`` builds a `Verifier`; those from outside are called with `marker`, too."""
 
 
 def final_answer(text: str, marker: str | None) -> str | None:

@@ -1,6 +1,7 @@
 """Which prompts come next.
 
 - `base` — the `Schedule` seam
+- `entry` — what is declared of a schedule from outside, and the contract of all of them
 - `uniform` — every prompt once an epoch
 - `ads`, `window` — Adaptive Data Scheduling: clusters by success, windows at the policy's boundary
 - `pools`, `gate`, `measured` — pools by measured success, and who is let into a draw (`GATES`)
@@ -9,17 +10,19 @@
 - `ranked` — the clusters of that stage, as schedules take them
 - `difficulty` — does that difficulty agree with success, where both are known?
 
-`SCHEDULES` maps ``schedule.kind`` to a builder.
+`SCHEDULES` maps ``schedule.kind`` to a builder; ``kind: python`` names a `ScheduleEntry` from outside.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+from components.catalog import Catalog
 from components.config import Settings
-from components.config.scheduling import AdsSchedule, PoolsSchedule
+from components.config.scheduling import AdsSchedule, PoolsSchedule, PythonSchedule
 from components.errors import InputError
 from components.scheduling.ads import Ads
 from components.scheduling.base import Schedule
+from components.scheduling.entry import ScheduleEntry
 from components.scheduling.pools import DifficultyPools
 from components.scheduling.uniform import Uniform
 from components.types import Prompt
@@ -59,9 +62,15 @@ SCHEDULES: dict[str, Callable[[Clusters, Settings], Schedule]] = {
 }
 
 
+OUTSIDE: Catalog[ScheduleEntry] = Catalog(ScheduleEntry, {})
+
+
 def build_schedule(clusters: Clusters, settings: Settings) -> Schedule:
     """The schedule that the settings name, over ranked clusters."""
+    if isinstance(settings.schedule, PythonSchedule):
+        schedule: Schedule = OUTSIDE.choose(settings.schedule)(_by_id(clusters), settings.seed)
+        return schedule
     return SCHEDULES[settings.schedule.kind](clusters, settings)
 
 
-__all__ = ["SCHEDULES", "Ads", "Clusters", "DifficultyPools", "Schedule", "Uniform", "build_schedule"]
+__all__ = ["SCHEDULES", "Ads", "Clusters", "DifficultyPools", "Schedule", "ScheduleEntry", "Uniform", "build_schedule"]

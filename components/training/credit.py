@@ -56,7 +56,7 @@ class Credit:
         return self._from_groups(batch, groups, rewards)
 
     def _from_groups(self, batch: Batch, groups: Sequence[Group], rewards: Rewards) -> Credited:
-        advantages = ADVANTAGES[self.settings.advantage.kind](rewards, self.settings.advantage)
+        advantages = ADVANTAGES.choose(self.settings.advantage)(rewards)
         signals: Signals = {}
         if (limit := self.settings.advantage_cap) is not None:
             advantages, signals["advantage_capped"] = cap(advantages, limit)

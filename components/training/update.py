@@ -9,8 +9,9 @@ import torch
 
 from components.config import Settings
 from components.config.objective import KlReward
+from components.config.ppo import GaeAdvantage
 from components.learner import IN_FORCE, Batch, build_batch, settings_checksum
-from components.objectives.advantages import rewards_of
+from components.objectives.advantages import ADVANTAGES, rewards_of
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.credit import Credit
@@ -18,9 +19,6 @@ from components.training.first_order import Effect, effect, rows_of
 from components.training.staleness import named, staleness
 from components.training.watching import looked
 from components.types import Group
-
-CENTRED = ("grpo", "batch_std", "leave_one_out")
-"""Advantages that are a positive factor times reward minus the mean of the group."""
 
 
 @dataclass(frozen=True)
@@ -108,4 +106,6 @@ def agreement(batch: Batch, groups: Sequence[Group], settings: Settings) -> dict
 def are_centred(settings: Settings) -> bool:
     """Whether advantages are simply centred rewards."""
     how = settings.objective
-    return how.advantage.kind in CENTRED and how.redistribution is None and not isinstance(how.kl, KlReward)
+    if isinstance(how.advantage, GaeAdvantage) or how.redistribution is not None or isinstance(how.kl, KlReward):
+        return False
+    return ADVANTAGES.choose(how.advantage).entry.centred

@@ -14,7 +14,7 @@ from components.config import Settings
 from components.config.load import input_sections, library_sections
 from components.config.policy import CheckpointModel
 from components.config.servers import SglangEngine, VllmEngine
-from components.config.sources import FileSource
+from components.config.sources import FileSource, PythonSource
 from components.processes.memory import has_gpus
 from components.proportion import MEASURED, audit_sample, draws, ranked_prompts, triage_sample
 from flows.budget.costs import loading, seconds, shape_of
@@ -22,6 +22,8 @@ from flows.workspace import Workspace
 
 BYTES_A_ROW = 200
 """Of a file of questions and answers whose lines cannot be counted."""
+ROWS_OF_CODE = 10_000.0
+"""Rows that a source of `kind: python` is taken to give: nothing is imported to estimate a time."""
 LOOKED_AT = 2**20
 """Bytes of a JSON-lines file that tell how long its lines are."""
 BYTES_A_TOKEN = {"tiny": 2.0, "checkpoint": 4.0}
@@ -106,6 +108,8 @@ def _bytes_a_row(path: Path) -> float:
 
 def _rows(settings: Settings) -> float:
     source = settings.data.source
+    if isinstance(source, PythonSource):
+        return ROWS_OF_CODE
     if not isinstance(source, FileSource):
         return float(source.rows)
     path = Path(source.path)
@@ -137,7 +141,7 @@ def _data(settings: Settings) -> Work:
 def _audits(settings: Settings) -> bool:
     """Whether labels are audited."""
     mode, source = settings.admission.label_audit, settings.data.source
-    trusted = not isinstance(source, FileSource) or source.sha256 in settings.data.trusted
+    trusted = not isinstance(source, FileSource | PythonSource) or source.sha256 in settings.data.trusted
     return mode != "off" and not (mode == "auto" and trusted)
 
 

@@ -79,7 +79,7 @@ def fresh(settings, **changes):
 
 
 def test_every_choice_of_the_settings_is_registered_and_nothing_else():
-    assert kinds(Advantage) - {"gae"} == ADVANTAGES.keys() - {"gae"}
+    assert kinds(Advantage) - {"gae", "python"} == ADVANTAGES.keys() == {settings.kind for settings in ALL.values()}
 
 
 # What all of them have in common

@@ -45,7 +45,7 @@ def read(path: Path, **options: Any) -> list[Candidate]:
 
 
 def test_every_kind_of_source_has_a_reader():
-    kinds = {*get_args(FileSource.model_fields["kind"].annotation), ArithmeticSource().kind, "reasoning_gym"}
+    kinds = {*get_args(FileSource.model_fields["kind"].annotation), ArithmeticSource().kind, "reasoning_gym", "python"}
     assert kinds == set(SOURCES)
 
 

@@ -14,7 +14,7 @@ from components.config.load import PROJECT_CONFIGS, read_rules
 from components.config.objective import ObjectiveSettings
 from tests.code_graph import ROOT
 
-EXAMPLES = re.compile(r"(^|[/_])(mine|pairwise|test_pairwise|date|test_date|test_blank)\.(py|yaml)$")
+EXAMPLES = re.compile(r"(^|[/_])(mine|test_blank)\.(py|yaml)$")
 """Files that a page has its reader write."""
 FOREIGN = {"--enable-lora", "--no-enable-chunked-prefill"}
 """Options of other programs."""
@@ -91,8 +91,7 @@ def test_every_piece_of_a_configuration_is_valid(page: str, block: str, tmp_path
         files = tree.get("extends", ["demo.yaml"])
         own = {"extends": [str(PROJECT_CONFIGS / name) for name in files]}
         (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**tree, **own}), encoding="utf-8")
-        if "pairwise" not in block:  # a method that the page adds
-            load(tmp_path / "mine.yaml")
+        load(tmp_path / "mine.yaml")
     elif set(tree) <= {*(rules := read_rules(PROJECT_CONFIGS / "health/default.yaml"))}:
         assert all({**rules[name], **rule} == rules[name] for name, rule in tree.items())
     else:

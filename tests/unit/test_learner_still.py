@@ -13,7 +13,6 @@ from components.learner.batch import Batch
 from components.learner.still import moving, only_advantages
 from components.learner.torch_learner import TorchLearner
 from components.objectives import RATIOS, Coefficients, TokenInputs, objective
-from components.objectives.ratios import WITHOUT_ADVANTAGE
 
 NONE = Coefficients(0.0, 0.0)
 
@@ -75,7 +74,7 @@ def test_what_is_said_of_a_ratio_family_is_true(kind):
     )
     settings = ObjectiveSettings.model_validate({"ratio": {"kind": kind}})
     objective(logp, inputs, settings).loss.backward()
-    assert bool(logp.grad.any()) == (kind in WITHOUT_ADVANTAGE)
+    assert bool(logp.grad.any()) == RATIOS[kind].without_advantage
 
 
 @pytest.mark.parametrize("updates", [1, 2])

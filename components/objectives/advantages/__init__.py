@@ -8,6 +8,7 @@
 - `maxrl` — relative to the mean, so that hard prompts weigh more
 - `gdpo` — every part of the reward normalised by itself
 - `hras` — task and consistency normalised apart, for CORA
+- `entry` — what `ADVANTAGES` holds of each, and the contract that is tried on all of them
 - `cap` — a bound on all of them
 - `segments`, `redistribution` — RREDCoT: from one advantage per completion to one per token
 
@@ -16,12 +17,18 @@ in any statistic and get advantage 0; so does a whole group with equal rewards o
 No rewards, however odd, give NaN.
 """
 
-from collections.abc import Callable
-
-from torch import Tensor
-
+from components.catalog import Catalog
+from components.config.advantages import (
+    BatchStdAdvantage,
+    GdpoAdvantage,
+    GrpoAdvantage,
+    HrasAdvantage,
+    LeaveOneOutAdvantage,
+    MaxRlAdvantage,
+)
 from components.objectives.advantages.batch_std import batch_std
 from components.objectives.advantages.cap import cap
+from components.objectives.advantages.entry import AdvantageEntry
 from components.objectives.advantages.gdpo import gdpo
 from components.objectives.advantages.grpo import grpo
 from components.objectives.advantages.hras import hras
@@ -29,13 +36,16 @@ from components.objectives.advantages.leave_one_out import leave_one_out
 from components.objectives.advantages.maxrl import maxrl
 from components.objectives.advantages.rewards import Rewards, rewards_of
 
-ADVANTAGES: dict[str, Callable[..., Tensor]] = {
-    "grpo": grpo,
-    "batch_std": batch_std,
-    "leave_one_out": leave_one_out,
-    "maxrl": maxrl,
-    "gdpo": gdpo,
-    "hras": hras,
-}
+ADVANTAGES = Catalog(
+    AdvantageEntry,
+    {
+        "grpo": AdvantageEntry(grpo, GrpoAdvantage, centred=True),
+        "batch_std": AdvantageEntry(batch_std, BatchStdAdvantage, centred=True),
+        "leave_one_out": AdvantageEntry(leave_one_out, LeaveOneOutAdvantage, centred=True),
+        "maxrl": AdvantageEntry(maxrl, MaxRlAdvantage),
+        "gdpo": AdvantageEntry(gdpo, GdpoAdvantage),
+        "hras": AdvantageEntry(hras, HrasAdvantage),
+    },
+)
 
-__all__ = ["ADVANTAGES", "Rewards", "cap", "rewards_of"]
+__all__ = ["ADVANTAGES", "AdvantageEntry", "Rewards", "cap", "rewards_of"]

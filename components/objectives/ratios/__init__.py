@@ -9,40 +9,54 @@
 - `vespo` — the sequence's weight, reshaped
 - `topr` — imitates what was good, forgets what was bad
 - `dro` — a quadratic price in place of a clip
+- `entry` — what `RATIOS` holds of each, and the contract that is tried on all of them
 
-Each takes ``logp [B, R]``, `TokenInputs` and its settings, and returns a `TokenLoss` to be minimised. On policy all of
-them have the gradient of -A log pi (for `gspo` and `gmpo`: under the mean over the sequence).
+`RATIOS` maps ``objective.ratio.kind`` to a `RatioEntry`; ``kind: python`` names one from outside. Each takes ``logp [B,
+R]``, `TokenInputs` and its settings, and returns a `TokenLoss` to be minimised. On policy all of them have the gradient
+of -A log pi (for `gspo` and `gmpo`: under the mean over the sequence).
 """
 
-from collections.abc import Callable
-
+from components.catalog import Catalog
+from components.config.ratios import (
+    CispoRatio,
+    ClipRatio,
+    DppoKlRatio,
+    DppoTvRatio,
+    DroRatio,
+    GmpoRatio,
+    GspoRatio,
+    LuspoRatio,
+    SapoRatio,
+    ToprRatio,
+    VespoRatio,
+)
 from components.objectives.ratios.cispo import cispo
 from components.objectives.ratios.clip import clip
 from components.objectives.ratios.dppo import dppo_kl, dppo_tv
 from components.objectives.ratios.dro import dro
+from components.objectives.ratios.entry import RatioEntry
 from components.objectives.ratios.gmpo import gmpo
 from components.objectives.ratios.gspo import gspo, gspo_token
 from components.objectives.ratios.sapo import sapo
 from components.objectives.ratios.topr import topr
 from components.objectives.ratios.vespo import vespo
-from components.objectives.tokens import TokenLoss
 
-RATIOS: dict[str, Callable[..., TokenLoss]] = {
-    "clip": clip,
-    "gspo": gspo,
-    "gspo_token": gspo_token,
-    "luspo": gspo,
-    "gmpo": gmpo,
-    "cispo": cispo,
-    "sapo": sapo,
-    "dppo_tv": dppo_tv,
-    "dppo_kl": dppo_kl,
-    "vespo": vespo,
-    "topr": topr,
-    "dro": dro,
-}
+RATIOS = Catalog(
+    RatioEntry,
+    {
+        "clip": RatioEntry(clip, ClipRatio),
+        "gspo": RatioEntry(gspo, GspoRatio),
+        "gspo_token": RatioEntry(gspo_token, GspoRatio),
+        "luspo": RatioEntry(gspo, LuspoRatio),
+        "gmpo": RatioEntry(gmpo, GmpoRatio),
+        "cispo": RatioEntry(cispo, CispoRatio),
+        "sapo": RatioEntry(sapo, SapoRatio),
+        "dppo_tv": RatioEntry(dppo_tv, DppoTvRatio),
+        "dppo_kl": RatioEntry(dppo_kl, DppoKlRatio),
+        "vespo": RatioEntry(vespo, VespoRatio),
+        "topr": RatioEntry(topr, ToprRatio),
+        "dro": RatioEntry(dro, DroRatio, without_advantage=True),
+    },
+)
 
-WITHOUT_ADVANTAGE = frozenset({"dro"})
-"""Families whose loss has a term that no advantage multiplies: there a token without advantage has a gradient, too."""
-
-__all__ = ["RATIOS", "WITHOUT_ADVANTAGE"]
+__all__ = ["RATIOS", "RatioEntry"]

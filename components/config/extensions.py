@@ -1,0 +1,45 @@
+"""Code from outside the project, named by a setting: ``kind: python``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, JsonValue
+
+from components.config.base import Section
+
+MODULE = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
+
+
+class PythonEntry(Section):
+    """An entry of a registry that is imported instead of built in. Loading a configuration imports nothing."""
+
+    group: ClassVar[str]
+    """Group of the entry points that installed packages declare for this registry."""
+
+    kind: Literal["python"]
+    target: str = Field(
+        pattern=rf"^({MODULE}:[A-Za-z_][A-Za-z0-9_]*|[A-Za-z0-9][A-Za-z0-9_.-]*)$",
+        max_length=200,
+        description="package.module:attribute, importable from the folder where the command runs or installed; or the "
+        "name of an entry point of an installed package.",
+    )
+    settings: dict[str, JsonValue] = Field(
+        default_factory=dict, description="The entry's own settings, validated by its model when a stage loads it."
+    )
+    sha256: str | None = Field(
+        None, description="Digest of its module or package; filled in when the configuration is resolved."
+    )
+
+
+def python_entries(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], PythonEntry]]:
+    """Every such entry in settings, with the names that lead to it."""
+    if isinstance(value, PythonEntry):
+        yield path, value
+    elif isinstance(value, Section):
+        for name in type(value).model_fields:
+            yield from python_entries(getattr(value, name), (*path, name))
+    elif isinstance(value, Mapping):
+        for name, member in value.items():
+            yield from python_entries(member, (*path, str(name)))

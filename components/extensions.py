@@ -1,0 +1,92 @@
+"""Tries every ``kind: python`` entry of a configuration before anything runs, in a process of its own.
+
+``python -m components.extensions < params.yaml``: imports each entry except verifiers, validates its settings and tries
+the contract of its registry. A verifier is imported only by its fenced worker, which the first stage starts.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.catalog import Catalog
+from components.config import Settings, dump
+from components.config.advantages import PythonAdvantage
+from components.config.extensions import PythonEntry, python_entries
+from components.config.load import validate
+from components.config.ratios import PythonRatio
+from components.config.scheduling import PythonSchedule
+from components.config.sources import PythonSource
+from components.config.targets import check_code, locate
+from components.config.verifiers import PythonVerifier
+from components.errors import EvenkeelError, InputError
+
+SECONDS = 120.0
+
+
+def check_extensions(settings: Settings) -> None:
+    """Refuse a run of which an entry from outside cannot be used. Imports nothing into this process.
+
+    Raises:
+        InputError: with every entry that cannot, and why.
+    """
+    if not any(python_entries(settings)):
+        return
+    command = [sys.executable, "-m", "components.extensions"]
+    environment = {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    try:
+        done = subprocess.run(
+            command, input=dump(settings), env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InputError(
+            f"code from outside did not load within {SECONDS:.0f} seconds", where="kind: python", how="run its module"
+        ) from error
+    if done.returncode:
+        raise InputError(
+            f"code from outside cannot be used:\n{done.stdout.strip() or done.stderr.strip()}",
+            where="the settings with kind: python",
+            how="correct the code or the settings; docs/extend.md has an example of each",
+        )
+
+
+def problems(settings: Settings) -> list[str]:
+    """A message for every entry that cannot be used, with the setting that names it."""
+    found = []
+    for path, entry in python_entries(settings):
+        try:
+            _try(entry)
+        except EvenkeelError as error:
+            found.append(f"{'.'.join(path)}: {error}")
+    return found
+
+
+def _try(entry: PythonEntry) -> None:
+    if isinstance(entry, PythonVerifier):
+        check_code(entry, locate(entry))
+    else:
+        _catalogs()[type(entry)].choose(entry)
+
+
+def _catalogs() -> dict[type[PythonEntry], Catalog[Any]]:
+    """Here, since some of these packages load torch."""
+    from components.data.sources import OUTSIDE as SOURCES
+    from components.objectives import ADVANTAGES, RATIOS
+    from components.scheduling import OUTSIDE as SCHEDULES
+
+    return {PythonRatio: RATIOS, PythonAdvantage: ADVANTAGES, PythonSchedule: SCHEDULES, PythonSource: SOURCES}
+
+
+def main() -> int:
+    """Read settings from standard input; write what is wrong to standard output."""
+    found = problems(validate(yaml.safe_load(sys.stdin), where="standard input"))
+    print("\n".join(found))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

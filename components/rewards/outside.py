@@ -1,0 +1,46 @@
+"""A verifier from outside the project: its code is imported in the fenced worker process only."""
+
+from __future__ import annotations
+
+from components.catalog import Catalog
+from components.config.verifiers import PythonVerifier
+from components.errors import EvenkeelError
+from components.rewards.base import Judgement, Verifier, VerifierEntry
+from components.types import Prompt
+
+OUTSIDE: Catalog[VerifierEntry] = Catalog(VerifierEntry, {})
+
+
+class OutsideVerifier(Verifier):
+    """Stands for the verifier that ``target`` names, which `prepare` imports and builds.
+
+    The parent knows its marker alone, so the audit has no equivalents and no hacks of its own making.
+    """
+
+    def __init__(self, settings: PythonVerifier) -> None:
+        self._settings, self.marker = settings, settings.marker
+        self._verifier: Verifier | None = None
+
+    def prepare(self) -> None:
+        chosen = OUTSIDE.choose(self._settings)
+        built = chosen.entry.call(**{"marker": self.marker, **chosen.settings.model_dump()})
+        if not isinstance(built, Verifier):
+            raise EvenkeelError(
+                f"{self._settings.target} builds a {type(built).__name__}, not a Verifier",
+                where="reward.verifier.target",
+                how="declare a class that derives from components.rewards.Verifier",
+            )
+        built.prepare()
+        self._verifier = built
+
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        return self.judge(prompt, text).accuracy
+
+    def judge(self, prompt: Prompt, text: str) -> Judgement:
+        """The verdict, if it has the parts that the settings name and no others."""
+        if self._verifier is None:
+            raise RuntimeError("a verifier from outside judges in its worker process only")
+        found = self._verifier.judge(prompt, text)
+        if found.parts.keys() != set(self._settings.parts):
+            raise ValueError(f"it gives the parts {sorted(found.parts)}, and `rewards` names {self._settings.parts}")
+        return found
