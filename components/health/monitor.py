@@ -197,7 +197,7 @@ class Monitor:
         return max((history.reach for history in self._histories.values()), default=1)
 
     @property
-    def at_ease(self) -> bool:
+    def healthy(self) -> bool:
         """Whether no rule that acts holds at present, not even for less than its streak."""
         return not any(self._streaks[rule.name].length and rule.settings.level != "warn" for rule in self._rules)
 

@@ -4,7 +4,7 @@
 - `pipeline`, `staleness` — what is sampled for it, perhaps while it learns, and how old that is
 - `assembly` — everything a run is made of, built from settings
 - `run` — its stateful parts, saved and restored together
-- `checkpoints`, `keeping`, `pending` — how that is written beside the loop, which of it stays, and rollouts in it
+- `checkpoints`, `retention`, `pending` — saving that in the background, which checkpoints are kept, rollouts in them
 - `background` — the threads of both
 - `update`, `first_order` — one update, and whether it did what it was made for
 - `watching` — the looks that a run takes at itself, none of which may end it

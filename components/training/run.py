@@ -21,8 +21,8 @@ from components.scheduling.checked import Checked
 from components.seeds import derive
 from components.training.checkpoints import CheckpointWriter, Finish
 from components.training.evidence import Evidence
-from components.training.keeping import to_go_back_to, worth_keeping
 from components.training.pending import from_row, to_row
+from components.training.retention import retained_checkpoints, rollback_candidates
 from components.types import Group, Outcome, Prompt, Response, StepRecord
 
 DEV_SIGNALS = ("dev_pass_at_1", "dev_pass_at_k", "dev_pass_at_1_se", "dev_pass_at_k_se", "train_dev_gap")
@@ -133,12 +133,12 @@ class RunState:
 
     def _remember(self) -> None:
         """Count the checkpoint that is about to be made among those of the run, and choose which of them stay."""
-        new = Saved(self.step, self.progress, self.monitor.at_ease, *self.dev)
+        new = Saved(self.step, self.progress, self.monitor.healthy, *self.dev)
         settings = self.responder.started
         acting = settings.health.enabled and settings.health.responses.enabled
         apart = self.monitor.reach + settings.train.eval_every
-        back = to_go_back_to([*self.candidates, new], settings.health.responses.keep, apart) if acting else [new]
-        kept = worth_keeping([*self.saved, new], settings.train.checkpoints, judged=settings.health.enabled)
+        back = rollback_candidates([*self.candidates, new], settings.health.responses.keep, apart) if acting else [new]
+        kept = retained_checkpoints([*self.saved, new], settings.train.checkpoints, judged=settings.health.enabled)
         self.back = {one.step for one in back}
         self.saved = [one for one in (*self.saved, new) if one in kept or one.step in self.back]
 
@@ -198,13 +198,13 @@ class RunState:
         self._load(directory, state)
         self.monitor.load_state_dict(state["monitor"])
         self.stopped_by, self.entries, self.blind = state["stopped_by"], int(state["entries"]), state["blind"]
-        self.returned = None if state["returned"] is None else Saved(**state["returned"])
+        self.returned = None if state["returned"] is None else Saved.from_dict(state["returned"])
         self.evidence.load_state_dict(state["evidence"])
         self.suspected = bool(state["suspected"])
         self.version, self.repeated = int(state["version"]), int(state["repeated"])
         prompts = {prompt.id: prompt for prompt in self.schedule.prompts}
         self.pending = [from_row(row, prompts) for row in read_jsonl(directory / PENDING)]
-        self.saved, self.back = [Saved(**one) for one in state["saved"]], set(state["back"])
+        self.saved, self.back = [Saved.from_dict(one) for one in state["saved"]], set(state["back"])
         cut_rows(self.log, self.step)
         cut_rows(self.ledger, self.entries)
 

@@ -89,7 +89,7 @@ def test_repairs_outlive_a_restart() -> None:
 
 HALVE = {"knob": "learner.lr", "times": 0.5}
 RULES = {"fell": {"when": "entropy < 1", "why": "fell", "level": "rollback", "part": "policy", "action": [HALVE]}}
-SAVED = [Saved(0, 0, at_ease=True), Saved(8, 8, at_ease=True)]
+SAVED = [Saved(0, 0, healthy=True), Saved(8, 8, healthy=True)]
 
 
 def acted(part: str | None, one: Responder | None = None, **known: Any) -> Plan:

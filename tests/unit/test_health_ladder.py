@@ -19,7 +19,7 @@ from components.health.responses import healthiest
 from components.health.sequential import Count
 from components.types import Change, Outcome, StepRecord, Verdict
 
-START = Saved(0, 0, at_ease=True)
+START = Saved(0, 0, healthy=True)
 HALVE = {"knob": "learner.lr", "times": 0.5}
 RULES: dict[str, dict[str, Any]] = {
     "low": {"level": "intervene", "escalate": True, "action": [HALVE, {"knob": "objective.ratio.high", "to": 0.3}]},
@@ -114,7 +114,7 @@ def test_without_a_checkpoint_to_go_back_to_a_rollback_is_a_stop():
 
 
 def test_a_stop_keeps_the_policy_of_the_last_healthy_checkpoint():
-    saved = [START, Saved(4, 4, at_ease=True), Saved(8, 8, at_ease=False)]
+    saved = [START, Saved(4, 4, healthy=True), Saved(8, 8, healthy=False)]
     plan = act(responder(), "over", saved=saved)
     assert (plan.back_to, plan.stopped_by, plan.responses[0].back_to) == (saved[1], "over", 4)
     assert plan.responses[0].did == "stopped; the policy of step 4 is kept"
@@ -364,8 +364,8 @@ def test_no_outcome_is_due_twice_and_a_stop_has_none():
 def test_a_rollback_costs_the_steps_that_it_undid_and_no_step_twice():
     one = responder(judge_after=1, rollbacks=9)
     monitor = watching(one)
-    act(one, "worse", step=57, saved=[START, Saved(40, 40, at_ease=True)])
-    act(one, "worse", step=70, saved=[START, Saved(40, 40, at_ease=True)])  # 13 steps later, at 53 of progress
+    act(one, "worse", step=57, saved=[START, Saved(40, 40, healthy=True)])
+    act(one, "worse", step=70, saved=[START, Saved(40, 40, healthy=True)])  # 13 steps later, at 53 of progress
     act(one, "low", step=71)
     act(one, "worse", step=72, saved=[START])
     assert [o.cost_steps for o in one.awaiting.outcomes(99, monitor, WELL)] == [18, 13, 0, 42]
@@ -398,8 +398,8 @@ def test_a_state_with_other_fields_is_refused():
 # Which checkpoint
 
 
-def at(step: int, dev: float | None = None, se: float = 0.02, *, at_ease: bool = True) -> Saved:
-    return Saved(step, step, at_ease, dev, se if dev is not None else 0.0)
+def at(step: int, dev: float | None = None, se: float = 0.02, *, healthy: bool = True) -> Saved:
+    return Saved(step, step, healthy, dev, se if dev is not None else 0.0)
 
 
 @pytest.mark.parametrize(
@@ -407,13 +407,13 @@ def at(step: int, dev: float | None = None, se: float = 0.02, *, at_ease: bool =
     [
         ([], 99, None),
         ([at(0)], -1, 0),  # where the run began counts as before everything
-        ([at(0, at_ease=False)], -1, 0),
+        ([at(0, healthy=False)], -1, 0),
         ([at(0), at(10), at(20)], 99, 20),
         ([at(0), at(10), at(20)], 19, 10),
         ([at(0), at(10), at(20)], 20, 20),
         ([at(0), at(10), at(20)], 9, 0),
-        ([at(0), at(10), at(20, at_ease=False)], 99, 10),
-        ([at(0), at(10, at_ease=False), at(20, at_ease=False)], 99, 0),
+        ([at(0), at(10), at(20, healthy=False)], 99, 10),
+        ([at(0), at(10, healthy=False), at(20, healthy=False)], 99, 0),
         ([at(0), at(10, 0.5), at(20, 0.47)], 99, 20),  # not measurably worse
         ([at(0), at(10, 0.5), at(20, 0.45)], 99, 10),
         ([at(0), at(10, 0.5), at(20, 0.45), at(30, 0.44)], 99, 10),

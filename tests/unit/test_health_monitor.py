@@ -264,9 +264,9 @@ def test_a_state_without_one_of_its_fields_is_refused(key):
 
 
 def test_at_ease_is_when_no_acting_rule_holds_not_even_for_less_than_its_streak():
-    assert not observed(series(entropy=[1.0, 0.4]), when="entropy < 0.5", streak=9, **ACT).at_ease
-    assert observed(series(entropy=[1.0, 0.4]), when="entropy < 0.5", streak=9).at_ease
-    assert observed(series(entropy=[0.4, 1.0]), when="entropy < 0.5", **ACT).at_ease
+    assert not observed(series(entropy=[1.0, 0.4]), when="entropy < 0.5", streak=9, **ACT).healthy
+    assert observed(series(entropy=[1.0, 0.4]), when="entropy < 0.5", streak=9).healthy
+    assert observed(series(entropy=[0.4, 1.0]), when="entropy < 0.5", **ACT).healthy
 
 
 def test_latest_is_the_last_value_of_every_signal_that_a_rule_reads():

@@ -30,7 +30,7 @@ from components.resume import ResumeState
 from components.stages import train as stage
 from components.training import assembly
 from components.training.checkpoints import CheckpointWriter
-from components.training.keeping import to_go_back_to, worth_keeping
+from components.training.retention import retained_checkpoints, rollback_candidates
 from components.training.run import RunState
 from tests.tiers import slow_but
 
@@ -87,7 +87,7 @@ def test_a_checkpoint_that_was_written_is_not_said_to_be_missing_where_an_older_
 
 
 def made(*rows: tuple[int, bool, float | None]) -> list[Saved]:
-    return [Saved(step, step, at_ease, dev) for step, at_ease, dev in rows]
+    return [Saved(step, step, healthy, dev) for step, healthy, dev in rows]
 
 
 SEVEN = made(
@@ -107,17 +107,17 @@ SEVEN = made(
     ],
 )
 def test_which_checkpoints_are_kept(chosen, kept):
-    assert [one.step for one in worth_keeping(SEVEN, CheckpointSettings(**chosen), judged=True)] == kept
+    assert [one.step for one in retained_checkpoints(SEVEN, CheckpointSettings(**chosen), judged=True)] == kept
 
 
 def test_where_nobody_judges_health_no_checkpoint_counts_as_healthy():
-    assert [one.step for one in worth_keeping(SEVEN, CheckpointSettings(), judged=False)] == [2, 5, 6]
+    assert [one.step for one in retained_checkpoints(SEVEN, CheckpointSettings(), judged=False)] == [2, 5, 6]
 
 
 def test_what_a_roll_back_may_need_is_the_start_the_last_healthy_ones_and_two_that_are_far_apart():
     saved = made(*((step, step != 60, None) for step in range(0, 110, 10)))
-    assert [one.step for one in to_go_back_to(saved, healthy=2, apart=30)] == [0, 70, 90, 100]
-    assert [one.step for one in to_go_back_to(saved[:8], healthy=1, apart=30)] == [0, 40, 70]
+    assert [one.step for one in rollback_candidates(saved, healthy=2, apart=30)] == [0, 70, 90, 100]
+    assert [one.step for one in rollback_candidates(saved[:8], healthy=1, apart=30)] == [0, 40, 70]
 
 
 def steps_on_disk(layout: Layout) -> list[int]:

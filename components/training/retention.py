@@ -1,4 +1,4 @@
-"""Which checkpoints of a run stay."""
+"""Which checkpoints of a run are kept."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from components.config.training import CheckpointSettings
 from components.health import Saved
 
 
-def to_go_back_to(saved: Sequence[Saved], healthy: int, apart: int) -> list[Saved]:
-    """Those that a roll-back may need: the run's beginning, the newest one, the latest ``healthy`` ones that were made
-    at ease, and two of these at least ``apart`` steps apart, so that one of them is older than any verdict's evidence.
+def rollback_candidates(saved: Sequence[Saved], healthy: int, apart: int) -> list[Saved]:
+    """Those that a roll-back may need: the run's beginning, the newest one, the latest ``healthy`` ones that were
+    healthy when they were made, and two of these at least ``apart`` steps apart, so that one of them is older than any
+    verdict's evidence.
     """
-    at_ease = [one.step for one in saved if one.at_ease and one.step]
+    steps = [one.step for one in saved if one.healthy and one.step]
     spaced: list[int] = []
-    for step in at_ease:
+    for step in steps:
         if not spaced or step - spaced[-1] >= apart:
             spaced.append(step)
-    kept = (0, saved[-1].step, *at_ease[-healthy:], *spaced[-2:])
+    kept = (0, saved[-1].step, *steps[-healthy:], *spaced[-2:])
     return [one for one in saved if one.step in kept]
 
 
-def worth_keeping(saved: Sequence[Saved], settings: CheckpointSettings, *, judged: bool) -> list[Saved]:
+def retained_checkpoints(saved: Sequence[Saved], settings: CheckpointSettings, *, judged: bool) -> list[Saved]:
     """The newest ones, the healthy ones where health is judged, and the best by dev pass@1 (of equals the older)."""
     last = saved[-settings.keep_last :]
-    healthy = [one for one in saved if one.at_ease] if judged else []
+    healthy = [one for one in saved if one.healthy] if judged else []
     if settings.keep_healthy is not None:
         healthy = healthy[max(0, len(healthy) - settings.keep_healthy) :]
     measured = sorted((one for one in saved if one.dev is not None), key=lambda one: -(one.dev or 0.0))
