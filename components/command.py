@@ -26,7 +26,7 @@ from components.opening import check_working_folder
 from components.processes.environments import DEVICE
 from components.processes.memory import check_stages
 from components.processes.ranked import STARTED, is_ranked
-from components.processes.stopping import STOPPING, Asked
+from components.processes.stopping import STOPPING, StopRequested
 from components.progress import reporting
 from components.stages import STAGES, run_stage
 from components.status import StageStatus, clear_status, write_status
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             prepare_environment(settings)
             execute(options.stage, settings, layout)
             status = StageStatus(0)
-    except (Exception, KeyboardInterrupt, Asked) as error:
+    except (Exception, KeyboardInterrupt, StopRequested) as error:
         status = explain(error)
         if options.debug or status.exit_code == EXIT_BUG:
             traceback.print_exc()
@@ -141,7 +141,7 @@ def explain(error: BaseException) -> StageStatus:
         return StageStatus(error.exit_code, str(error))
     if isinstance(error, KeyboardInterrupt):
         return StageStatus(EXIT_INTERRUPTED, "interrupted; the same command continues from the last checkpoint")
-    if isinstance(error, Asked):
+    if isinstance(error, StopRequested):
         return StageStatus(EXIT_STOPPED, "asked to stop; the same command continues from the last checkpoint")
     if _out_of_memory(error):
         how = "use smaller batches (rollout.engine.batch_rows, learner.micro_batch_tokens), or a larger machine"

@@ -126,13 +126,13 @@ def run_steps(
         start, folder = latest
         trainer.load(folder)
     log = keep_rows(log_path, start)
-    with STOPPING.unheard():
+    with STOPPING.defer_signal():
         for step in range(start, steps):
             row = {"step": step, **trainer.step(step)}
             log.append(row)
             append_line(log_path, row)
             on_row(row)
-            asked = STOPPING.asked
+            asked = STOPPING.requested
             if (step + 1) % checkpoint_every == 0 or step + 1 == steps or asked:
                 resume.save(step + 1, trainer.save)
             if asked:

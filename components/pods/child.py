@@ -49,7 +49,7 @@ class FirstProcess:
         behind is ended."""
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # PID 1 is one anyway
         with self._signals():
-            if STOPPING.asked:
+            if STOPPING.requested:
                 self.asked.add(signal.SIGTERM)
             self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
             for number in self.asked.copy():  # that came before there was a child

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from components.errors import EXIT_LOST, EvenkeelError
-from components.processes.stopping import STOPPING, Asked
+from components.processes.stopping import STOPPING, StopRequested
 from components.registry.base import Unavailable
 from components.status import StageStatus
 
@@ -36,7 +36,7 @@ def leave(status: StageStatus) -> int:
     lingering."""
     write_last_words(status, Path(os.environ.get(LOG) or DEFAULT_LOG))
     if status.exit_code == EXIT_LOST:
-        with contextlib.suppress(Asked), STOPPING.on_signal():
+        with contextlib.suppress(StopRequested), STOPPING.on_signal():
             time.sleep(float(os.environ.get(LINGER) or SECONDS))
     return status.exit_code
 

@@ -27,7 +27,7 @@ from components.layout import Layout
 from components.pods import place
 from components.pods.child import FirstProcess
 from components.pods.ending import leave, status_of
-from components.processes.stopping import STOPPING, Asked
+from components.processes.stopping import STOPPING, StopRequested
 from components.status import StageStatus, clear_status, read_status
 
 SIGNALLED = 128
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status = run(node, options.stage, options.config, options.state)
     except EvenkeelError as error:
         status = status_of(error)
-    except Asked:
+    except StopRequested:
         status = StageStatus(EXIT_STOPPED, "stopped on request before the stage began")
     if status.exit_code:
         print(f"learner: {status.message}", file=sys.stderr, flush=True)
@@ -100,7 +100,7 @@ def run(node: Node, stage: str, config: Path, uri: str | None) -> StageStatus:
     from components.pods.keeper import Keeper
 
     keeper = Keeper(Depot.of(uri), Layout(), stage)
-    with STOPPING.unheard():  # the child receives the signal, and what it leaves is kept
+    with STOPPING.defer_signal():  # the child receives the signal, and what it leaves is kept
         with keeper:
             status = lead(node, stage, config)
         return keeper.finish(status)
@@ -110,7 +110,7 @@ def lead(node: Node, stage: str, config: Path) -> StageStatus:
     """Run node 0 in a child; how the stage ended."""
     layout = Layout()
     clear_status(layout, stage)
-    with STOPPING.unheard():
+    with STOPPING.defer_signal():
         code = FirstProcess().run(node.command(stage, config))
     return ended(stage, code, read_status(layout, stage), ranked=node.nodes * node.processes > 1)
 
@@ -136,7 +136,7 @@ def ended(stage: str, code: int, said: StageStatus | None, *, ranked: bool = Fal
 def follow(node: Node, stage: str, config: Path) -> StageStatus:
     """Run the ranks of another node; how they ended."""
     first = FirstProcess()
-    with STOPPING.unheard():
+    with STOPPING.defer_signal():
         code = first.run(node.command(stage, config))
     if signal.SIGTERM in first.asked and code in (0, EXIT_LOST, SIGNALLED + signal.SIGTERM):
         code = EXIT_STOPPED

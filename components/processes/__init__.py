@@ -3,7 +3,7 @@
 - `child` — one of them: started, watched, its log read, ended with all that it started
 - `torchrun` — starts the ranks of this machine; `ranked` — what it leaves in their environment
 - `guardian` — stands between a run and its child, so that nothing outlives a run that is killed
-- `stopping` — a request to stop, and where it is heard
+- `stopping` — a request to stop, and where it takes effect
 - `living` — whether one lives
 - `owner` — whose a folder on shared ground is
 - `environments` — where the Python with vLLM is, and what variables are called

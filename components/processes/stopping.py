@@ -1,4 +1,4 @@
-"""Asked to stop: heard at once where nothing would be lost, and otherwise at the next such place.
+"""A request to stop: it takes effect at once where nothing would be lost, and otherwise at the next such place.
 
 Kubernetes, a launcher and `evenkeel run` end a process with SIGTERM, and kill it some seconds later.
 """
@@ -11,30 +11,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Asked(BaseException):
-    """Raised in the main thread where a request to stop is heard. Nothing that deals with errors takes it for one."""
+class StopRequested(BaseException):
+    """Raised in the main thread where a request to stop takes effect. It is no `Exception`, so no error handling
+    catches it."""
 
 
 class Stopping:
-    """Whether somebody has asked this process to stop. Asking more than once neither hurries nor disturbs it."""
+    """Whether this process was requested to stop. Further requests change nothing."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         self._interrupted, self._listening, self._installed = False, False, False
 
     def request(self) -> None:
-        """Ask, from any thread."""
-        self.asked = True
+        """Request the stop, from any thread."""
+        self.requested = True
         if threading.current_thread() is threading.main_thread():
             if self._listening and not self._interrupted:
                 self._interrupted = True
-                raise Asked
+                raise StopRequested
         elif self._installed:  # the main thread may be waiting for something
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
     @contextmanager
     def on_signal(self) -> Iterator[None]:
-        """SIGTERM asks, and is heard at once but for `unheard`. It keeps its meaning outside of the main thread."""
+        """SIGTERM requests a stop, which takes effect at once except within `defer_signal`. Outside the main thread
+        this does nothing."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -45,24 +47,24 @@ class Stopping:
                 yield
         finally:
             signal.signal(signal.SIGTERM, before)
-            self._installed = self.asked = self._interrupted = False
+            self._installed = self.requested = self._interrupted = False
 
     @contextmanager
-    def unheard(self) -> Iterator[None]:
-        """Inside, a request waits for a place where it is heard."""
+    def defer_signal(self) -> Iterator[None]:
+        """Within it, a request waits for the next `stop_point`."""
         with self._while(listening=False):
             yield
 
     @contextmanager
-    def heard(self, *, throughout: bool = True) -> Iterator[None]:
-        """A place where a request that has come before is heard: raises `Asked`. One that comes inside is, too, where
-        it is so ``throughout``."""
+    def stop_point(self, *, throughout: bool = True) -> Iterator[None]:
+        """A place where the run can stop: raises `StopRequested` if a request came before; with ``throughout``, also if
+        one comes within it."""
         with self._while(listening=throughout):
-            if self.asked:
-                raise Asked
+            if self.requested:
+                raise StopRequested
             yield
-            if self.asked and throughout:  # and somebody has swallowed it
-                raise Asked
+            if self.requested and throughout:  # and the exception was swallowed
+                raise StopRequested
 
     @contextmanager
     def _while(self, *, listening: bool) -> Iterator[None]:

@@ -45,7 +45,7 @@ def run(settings: Settings, layout: Layout) -> None:
             bar.advance(state.progress, health_line(shown, live.verdicts, live.ledger))
             exporter.observe(record, [Verdict(**verdict) for verdict in record.notes["verdicts"]], responses)
 
-        with parts.stopping.unheard():  # but where the loop says so
+        with parts.stopping.defer_signal():  # but where the loop says so
             train(parts, on_step)
             write_outputs(state, settings, layout, overrides)  # while the learner is there to be asked for the policy
 

@@ -14,7 +14,7 @@ from components.health.diagnosis import Diagnosis
 from components.health.falls import Counts
 from components.health.invariants import Broken
 from components.health.responses.repairs import SECOND_JUDGES
-from components.processes.stopping import Asked
+from components.processes.stopping import StopRequested
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.experiments import diagnosed
@@ -59,9 +59,9 @@ def stoppable(parts: Parts) -> Iterator[None]:
     state, beside = parts.state, bool(parts.rollouts.ahead)
     before = None if beside else state.schedule.state_dict()
     try:
-        with parts.stopping.heard(throughout=not beside):
+        with parts.stopping.stop_point(throughout=not beside):
             yield
-    except Asked:
+    except StopRequested:
         if before is not None:
             parts.rollouts.discard()
             state.schedule.load_state_dict(before)
@@ -84,7 +84,7 @@ def peers_asked_as_well(parts: Parts) -> Iterator[None]:
     except RankLost:
         raise
     except PeerLost as lost:
-        if not parts.stopping.asked:
+        if not parts.stopping.requested:
             raise
         latest = parts.state.resume.latest()
         whole = f"; the checkpoint of step {latest[0]} is whole" if latest else ""

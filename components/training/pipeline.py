@@ -141,7 +141,7 @@ class Rollouts:
         """
         self._state.version += 1
         if self._how is None or self._how.in_flight:
-            if not self._stopping.asked:
+            if not self._stopping.requested:
                 self._give(weights)
             self._loaded = self._state.version
         else:
@@ -157,7 +157,7 @@ class Rollouts:
         except RankLost:
             raise
         except PeerLost:
-            if not self._stopping.asked:
+            if not self._stopping.requested:
                 raise
 
     def settle(self) -> None:

@@ -118,7 +118,7 @@ def test_a_signal_that_came_before_the_command_is_not_forgotten():
         "import os, signal, sys\n"
         "from components.pods.child import FirstProcess\n"
         "from components.processes.stopping import STOPPING\n"
-        "with STOPPING.on_signal(), STOPPING.unheard():\n"
+        "with STOPPING.on_signal(), STOPPING.defer_signal():\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    sys.exit(FirstProcess().run(['sleep', '60']))\n"
     )

@@ -116,6 +116,10 @@ def test_a_run_that_is_asked_to_stop_leaves_its_checkpoint(monkeypatch, tmp_path
     original = TorchLearner.step
     monkeypatch.setattr(TorchLearner, "step", step)
     done = 0 if place == "going to sleep" else 1
-    with STOPPING.on_signal(), STOPPING.unheard(), pytest.raises(Stopped, match=f"checkpoint of step {done} is whole"):
+    with (
+        STOPPING.on_signal(),
+        STOPPING.defer_signal(),
+        pytest.raises(Stopped, match=f"checkpoint of step {done} is whole"),
+    ):
         watched(tmp_path, settings(train={"steps": 3}), wrap_engine=lambda engine: Interrupted(engine, events))
     assert "hand-over" not in events, "nothing is sampled any more"

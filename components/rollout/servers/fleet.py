@@ -250,7 +250,7 @@ class Fleet:
         """Wait for a change."""
         now = asyncio.get_running_loop().time()
         left = give_up - now
-        if STOPPING.asked:
+        if STOPPING.requested:
             self._until = self._until or now + LAST
             left = left if self.serving else min(left, self._until - now)
         if all(server.dead for server in self.servers) or left <= 0:
