@@ -19,7 +19,7 @@ from components.health.monitor import GRAVE
 from components.health.readers import Log, read_log
 from components.health.rulebook import load_rules
 from components.health.rules import compile_rule
-from components.health.telling.markdown import plain
+from components.health.summaries.markdown import plain
 from components.printing import printable
 from components.types import Verdict
 from flows.output import field

@@ -168,16 +168,16 @@ def roll_back(desk: Desk, to: str, pen: Pen) -> Decision:
     if made := _made_already(history, to, pen):
         follow(desk.store, history)
         return Decision(made.digest, made, stands_on=made)
-    reign = target(history, to)
-    if history.champion is not None and reign.digest == history.champion.digest:
-        raise InputError("this is the champion already", where=reign.digest, how="name another with --to")
-    asked = replace(rollback_question(history, reign, desk.policy), registry=identify(desk.store))
+    entry = target(history, to)
+    if history.champion is not None and entry.digest == history.champion.digest:
+        raise InputError("this is the champion already", where=entry.digest, how="name another with --to")
+    asked = replace(rollback_question(history, entry, desk.policy), registry=identify(desk.store))
     approval = stated(desk, asked, pen, history, who_started(desk.store, asked))
     before = standing_on_rollback(desk.store, asked, desk.policy)
     if not before.has(approval, desk.policy):
         store_approval(desk.store, approval)
-    candidate = read_candidate(desk.store, reign.digest)
-    return _conclude(desk, candidate, lambda: rollback(desk.store, asked, desk.policy), reign.digest)
+    candidate = read_candidate(desk.store, entry.digest)
+    return _conclude(desk, candidate, lambda: rollback(desk.store, asked, desk.policy), entry.digest)
 
 
 def _made_already(history: History, to: str, pen: Pen) -> PromotionRecord | None:

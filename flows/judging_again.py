@@ -11,8 +11,8 @@ from dataclasses import replace
 from components.config.promotion import Policy
 from components.gate import judge_candidate
 from components.registry import History, PromotionRecord, read_candidate
+from components.registry.authorization import missing_approvals
 from components.registry.starters import in_evidence
-from components.registry.warrant import unapproved
 from flows.registry import Desk
 
 
@@ -39,4 +39,4 @@ def refused_now(desk: Desk, record: PromotionRecord, policy: Policy) -> str:
         return "; ".join(check.words for check in judgement.checks if check.result == "fail")
     if judgement.result == "inconclusive" and not all(one.statement.reason for one in record.approvals):
         return "the gate is inconclusive, and not everyone who approved gave a reason"
-    return unapproved(record, policy, starter=in_evidence(desk.store, candidate))
+    return missing_approvals(record, policy, starter=in_evidence(desk.store, candidate))

@@ -16,9 +16,9 @@ from components.config.promotion import FILE, Policy, load_policy, own_signers
 from components.errors import InputError
 from components.registry import History, PromotionRecord
 from components.registry.adoption import unadopted
+from components.registry.authorization import missing_approvals
 from components.registry.policies import stored_policy
 from components.registry.records import record_key
-from components.registry.warrant import unapproved
 from components.registry.witness import check_seen, witness_of
 from flows.git import git, succeeds
 from flows.judging_again import promoted_by, refused_now
@@ -118,7 +118,7 @@ def _problem(record: PromotionRecord, known: Policies, history: History) -> str:
         case [Policy() as earlier, Policy() as new]:
             return unadopted(record, earlier, new)
         case [Policy() as policy]:
-            return unapproved(record, policy, history.rejection(record.digest, record.number))
+            return missing_approvals(record, policy, history.rejection(record.digest, record.number))
     return ""
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from components.config.consistency import EmbeddedConsistency
 from components.evaluation.pairing import gains
+from components.evaluation.sentences import comparison_sentences
 from components.evaluation.suites import Asked, held_out
 from components.evaluation.summary import summarise
-from components.evaluation.telling import comparison_in_words
 from components.files import sha256_tree
 from components.layout import Layout
 from components.seeds import derive
@@ -74,7 +74,7 @@ def compare_with_champion(
             "champion": summarise(before, asked.samples, ks, chosen.small),
         },
     }
-    return {**comparison, "words": comparison_in_words(comparison)}
+    return {**comparison, "words": comparison_sentences(comparison)}
 
 
 def _asked(settings: Settings, evidence: Layout) -> Asked:

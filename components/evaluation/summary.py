@@ -16,7 +16,7 @@ what nothing defines, never 0):
   ``suites`` (the run's own prompts are ``test``) what `components.evaluation.contamination` found; ``without`` are the
   figures with the prompts left out that were found, null where none was
 - ``checkpoint_sha256``: of the trained policy; ``prompts_sha256``: of the test prompts that were asked
-- ``words``: the result in plain sentences, see `components.evaluation.telling`
+- ``words``: the result in plain sentences, see `components.evaluation.sentences`
 
 ``sft`` holds ``pass_at_1`` and ``greedy``; ``pass_at_k``; ``pass_at`` and ``maj_at``, k -> figure; ``truncated_share``,
 ``unscorable_share`` and ``length_mean`` of the samples; ``reward``, ``parts`` (what each part beside the accuracy adds

@@ -16,7 +16,7 @@
 - `starters` — who started a candidate's run, by its record and by its evidence
 - `promotion`, `rollback` — from approvals to a record (`appending`), after a last look at what is `stored`
 - `policies`, `adoption` — the policies that were decided by, and how another takes the place of the one in force
-- `warrant` — does a record rest on the approvals that its policy asks for
+- `authorization` — does a record rest on the approvals that its policy asks for
 - `record_signing` — records signed with a key that is not in the registry, where the policy names one
 - `witness` — a second store that has seen which records there are, where the policy names one
 - `clock` — times, and clocks that were set back
@@ -45,7 +45,7 @@ from components.registry.base import Conflict, Store, Unavailable
 from components.registry.candidates import Candidate, candidates, find, propose, read_candidate
 from components.registry.checkpoints import check_checkpoint
 from components.registry.directory import DirectoryStore
-from components.registry.history import History, Reign, read_history, records
+from components.registry.history import ChampionEntry, History, read_history, records
 from components.registry.identity import identify
 from components.registry.promotion import (
     NotApproved,
@@ -83,12 +83,12 @@ __all__ = [
     "Alias",
     "Approval",
     "Candidate",
+    "ChampionEntry",
     "Conflict",
     "History",
     "NotApproved",
     "PromotionRecord",
     "Question",
-    "Reign",
     "Standing",
     "Statement",
     "Store",

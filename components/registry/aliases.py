@@ -37,8 +37,8 @@ def champion(store: Store) -> Alias | None:
     Raises:
         InputError: the records contradict themselves, or the alias points elsewhere than any of them ever did.
     """
-    reign = sound_history(store).champion
-    return None if reign is None else Alias(reign.digest, reign.record, reign.sha256)
+    entry = sound_history(store).champion
+    return None if entry is None else Alias(entry.digest, entry.record, entry.sha256)
 
 
 def sound_history(store: Store) -> History:
@@ -84,11 +84,11 @@ def follow(store: Store, history: History) -> None:
         if current is not None and current.record > len(history.records):
             history.read_on(store)
         check_alias(current, history)
-        reign = history.champion
-        if reign is None or (current is not None and current.record >= reign.record):
+        entry = history.champion
+        if entry is None or (current is not None and current.record >= entry.record):
             return
         try:
-            alias = Alias(reign.digest, reign.record, reign.sha256)
+            alias = Alias(entry.digest, entry.record, entry.sha256)
             store.compare_and_swap(CHAMPION, _bytes(alias), None if stored is None else stored[1])
             return
         except Conflict:
@@ -103,7 +103,7 @@ def check_alias(alias: Alias | None, history: History) -> None:
     """
     if alias is None:
         return
-    found = next((reign for reign in history.reigns if reign.record == alias.record), None)
+    found = next((entry for entry in history.champions if entry.record == alias.record), None)
     if found is not None and alias.sha256 not in (None, found.sha256):
         raise InputError(
             f"record {found.record} was changed after the champion stood on it", where=CHAMPION, how=RESTORE

@@ -21,7 +21,7 @@ from components.registry.records import PREFIX, RESTORE, Outcome, PromotionRecor
 
 
 @dataclass(frozen=True, slots=True)
-class Reign:
+class ChampionEntry:
     """A checkpoint that is or was the champion, and the number and the sha256 of the record that made it so."""
 
     digest: str
@@ -38,8 +38,8 @@ class History:
         """Of the records as they are stored, in their order."""
         self.registry = ""
         """Its identity; "" where it has none."""
-        self.reigns: list[Reign] = []
-        self.line: list[Reign] = []
+        self.champions: list[ChampionEntry] = []
+        self.line: list[ChampionEntry] = []
         self.newest: PromotionRecord | None = None
         self.in_force: str | None = None
         """Digest of the policy that the registry goes by: the one that was adopted last, or else the one of the newest
@@ -57,7 +57,7 @@ class History:
         return self.sha256s[-1] if self.sha256s else None
 
     @property
-    def champion(self) -> Reign | None:
+    def champion(self) -> ChampionEntry | None:
         return self.line[-1] if self.line else None
 
     @property
@@ -83,9 +83,9 @@ class History:
         """The record of this action on this base, whatever it came to."""
         return self._tried.get((action, digest, evidence, base))
 
-    def reign(self, digest: str) -> Reign | None:
+    def champion_entry(self, digest: str) -> ChampionEntry | None:
         """The last time that a checkpoint became champion."""
-        return next((reign for reign in reversed(self.reigns) if reign.digest == digest), None)
+        return next((entry for entry in reversed(self.champions) if entry.digest == digest), None)
 
     def add(self, data: bytes, key: str) -> PromotionRecord:
         """Take the next record in.
@@ -113,9 +113,9 @@ class History:
         if record.outcome in ("promoted", "rejected"):
             self._decided[record.digest, record.evidence] = record
         if record.effective:
-            reign = Reign(record.digest, record.number, sha256)
-            self.reigns.append(reign)
-            self.line = [*_until(self.line, record), reign]
+            entry = ChampionEntry(record.digest, record.number, sha256)
+            self.champions.append(entry)
+            self.line = [*_until(self.line, record), entry]
 
     def expected_outcome(self, action: Action, base: int) -> Outcome:
         """What an action decided against the champion of ``base`` comes to now."""
@@ -150,11 +150,11 @@ class History:
             self.add(stored[0], key)
 
 
-def _until(line: list[Reign], record: PromotionRecord) -> list[Reign]:
+def _until(line: list[ChampionEntry], record: PromotionRecord) -> list[ChampionEntry]:
     """The champions before this one: a roll-back forgets those that it went back over."""
     if record.action == "rollback":
-        for place, reign in enumerate(line):
-            if reign.digest == record.digest:
+        for place, entry in enumerate(line):
+            if entry.digest == record.digest:
                 return line[:place]
     return line
 
@@ -169,13 +169,13 @@ def _contradiction(record: PromotionRecord, before: History) -> str:
         return "is of schema 1 after later ones" if before.records and before.records[-1].schema != 1 else ""
     if record.before != before.head:
         return "does not follow the record before it: one of the two was changed"
-    if record.base and not any(reign.record == record.base for reign in before.reigns):
+    if record.base and not any(entry.record == record.base for entry in before.champions):
         return f"was decided against record {record.base}, on which no champion stood"
     if record.outcome != before.expected_outcome(record.action, record.base):
         return f"says {record.outcome!r}, which cannot be"
     if record.action != "rollback" and before.decision(record.digest, record.evidence):
         return "decides again what was decided"
-    if record.action == "rollback" and not before.reign(record.digest):
+    if record.action == "rollback" and not before.champion_entry(record.digest):
         return "goes back to a checkpoint that never was the champion"
     return _policy(record, before) or _statements(record, before) or _gate(record)
 

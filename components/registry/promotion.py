@@ -15,6 +15,7 @@ from components.errors import InputError, NoCandidate
 from components.registry.aliases import follow, sound_history
 from components.registry.appending import append, check_in_force, make_record
 from components.registry.approvals import Approval, Question, approvals_of
+from components.registry.authorization import check_approved
 from components.registry.base import Store
 from components.registry.candidates import Candidate
 from components.registry.clock import Clock, parse, utc_now
@@ -24,7 +25,6 @@ from components.registry.records import PromotionRecord, gate_of, verdict
 from components.registry.standing import Standing, Terms, standing
 from components.registry.starters import started_by
 from components.registry.stored import look_again
-from components.registry.warrant import check_approved
 from components.types import GateCheck, Judgement
 
 

@@ -9,20 +9,20 @@ from components.errors import InputError
 from components.registry.aliases import sound_history
 from components.registry.appending import append, check_in_force, make_record
 from components.registry.approvals import Question, approvals_of
+from components.registry.authorization import check_approved
 from components.registry.base import Store
 from components.registry.candidates import SHORTEST, digits, read_candidate
 from components.registry.clock import Clock, utc_now
-from components.registry.history import History, Reign
+from components.registry.history import ChampionEntry, History
 from components.registry.promotion import NotApproved
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
 from components.registry.starters import started_by
 from components.registry.stored import look_again
-from components.registry.warrant import check_approved
 from components.types import GateCheck
 
 
-def target(history: History, to: str = "") -> Reign:
+def target(history: History, to: str = "") -> ChampionEntry:
     """The earlier champion that is meant.
 
     Args:
@@ -45,23 +45,23 @@ def target(history: History, to: str = "") -> Reign:
                 how="name another with --to; `evenkeel history` shows every champion",
             )
         return history.line[-2]
-    fitting = {reign.digest: reign for reign in history.reigns if _fits(reign, to)}
+    fitting = {entry.digest: entry for entry in history.champions if _fits(entry, to)}
     if len(fitting) != 1:
         what = "several champions fit" if fitting else "this never was the champion, and only such can be gone back to"
         raise InputError(what, where=to, how="`evenkeel history` shows every champion with its record and digest")
     return next(iter(fitting.values()))
 
 
-def _fits(reign: Reign, to: str) -> bool:
+def _fits(entry: ChampionEntry, to: str) -> bool:
     if to.isdecimal() and len(to) < SHORTEST:
-        return reign.record == int(to)
-    return len(digits(to)) >= SHORTEST and reign.digest.startswith(digits(to))
+        return entry.record == int(to)
+    return len(digits(to)) >= SHORTEST and entry.digest.startswith(digits(to))
 
 
-def rollback_question(history: History, reign: Reign, policy: Policy) -> Question:
+def rollback_question(history: History, entry: ChampionEntry, policy: Policy) -> Question:
     """What is asked about going back to an earlier champion in the registry of these records."""
-    evidence = history.records[reign.record - 1].evidence
-    return Question("rollback", reign.digest, evidence, policy.sha256, history.base, history.registry)
+    evidence = history.records[entry.record - 1].evidence
+    return Question("rollback", entry.digest, evidence, policy.sha256, history.base, history.registry)
 
 
 def standing_on_rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_now) -> Standing:
@@ -92,13 +92,13 @@ def rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_n
             loaded, as `who_started`, the clock was set back, or the registry contradicts itself.
     """
     history = sound_history(store)
-    reign = history.reign(asked.digest)
-    if asked.action != "rollback" or reign is None:
+    entry = history.champion_entry(asked.digest)
+    if asked.action != "rollback" or entry is None:
         raise InputError("this never was the champion", where=asked.digest, how="see `evenkeel history`")
     check_in_force(history, policy)
-    check_approved(history.records[reign.record - 1], policy)
+    check_approved(history.records[entry.record - 1], policy)
     intact = look_again(store, asked.digest, asked.evidence, policy)
-    once = GateCheck("was the champion", "pass", f"by record {reign.record}")
+    once = GateCheck("was the champion", "pass", f"by record {entry.record}")
     approvals, starters = approvals_of(store, asked.digest), who_started(store, asked)
     gate = {"result": "pass", "checks": [intact.to_dict(), once.to_dict()]}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from components.config.promotion import Action
-from components.health.telling import RunVerdict
+from components.health.summaries import RunVerdict
 from components.pages import visible
 from components.report.canaries import CanaryRow, canary_check, canary_rows
 from components.report.checks import Check, check_named

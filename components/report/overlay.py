@@ -142,7 +142,7 @@ def apart(events: Sequence[Event], last_step: int) -> Iterator[tuple[int, Event]
         yield number, event
 
 
-def in_words(panel: Panel, drawn: Sequence[Line]) -> list[str]:
+def describe_lines(panel: Panel, drawn: Sequence[Line]) -> list[str]:
     """What each line of a panel means: the rules, and which of them need something else too."""
     out = []
     for line in drawn:

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from components.config import Settings
 from components.report.labels import Label, height, write
-from components.report.overlay import Line, Overlay, draw_events, draw_lines, in_words, lines, near
+from components.report.overlay import Line, Overlay, describe_lines, draw_events, draw_lines, lines, near
 from components.report.palette import LIGHT
 from components.report.panels import PANELS, Panel, Series, expand, say
 from components.report.svg import STYLE, inline
@@ -49,7 +49,7 @@ def draw_all(records: Sequence[StepRecord], overlay: Overlay, settings: Settings
         shown, curves = recorded(panel, records, signals)
         if curves:
             figure = draw(shown, curves, overlay, settings, last_step=max(2, records[-1].step))
-            told = in_words(shown, _lines(overlay, shown, curves))
+            told = describe_lines(shown, _lines(overlay, shown, curves))
             drawn.append(Plot(name, shown, inline(figure, name, describe(shown, curves, overlay)), told))
     return drawn
 

@@ -17,9 +17,9 @@ from components.evaluation.asking import ask
 from components.evaluation.cache import shared
 from components.evaluation.contamination import Found, search, training_rows
 from components.evaluation.results import Answered, PromptResult
+from components.evaluation.sentences import result_sentences
 from components.evaluation.suites import Asked, held_out, suites
 from components.evaluation.summary import against_champion, compare, headline
-from components.evaluation.telling import in_words
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
 from components.progress import progress
@@ -62,7 +62,7 @@ def run(settings: Settings, layout: Layout) -> None:
         "checkpoint_sha256": sha256_tree(layout.train_checkpoint),
         "prompts_sha256": asked[0].prompts_sha256,
     }
-    write_json(layout.evaluation, {**evaluation, "words": in_words(evaluation)})
+    write_json(layout.evaluation, {**evaluation, "words": result_sentences(evaluation)})
     write_jsonl(layout.samples, [shown(*pair) for pair in zip(*by_suite[0][:2], strict=True)][:SHOWN_SAMPLES])
 
 

@@ -17,7 +17,7 @@ from components.files import read_json, read_jsonl, sha256_tree, write_json, wri
 from components.health import Ledger, read_ledger
 from components.health.lineage import undone
 from components.health.prometheus import Exporter
-from components.health.telling import LiveLedger, health_line
+from components.health.summaries import LiveLedger, health_line
 from components.layout import Layout
 from components.progress import progress
 from components.scheduling.ranked import ranked_clusters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from components.config.promotion import PromotionPolicy
-from components.health.telling.markdown import plain
+from components.health.summaries.markdown import plain
 from components.registry import Candidate, Standing
 from components.types import GateCheck, Judgement
 from components.words import plural

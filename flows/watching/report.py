@@ -11,7 +11,7 @@ from typing import Any
 
 from components.errors import InputError
 from components.files import read_json, read_text
-from components.health.telling.markdown import plain
+from components.health.summaries.markdown import plain
 from components.layout import Layout
 from flows.watching.pages import links
 from flows.workspace import Workspace

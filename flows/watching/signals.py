@@ -15,7 +15,7 @@ from typing import Any
 
 from components.errors import InputError
 from components.health import Ledger, read_ledger
-from components.health.telling import ledger_rows
+from components.health.summaries import ledger_rows
 from components.layout import Layout
 
 STEPS = 20

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from prefect.context import FlowRunContext, TaskRunContext
 
-from components.health.telling.markdown import plain
+from components.health.summaries.markdown import plain
 from components.working import clock
 from flows.board import ENDED, Board, StageView, Tail
 from flows.watching.channel import Artifact, Channel

@@ -13,9 +13,9 @@ from components.config.evaluation import EvaluationSettings
 from components.evaluation.calibration import agreement, by_length, truncation
 from components.evaluation.pairing import detectable, detectable_by_mcnemar, discordant, mcnemar
 from components.evaluation.results import PromptResult
+from components.evaluation.sentences import result_sentences
 from components.evaluation.slices import octave, slices
 from components.evaluation.summary import against_champion, compare
-from components.evaluation.telling import in_words
 
 SETTINGS = EvaluationSettings(samples=2, bootstrap=200)
 
@@ -172,7 +172,7 @@ def test_a_single_vote_agrees_with_nobody() -> None:
 def test_the_result_in_words_names_gain_interval_and_what_could_have_been_seen() -> None:
     before = [result(str(i), 0, 0, greedy=0.0) for i in range(100)]
     after = [result(str(i), float(i % 2), float(i % 2), greedy=float(i % 2)) for i in range(100)]
-    (line,) = in_words(compare(before, after, SETTINGS, seed=0))
+    (line,) = result_sentences(compare(before, after, SETTINGS, seed=0))
     assert line.startswith(
         "pass@1 50.0\u00a0% on 100 prompts, +50.0 points over the SFT checkpoint (95\u00a0% interval +"
     )
@@ -181,7 +181,7 @@ def test_the_result_in_words_names_gain_interval_and_what_could_have_been_seen()
 
 def test_equal_policies_are_told_as_such() -> None:
     same = [result(str(i), 1, 0) for i in range(10)]
-    (line,) = in_words(compare(same, same, SETTINGS, seed=0))
+    (line,) = result_sentences(compare(same, same, SETTINGS, seed=0))
     assert "0.0 points over the SFT checkpoint" in line
     assert "all prompts changed alike" in line
 
@@ -191,13 +191,13 @@ def test_an_interval_over_few_prompts_is_called_rough(prompts: int, rough: bool)
     before = [result(str(i), 0, 0, greedy=0.0) for i in range(prompts)]
     after = [result(str(i), i % 2, 0, greedy=float(i % 2)) for i in range(prompts)]
     suite = compare(before, after, SETTINGS, seed=0)
-    lines = in_words({**suite, "suites": {"aime": suite}})
+    lines = result_sentences({**suite, "suites": {"aime": suite}})
     assert [", rough for so few prompts)" in line for line in lines] == [rough] * 2
 
 
 def test_what_nothing_defines_is_said_and_not_made_up() -> None:
     nothing = [result("a", None, None, greedy=None)]
-    assert in_words(compare(nothing, nothing, SETTINGS, seed=0)) == [
+    assert result_sentences(compare(nothing, nothing, SETTINGS, seed=0)) == [
         "No prompt could be scored under both, so nothing is known of a gain over the SFT checkpoint."
     ]
 
@@ -206,7 +206,7 @@ def test_prompts_that_were_trained_on_and_cut_completions_are_told() -> None:
     side = [result(str(i), 1, 0, truncated=(True, False)) for i in range(4)]
     figures = compare(side, side, SETTINGS, seed=0)
     found = {"found": 3, "prompts": 4, "without": {"gain": {"mean": -0.125}, "greedy_gain": None}}
-    lines = in_words({**figures, "contamination": {"suites": {"test": found}}})
+    lines = result_sentences({**figures, "contamination": {"suites": {"test": found}}})
     assert lines[1] == "3 of 4 test prompts occur in the training data; without them the gain is −12.5 points."
     assert lines[2] == "50.0\u00a0% of the completions hit the length limit and could not end."
 
@@ -216,5 +216,5 @@ def test_a_suite_is_told_by_its_greedy_accuracy() -> None:
     suite = compare(side, side, SETTINGS, seed=0, samples=0)
     assert (suite["ks"], suite["trained"]["pass_at_1"], suite["gain"]) == ([], None, None)
     assert suite["trained"]["greedy"] == 0.5
-    lines = in_words({**compare(side, side, SETTINGS, seed=0, samples=0), "suites": {"aime": suite}})
+    lines = result_sentences({**compare(side, side, SETTINGS, seed=0, samples=0), "suites": {"aime": suite}})
     assert lines[1].startswith("aime: greedy accuracy 50.0\u00a0% on 10 prompts, 0.0 points over the SFT checkpoint")

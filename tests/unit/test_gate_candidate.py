@@ -128,7 +128,7 @@ def crowned(store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     digest = "c" * 64
 
     class History:
-        champion = type("Reign", (), {"digest": digest, "record": 3})()
+        champion = type("ChampionEntry", (), {"digest": digest, "record": 3})()
         base = 3
 
     monkeypatch.setattr("components.registry.read_history", lambda store: History())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from components.files import append_line
-from components.health.telling import LiveLedger, health_line
-from components.health.telling.line import SHOWN
+from components.health.summaries import LiveLedger, health_line
+from components.health.summaries.line import SHOWN
 from components.types import Change, Outcome, Response, StepRecord
 
 

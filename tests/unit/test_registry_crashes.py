@@ -95,7 +95,7 @@ def superseded(store: Store) -> object:
 
 def roll_back(store: Store) -> object:
     """To the first champion, against the second."""
-    asked = replace(rollback_question(read_history(store), read_history(store).reigns[0], ONE), base=2)
+    asked = replace(rollback_question(read_history(store), read_history(store).champions[0], ONE), base=2)
     statement = state(asked, by="ada", reason="users complain", at=NOON, valid=timedelta(days=1))
     store_approval(store, Approval(statement))
     return rollback(store, asked, ONE, at())

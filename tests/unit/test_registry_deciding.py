@@ -84,7 +84,7 @@ def test_a_record_names_the_champion_and_the_record_before_it(store: MemoryStore
     approve(store, first)
     record = approve(store, second)
     assert (record.previous, record.base) == (first.digest, 1)
-    assert record.before is not None and record.before == read_history(store).reigns[0].sha256
+    assert record.before is not None and record.before == read_history(store).champions[0].sha256
 
 
 def test_without_enough_approvals_nothing_is_recorded_and_what_is_missing_is_said(store: MemoryStore) -> None:

@@ -36,10 +36,10 @@ from components.registry import (
 )
 from components.registry.aliases import CHAMPION
 from components.registry.appending import make_record
+from components.registry.authorization import missing_approvals
 from components.registry.history import History
 from components.registry.identity import KEY
 from components.registry.records import record_key
-from components.registry.warrant import unapproved
 from tests.unit.deciding import (
     NOON,
     ONE,
@@ -227,7 +227,7 @@ def written(store: MemoryStore, history: History, given: tuple[Approval, ...], u
 def test_records_whose_statements_name_no_registry_hold_and_are_followed_by_others(store: MemoryStore) -> None:
     old = nameless(store, 0.0, TWO_OF_THREE)
     assert records(store) == [old] and b"registry" not in store.objects[record_key(1)]
-    assert unapproved(old, TWO_OF_THREE) == ""
+    assert missing_approvals(old, TWO_OF_THREE) == ""
     with pytest.raises(NotApproved):
         approve(store, propose(store, 1.0), "ada", TWO_OF_THREE, signed=True)
     record = approve(store, propose(store, 1.0), "grace", TWO_OF_THREE, signed=True)
@@ -310,8 +310,8 @@ def signed_champion(store: MemoryStore) -> str:
 def test_on_a_record_without_its_approvals_nothing_is_promoted_until_somebody_goes_back(store: MemoryStore) -> None:
     good = signed_champion(store)
     record = forged(store, TWO_OF_THREE)
-    assert "0 of 2 approvals" in unapproved(record, TWO_OF_THREE)
-    assert unapproved(records(store)[0], TWO_OF_THREE) == ""
+    assert "0 of 2 approvals" in missing_approvals(record, TWO_OF_THREE)
+    assert missing_approvals(records(store)[0], TWO_OF_THREE) == ""
     with pytest.raises(InputError, match=r"record 2 says 'promoted' without the approvals .* it is not signed"):
         approve(store, propose(store, 1.0), "ada", TWO_OF_THREE, signed=True)
     assert go_back(store, good, "ada", TWO_OF_THREE, signed=True).outcome == "rolled back"
@@ -323,7 +323,7 @@ def test_on_a_record_without_its_approvals_nothing_is_promoted_until_somebody_go
 
 def test_a_record_of_another_policy_is_not_held_against_the_present_one(store: MemoryStore) -> None:
     approve(store, propose(store))
-    assert unapproved(records(store)[0], TWO_OF_THREE) == ""
+    assert missing_approvals(records(store)[0], TWO_OF_THREE) == ""
     with pytest.raises(InputError, match="this registry goes by the policy"):
         approve(store, propose(store, 1.0), "ada", TWO_OF_THREE, signed=True)
 
@@ -339,7 +339,7 @@ def test_records_of_every_action_hold_whatever_of_the_gate_they_rest_on(store: M
     store_approval(store, approval(store, third, "bob", action="reject", reason=""))
     reject(store, third, judgement(store, third, result="inconclusive"), ONE, at())
     assert [record.outcome for record in records(store)] == ["promoted", "promoted", "rolled back", "rejected"]
-    assert [unapproved(record, ONE) for record in records(store)] == [""] * 4
+    assert [missing_approvals(record, ONE) for record in records(store)] == [""] * 4
 
 
 # --- an alias that points elsewhere
@@ -390,8 +390,8 @@ def test_an_alias_before_any_record_is_refused(store: MemoryStore) -> None:
 def test_an_alias_that_is_behind_or_gone_follows_with_the_next_decision(busy: MemoryStore, behind: bool) -> None:
     now = busy.objects.pop(CHAMPION)
     if behind:
-        reign = read_history(busy).reigns[0]
-        busy.objects[CHAMPION] = dump_json({"digest": reign.digest, "record": 1}).encode()
+        entry = read_history(busy).champions[0]
+        busy.objects[CHAMPION] = dump_json({"digest": entry.digest, "record": 1}).encode()
     found = champion(busy)
     assert found is not None and found.record == 4
     turn_down(busy, propose(busy, 9.0))

@@ -9,7 +9,7 @@ import pytest
 import report_fixture as fixture
 
 from components.config import dump
-from components.evaluation.telling import in_words
+from components.evaluation.sentences import result_sentences
 from components.files import read_json, write_json, write_text
 from components.layout import Layout
 from components.report import champion_of, load_evidence, load_run, render
@@ -89,7 +89,7 @@ def beside_old(root: Path) -> Layout:
     found["trained"]["families"]["addition"]["gain_over_champion"] = {**ahead, "mean": 0.2718}
     over = {"champion": fixture.side(0.5), "gain_over_champion": ahead, "greedy_gain_over_champion": ahead}
     found |= {**over, "suites": {"gsm": SUITE}}
-    write_json(layout.evaluation, {**found, "words": in_words(found)})
+    write_json(layout.evaluation, {**found, "words": result_sentences(found)})
     drop = {"mean": 0.0, "se": 0.005, "low": -0.01, "high": 0.01, "n": 100}
     scores = {side: {"score": score} for side, score in (("sft", 0.9), ("trained", 0.91), ("champion", 0.4321))}
     way = {**scores, "drop": drop, "drops": [drop], "verdict": "pass"}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from components.health.responses.ledger import Ledger
 from components.health.responses.under_watch import UNDER_WATCH
-from components.health.telling.phrases import short_change
+from components.health.summaries.phrases import short_change
 from components.types import Response, StepRecord, Verdict
 
 WIDTH = 100

@@ -15,11 +15,11 @@ from components.config.judgement import RuleSettings
 from components.health import KNOBS, SIGNALS, Ledger
 from components.health.responses.under_watch import UNDER_WATCH
 from components.health.signals import find_signal
-from components.health.telling import health_line, ledger_rows, run_verdict
-from components.health.telling.advice import ADVICE, OTHERWISE, advice
-from components.health.telling.line import WIDTH
-from components.health.telling.markdown import plain, to_markdown
-from components.health.telling.phrases import KNOB_WORDS, exact_change, long_change, short_change
+from components.health.summaries import health_line, ledger_rows, run_verdict
+from components.health.summaries.advice import ADVICE, OTHERWISE, advice
+from components.health.summaries.line import WIDTH
+from components.health.summaries.markdown import plain, to_markdown
+from components.health.summaries.phrases import KNOB_WORDS, exact_change, long_change, short_change
 from components.types import Change, Outcome, Response, StepRecord, Verdict
 
 RULES = {

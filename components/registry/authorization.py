@@ -14,7 +14,7 @@ from components.registry.records import RESTORE, PromotionRecord, record_key
 from components.registry.standing import Terms, standing
 
 
-def unapproved(
+def missing_approvals(
     record: PromotionRecord,
     policy: Policy,
     rejected: PromotionRecord | None = None,
@@ -46,7 +46,7 @@ def check_approved(record: PromotionRecord, policy: Policy) -> None:
     Raises:
         InputError: it lacks approvals; which, and why those that it has do not count.
     """
-    if problem := unapproved(record, policy):
+    if problem := missing_approvals(record, policy):
         raise InputError(
             f"record {record.number} says {record.outcome!r} without the approvals that the policy asks for: {problem}",
             where=record_key(record.number),

@@ -10,7 +10,7 @@ from components.words import number, percent, plural, points
 Figures = Mapping[str, Any]
 
 
-def in_words(evaluation: Figures) -> list[str]:
+def result_sentences(evaluation: Figures) -> list[str]:
     """`out/evaluation.json` in sentences: the gain over the SFT checkpoint and over a champion, suites, what speaks
     against the figures."""
     lines = [_gain(evaluation, "trained", "gain", "the SFT checkpoint")]
@@ -20,7 +20,7 @@ def in_words(evaluation: Figures) -> list[str]:
     return [*lines, *_reservations(evaluation)]
 
 
-def comparison_in_words(comparison: Figures) -> list[str]:
+def comparison_sentences(comparison: Figures) -> list[str]:
     """A candidate against the present champion, see `components.evaluation.against`."""
     if comparison["candidate"] == comparison["champion"]:
         return ["The candidate is the champion: both are the same checkpoint."]

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from components.files import os_errors
 from components.health.responses.ledger import Ledger
-from components.health.telling.line import SHOWN
+from components.health.summaries.line import SHOWN
 from components.types import Outcome, Response, Verdict
 
 _ENTRY: TypeAdapter[Response | Outcome] = TypeAdapter(Response | Outcome)
@@ -19,7 +19,7 @@ class LiveLedger:
 
     Args:
         path: only appended to while this object lives. What it holds at first is taken in too, so that a resumed run
-            goes on to tell what it told before.
+            shows the entries from before, too.
     """
 
     def __init__(self, path: Path) -> None:

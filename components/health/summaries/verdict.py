@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from components.config import Settings
 from components.health.responses.ledger import Ledger
-from components.health.telling import answers
-from components.health.telling.headline import State, headline, state_of
-from components.health.telling.told import Told
+from components.health.summaries import answers
+from components.health.summaries.headline import State, headline, state_of
+from components.health.summaries.run_summary import RunSummary
 from components.types import StepRecord, Verdict
 
 Tone = Literal["good", "unsure", "bad"]
@@ -59,14 +59,16 @@ def run_verdict(
     """
     if train_metrics is None:
         return RunVerdict("not trained", "Not trained: there is no training record, so there is nothing to judge.")
-    told = Told(settings, train_metrics, records, verdicts, ledger)
-    state = state_of(told)
+    summary = RunSummary(settings, train_metrics, records, verdicts, ledger)
+    state = state_of(summary)
     questions = {
-        "What was seen": answers.seen(told),
-        "What was done": answers.was_done(told),
-        "Did it help": answers.did_it_help(told),
-        "What it cost": answers.cost(told),
-        "What could not be judged": answers.not_judged(told),
-        "What to do next": answers.what_next(told, state),
+        "What was seen": answers.seen(summary),
+        "What was done": answers.actions_taken(summary),
+        "Did it help": answers.outcomes_of_actions(summary),
+        "What it cost": answers.cost(summary),
+        "What could not be judged": answers.not_judged(summary),
+        "What to do next": answers.next_steps(summary, state),
     }
-    return RunVerdict(state, headline(told, state), tuple(Part(name, tuple(said)) for name, said in questions.items()))
+    return RunVerdict(
+        state, headline(summary, state), tuple(Part(name, tuple(said)) for name, said in questions.items())
+    )

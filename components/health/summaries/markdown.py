@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from components.health.telling.ledger import HEADS, Row, cells
-from components.health.telling.verdict import RunVerdict
+from components.health.summaries.ledger import HEADS, Row, cells
+from components.health.summaries.verdict import RunVerdict
 from components.pages import visible
 from components.words import NBSP
 

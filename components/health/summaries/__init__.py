@@ -8,9 +8,9 @@
 - `markdown` — the verdict and the ledger as text; imported by its own name, as it needs what pages are made of
 """
 
-from components.health.telling.ledger import Row, ledger_rows
-from components.health.telling.line import health_line
-from components.health.telling.live import LiveLedger
-from components.health.telling.verdict import RunVerdict, run_verdict
+from components.health.summaries.ledger import Row, ledger_rows
+from components.health.summaries.line import health_line
+from components.health.summaries.live import LiveLedger
+from components.health.summaries.verdict import RunVerdict, run_verdict
 
 __all__ = ["LiveLedger", "Row", "RunVerdict", "health_line", "ledger_rows", "run_verdict"]

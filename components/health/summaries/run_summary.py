@@ -1,4 +1,4 @@
-"""What there is to tell of a run, and how lists of it are put."""
+"""What a summary of a run is made from, and how it writes lists."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NAMED = 3
 
 
 @dataclass(frozen=True)
-class Told:
-    """What there is to tell."""
+class RunSummary:
+    """Settings, result and log of a run, with what the sentences about it are derived from."""
 
     settings: Settings
     train: Mapping[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from components.health.responses.ledger import Ledger
-from components.health.telling.phrases import changes, helped, saw, then_now
+from components.health.summaries.phrases import changes, helped, saw, then_now
 from components.types import Level
 
 HEADS = ("No.", "Step", "Rule", "Level", "Saw", "Changed", "Outcome", "Steps lost")
