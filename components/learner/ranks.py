@@ -100,18 +100,20 @@ class Share(NamedTuple):
         return ranks.total(found)
 
 
-def share_of(batch: Batch, ranks: Ranks, max_tokens: int, moving: Tensor | None = None, packed: bool = False) -> Share:
+def share_of(
+    batch: Batch, ranks: Ranks, max_tokens: int, with_gradient: Tensor | None = None, packed: bool = False
+) -> Share:
     """This rank's share of ``batch`` in micro-batches of at most ``max_tokens`` padded tokens.
 
     Args:
         packed: The pass computes no padding, and a group's prompt once: whole groups stand together, and
             ``max_tokens`` are those computed. Of a rank that is alone.
-        moving: ``[B]`` bool, the rows that have a gradient; the others get parts of their own where a rank is alone.
-            Several ranks make the same passes, and parts have rows of both kinds.
+        with_gradient: ``[B]`` bool, the rows that have a gradient; the others get parts of their own where there is
+            one rank. Several ranks make the same passes, and parts have rows of both kinds.
     """
     if ranks.size == 1:
         every = torch.arange(len(batch))
-        own, rest = (every, every[:0]) if moving is None else (every[moving], every[~moving])
+        own, rest = (every, every[:0]) if with_gradient is None else (every[with_gradient], every[~with_gradient])
         if packed:
             passes = [
                 [rows[part] for part in batch.rows(rows).group_passes(max_tokens)] if len(rows) else []

@@ -30,7 +30,7 @@ from components.learner.sharding.base import Sharding, ShardingOf
 from components.learner.sharding.plain import Plain
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.learner.state import StoredWeights
-from components.learner.still import moving
+from components.learner.zero_gradient_rows import rows_with_gradient
 from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, objective
 from components.policy import Policy, TokenStats
 from components.policy.weights import Weights
@@ -147,10 +147,10 @@ class TorchLearner(Learner):
             *(share.whole(parts, *shape) for parts in ([s.logp for s in stats], [s.entropy for s in stats]))
         )
 
-    def _share(self, batch: Batch, moving: Tensor | None = None) -> Share:
+    def _share(self, batch: Batch, with_gradient: Tensor | None = None) -> Share:
         plain = batch.mix_ids is None and batch.routes is None
         return share_of(
-            batch, self._ranks, self._settings.micro_batch_tokens, moving, packed=plain and self._sharding.packs
+            batch, self._ranks, self._settings.micro_batch_tokens, with_gradient, packed=plain and self._sharding.packs
         )
 
     def step(self, batch: Batch, seed: int, norm_limit: float = math.inf) -> dict[str, float]:
@@ -216,7 +216,7 @@ class TorchLearner(Learner):
         aggregation = self._objective.aggregation
         weights = AGGREGATIONS[aggregation.kind](batch.response_mask, batch.group, aggregation)
         coefficients = self._controller.applied()
-        share = self._share(replace(batch, weights=weights), moving(batch, self._objective, coefficients))
+        share = self._share(replace(batch, weights=weights), rows_with_gradient(batch, self._objective, coefficients))
         self._sharding.zero_grad()
         how = Pass.of(self._settings, self._temperature, entropy_grad=bool(coefficients.entropy))
         passes = [*share.parts, *share.idle]

@@ -112,7 +112,7 @@ def respond(
         state.measured(
             record.step, record.signals["dev_pass_at_1"], record.signals.get("dev_pass_at_1_se", 0.0), held_out
         )
-    outcomes = state.responder.awaiting.outcomes(record.step, state.monitor, held_out, blind=bool(state.blind))
+    outcomes = state.responder.pending.outcomes(record.step, state.monitor, held_out, blind=bool(state.blind))
     poison = poisonous(rollout.trained, record)
     diagnosis = looked(state, lambda: diagnosed(parts, verdicts, record), None)
     undone = state.responder.undo(outcomes, record.step)

@@ -37,7 +37,7 @@ def diagnosed(parts: Parts, verdicts: Sequence[Verdict], record: StepRecord) -> 
     if not tried.broken:
         tried = replace(tried, golden=_golden(parts))
     if not tried.broken and not tried.golden[0]:
-        back = healthiest(state.candidates, state.responder.blame.clean(grave[0]))
+        back = healthiest(state.candidates, state.responder.attribution.clean(grave[0]))
         tried = measured(parts, tried, back)
     return diagnose(
         replace(
@@ -83,7 +83,7 @@ def measured(parts: Parts, tried: Experiments, back: Saved | None) -> Experiment
 def learns_otherwise(state: RunState) -> tuple[str, float]:
     """The family whose training answers are judged worse than its held-out answers were at their best, more so than
     those of the other families; with the evidence, nats. Only where a schedule does not choose by success."""
-    best, trained = state.responder.awaiting.held_out, state.evidence.trained_counts()
+    best, trained = state.responder.pending.held_out, state.evidence.trained_counts()
     if state.responder.started.schedule.kind != "uniform":
         return "", 0.0
     both = [name for name in trained if name in best and name not in (ALL, *state.responder.repairs.withheld)]

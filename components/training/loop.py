@@ -75,8 +75,6 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         if state.progress % how.checkpoint_every == 0 or state.stopped_by:
             checkpoint(parts)
         on_step(record)
-    state.enter(
-        state.responder.awaiting.outcomes(state.step - 1, state.monitor, {}, over=True, blind=bool(state.blind))
-    )
+    state.enter(state.responder.pending.outcomes(state.step - 1, state.monitor, {}, over=True, blind=bool(state.blind)))
     checkpoint(parts)
     state.writer.wait()

@@ -249,7 +249,7 @@ class RunState:
         self.saved = [replace(one, dev=None, dev_se=0.0, counts=None) for one in self.saved]
         self.evidence.falls, self.evidence.forms = Falls(), Forms()
         self.returned = None
-        self.responder.awaiting.forget()
+        self.responder.pending.forget()
 
     def _load(self, directory: Path, state: Mapping[str, Any]) -> None:
         # Coefficients that follow a measurement belong to the settings that they moved under.

@@ -306,7 +306,7 @@ def judged(
     for step, entropy in enumerate(entropies):
         said = monitor.observe(StepRecord(step, {"entropy": entropy}))
         counts = WELL if held_out is None else held_out.get(step, {})
-        found += one.awaiting.outcomes(step, monitor, counts, over=over and step == at)
+        found += one.pending.outcomes(step, monitor, counts, over=over and step == at)
         one.respond([v for v in said if v.rule == rule], monitor, [START], (), 20)
     return [(o.of, o.step, o.recovered, dict(o.signals)) for o in found if o.of == 1]
 
@@ -320,18 +320,18 @@ def test_accuracy_that_does_not_come_back_is_no_recovery_and_the_family_is_named
     one, monitor = responder(judge_after=3), Monitor(responder().started.health.rules)
     for step, counts in enumerate([WELL, {}, {}, {}, {}, HALF, {}, WELL]):
         said = monitor.observe(StepRecord(step, {"entropy": 1.0 if step == 1 else 9.0}))
-        found = [(o.step, o.recovered, o.below) for o in one.awaiting.outcomes(step, monitor, counts)]
+        found = [(o.step, o.recovered, o.below) for o in one.pending.outcomes(step, monitor, counts)]
         assert found == {5: [(5, False, ("products",))], 7: [(7, True, ())]}.get(step, [])
         one.respond([v for v in said if v.rule == "hm"], monitor, [START], (), 20)
 
 
 def test_what_accuracy_was_is_not_forgotten_by_going_back():
     one, monitor = responder(judge_after=1), watching(responder(), 9.0)
-    one.awaiting.outcomes(0, monitor, WELL)
+    one.pending.outcomes(0, monitor, WELL)
     act(one, "bad", step=2)
     again = responder(judge_after=1)
     again.load_state_dict(json.loads(json.dumps(one.state_dict())))
-    assert [o.below for o in again.awaiting.outcomes(9, monitor, HALF)] == [("products",)]
+    assert [o.below for o in again.pending.outcomes(9, monitor, HALF)] == [("products",)]
 
 
 def test_a_response_waits_for_a_measurement_and_is_not_known_without_one():
@@ -357,8 +357,8 @@ def test_no_outcome_is_due_twice_and_a_stop_has_none():
     monitor = watching(one)
     act(one, "hm", step=10)
     act(one, "over", step=10)
-    assert [o.of for o in one.awaiting.outcomes(11, monitor, WELL)] == [1]
-    assert one.awaiting.outcomes(99, monitor, {}, over=True) == []
+    assert [o.of for o in one.pending.outcomes(11, monitor, WELL)] == [1]
+    assert one.pending.outcomes(99, monitor, {}, over=True) == []
 
 
 def test_a_rollback_costs_the_steps_that_it_undid_and_no_step_twice():
@@ -368,7 +368,7 @@ def test_a_rollback_costs_the_steps_that_it_undid_and_no_step_twice():
     act(one, "worse", step=70, saved=[START, Saved(40, 40, healthy=True)])  # 13 steps later, at 53 of progress
     act(one, "low", step=71)
     act(one, "worse", step=72, saved=[START])
-    assert [o.cost_steps for o in one.awaiting.outcomes(99, monitor, WELL)] == [18, 13, 0, 42]
+    assert [o.cost_steps for o in one.pending.outcomes(99, monitor, WELL)] == [18, 13, 0, 42]
     assert one.lost == 73  # nothing is left of 73 steps
 
 

@@ -310,7 +310,7 @@ def test_a_run_whose_monitor_broke_is_never_called_healthy():
     broken = StepRecord(60, RECORDS[60].signals, {"monitor_failed": "ZeroDivisionError: a bug"})
     records = [*RECORDS[:60], broken, *RECORDS[61:]]
     found = run_verdict(SETTINGS, completed(), records, [], Ledger())
-    assert found.headline == "Not watched: the health monitor broke at step 60, and nobody judged what came after."
+    assert found.headline == "Not watched: the health monitor broke at step 60, and judged no later step."
     assert "Everything from step 60 on: ZeroDivisionError: a bug." in part(found, "What could not be judged")
     assert part(found, "What to do next")[0].startswith("Do not approve")
     assert health_line(broken, [], Ledger()).endswith("  not watched: the monitor broke")

@@ -6,8 +6,8 @@
 - `turning` — the settings as responses have left them
 - `under_watch` — going on with a fault that nothing repairs, as long as it does no harm
 - `undoing` — knobs that did not help, to be turned back
-- `blame` — whether the policy is at fault, or a part that it is trained or measured by
-- `awaiting` — whether a run has recovered after a response
+- `attribution` — whether the policy is at fault, or a part that it is trained or measured by
+- `pending` — whether a run has recovered after a response
 - `checkpoints` — which checkpoint was healthy, then and in hindsight
 - `guard` — the gradient norm above which an update is not made
 - `ledger` — the record of all that, append-only

@@ -13,10 +13,10 @@ from components.config import Settings
 from components.config.judgement import QUARANTINE, REPAIR, Part
 from components.health.diagnosis import Diagnosis
 from components.health.monitor import Monitor
-from components.health.responses.awaiting import Awaiting
-from components.health.responses.blame import MEASURES, Blame
+from components.health.responses.attribution import MEASURES, FaultAttribution
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.knobs import KNOBS
+from components.health.responses.pending import PendingResponses
 from components.health.responses.plan import Plan, response_to
 from components.health.responses.repairs import Repairs, Situation
 from components.health.responses.turning import Turning
@@ -53,7 +53,8 @@ class Responder:
         self._turning = Turning(self.started)
         self._situation, self._diagnosis = NOTHING_KNOWN, NOT_MADE
         self._limits = self.started.health.responses
-        self.blame, self.awaiting = Blame(self.started.health.rules), Awaiting(self._limits.judge_after)
+        self.attribution = FaultAttribution(self.started.health.rules)
+        self.pending = PendingResponses(self._limits.judge_after)
 
     @property
     def settings(self) -> Settings:
@@ -85,15 +86,15 @@ class Responder:
         acted = self._harmed(saved)
         if not verdicts and not acted.acts:
             return acted
-        self.awaiting.heard(verdicts)
+        self.pending.note_verdicts(verdicts)
         responses = acted.responses
-        for verdict in sorted(verdicts, key=self.blame.urgency, reverse=True):
+        for verdict in sorted(verdicts, key=self.attribution.urgency, reverse=True):
             plan = self._note(verdict) if acted.acts else self._act(verdict, saved, batch, prompts)
             acted = plan if plan.acts else acted
             responses += plan.responses
         for response in responses:
             undone = self._undone(response.step, acted.back_to) if response.level == "rollback" else 0
-            self.awaiting.expect(response, monitor, undone)
+            self.pending.expect(response, monitor, undone)
         return replace(acted, responses=responses)
 
     def _part(self, verdict: Verdict) -> Part | None:
@@ -104,7 +105,7 @@ class Responder:
     def _act(self, verdict: Verdict, saved: Sequence[Saved], batch: Sequence[str], prompts: int) -> Plan:
         if not self._limits.enabled:
             return self._stop(verdict, None) if verdict.level == "stop" else self._note(verdict)
-        back = healthiest(saved, self.blame.clean(verdict))
+        back = healthiest(saved, self.attribution.clean(verdict))
         if verdict.level == "warn":
             return self._note(verdict)
         if verdict.level == "intervene" and (plan := self._intervene(verdict, batch, prompts)) is not None:
@@ -121,7 +122,7 @@ class Responder:
         What measures the policy cannot be repaired by going back: without a repair the run stops. A learner has no
         repair; it goes back as often as the budget allows, with the knob of a rule that points at it and has one.
         """
-        part, broken = self._part(verdict), self.blame.broken_measure(verdict)
+        part, broken = self._part(verdict), self.attribution.broken_measure(verdict)
         if broken and self._diagnosis is None:
             return self._stop(verdict, back, broken)
         if self._is_harm(verdict, part):
@@ -191,7 +192,7 @@ class Responder:
             changes = () if change is None else (change,)
             self.blamed += 1
         self.attempt += 1
-        self.blame.targets[verdict.rule] = back.step
+        self.attribution.targets[verdict.rule] = back.step
         did = "; ".join([f"back to step {back.progress}, with other seeds", *([tried] if tried else [])])
         entry = self._entry(
             verdict, "rollback", changes=changes, back_to=back.step, back_progress=back.progress, did=did
@@ -214,7 +215,7 @@ class Responder:
             return Plan()
         verdict = replace(self.under_watch.verdicts[parts[0]], step=step)
         self._diagnosis = Diagnosis(parts[0], (harm,))
-        return self._stop(verdict, healthiest(saved, self.blame.clean(verdict)))
+        return self._stop(verdict, healthiest(saved, self.attribution.clean(verdict)))
 
     def _is_harm(self, verdict: Verdict, part: Part | None) -> bool:
         """Whether a rule on the policy shows what a part that is under watch has done."""
@@ -233,7 +234,7 @@ class Responder:
         return Plan((self._entry(verdict, "intervene", changes=(UNDER_WATCH,)),))
 
     def _note(self, verdict: Verdict) -> Plan:
-        self.blame.noted(verdict)
+        self.attribution.noted(verdict)
         return Plan((self._entry(verdict, "warn"),))
 
     def _entry(self, verdict: Verdict, level: Level, **what: Any) -> Response:
@@ -262,8 +263,8 @@ class Responder:
             "blamed": self.blamed,
             "repairs": self.repairs.state_dict(),
             "under_watch": self.under_watch.state_dict(),
-            "blame": self.blame.state_dict(),
-            "awaiting": self.awaiting.state_dict(),
+            "blame": self.attribution.state_dict(),
+            "awaiting": self.pending.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -282,8 +283,8 @@ class Responder:
         self.blamed = int(state["blamed"])
         self.repairs.load_state_dict(state["repairs"])
         self.under_watch.load_state_dict(state["under_watch"])
-        self.blame.load_state_dict(state["blame"])
-        self.awaiting.load_state_dict(state["awaiting"])
+        self.attribution.load_state_dict(state["blame"])
+        self.pending.load_state_dict(state["awaiting"])
 
     def settings_of(self, state: Mapping[str, Any]) -> Settings:
         """The settings under which a saved state was made."""

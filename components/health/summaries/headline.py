@@ -35,7 +35,7 @@ def headline(summary: RunSummary, state: State) -> str:
         case "stopped":
             return _stopped(summary)
         case "not watched" if summary.broke:
-            return f"Not watched: the health monitor broke at step {summary.broke.step}, and nobody judged what came after."
+            return f"Not watched: the health monitor broke at step {summary.broke.step}, and judged no later step."
         case "not watched":
             return f"Not watched: {steps} with the health monitor switched off (health.enabled)."
         case "healthy":

@@ -15,7 +15,7 @@ MEASURES = ("verifier", "sampler")
 
 
 @dataclass
-class Blame:
+class FaultAttribution:
     """``targets``: by rule, the step of the checkpoint that it went back to. ``unrepaired``: by rule on a part that
     measures, the step of the latest verdict about which nothing could be done."""
 

@@ -10,8 +10,8 @@ from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
 from components.learner import torch_learner
 from components.learner.batch import Batch
-from components.learner.still import moving, only_advantages
 from components.learner.torch_learner import TorchLearner
+from components.learner.zero_gradient_rows import only_advantages, rows_with_gradient
 from components.objectives import RATIOS, Coefficients, TokenInputs, objective
 
 NONE = Coefficients(0.0, 0.0)
@@ -36,11 +36,11 @@ def batch(flat: tuple[int, ...] = (0, 3)) -> Batch:
 
 
 def test_rows_without_an_advantage_do_not_move():
-    assert moving(batch(), ObjectiveSettings(), NONE).tolist() == [False, True, True, False, True]
+    assert rows_with_gradient(batch(), ObjectiveSettings(), NONE).tolist() == [False, True, True, False, True]
 
 
 def test_where_no_row_moves_all_are_taken_because_moments_and_decay_go_on():
-    assert moving(batch(flat=(0, 1, 2, 3, 4)), ObjectiveSettings(), NONE).all()
+    assert rows_with_gradient(batch(flat=(0, 1, 2, 3, 4)), ObjectiveSettings(), NONE).all()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_where_no_row_moves_all_are_taken_because_moments_and_decay_go_on():
 )
 def test_all_rows_move_where_a_term_is_no_multiple_of_the_advantage(settings, coefficients):
     assert not only_advantages(ObjectiveSettings.model_validate(settings), coefficients)
-    assert moving(batch(), ObjectiveSettings.model_validate(settings), coefficients).all()
+    assert rows_with_gradient(batch(), ObjectiveSettings.model_validate(settings), coefficients).all()
 
 
 @pytest.mark.parametrize("kind", RATIOS)
@@ -79,13 +79,16 @@ def test_what_is_said_of_a_ratio_family_is_true(kind):
 
 @pytest.mark.parametrize("updates", [1, 2])
 def test_an_update_is_the_one_that_all_rows_would_give(monkeypatch, updates):
+    def every(batch: Batch, *_: object) -> torch.Tensor:
+        return torch.ones(len(batch), dtype=torch.bool)
+
     def trained(every_row: bool) -> tuple[dict[str, torch.Tensor], dict[str, float]]:
         model = policy()
         settings = LearnerSettings(updates_per_step=updates, micro_batch_tokens=64, lr=1e-3)
         learner = TorchLearner(model, settings, ObjectiveSettings(), temperature=1.0)
         with monkeypatch.context() as patch:
             if every_row:
-                patch.setattr(torch_learner, "moving", lambda rows, *_: torch.ones(len(rows), dtype=torch.bool))
+                patch.setattr(torch_learner, "rows_with_gradient", every)
             signals = learner.step(batch(), seed=0)
         return model.weights(), signals
 

@@ -17,7 +17,7 @@ from components.objectives import Coefficients
 from components.objectives.ratios import RATIOS
 
 
-def moving(batch: Batch, objective: ObjectiveSettings, coefficients: Coefficients) -> Tensor:
+def rows_with_gradient(batch: Batch, objective: ObjectiveSettings, coefficients: Coefficients) -> Tensor:
     """``[B]`` bool, the rows that may have a gradient; all where none has, because an optimizer steps all the same."""
     rows = ((advantages_of(batch) != 0) & batch.response_mask).any(1)
     if not only_advantages(objective, coefficients) or not rows.any():

@@ -28,7 +28,7 @@ class Pending:
 
 
 @dataclass
-class Awaiting:
+class PendingResponses:
     """Judges responses. ``held_out`` are the held-out accuracies of the run at their best, by stream."""
 
     after: int  # steps from a response to its first judgement
@@ -40,7 +40,7 @@ class Awaiting:
         """Held-out answers are judged otherwise from now on."""
         self.held_out, self.present = {}, None
 
-    def heard(self, verdicts: Sequence[Verdict]) -> None:
+    def note_verdicts(self, verdicts: Sequence[Verdict]) -> None:
         """Rules that speak again have not been helped."""
         for one in self.pending:
             one.again |= any(verdict.rule == one.rule for verdict in verdicts)
