@@ -30,7 +30,7 @@ from components.registry import (
     store_approval,
 )
 from components.registry.promotion import check_judgement, final, not_rejected
-from components.registry.rollback import target, who_started
+from components.registry.rollback import starters_of_run, target
 from components.registry.starters import started_by
 from components.types import Judgement
 from flows.registry import Desk, after_approval, after_decision, judge
@@ -172,7 +172,7 @@ def roll_back(desk: Desk, to: str, pen: Pen) -> Decision:
     if history.champion is not None and entry.digest == history.champion.digest:
         raise InputError("this is the champion already", where=entry.digest, how="name another with --to")
     asked = replace(rollback_question(history, entry, desk.policy), registry=identify(desk.store))
-    approval = stated(desk, asked, pen, history, who_started(desk.store, asked))
+    approval = stated(desk, asked, pen, history, starters_of_run(desk.store, asked))
     before = standing_on_rollback(desk.store, asked, desk.policy)
     if not before.has(approval, desk.policy):
         store_approval(desk.store, approval)

@@ -13,7 +13,7 @@ from components.errors import InputError
 from components.files import code_digest, sha256_file
 from components.launch.kubernetes import cost
 from components.launch.kubernetes.manifests import jobset
-from components.launch.kubernetes.owner import whoever_submits
+from components.launch.kubernetes.owner import submitter
 from components.launch.kubernetes.plan import USER, RunPlan, Submission, plan_run
 from components.launch.kubernetes.showing import as_yaml
 from components.planning.least import check_run
@@ -51,7 +51,7 @@ def planned(workspace: Workspace, note: Callable[[str], None]) -> RunPlan:
         note(f"{root} is not below {how.shared.path}, where pods see the shared volume: shown as if it were {there}")
         root = there
     constraints = sha256_file(workspace.project / "constraints.txt")
-    who = how.owner or whoever_submits()
+    who = how.owner or submitter()
     digests, user = (code_digest(), constraints), how.user or os.getuid() or USER
     return plan_run(settings, Submission(STAGE, root, workspace.run_id, who, *digests, datetime.now(UTC), user))
 

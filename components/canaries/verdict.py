@@ -119,7 +119,7 @@ def _ways(
         verdict, text = drop.verdict(limit), _said(f"{name} by {by}", drop, limit)
         if by == "likelihood" and settings.max_margin_drop is not None:
             verdict = max(verdict, _of_margin(margin, nats), key=GRAVITY.index)
-            text = "; ".join(filter(None, (text, _margin_said(margin, nats))))
+            text = "; ".join(filter(None, (text, _margin_text(margin, nats))))
         result: GateResult = "inconclusive" if verdict == "fail" and asks_a_person else verdict
         yield Finding(name, by, verdict, result, text, limit, drop, margin)
 
@@ -144,7 +144,7 @@ def _of_margin(margin: Drop | None, limit: Limit) -> GateResult:
     return "pass" if margin.n else "inconclusive"
 
 
-def _margin_said(margin: Drop | None, limit: Limit) -> str:
+def _margin_text(margin: Drop | None, limit: Limit) -> str:
     """Why it is no pass, or ""."""
     if margin is None:
         return "its margin is not on record: run the stage evaluate again"

@@ -19,7 +19,7 @@ REVERSED = 4.6
 """Nats of evidence that updates do not do what they are made for; with the alarm for the policy it is enough."""
 SUDDEN = 6.0
 """How many times as far as usual an update moves the policy, at an unchanged rate, for the rate not to be the cause."""
-LEARNS_OTHERWISE = 7.0
+MISJUDGED = 7.0
 """Nats of evidence that the answers to the training prompts of a family are judged worse than to held-out ones."""
 
 
@@ -82,7 +82,7 @@ def diagnose(tried: Experiments) -> Diagnosis:
         text = f"one update moved the policy {tried.sudden:.0f} times as far as those before it, at the same rate"
         return Diagnosis("learner", (*measured, text))
     family, nats = tried.family
-    if nats > LEARNS_OTHERWISE:
+    if nats > MISJUDGED:
         text = f"training answers of {family} are judged far worse than held-out ones were ({nats:.1f} nats)"
         return Diagnosis("data", (*measured, text))
     return Diagnosis(

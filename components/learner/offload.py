@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor
 from components.learner.state.contents import MOMENTS
 
 
-def put_away(adamw: torch.optim.AdamW) -> None:
+def offload(adamw: torch.optim.AdamW) -> None:
     """Drop the gradients, move the moments to host memory, and return what is free to the device. Nothing for
     parameters on a CPU."""
     freed = False

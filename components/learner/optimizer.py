@@ -11,7 +11,7 @@ from torch.nn import Parameter
 
 from components.config.base import AdamWSettings
 from components.learner.clipping import clip, sum_of_squares
-from components.learner.offload import fetch, put_away
+from components.learner.offload import fetch, offload
 from components.learner.state import AdamWContents, State
 from components.learner.steadiness import Steadiness
 
@@ -56,7 +56,7 @@ class ClippedAdamW:
 
     def rest(self) -> None:
         """Drop the gradients and keep the moments in host memory until the next step; nothing on a CPU."""
-        put_away(self._adamw)
+        offload(self._adamw)
 
     def trace(self) -> dict[str, float]:
         """Signals: what the updates since the last call did to a sample of the weights, and the settings in force."""

@@ -16,7 +16,7 @@ from types import FrameType
 
 import psutil
 
-from components.processes.guardian import PR_SET_CHILD_SUBREAPER, kill_below
+from components.processes.guardian import PR_SET_CHILD_SUBREAPER, kill_descendants
 from components.processes.stopping import STOPPING
 
 Forward = Callable[[psutil.Process, signal.Signals], None]
@@ -24,7 +24,7 @@ Forward = Callable[[psutil.Process, signal.Signals], None]
 FORWARDED = (signal.SIGTERM, signal.SIGINT)
 
 
-def to_the_child(child: psutil.Process, number: signal.Signals) -> None:
+def signal_child(child: psutil.Process, number: signal.Signals) -> None:
     """What most children want."""
     with contextlib.suppress(psutil.NoSuchProcess):
         child.send_signal(number)
@@ -37,7 +37,7 @@ class FirstProcess:
         forward: Called with the child and the signal, once for every signal that comes while the child lives.
     """
 
-    def __init__(self, forward: Forward = to_the_child) -> None:
+    def __init__(self, forward: Forward = signal_child) -> None:
         self._forward, self._child = forward, None
         self.asked: set[signal.Signals] = set()
         """The signals that have come so far."""
@@ -54,12 +54,12 @@ class FirstProcess:
             self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
             for number in self.asked.copy():  # that came before there was a child
                 self._pass_on(number)
-            code = self._bury_until_it_ends(self._child)
-        kill_below(psutil.Process())
+            code = self._reap_until_exit(self._child)
+        kill_descendants(psutil.Process())
         return 128 - code if code < 0 else code
 
     @staticmethod
-    def _bury_until_it_ends(child: subprocess.Popen[bytes]) -> int:
+    def _reap_until_exit(child: subprocess.Popen[bytes]) -> int:
         while True:
             pid, status = os.wait()
             if pid == child.pid:

@@ -34,22 +34,22 @@ def status_of(error: EvenkeelError) -> StageStatus:
 def leave(status: StageStatus) -> int:
     """Write the last words down, linger where it is proper, and return the exit code. A request to stop ends the
     lingering."""
-    write_last_words(status, Path(os.environ.get(LOG) or DEFAULT_LOG))
+    write_termination_message(status, Path(os.environ.get(LOG) or DEFAULT_LOG))
     if status.exit_code == EXIT_LOST:
         with contextlib.suppress(StopRequested), STOPPING.on_signal():
             time.sleep(float(os.environ.get(LINGER) or SECONDS))
     return status.exit_code
 
 
-def write_last_words(status: StageStatus, path: Path) -> None:
+def write_termination_message(status: StageStatus, path: Path) -> None:
     """What `kubectl describe` shows. It is a help and no more: where it cannot be written the log has it all."""
     try:
-        path.write_bytes(last_words(status))
+        path.write_bytes(termination_message(status))
     except OSError as error:
         print(f"no termination message: {error.strerror}: {path}", file=sys.stderr)
 
 
-def last_words(status: StageStatus) -> bytes:
+def termination_message(status: StageStatus) -> bytes:
     """The message, at most `ROOM` bytes of it: of a long one the end stays, which says what to do."""
     data = status.message.encode()
     if len(data) <= ROOM:

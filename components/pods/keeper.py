@@ -94,10 +94,10 @@ class Keeper:
             if self._superseded is not None:
                 raise self._superseded
             if over:
-                patiently(self._writer.check)
-                patiently(partial(self._put_answer, with_output=status.exit_code == 0))
+                until_stored(self._writer.check)
+                until_stored(partial(self._put_answer, with_output=status.exit_code == 0))
             else:
-                patiently(self._state.put)
+                until_stored(self._state.put)
             return status
         except PeerLost as lost:
             return StageStatus(lost.exit_code, str(lost))
@@ -115,7 +115,7 @@ class Keeper:
         Sender(self._depot.bucket("output")).put(name, named, {"stage": self._stage})
 
 
-def patiently(put: Callable[[], object]) -> None:
+def until_stored(put: Callable[[], object]) -> None:
     """Call ``put`` until the bucket answers, for `PATIENCE` seconds.
 
     Raises:

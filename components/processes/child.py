@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from components.files import os_errors
-from components.processes.guardian import kill_below
+from components.processes.guardian import kill_descendants
 from components.processes.ranked import without_rank
 
 GRACE = 10.0
@@ -101,7 +101,7 @@ class Child:
             time.sleep(POLL)
         if self.alive:
             with contextlib.suppress(psutil.NoSuchProcess):
-                kill_below(psutil.Process(self.pid))
+                kill_descendants(psutil.Process(self.pid))
             self._guardian.kill()
             self._guardian.wait()
 

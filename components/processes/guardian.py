@@ -44,14 +44,14 @@ def guard(command: Sequence[str], grace: float) -> int:
     except OSError as error:
         print(f"cannot start {command[0]}: {error.strerror}", file=sys.stderr)
         return 127
-    while child.poll() is None and not asked and os.getppid() == run and not _hung_up():
+    while child.poll() is None and not asked and os.getppid() == run and not _run_closed_stdin():
         pass
     end_all(child, grace)
     code = child.wait()
     return 128 - code if code < 0 else code
 
 
-def _hung_up() -> bool:
+def _run_closed_stdin() -> bool:
     """Whether the run has closed its end of the standard input; looks for `POLL` seconds."""
     readable, _, _ = select.select([0], [], [], POLL)
     return bool(readable) and not os.read(0, 1)
@@ -68,10 +68,10 @@ def end_all(command: subprocess.Popen[bytes], grace: float) -> None:
             command.wait(grace)
     asked = _signal(psutil.Process(), signal.SIGTERM)
     psutil.wait_procs(asked, timeout=max(LEFT, until - time.monotonic()))
-    kill_below(psutil.Process())
+    kill_descendants(psutil.Process())
 
 
-def kill_below(process: psutil.Process) -> None:
+def kill_descendants(process: psutil.Process) -> None:
     """Kill all descendants of a process."""
     while left := _signal(process, signal.SIGKILL):
         psutil.wait_procs(left, timeout=1)

@@ -54,7 +54,7 @@ def launched(config: LaunchConfig, meeting: str, module: Sequence[str]) -> int:
         elastic_launch(config, sys.executable)("-u", "-m", *module)
     except ChildFailedError as failed:
         print(failed, file=sys.stderr)
-        return blame(failure.exitcode for failure in failed.failures.values())
+        return node_exit_code(failure.exitcode for failure in failed.failures.values())
     except DistError as error:
         print(f"the nodes did not meet at {meeting}: {error}", file=sys.stderr)
         return EXIT_LOST
@@ -71,7 +71,7 @@ def forward(number: int) -> None:
         os._exit(EXIT_STOPPED)  # the other thread cannot be interrupted
 
 
-def blame(codes: Iterable[int]) -> int:
+def node_exit_code(codes: Iterable[int]) -> int:
     """The exit code of a node whose ranks ended with these; 128 plus a signal's number where one was killed. Ranks that
     have only lost another are blamed last."""
     found = set(codes)

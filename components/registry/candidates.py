@@ -124,7 +124,7 @@ def _record(store: Store, proposed: Candidate, evidence: Path) -> Candidate:
         earlier = None if stored is None else _parse(stored[0], proposed.key)
         before = None if earlier is None else earlier.evidence
         candidate = replace(proposed, evidence=store_evidence(store, evidence, before))
-        if earlier is not None and (candidate := _once_more(candidate, earlier)) == earlier:
+        if earlier is not None and (candidate := _proposed_again(candidate, earlier)) == earlier:
             return earlier
         try:
             store.compare_and_swap(candidate.key, candidate.to_bytes(), None if stored is None else stored[1])
@@ -133,7 +133,7 @@ def _record(store: Store, proposed: Candidate, evidence: Path) -> Candidate:
             continue
 
 
-def _once_more(candidate: Candidate, earlier: Candidate) -> Candidate:
+def _proposed_again(candidate: Candidate, earlier: Candidate) -> Candidate:
     """Who proposes a checkpoint once more does not make it forgotten who did before, nor that it was not known."""
     same = (earlier.gate, earlier.evidence) == (candidate.gate, candidate.evidence)
     kept = earlier if same else candidate

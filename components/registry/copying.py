@@ -13,7 +13,7 @@ from components.files import dump_json, manifest, sha256_bytes
 BLOCK = 2**20
 STRETCH = 64 * BLOCK
 """Bytes that are flushed, and let go of, together."""
-LETS_GO = hasattr(os, "posix_fadvise")
+CAN_DROP_CACHE = hasattr(os, "posix_fadvise")
 """Whether the system can be told that a file is not going to be read soon."""
 
 
@@ -41,13 +41,13 @@ def _copy(source: Path, target: Path, soon: bool) -> str:
             digest.update(block)
             writer.write(block)
             written += len(block)
-            if LETS_GO and not soon and written - flushed >= STRETCH:
-                _let_go(writer, flushed, written - flushed)
+            if CAN_DROP_CACHE and not soon and written - flushed >= STRETCH:
+                _drop_cache(writer, flushed, written - flushed)
                 flushed = written
     return digest.hexdigest()
 
 
-def _let_go(writer: BinaryIO, start: int, length: int) -> None:
+def _drop_cache(writer: BinaryIO, start: int, length: int) -> None:
     """Of a stretch of a file, which has to be on the disk before."""
     writer.flush()
     os.fdatasync(writer.fileno())

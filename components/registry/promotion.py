@@ -24,7 +24,7 @@ from components.registry.identity import identity
 from components.registry.records import PromotionRecord, gate_of, verdict
 from components.registry.standing import Standing, Terms, standing
 from components.registry.starters import started_by
-from components.registry.stored import look_again
+from components.registry.stored import recheck
 from components.types import GateCheck, Judgement
 
 
@@ -108,7 +108,7 @@ def promote(
     check_judgement(judgement, candidate, policy)
     if (champion := history.stands_on) is not None:
         check_approved(champion, policy)
-    look_again(store, candidate.digest, candidate.evidence, policy)
+    recheck(store, candidate.digest, candidate.evidence, policy)
     approvals, registry = approvals_of(store, candidate.digest), identity(store)
     terms = _terms(store, candidate, judgement, policy, clock())
 

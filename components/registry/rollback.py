@@ -18,7 +18,7 @@ from components.registry.promotion import NotApproved
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
 from components.registry.starters import started_by
-from components.registry.stored import look_again
+from components.registry.stored import recheck
 from components.types import GateCheck
 
 
@@ -68,12 +68,12 @@ def standing_on_rollback(store: Store, asked: Question, policy: Policy, clock: C
     """How far a roll-back is approved, by what is stored.
 
     Raises:
-        InputError: as `who_started`.
+        InputError: as `starters_of_run`.
     """
-    return standing(approvals_of(store, asked.digest), Terms(asked, policy, clock(), who_started(store, asked)))
+    return standing(approvals_of(store, asked.digest), Terms(asked, policy, clock(), starters_of_run(store, asked)))
 
 
-def who_started(store: Store, asked: Question) -> tuple[str, ...] | None:
+def starters_of_run(store: Store, asked: Question) -> tuple[str, ...] | None:
     """The names of those who started the run of an earlier champion; None where they are not known.
 
     Raises:
@@ -89,7 +89,7 @@ def rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_n
     Raises:
         NotApproved: approvals are missing; it says which do not count, and why.
         InputError: it never was the champion or is it now, what is stored is not what its digest says or may not be
-            loaded, as `who_started`, the clock was set back, or the registry contradicts itself.
+            loaded, as `starters_of_run`, the clock was set back, or the registry contradicts itself.
     """
     history = sound_history(store)
     entry = history.champion_entry(asked.digest)
@@ -97,9 +97,9 @@ def rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_n
         raise InputError("this never was the champion", where=asked.digest, how="see `evenkeel history`")
     check_in_force(history, policy)
     check_approved(history.records[entry.record - 1], policy)
-    intact = look_again(store, asked.digest, asked.evidence, policy)
+    intact = recheck(store, asked.digest, asked.evidence, policy)
     once = GateCheck("was the champion", "pass", f"by record {entry.record}")
-    approvals, starters = approvals_of(store, asked.digest), who_started(store, asked)
+    approvals, starters = approvals_of(store, asked.digest), starters_of_run(store, asked)
     gate = {"result": "pass", "checks": [intact.to_dict(), once.to_dict()]}
 
     def write(history: History) -> PromotionRecord:

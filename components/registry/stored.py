@@ -9,7 +9,7 @@ from components.registry.signing import verify
 from components.types import GateCheck
 
 
-def look_again(store: Store, digest: str, evidence: str | None, policy: Policy) -> GateCheck:
+def recheck(store: Store, digest: str, evidence: str | None, policy: Policy) -> GateCheck:
     """Read a stored checkpoint, and its evidence, whole, hold it to what may be loaded, and verify its signature.
 
     Returns:

@@ -59,7 +59,7 @@ def grouped(checks: Sequence[Check]) -> dict[str, list[Check]]:
     return dict(sorted(groups, key=lambda item: min(map(_gravity, item[1]))))
 
 
-def to_look_at(checks: Sequence[Check]) -> list[Check]:
+def open_checks(checks: Sequence[Check]) -> list[Check]:
     """What failed, which decides alone; then what is inconclusive, which only a person can judge."""
     return [check for result in ("fail", "inconclusive") for check in checks if check.result == result]
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from components.report.labels import Label, write
 from components.report.palette import LIGHT
-from components.report.plots import BOX, SIZE, dress
+from components.report.plots import BOX, SIZE, style_axes
 from components.report.run import Part, dig
 from components.report.svg import STYLE, inline
 from components.words import percent
@@ -68,6 +68,6 @@ def _draw(found: Curves) -> Figure:
         axes.minorticks_off()
         axes.set_ylim(0, 1)
         axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25", "50", "75", "100"])
-        dress(axes, "k")
+        style_axes(axes, "k")
         write(axes, labels)
     return figure

@@ -17,7 +17,7 @@ from components.report import palette
 from components.report.attention import attention
 from components.report.canaries import canary_check, canary_rows
 from components.report.changes import changed, differences
-from components.report.checks import grouped, read_checks, to_look_at
+from components.report.checks import grouped, open_checks, read_checks
 from components.report.checks import tally as tally_of_checks
 from components.report.curve import pass_curve
 from components.report.decision import afterwards, commands, facts, not_judged, question, rollback
@@ -93,7 +93,7 @@ def _decision(run: Run) -> dict[str, Any]:
         "rollback": rollback(run),
         "afterwards": afterwards(run),
         "facts": facts(run, health),
-        "open_checks": to_look_at(checks),
+        "open_checks": open_checks(checks),
         "checks": grouped(checks),
         "tally_of_checks": tally_of_checks(checks),
         "attention": attention(run),

@@ -163,10 +163,10 @@ def _scale(
         axes.yaxis.set_major_locator(MaxNLocator(4))
         if panel.unit == "%":
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}"))
-    dress(axes, "step")
+    style_axes(axes, "step")
 
 
-def dress(axes: Axes, name: str) -> None:
+def style_axes(axes: Axes, name: str) -> None:
     """What all plots have in common: a pale grid, no box, and the name of the x axis at its end."""
     axes.text(1.035, -0.095, name, color=LIGHT["muted"], transform=axes.transAxes, va="center")
     axes.grid(axis="y", color=LIGHT["rule"], linewidth=0.6)

@@ -118,7 +118,7 @@ class _Round:
         if waiting and lane.worker.started:
             lane.deadline = time.monotonic() + self._timeout
         if lines is None:
-            self._failed(lane, lane.worker.death())
+            self._failed(lane, lane.worker.exit_description())
             return True
         if lane.worker.endless:
             self._failed(lane, NO_VERDICT)

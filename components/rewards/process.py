@@ -68,7 +68,7 @@ class WorkerProcess:
         said = self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
         self.kill()
         return EvenkeelError(
-            f"the verifier's worker process did not start: {said or self.death()}",
+            f"the verifier's worker process did not start: {said or self.exit_description()}",
             where="reward",
             how="check the settings of that verifier and raise memory_mb of its sandbox",
         )
@@ -105,7 +105,7 @@ class WorkerProcess:
             raise self.failure()
         return lines
 
-    def death(self) -> str:
+    def exit_description(self) -> str:
         """Why a process that has closed its end is gone."""
         try:
             code = self._process.wait(GRACE_SECONDS)

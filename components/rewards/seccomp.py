@@ -85,7 +85,7 @@ def refuse_network() -> None:
     _install(network_filter(this_machine()))
 
 
-def refuse_all_but_thinking() -> None:
+def install_compute_only_filter() -> None:
     """The filter for code that a policy wrote: compute, and read files; see `ALLOWED_FOR_CODE`.
 
     Raises:

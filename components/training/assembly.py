@@ -62,8 +62,8 @@ class Parts:
     stopping: Stopping = STOPPING
 
 
-def as_it_is(part: T) -> T:
-    """No wrapper."""
+def unwrapped(part: T) -> T:
+    """The part itself: no wrapper."""
     return part
 
 
@@ -74,10 +74,10 @@ def assembled(
     clusters: Clusters,
     *,
     dev: Sequence[Prompt] | None = None,
-    wrap_engine: Wrap[Engine] = as_it_is,
-    wrap_learner: Wrap[Learner] = as_it_is,
-    wrap_schedule: Wrap[Schedule] = as_it_is,
-    wrap_scorer: Wrap[Scorer] = as_it_is,
+    wrap_engine: Wrap[Engine] = unwrapped,
+    wrap_learner: Wrap[Learner] = unwrapped,
+    wrap_schedule: Wrap[Schedule] = unwrapped,
+    wrap_scorer: Wrap[Scorer] = unwrapped,
 ) -> Iterator[Parts]:
     """The parts of a run, continued from its newest checkpoint; worker processes end with the context.
 

@@ -51,7 +51,7 @@ def stoppable(parts: Parts) -> Iterator[None]:
     the step's beginning: only the schedule has moved since. So a stop takes as long as one update and one checkpoint
     at the most. Where rollouts are sampled beside the loop (`rollout.asynchrony`) it is asked before the step alone,
     waits for those that are under way, and the checkpoint holds them. Where they are lost, because the servers were
-    asked to end as well, the run has the checkpoint before (`peers_asked_as_well`).
+    asked to end as well, the run has the checkpoint before (`stopped_with_peers`).
 
     Raises:
         Stopped: it was asked to, and the checkpoint is whole.
@@ -66,14 +66,14 @@ def stoppable(parts: Parts) -> Iterator[None]:
             parts.rollouts.discard()
             state.schedule.load_state_dict(before)
         parts.rollouts.settle()
-        state.checkpoint(to_leave=True)
+        state.checkpoint(for_resume_only=True)
         state.writer.wait()
         what = f"asked to stop; the checkpoint of step {state.step} is whole"
         raise Stopped(what, how="the same command goes on from there") from None
 
 
 @contextmanager
-def peers_asked_as_well(parts: Parts) -> Iterator[None]:
+def stopped_with_peers(parts: Parts) -> Iterator[None]:
     """Around all steps: servers that are lost while the run is stopping were stopped as well, and are no error.
 
     Raises:
@@ -135,7 +135,7 @@ def respond(
     state.enter([*outcomes, *plan.responses])
     watched = {one.rule for one in state.responder.under_watch.verdicts.values()}
     state.suspected = plan.back_to is None and any(one.rule not in watched for one in verdicts)
-    carry_out(plan, parts, measure_anew=anew)
+    carry_out(plan, parts, remeasure=anew)
     if record.signals.get("nonfinite_weights") and not (plan.back_to or plan.stopped_by):
         raise InputError(
             "the policy holds numbers that are NaN or infinite, and nothing took it back",
@@ -145,14 +145,14 @@ def respond(
     return record
 
 
-def carry_out(plan: Plan, parts: Parts, *, measure_anew: bool) -> None:
+def carry_out(plan: Plan, parts: Parts, *, remeasure: bool) -> None:
     """Do what was decided, once it is written down."""
     state = parts.state
     state.stopped_by = plan.stopped_by
     if plan.back_to is not None:
         parts.rollouts.go_back(plan.back_to)
-    if measure_anew:
-        state.measure_anew()
+    if remeasure:
+        state.remeasure()
     reload(parts, plan)
     if plan.responses:
         configure(parts)

@@ -47,7 +47,7 @@ class Evidence:
     broken: deque[tuple[int, Part, str]] = field(default_factory=lambda: deque(maxlen=PATIENCE))
     drawn: set[str] = field(default_factory=set)
 
-    def drew(self, groups: Sequence[Group]) -> None:
+    def record_draws(self, groups: Sequence[Group]) -> None:
         """Note the prompts of a step, and its answers."""
         self.drawn = {group.prompt.id for group in groups}
         self.trained.append(counts(groups))

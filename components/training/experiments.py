@@ -44,7 +44,7 @@ def diagnosed(parts: Parts, verdicts: Sequence[Verdict], record: StepRecord) -> 
             tried,
             reversal=record.signals.get("reversal_evidence", 0.0),
             sudden=_sudden(state, record),
-            family=learns_otherwise(state),
+            family=misjudged_family(state),
         )
     )
 
@@ -80,7 +80,7 @@ def measured(parts: Parts, tried: Experiments, back: Saved | None) -> Experiment
     return replace(tried, again=max(fallen(before, again).values(), default=0.0))
 
 
-def learns_otherwise(state: RunState) -> tuple[str, float]:
+def misjudged_family(state: RunState) -> tuple[str, float]:
     """The family whose training answers are judged worse than its held-out answers were at their best, more so than
     those of the other families; with the evidence, nats. Only where a schedule does not choose by success."""
     best, trained = state.responder.pending.held_out, state.evidence.trained_counts()

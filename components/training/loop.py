@@ -10,7 +10,7 @@ from components.health import dev_signals, like_gap, step_signals
 from components.health.invariants import with_broken
 from components.training.assembly import Parts
 from components.training.background import finished
-from components.training.conduct import checkpoint, configure, peers_asked_as_well, respond, standing, stoppable
+from components.training.conduct import checkpoint, configure, respond, standing, stoppable, stopped_with_peers
 from components.training.heldout import followed
 from components.training.run import NOT_COUNTED
 from components.training.soundness import inspected, learnable, nothing_learned, usable_groups
@@ -30,7 +30,7 @@ def train(parts: Parts, on_step: OnStep) -> None:
     The state is checkpointed every ``train.checkpoint_every`` steps and at the end, so that a killed run repeats at
     most that many steps, to the same bytes, and when it is asked to stop, so that it repeats none.
     """
-    with peers_asked_as_well(parts):
+    with stopped_with_peers(parts):
         _train(parts, on_step)
 
 
@@ -62,7 +62,7 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         measured |= dev_signals(dev, how.eval_samples) | like_gap(rollout.sampled, dev) | fallen
         sound, unsound = inspected(parts, rollout, updated, golden)
         measured |= sound
-        state.drew(rollout.sampled)
+        state.record_draws(rollout.sampled)
         record = StepRecord(state.step, step_signals(rollout.sampled, rollout.trained, measured, rollout.attempts))
 
         pairs = pairs_of(rollout.sampled, state.step, seed, how.keep_pairs)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from components.health import Plan
-from components.health.diagnosis import LEARNS_OTHERWISE, REVERSED, Diagnosis
+from components.health.diagnosis import MISJUDGED, REVERSED, Diagnosis
 from components.health.draws import PROVEN
 from components.health.invariants import Broken, advantages
 from components.health.responses.repairs import RELOAD, Situation
 from components.health.responses.under_watch import TORN
 from components.rollout import Rollout
 from components.training.assembly import Parts
-from components.training.experiments import BY_SERVER, learns_otherwise
+from components.training.experiments import BY_SERVER, misjudged_family
 from components.training.soundness import second_agrees
 from components.types import StepRecord
 
@@ -25,14 +25,14 @@ def situation(
     if agrees is None and diagnosis is not None and diagnosis.part == "verifier":
         agrees = second_agrees(parts)
     servers = {one.server for group in rollout.sampled for one in group.completions if one.server >= 0}
-    family, nats = learns_otherwise(parts.state)
+    family, nats = misjudged_family(parts.state)
     updates = parts.state.responder.settings.learner.updates_per_step
     learned = "grad_norm" in record.signals and record.signals.get("updates_skipped", 0.0) < updates
     return Situation(
         server=_suspect(parts, servers, record, unsound, diagnosis),
         servers=len(servers),
         second_agrees=agrees,
-        family=family if nats > LEARNS_OTHERWISE else "",
+        family=family if nats > MISJUDGED else "",
         step=record.step,
         fall=record.signals.get("fall_evidence", 0.0),
         learned=learned,

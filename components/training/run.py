@@ -115,11 +115,11 @@ class RunState:
             append_line(self.ledger, entry.to_dict())
             self.entries += 1
 
-    def checkpoint(self, *, to_leave: bool = False) -> None:
+    def checkpoint(self, *, for_resume_only: bool = False) -> None:
         """Save every stateful part as it is now; the folder appears whole or not at all, a little later.
 
-        One that is made ``to_leave`` is for the run's next start alone. No roll-back goes to it, and nothing that is
-        saved tells of it: the run is to become what it would have become without a stop.
+        One that is made ``for_resume_only`` is for the run's next start alone. No roll-back goes to it, and no saved
+        state mentions it: the run goes on as it would have without a stop.
 
         Raises:
             InputError: this one, or the one before, could not be written.
@@ -127,7 +127,7 @@ class RunState:
         if any(one.step == self.step for one in self.saved):
             return
         self.writer.wait()  # what a checkpoint knows of the others is true: they are complete
-        if not to_leave:
+        if not for_resume_only:
             self._remember()
         self.writer.write(self.step, self._begin, keep={self.step, *(one.step for one in self.saved)})
 
@@ -219,9 +219,9 @@ class RunState:
         self.pending = []
         self.returned = to
 
-    def drew(self, groups: Sequence[Group]) -> None:
+    def record_draws(self, groups: Sequence[Group]) -> None:
         """Note a step's prompts and answers, and completions that the verifier is shown again in later steps."""
-        self.evidence.drew(groups)
+        self.evidence.record_draws(groups)
         if not self.responder.settings.audit.reviewed:  # then a score is not the verifier's alone
             as_read = [group for group in groups if self.prompts.get(group.prompt.id) == group.prompt]
             self.evidence.golden.learn(as_read)
@@ -242,7 +242,7 @@ class RunState:
             replace(one, dev=dev, dev_se=error, counts=found) if one.step == step else one for one in self.saved
         ]
 
-    def measure_anew(self) -> None:
+    def remeasure(self) -> None:
         """The dev split is judged otherwise from now on: earlier figures are no measure any more."""
         self.monitor.forget(DEV_SIGNALS)
         self.dev = (None, 0.0)

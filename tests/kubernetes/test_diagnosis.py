@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from components.launch.kubernetes.diagnosis import CAUSES, diagnose
-from components.pods.ending import last_words as written
+from components.pods.ending import termination_message as written
 from components.status import StageStatus
 from tests.kubernetes.scenes import NAMES, content, observed, of_role, scene
 

@@ -261,11 +261,11 @@ def test_a_cluster_that_goes_on_refusing_is_not_waited_for_for_ever() -> None:
     error = InputError("may not look")
     with pytest.raises(InputError, match="may not look"):
         for refusals in [Refusals(forgiven=0.0)] * 2:
-            refusals.bear(error)
+            refusals.tolerate(error)
             time.sleep(0.01)
     patient = Refusals(forgiven=0.0)
     for silence in [Unreachable("away")] * 2:
-        patient.bear(silence)
+        patient.tolerate(silence)
         time.sleep(0.01)
 
 

@@ -11,7 +11,7 @@ import pytest
 from components.launch.kubernetes.diagnosis import diagnose
 from components.launch.kubernetes.observed import Observed
 from components.launch.kubernetes.status import status_of
-from components.pods.ending import last_words
+from components.pods.ending import termination_message
 from components.status import StageStatus
 from tests.kubernetes.scenes import NAMES, content, observed, of_role, scene
 
@@ -140,7 +140,7 @@ def test_one_that_is_suspended_without_a_queue_was_suspended_by_somebody() -> No
 def test_what_our_own_containers_say_is_told_as_words() -> None:
     there, said = content("bad-input"), StageStatus(2, "cannot read: no such file\n  where: data.jsonl")
     pod = of_role(there, "pods", "learner")
-    pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = last_words(said).decode()
+    pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = termination_message(said).decode()
     first = status_of(observed(there)).message.splitlines()[0]
     assert first.endswith("(its input or its settings are wrong): cannot read: no such file | where: data.jsonl")
 

@@ -15,10 +15,10 @@ import pytest
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED, InputError
 from components.files import code_digest
 from components.pods import place
-from components.pods.ending import ROOM, last_words, leave
+from components.pods.ending import ROOM, leave, termination_message
 from components.pods.learner import Node, ended
 from components.processes.living import lives
-from components.processes.torchrun import blame
+from components.processes.torchrun import node_exit_code
 from components.status import StageStatus
 from tests.code_graph import ROOT
 
@@ -61,12 +61,12 @@ def test_a_node_without_a_number_says_so(value, what):
 
 
 def test_the_last_words_are_the_message():
-    assert last_words(StageStatus(2, "no such file\n  mend:  make it")) == b"no such file\n  mend:  make it"
+    assert termination_message(StageStatus(2, "no such file\n  mend:  make it")) == b"no such file\n  mend:  make it"
 
 
 @pytest.mark.parametrize("character", ["x", "\n", "é", "\N{GRINNING FACE}"])
 def test_of_a_long_message_the_end_stays(character):
-    data = last_words(StageStatus(1, character * 9000 + "the end"))
+    data = termination_message(StageStatus(1, character * 9000 + "the end"))
     message = data.decode()
     assert len(data) <= ROOM
     assert len(data) > ROOM / 2
@@ -226,4 +226,4 @@ def test_a_stage_of_one_process_runs_without_torchrun_and_several_ranks_with_it(
     ],
 )
 def test_a_node_ends_with_the_exit_code_of_the_rank_that_is_to_blame(codes, code):
-    assert blame(codes) == code
+    assert node_exit_code(codes) == code

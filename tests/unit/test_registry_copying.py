@@ -90,7 +90,7 @@ def test_what_is_read_soon_stays_in_memory(source: Path, tmp_path: Path, told: l
 def test_a_system_that_takes_no_advice_copies_too(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[tuple[str, int, int]]
 ) -> None:
-    monkeypatch.setattr(copying, "LETS_GO", False)
+    monkeypatch.setattr(copying, "CAN_DROP_CACHE", False)
     digest = sha256_tree(source)
     copy_tree(source, tmp_path / "copy", digest, soon=False)
     assert (sha256_tree(tmp_path / "copy"), told) == (digest, [])

@@ -16,7 +16,7 @@ from components.gate.checks import CHECKS
 from components.report import Run, load_run, render
 from components.report.attention import attention
 from components.report.canaries import canary_rows
-from components.report.checks import grouped, read_checks, to_look_at
+from components.report.checks import grouped, open_checks, read_checks
 from components.report.comparison import as_evaluated
 from components.report.decision import VERIFIER, commands, facts, not_judged, question, rollback
 from components.report.page import told
@@ -252,7 +252,7 @@ def test_the_answer_by_the_policy_counts_before_the_runs_own(healthy: Run) -> No
 
 def test_what_is_inconclusive_is_a_persons_to_decide_and_comes_first_unless_something_failed(healthy: Run) -> None:
     open_ = judged(healthy, "pass", "inconclusive", "fail")
-    assert [check.result for check in to_look_at(read_checks(open_))] == ["fail", "inconclusive"]
+    assert [check.result for check in open_checks(read_checks(open_))] == ["fail", "inconclusive"]
     unsure = judged(healthy, "pass", "inconclusive")
     assert headline(unsure).approvable
     assert headline(unsure).title == "Gate inconclusive: a person has to judge"

@@ -229,7 +229,7 @@ def test_a_child_that_could_not_be_confined_makes_its_item_unscorable_with_the_r
     def refuse() -> None:
         raise RuntimeError("no filter today")
 
-    monkeypatch.setattr(child, "refuse_all_but_thinking", refuse)
+    monkeypatch.setattr(child, "install_compute_only_filter", refuse)
     reply = _answer(build_verifier(CodeVerifier(kind="code")))
     assert reply == {
         "unscorable": "error: RuntimeError: the code was not run: RuntimeError: no filter today"

@@ -28,7 +28,7 @@ LINE = ("data", "audit", "sft", "admission", "triage", "clusters", "train", "eva
 
 
 def _known(evidence: Evidence, _: Settings) -> Answer:
-    problems = [*_unsaid(evidence), *_of_stages(evidence), *_of_settings(evidence), *_of_files(evidence)]
+    problems = [*_missing_facts(evidence), *_of_stages(evidence), *_of_settings(evidence), *_of_files(evidence)]
     if problems:
         more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
         return "fail", "; ".join(problems[:3]) + more
@@ -39,7 +39,7 @@ def _known(evidence: Evidence, _: Settings) -> Answer:
     return "pass", f"{told}; every output as dvc.lock has it"
 
 
-def _unsaid(evidence: Evidence) -> Iterator[str]:
+def _missing_facts(evidence: Evidence) -> Iterator[str]:
     """What must be said and is not, and what is not said of this checkpoint."""
     evidence.value("lineage", "run")
     for name in ("commit", "tree"):

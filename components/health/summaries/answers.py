@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from components.health.monitor import unjudged
 from components.health.summaries.advice import advice
 from components.health.summaries.headline import State
-from components.health.summaries.phrases import changes, done, helped, then_now
+from components.health.summaries.phrases import before_and_after, changes, done, helped
 from components.health.summaries.run_summary import NAMED, RunSummary, named, rules_of
 from components.types import Response
 from components.words import number, percent, plural
@@ -84,7 +84,7 @@ def _unresolved(summary: RunSummary) -> list[str]:
 def outcomes_of_actions(summary: RunSummary) -> Iterator[str]:
     for response in summary.acts:
         outcome = summary.ledger.outcome(response)
-        figures = f" ({', '.join(then_now(outcome.signals))})" if outcome and outcome.signals else ""
+        figures = f" ({', '.join(before_and_after(outcome.signals))})" if outcome and outcome.signals else ""
         yield f"Response {response.number}, to {response.rule}: {helped(response, outcome)}{figures}."
     for sentence in summary.lost_accuracy:
         yield f"{sentence[:1].upper()}{sentence[1:]}."

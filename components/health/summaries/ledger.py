@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from components.health.responses.ledger import Ledger
-from components.health.summaries.phrases import changes, helped, saw, then_now
+from components.health.summaries.phrases import before_and_after, changes, helped, saw
 from components.types import Level
 
 HEADS = ("No.", "Step", "Rule", "Level", "Saw", "Changed", "Outcome", "Steps lost")
@@ -48,7 +48,7 @@ def ledger_rows(ledger: Ledger) -> list[Row]:
                 changed=[*back, *changes(response)],
                 did=response.did,
                 outcome=helped(response, outcome),
-                signals=[] if outcome is None else then_now(outcome.signals),
+                signals=[] if outcome is None else before_and_after(outcome.signals),
                 recovered=None if outcome is None else outcome.recovered,
                 cost=None if outcome is None else outcome.cost_steps,
             )

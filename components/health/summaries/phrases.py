@@ -126,7 +126,7 @@ def helped(response: Response, outcome: Outcome | None) -> str:
     return f"had not recovered after {within}" + (f": {_and(below)} below the best" if below else "")
 
 
-def then_now(signals: Mapping[str, Sequence[float | None]]) -> list[str]:
+def before_and_after(signals: Mapping[str, Sequence[float | None]]) -> list[str]:
     """``entropy 0.22 → 0.35`` for every signal of an outcome."""
     return [f"{name} {' → '.join(_figure(one) for one in pair)}" for name, pair in signals.items()]
 

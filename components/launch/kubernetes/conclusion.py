@@ -1,4 +1,4 @@
-"""How a run ended, in the words of its stage, which leaves them in the workspace."""
+"""How a run ended, by the status that its stage left in the workspace."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ OVER = (EXIT_BAD_INPUT, EXIT_NO_CANDIDATE)
 """Exit codes after which nothing is started again."""
 
 
-def in_its_own_words(job: Job, observed: Observed) -> JobStatus:
-    """How a job is. Where the JobSet is gone before anybody has looked, for its ttl was over, only the stage knows."""
+def final_status(job: Job, observed: Observed) -> JobStatus:
+    """The status of a job. Where the JobSet was removed at the end of its TTL, only the stage's own status is left."""
     status = status_of(observed)
     said = read_status(Layout(job.workspace), job.stage) if status.state == "failed" else None
     if said is None:

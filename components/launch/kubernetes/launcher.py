@@ -15,7 +15,7 @@ from components.errors import InputError
 from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
 from components.launch.kubernetes.api import Cluster
-from components.launch.kubernetes.conclusion import in_its_own_words
+from components.launch.kubernetes.conclusion import final_status
 from components.launch.kubernetes.following import Follower
 from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.names import OURS, RUN, SPEC, STAGE, WORKSPACE
@@ -24,7 +24,7 @@ from components.launch.kubernetes.overdue import last_moment
 from components.launch.kubernetes.plan import RunPlan, plan_run
 from components.launch.kubernetes.status import status_of
 from components.launch.kubernetes.submission import depot, submission
-from components.launch.kubernetes.waiting import Refusals, Teller
+from components.launch.kubernetes.waiting import Refusals, StatusReporter
 from components.launch.kubernetes.watching import changes
 from components.launch.processes import driver_log
 from components.layout import Layout
@@ -106,7 +106,7 @@ class KubernetesLauncher(Launcher):
         observed = gather(one.cluster, one.plan.name, one.uid)
         if one.plan.name in self._cancelled:  # meanwhile
             return self._observed(one)
-        return in_its_own_words(one.job, observed), observed
+        return final_status(one.job, observed), observed
 
     def logs(self, job_id: str) -> Iterator[str]:
         one = self._jobs[job_id]
@@ -143,19 +143,19 @@ class KubernetesLauncher(Launcher):
             InputError: it has refused for `FORGIVEN` seconds.
         """
         one, refused = self._jobs[job_id], Refusals()
-        teller = Teller(job_id, one.job.stage)
+        reporter = StatusReporter(job_id, one.job.stage)
         with Follower(one.cluster, one.plan.name, one.uid, one.job.stage, driver_log(Layout(one.job.workspace))):
             for _ in changes(one.cluster, one.plan.name, poll):
                 try:
                     status, observed = self._look(one)
                 except InputError as error:
-                    refused.bear(error)
-                    teller.tell("running", f"the cluster does not answer; still waiting: {error.what}")
+                    refused.tolerate(error)
+                    reporter.report("running", f"the cluster does not answer; still waiting: {error.what}")
                     continue
                 refused.over()
                 if status.ended:
                     return self._concluded(one, status, observed)
-                teller.tell(status.state, status.message)
+                reporter.report(status.state, status.message)
         raise AssertionError("a watch never ends")
 
     def _look(self, one: Submitted) -> tuple[JobStatus, Observed]:
@@ -175,7 +175,7 @@ class KubernetesLauncher(Launcher):
             return status
         if (there := depot(one.plan)) is not None:
             take_output(one.job.workspace, there, one.job.stage)
-        return in_its_own_words(one.job, observed)
+        return final_status(one.job, observed)
 
 
 def of_the_run(plan: RunPlan, metadata: dict[str, Any]) -> bool:

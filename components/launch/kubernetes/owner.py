@@ -10,7 +10,7 @@ from components.errors import InputError
 OWNER = "EVENKEEL_RUN_OWNER"
 
 
-def whoever_submits() -> str:
+def submitter() -> str:
     """Who submits a run from here.
 
     Raises:

@@ -10,7 +10,7 @@ from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, EXIT
 from components.launch.base import JobStatus
 from components.launch.kubernetes.diagnosis import diagnose
 from components.launch.kubernetes.diagnosis.disruption import disrupted
-from components.launch.kubernetes.diagnosis.ending import MEANINGS, last_words
+from components.launch.kubernetes.diagnosis.ending import MEANINGS, termination_message
 from components.launch.kubernetes.diagnosis.finding import sentence
 from components.launch.kubernetes.observed import (
     Object,
@@ -76,7 +76,7 @@ def _progress(observed: Observed) -> JobStatus:
     wanted = sum(_replicas(one) for one in (observed.jobset or {}).get("spec", {}).get("replicatedJobs") or ())
     parts = [f"{run} of {wanted} pods run"]
     if observed.restarts:
-        parts.append(f"attempt {observed.restarts + 1}{_why_again(observed)}")
+        parts.append(f"attempt {observed.restarts + 1}{_restart_reason(observed)}")
     message = ", ".join(parts)
     if found := diagnose(observed):
         message += "\n" + "\n".join(map(str, found))
@@ -141,15 +141,15 @@ def _ended(observed: Observed, job: Object | None) -> Ended | None:
     if named:
         failed = [one for one in failed if (one[0], one[1]) == (named["pod"], named["container"])]
         if not failed:  # its pod is gone already
-            return Ended(_who(named["container"], role), int(named["code"]), "")
+            return Ended(_container_name(named["container"], role), int(named["code"]), "")
     if not failed:
         return None
     # Whoever lost the others, or was asked to stop, is not to blame.
     _, container, one = min(failed, key=lambda one: one[2]["exitCode"] in (EXIT_LOST, EXIT_STOPPED))
-    return Ended(_who(container, role), int(one["exitCode"]), last_words(one))
+    return Ended(_container_name(container, role), int(one["exitCode"]), termination_message(one))
 
 
-def _who(container: str, role: str) -> str:
+def _container_name(container: str, role: str) -> str:
     return role if container == role else f"{container} of {role}"
 
 
@@ -165,7 +165,7 @@ def _exit_code(observed: Observed, ended: Ended | None) -> int:
     return EXIT_LOST if lost else FAILED
 
 
-def _why_again(observed: Observed) -> str:
+def _restart_reason(observed: Observed) -> str:
     """What the JobSet says of its latest restart."""
     said = [e for e in observed.events if str(e.get("reason")).startswith("RestartJobSet")]
     named = FIRST_FAILED.search(str(said[-1].get("message"))) if said else None

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from components.config.kubernetes import S3State
 from components.files import code_digest, sha256_file
 from components.launch.base import Job
-from components.launch.kubernetes.owner import whoever_submits
+from components.launch.kubernetes.owner import submitter
 from components.launch.kubernetes.ownership import user_of
 from components.launch.kubernetes.plan import USER, RunPlan, Submission, address
 from components.pods.depot import Depot
@@ -22,7 +22,7 @@ def submission(job: Job) -> Submission:
         stage=job.stage,
         workspace=root,
         run=root.name,
-        owner=(how and how.owner) or whoever_submits(),
+        owner=(how and how.owner) or submitter(),
         code=code_digest(),
         constraints=sha256_file(constraints) if constraints.exists() else "",
         now=datetime.now(UTC),

@@ -1,4 +1,4 @@
-"""What whoever waits for a run says of it, and how much he bears."""
+"""What a waiting launcher reports about a run, and for how long it tolerates refusals."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from components.launch.kubernetes.api import Unreachable
 from components.progress import remarked
 
 FORGIVEN = 900.0
-"""Seconds that a cluster may refuse to be asked. A server that is being started knows nobody for a moment, and who has
-to log in anew can do so meanwhile: the credentials are read again."""
+"""Seconds for which a cluster may refuse requests. A server that is starting knows no users for a moment, and credentials
+that have expired can be renewed meanwhile: they are read again."""
 
 
 class Refusals:
-    """Answers that are a no, one after another."""
+    """Consecutive refusals by the API server."""
 
     def __init__(self, forgiven: float = FORGIVEN) -> None:
         self._forgiven, self._since = forgiven, 0.0
@@ -22,11 +22,11 @@ class Refusals:
     def over(self) -> None:
         self._since = 0.0
 
-    def bear(self, error: InputError) -> None:
-        """Return where it is worth asking again; no answer at all always is.
+    def tolerate(self, error: InputError) -> None:
+        """Return if the request is worth repeating; it always is if there was no answer at all.
 
         Raises:
-            InputError: ``error``, because it has been so for too long.
+            InputError: ``error``, because the cluster has refused for too long.
         """
         now = time.monotonic()
         self._since = 0.0 if isinstance(error, Unreachable) else self._since or now
@@ -34,13 +34,13 @@ class Refusals:
             raise error
 
 
-class Teller:
-    """Tells what is new, on standard error and to a flow that waits."""
+class StatusReporter:
+    """Reports each new message on standard error and to a flow that waits."""
 
     def __init__(self, name: str, stage: str) -> None:
-        self._name, self._stage, self._said = name, stage, ""
+        self._name, self._stage, self._reported = name, stage, ""
 
-    def tell(self, state: str, message: str) -> None:
-        if message and message != self._said:
-            self._said = message
+    def report(self, state: str, message: str) -> None:
+        if message and message != self._reported:
+            self._reported = message
             remarked(self._stage, f"{self._name}: {state}: {message}")

@@ -16,7 +16,7 @@ from components.device import computes_in
 from components.learner.activations import checkpointed_layers
 from components.learner.batch import Batch
 from components.learner.clipping import clip, sum_of_squares
-from components.learner.offload import fetch, put_away
+from components.learner.offload import fetch, offload
 from components.learner.optimizer import accepted
 from components.learner.scoring_module import PREFIX, Pass, ScoringModule
 from components.learner.sharding.source import Source, make_room
@@ -66,7 +66,7 @@ class Fsdp2(Spread):
 
     def rest(self) -> None:
         self.refresh()
-        put_away(self._adamw)
+        offload(self._adamw)
 
     @property
     def steps(self) -> float | None:

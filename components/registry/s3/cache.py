@@ -85,6 +85,6 @@ def _remove(place: Path) -> None:
     if place.is_symlink() or place.is_file():
         place.unlink()
     elif place.exists():
-        doomed = tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.")
-        os.replace(place, doomed)
-        shutil.rmtree(doomed)
+        removed = tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.")
+        os.replace(place, removed)
+        shutil.rmtree(removed)

@@ -21,7 +21,7 @@ from components.files import sha256_bytes
 from components.registry.base import LARGEST, Conflict, Unavailable
 from components.registry.s3.bodies import whole
 from components.registry.s3.bucket import Bucket, checksum
-from components.registry.s3.retries import Damaged, may_have_happened
+from components.registry.s3.retries import Damaged, may_have_succeeded
 
 WRITERS, CONTENT = "evenkeel-writers", "evenkeel-sha256"
 """Names of the metadata: numbers of the last writes, the newest last; digest of the content."""
@@ -94,7 +94,7 @@ class Objects:
             try:
                 return str(self._put(name, data, metadata, condition)["ETag"])
             except Exception as error:
-                doubt = doubt or may_have_happened(error)
+                doubt = doubt or may_have_succeeded(error)
                 raise
 
         try:
@@ -109,7 +109,7 @@ class Objects:
         found = self.read(key)
         if found is not None and mine in found.writers:
             return _version_of(mine, found)
-        if doubt and not _goes_back_to(before, found):
+        if doubt and not _continues_history(before, found):
             raise Unavailable(
                 "it cannot be told whether this write took effect before others did",
                 where=self._bucket.where(name),
@@ -142,7 +142,7 @@ def _version_of(mine: str, found: Stored) -> str:
     return found.version if found.writers[-1] == mine else f"replaced {mine}"
 
 
-def _goes_back_to(before: tuple[str, ...], found: Stored | None) -> bool:
+def _continues_history(before: tuple[str, ...], found: Stored | None) -> bool:
     """Whether the history of what was found includes all that came after ``before``."""
     if found is None:
         return False

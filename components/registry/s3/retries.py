@@ -104,7 +104,7 @@ class Retries:
                 if not passing(error):
                     if isinstance(error, ClientError):
                         raise
-                    raise _hopeless(error, operation, where) from None
+                    raise _permanent(error, operation, where) from None
                 reason = _word(error)
             pause = random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1)))
             if attempt == self.attempts or time.monotonic() + pause >= end:
@@ -131,7 +131,7 @@ def passing(error: Exception) -> bool:
     return isinstance(error, PASSING) and not isinstance(error, SSLError)
 
 
-def may_have_happened(error: BaseException) -> bool:
+def may_have_succeeded(error: BaseException) -> bool:
     """Whether the server may have done what it was asked to, although it did not say so."""
     if isinstance(error, ClientError):
         return _status(error) >= 500
@@ -145,7 +145,7 @@ def refusal(error: ClientError, operation: str, where: str) -> EvenkeelError:
     return InputError(f"the server refuses {operation}: {code} (status {_status(error)})", where=where, how=how)
 
 
-def _hopeless(error: Exception, operation: str, where: str) -> EvenkeelError:
+def _permanent(error: Exception, operation: str, where: str) -> EvenkeelError:
     if isinstance(error, CREDENTIALS):
         return InputError(
             f"no credentials for S3 ({type(error).__name__})",

@@ -11,7 +11,7 @@ import sys
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, NoReturn
 
-from components.rewards.seccomp import refuse_all_but_thinking
+from components.rewards.seccomp import install_compute_only_filter
 
 RESULTS, TESTS = 3, 4
 """Handles: where values go, and where the tests come from once the code has been read."""
@@ -66,7 +66,7 @@ def _confine(limits: Limits) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(limit, (value, value))
-    refuse_all_but_thinking()
+    install_compute_only_filter()
 
 
 def _work(source: str) -> None:

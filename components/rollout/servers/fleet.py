@@ -104,7 +104,7 @@ class Fleet:
         """No server is to be used any more."""
         for server in self.servers:
             server.serving, server.dead, server.said = False, True, f"{server.said}; {reason}"
-            for task in (*server.calls, server.mending):
+            for task in (*server.calls, server.repairing):
                 if task is not None:
                     task.cancel()
         self._notify()
@@ -119,7 +119,7 @@ class Fleet:
                 return False
             server.serving, server.dead, server.said = False, True, "excluded: what it samples is not sound"
             self._note(server.name, "excluded", server.said)
-            for task in (*server.calls, server.mending):
+            for task in (*server.calls, server.repairing):
                 if task is not None:
                     task.cancel()
         self._notify()
@@ -127,7 +127,7 @@ class Fleet:
 
     async def close(self) -> None:
         """Stop watching and end all processes."""
-        tasks = [task for task in (self._watching, *(server.mending for server in self.servers)) if task is not None]
+        tasks = [task for task in (self._watching, *(server.repairing for server in self.servers)) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -154,7 +154,7 @@ class Fleet:
 
     def _replaced(self) -> list[asyncio.Task[None]]:
         """What replaces servers at present."""
-        return [one.mending for one in self.servers if one.mending is not None and not one.mending.done()]
+        return [one.repairing for one in self.servers if one.repairing is not None and not one.repairing.done()]
 
     async def _put_to_sleep(self, server: Server, sleep: Callable[[Server], Awaitable[None]]) -> None:
         try:
@@ -275,10 +275,10 @@ class Fleet:
             if isinstance(fault, Stale) or not server.origin.alive():
                 self.drain(server, fault)
             else:
-                await self._sing(server)
+                await self._check_canary(server)
         self._notify()
 
-    async def _sing(self, server: Server) -> None:
+    async def _check_canary(self, server: Server) -> None:
         prompt, stop = self._canary
         try:
             await server.link.canary(prompt, stop, self._settings.canary_timeout)
@@ -294,7 +294,7 @@ class Fleet:
                     if not server.origin.alive():
                         self.drain(server, ServerFault("its process has ended"))
                 quiet = [server for server in self.serving if server.calls and not server.answered]
-                await asyncio.gather(*(self._sing(server) for server in quiet))
+                await asyncio.gather(*(self._check_canary(server) for server in quiet))
                 for server in self.serving:
                     server.answered = False
             self._notify()
@@ -305,9 +305,9 @@ class Fleet:
         self._note(server.name, "drained", server.said)
         for call in server.calls:
             call.cancel()
-        server.mending = asyncio.create_task(self._mend(server))
+        server.repairing = asyncio.create_task(self._repair(server))
 
-    async def _mend(self, server: Server) -> None:
+    async def _repair(self, server: Server) -> None:
         await self._awake.wait()
         while server.origin.may_open():
             try:

@@ -31,7 +31,7 @@ class Server:
     answered: bool = False
     """Whether it has completed something since it was last looked after."""
     calls: set[asyncio.Task[Any]] = field(default_factory=set)
-    mending: asyncio.Task[None] | None = None
+    repairing: asyncio.Task[None] | None = None
 
     @property
     def name(self) -> str:

@@ -37,7 +37,7 @@ def leave(fault: Fault, parts: Parts) -> None:
     """
     if isinstance(fault, Restarting) and not fault.restarted and fault.clock.step >= fault.stops_at:
         parts.rollouts.settle()
-        parts.state.checkpoint(to_leave=True)
+        parts.state.checkpoint(for_resume_only=True)
         parts.state.writer.wait()
         fault.restarted = True
         raise Restart

@@ -166,7 +166,7 @@ def _failures() -> Iterator[None]:
     except urllib3.exceptions.TimeoutError:
         raise Failure("no answer in time") from None
     except urllib3.exceptions.LocationValueError:
-        raise Failure("its address in the kubeconfig is none", sent=False, hopeless=True) from None
+        raise Failure("its address in the kubeconfig is none", sent=False, permanent=True) from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise Failure(f"the connection broke off ({type(error).__name__})") from None
 
@@ -192,4 +192,4 @@ def _tls(text: str) -> Failure:
         else "no TLS there"
     )
     # A server that is being started or stopped may end a connection in the middle of its beginning.
-    return Failure(f"no secure connection ({why})", sent=False, hopeless=why != "EOF")
+    return Failure(f"no secure connection ({why})", sent=False, permanent=why != "EOF")

@@ -34,7 +34,7 @@ def create(requests: Requests, call: Call, manifest: dict[str, Any], look: Look)
         try:
             return requests.once(call.method, call.path, [STRICT], manifest)
         except Failure as failure:
-            unsure = unsure or failure.may_have_happened
+            unsure = unsure or failure.may_have_succeeded
             if unsure and (found := _ours(requests, call, manifest, look, failure)):
                 return found
             try:

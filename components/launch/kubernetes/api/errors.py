@@ -10,7 +10,7 @@ from components.errors import InputError
 
 LATER = frozenset({429, 500, 502, 503, 504})
 """Statuses that say nothing about the request itself."""
-UNSAID = frozenset({500, 502, 503, 504})
+OUTCOME_UNKNOWN = frozenset({500, 502, 503, 504})
 """Statuses that a server, or what stands before it, may give although the request was carried out."""
 
 
@@ -37,7 +37,7 @@ class Failure(Exception):
         text: what happened, in words or in the server's.
         status: the HTTP status; None where there was no whole answer.
         sent: whether the server may have received the request.
-        hopeless: the same attempt cannot succeed later, although there was no answer.
+        permanent: the same attempt cannot succeed later, although there was no answer.
     """
 
     def __init__(
@@ -46,19 +46,19 @@ class Failure(Exception):
         *,
         status: int | None = None,
         sent: bool = True,
-        hopeless: bool = False,
+        permanent: bool = False,
         reason: str = "",
         details: Mapping[str, Any] | None = None,
         after: float | None = None,
     ) -> None:
         super().__init__(text)
-        self.text, self.status, self.sent, self.hopeless = text, status, sent, hopeless
+        self.text, self.status, self.sent, self.permanent = text, status, sent, permanent
         self.reason, self.details, self.after = reason, details or {}, after
 
     @property
     def passing(self) -> bool:
         """Whether the same request may succeed later."""
-        return not self.hopeless if self.status is None else self.status in LATER
+        return not self.permanent if self.status is None else self.status in LATER
 
     @property
     def contended(self) -> bool:
@@ -66,9 +66,9 @@ class Failure(Exception):
         return self.status == 409 and self.reason == "Conflict"
 
     @property
-    def may_have_happened(self) -> bool:
+    def may_have_succeeded(self) -> bool:
         """Whether the server may have done what it was asked to, although it did not say so."""
-        return self.sent if self.status is None else self.status in UNSAID
+        return self.sent if self.status is None else self.status in OUTCOME_UNKNOWN
 
     @property
     def exists(self) -> bool:

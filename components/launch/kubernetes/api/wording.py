@@ -39,7 +39,7 @@ def explain(failure: Failure, call: Call | None, server: str, account: str, vers
     if failure.status is None:
         what = f"the API server cannot be used: {failure.text}"
         return (
-            InputError(what, where=server, how=ANEW) if failure.hopeless else Unreachable(what, where=server, how=AWAY)
+            InputError(what, where=server, how=ANEW) if failure.permanent else Unreachable(what, where=server, how=AWAY)
         )
     if call is not None and failure.no_such_path:
         return _not_served(call, versions, server)
@@ -50,7 +50,7 @@ def explain(failure: Failure, call: Call | None, server: str, account: str, vers
             if isinstance(error, Refused):
                 error.status = failure.status
             return error
-    error = Refused(f"the API server refuses to {_deed(call)}: {failure.text} (status {failure.status})", where=where)
+    error = Refused(f"the API server refuses to {_action(call)}: {failure.text} (status {failure.status})", where=where)
     error.status = failure.status
     return error
 
@@ -61,7 +61,7 @@ def _where(call: Call | None, server: str) -> str:
     return f"{call.what} in namespace {call.namespace} of {server}" if call.resource.namespaced else server
 
 
-def _deed(call: Call | None) -> str:
+def _action(call: Call | None) -> str:
     return f"{call.verb} {call.what}" if call else "answer"
 
 

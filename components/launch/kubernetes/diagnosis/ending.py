@@ -51,7 +51,7 @@ def exits(observed: Observed) -> Iterator[Finding]:
             for one in endings(container)[:1]:
                 code = int(one.get("exitCode") or 0)
                 if code not in ENDED_WELL and one.get("reason") not in ("OOMKilled", *NEVER_RAN):
-                    failed.setdefault((word(pod), code, last_words(one)), []).append((section, pod))
+                    failed.setdefault((word(pod), code, termination_message(one)), []).append((section, pod))
     for (role, code, said), pods in failed.items():
         section, pod = pods[0]
         often = f" {len(pods)} times" if len(pods) > 1 else ""
@@ -64,7 +64,7 @@ def exits(observed: Observed) -> Iterator[Finding]:
             yield Finding(what + (f": {said}" if said else ""), f"pod {name_of(one)}", how)
 
 
-def last_words(ended: Object) -> str:
+def termination_message(ended: Object) -> str:
     """What one of our containers has said of its end (`components.pods.ending`), or the end of its log."""
     if ended.get("reason") in NEVER_RAN:
         return ""  # the cluster's words, not its own
