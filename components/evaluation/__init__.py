@@ -2,9 +2,9 @@
 
 From prompts to results; these run the policy or read files:
 
-- `suites` — what is asked: the test split, and the suites of the settings
+- `suites` — the prompts: the test split, and the configured suites
 - `formats` — readers of published sets of problems
-- `asking` — checkpoints answer suites (loads torch)
+- `answering` — checkpoints answer suites (loads torch)
 - `answers` — the final answer of a completion, by which a majority is counted
 - `cache` — answers that are kept, by the digest of all that they depend on
 - `contamination` — prompts that occur in the training data

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from components.config.consistency import EmbeddedConsistency
 from components.evaluation.pairing import gains
 from components.evaluation.sentences import comparison_sentences
-from components.evaluation.suites import Asked, held_out
+from components.evaluation.suites import PromptSuite, held_out
 from components.evaluation.summary import summarise
 from components.files import sha256_tree
 from components.layout import Layout
@@ -26,9 +26,9 @@ def compare_with_champion(
     """Both checkpoints on the same prompts with the same seeds, paired. Loads torch, and nothing from the network.
 
     Args:
-        settings: of the candidate's run, its `params.yaml`: they say how prompts are put and judged.
-        evidence: what the run left; `out/data/test.jsonl` of it is asked, and `out/data/consistency.json` where the
-            settings have a consistency part that needs it (without the file the reward is compared without that part).
+        settings: of the candidate's run, its `params.yaml`: how prompts are formatted and answers judged.
+        evidence: the run's output; both answer the prompts of its `out/data/test.jsonl`. `out/data/consistency.json`
+            is used if the settings have a consistency part (without the file the reward is compared without it).
         candidate: a checkpoint folder, as is ``champion``; both are refused unless they are safe to load.
         cache: a folder for answers that need not be made twice, such as `.state/evaluations` of the project.
 
@@ -41,13 +41,13 @@ def compare_with_champion(
     Raises:
         InputError: prompts or a checkpoint are missing, malformed, or not safe to load.
     """
-    from components.evaluation.asking import ask
+    from components.evaluation.answering import answer_suites
     from components.evaluation.cache import Cache
 
-    asked = _asked(settings, evidence)
-    table = ask(
+    suite = _suite(settings, evidence)
+    table = answer_suites(
         [candidate, champion],
-        [asked],
+        [suite],
         consistency=evidence.consistency,
         logs=cache / "logs",
         cache=Cache(cache),
@@ -57,27 +57,27 @@ def compare_with_champion(
     after, before = ([answer.result for answer in answers] for (answers,) in table)
     chosen, seed = settings.evaluation, derive(settings.seed, "bootstrap")
     gain, greedy_gain = gains(before, after, chosen, derive(seed, "bootstrap"))
-    ks = chosen.sizes(asked.samples)
+    ks = chosen.sizes(suite.samples)
     comparison = {
         "schema": SCHEMA,
         "candidate": sha256_tree(candidate),
         "champion": sha256_tree(champion),
-        "prompts": len(asked.prompts),
-        "samples": asked.samples,
+        "prompts": len(suite.prompts),
+        "samples": suite.samples,
         "settled": settled,
-        "prompts_sha256": asked.prompts_sha256,
-        "settings_sha256": asked.settings_sha256,
+        "prompts_sha256": suite.prompts_sha256,
+        "settings_sha256": suite.settings_sha256,
         "gain": gain,
         "greedy_gain": greedy_gain,
         "figures": {
-            "candidate": summarise(after, asked.samples, ks, chosen.small),
-            "champion": summarise(before, asked.samples, ks, chosen.small),
+            "candidate": summarise(after, suite.samples, ks, chosen.small),
+            "champion": summarise(before, suite.samples, ks, chosen.small),
         },
     }
     return {**comparison, "words": comparison_sentences(comparison)}
 
 
-def _asked(settings: Settings, evidence: Layout) -> Asked:
+def _suite(settings: Settings, evidence: Layout) -> PromptSuite:
     """The test prompts, put as the run put them."""
     if isinstance(settings.reward.consistency, EmbeddedConsistency) and not evidence.consistency.is_file():
         reward = settings.reward.model_copy(update={"consistency": None})

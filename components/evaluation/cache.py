@@ -23,7 +23,7 @@ from components.config.runners import ClassifierVerifier
 from components.device import own_device
 from components.errors import InputError
 from components.evaluation.results import Answered
-from components.evaluation.suites import Asked
+from components.evaluation.suites import PromptSuite
 from components.files import code_digest, dump_json, read_text, sha256_bytes, sha256_file, write_json
 from components.layout import EVALUATIONS_VARIABLE, Layout
 from components.types import Prompt
@@ -32,7 +32,7 @@ CODE = (
     "data/likeness.py",
     "device.py",
     "evaluation/answers.py",
-    "evaluation/asking.py",
+    "evaluation/answering.py",
     "evaluation/results.py",
     "evaluation/suites.py",
     "patterns.py",
@@ -105,7 +105,7 @@ def shared(layout: Layout, reuse: bool) -> Cache:
     return Cache((Path(named) if named else layout.evaluations) if reuse else None)
 
 
-def key_of(checkpoint: str, suite: Asked, consistency: Path) -> Key:
+def key_of(checkpoint: str, suite: PromptSuite, consistency: Path) -> Key:
     """What an answer depends on, as digests; ``checkpoint`` is that of the folder.
 
     Raises:

@@ -16,7 +16,7 @@ from typing import Any
 from components.config.evaluation import ContaminationSettings
 from components.data.likeness import key, likeness
 from components.data.near import NearDuplicates
-from components.evaluation.suites import Asked
+from components.evaluation.suites import PromptSuite
 from components.files import read_numbered_jsonl
 from components.tasks.identity import normalise
 
@@ -48,7 +48,7 @@ class Match:
 class Found:
     """The prompts of one suite that were found, by id in their order. ``alike``: not only exact matches were sought."""
 
-    suite: Asked
+    suite: PromptSuite
     matches: Mapping[str, Match]
     alike: bool
 
@@ -80,7 +80,7 @@ def training_rows(splits: Mapping[str, Path]) -> Iterator[Trained]:
 
 
 def search(
-    suites: Sequence[Asked], rows: Iterable[Trained], settings: ContaminationSettings, generated: bool
+    suites: Sequence[PromptSuite], rows: Iterable[Trained], settings: ContaminationSettings, generated: bool
 ) -> list[Found]:
     """What was found of every suite. Reads the training rows once, some numbers of each in memory.
 
@@ -101,7 +101,7 @@ def search(
 
 @dataclass
 class _Search:
-    suite: Asked
+    suite: PromptSuite
     settings: ContaminationSettings
     alike: bool
     matches: dict[str, Match] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class _Near:
     that mask what some prompt masks are looked at.
     """
 
-    def __init__(self, settings: ContaminationSettings, suite: Asked) -> None:
+    def __init__(self, settings: ContaminationSettings, suite: PromptSuite) -> None:
         self._near = NearDuplicates(settings.near_duplicates)
         self._numbers: dict[int, int] = {}
         self._prompts = [(prompt.id, *self._parts(prompt.text)) for prompt in suite.prompts]

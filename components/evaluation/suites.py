@@ -1,4 +1,4 @@
-"""What is asked, and how: the run's own test prompts and the suites of the settings."""
+"""The prompts of an evaluation and their settings: the run's own test prompts and the configured suites."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from components.seeds import derive
 from components.tasks import TASKS, reasoning_gym
 from components.types import Prompt
 
-ASKED_WITH: dict[str, Any] = {
+ANSWER_SETTINGS: dict[str, Any] = {
     "seed": True,
     "threads": True,
     "policy": {"chat", "instruction", "dtype"},
@@ -34,8 +34,8 @@ ASKED_WITH: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Some prompts and how they are put to a policy; ``samples`` 0 asks for the greedy completion alone."""
+class PromptSuite:
+    """Prompts and the settings they are sampled with; with ``samples`` 0 there is the greedy completion alone."""
 
     name: str
     prompts: Sequence[Prompt]
@@ -58,8 +58,8 @@ class Asked:
     def seed(self, start: int) -> int:
         """Of the batch that begins with the prompt of this number: the same in every run with the run's seed.
 
-        Within a batch the embedded engine draws by a prompt's number, whatever stands beside it; servers draw by seed
-        and number, too, but round with their batch. Greedy completions need no draws.
+        Within a batch the embedded engine draws by a prompt's number, whatever else is in the batch; servers draw by
+        seed and number, too, but round with their batch. Greedy completions need no draws.
         """
         suite = () if self.name == TEST else (self.name,)
         return derive(self.settings.seed, "evaluate", *suite, start)
@@ -77,20 +77,20 @@ class Asked:
     @property
     def settings_sha256(self) -> str:
         """Digest of the settings that an answer depends on."""
-        how = {"suite": self.name, "samples": self.samples, **substance(self.settings, ASKED_WITH)}
+        how = {"suite": self.name, "samples": self.samples, **substance(self.settings, ANSWER_SETTINGS)}
         return sha256_bytes(dump_json(how).encode())
 
 
-def held_out(settings: Settings, layout: Layout) -> Asked:
+def held_out(settings: Settings, layout: Layout) -> PromptSuite:
     """The run's own held-out prompts."""
     prompts = subset(read_prompts(layout.split("test")), settings.evaluation.prompts, derive(settings.seed, "test"))
     if not prompts:
         raise InputError("there are no test prompts", where=layout.split("test"), how="run the data stage again")
     generated = computed(settings.data.source)
-    return Asked(TEST, prompts, settings.evaluation.samples, settings, generated)
+    return PromptSuite(TEST, prompts, settings.evaluation.samples, settings, generated)
 
 
-def suites(settings: Settings) -> list[Asked]:
+def suites(settings: Settings) -> list[PromptSuite]:
     """The suites that the settings name, in their order.
 
     Raises:
@@ -99,12 +99,12 @@ def suites(settings: Settings) -> list[Asked]:
     return [_suite(name, suite, settings) for name, suite in settings.evaluation.suites.items()]
 
 
-def _suite(name: str, suite: Suite, settings: Settings) -> Asked:
+def _suite(name: str, suite: Suite, settings: Settings) -> PromptSuite:
     prompts = subset(_problems(name, suite), suite.prompts, derive(settings.seed, "suite", name))
     if not prompts:
         how = "lower min_difficulty, or ask for more levels or rows"
         raise InputError("a suite without problems", where=f"evaluation.suites.{name}", how=how)
-    return Asked(name, prompts, suite.samples, _as_asked(suite, settings), not isinstance(suite, FileSuite))
+    return PromptSuite(name, prompts, suite.samples, _suite_settings(suite, settings), not isinstance(suite, FileSuite))
 
 
 def _problems(name: str, suite: Suite) -> list[Prompt]:
@@ -117,7 +117,7 @@ def _problems(name: str, suite: Suite) -> list[Prompt]:
     return [problem for problem in problems if problem.difficulty >= suite.min_difficulty]
 
 
-def _as_asked(suite: Suite, settings: Settings) -> Settings:
+def _suite_settings(suite: Suite, settings: Settings) -> Settings:
     """The run's settings as the suite changes them. Only accuracy counts: other parts of the reward are left out."""
     chosen = {"instruction": suite.instruction, "chat": suite.chat}
     policy = settings.policy.model_copy(update={name: value for name, value in chosen.items() if value is not None})

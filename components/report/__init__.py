@@ -11,7 +11,7 @@
 - `samples` — which completions are shown side by side, `wording` — where they differ
 - `canaries` — what it must not unlearn, before, while and after
 - `health` — verdicts as the page shows them; which rules spoke and which stayed silent
-- `tables` — triage against its limits, what is measured beside the accuracy
+- `tables` — triage against its limits, figures other than accuracy
 - `panels` — the plots over steps as data; `plots` draws one, `labels` writes beside it, `overlay` draws the limits of
   rules, verdicts, responses and what was thrown away; `svg` and `palette` fit it into the page
 - `pictures` — a few of the plots as PNG images, for a place that shows no page

@@ -13,7 +13,7 @@ OF_CHAMPION = ("champion", "gain_over_champion", "greedy_gain_over_champion")
 """Keys of `out/evaluation.json` and of its suites; the slices of the trained policy have the second, too."""
 
 
-def beside_champion(run: Run) -> Run:
+def against_champion(run: Run) -> Run:
     """The run without what it measured of another champion than the one that the page is beside.
 
     The page of a run alone is beside whomever its settings name.
@@ -61,14 +61,14 @@ def as_evaluated(comparison: Part) -> Part:
     """The keys of `out/evaluation.json` that a comparison has.
 
     It may have them already; or be what `components.evaluation.compare_with_champion` returns, whose candidate stands
-    under ``beside_champion`` then; or only the interval that the gate goes by.
+    under ``against_champion`` then; or only the interval that the gate goes by.
     """
     if isinstance(comparison.get("champion"), Mapping):
         return comparison
     if isinstance(figures := comparison.get("figures"), Mapping):
         return {
             "champion": dig(figures, "champion"),
-            "beside_champion": {"prompts": comparison.get("prompts"), "trained": dig(figures, "candidate")},
+            "against_champion": {"prompts": comparison.get("prompts"), "trained": dig(figures, "candidate")},
             "gain_over_champion": comparison.get("gain"),
             "greedy_gain_over_champion": comparison.get("greedy_gain"),
             "champion_words": _words(comparison.get("words")),

@@ -44,11 +44,11 @@ def pass_curve(evaluation: Part | None) -> Markup | None:
 
 
 def _describe(found: Curves) -> str:
-    told = []
+    sentences = []
     for side, curve in found.items():
         ends = (min(curve), max(curve))
-        told.append(f"{POLICIES[side][0]} {' to '.join(f'{percent(curve[k])} at k {k}' for k in ends)}")
-    return f"pass@k: {'; '.join(told)}"
+        sentences.append(f"{POLICIES[side][0]} {' to '.join(f'{percent(curve[k])} at k {k}' for k in ends)}")
+    return f"pass@k: {'; '.join(sentences)}"
 
 
 def _draw(found: Curves) -> Figure:

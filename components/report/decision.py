@@ -146,8 +146,8 @@ def _kept(rows: Sequence[CanaryRow], check: Check | None) -> tuple[str, str, Ton
     named = {row.result: list(dict.fromkeys(one.name for one in rows if one.result == row.result)) for row in rows}
     if bad := [word for word in ("lost", "missing") if word in named]:
         value = ", ".join(f"{plural(len(named[word]), 'probe set')} {word}" for word in bad)
-        told = [*(", ".join(named[word]) for word in bad), _largest_fall(rows)]
-        return value, "; ".join(filter(None, told)), "bad"
+        sentences = [*(", ".join(named[word]) for word in bad), _largest_fall(rows)]
+        return value, "; ".join(filter(None, sentences)), "bad"
     if check is not None and check.result == "fail":
         return "failed the gate", check.evidence, "bad"
     if not rows:

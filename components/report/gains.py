@@ -140,7 +140,7 @@ def forests(evaluation: Part | None, small: int) -> list[Forest]:
 
 def _against(evaluation: Part | None, side: str) -> Part:
     """The figures that are compared with those of ``side``: beside a champion perhaps newer ones."""
-    newer = dig(evaluation, "beside_champion") if side == "champion" else None
+    newer = dig(evaluation, "against_champion") if side == "champion" else None
     return {**(evaluation or {}), **(newer or {})}
 
 

@@ -12,7 +12,7 @@ from components.errors import InputError
 from components.files import read_json, read_jsonl
 from components.health import read_ledger, read_records, read_verdicts
 from components.layout import Layout
-from components.report.comparison import as_evaluated, beside_champion
+from components.report.comparison import against_champion, as_evaluated
 from components.report.finite import check_finite
 from components.report.run import Missing, Part, Run, dig
 
@@ -128,7 +128,7 @@ def load_run(
         for name, source in SOURCES.items()
         if parts[name] is None
     )
-    return beside_champion(replace(run, missing=tuple(missing)))
+    return against_champion(replace(run, missing=tuple(missing)))
 
 
 def _optional(path: Path) -> Part | None:

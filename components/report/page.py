@@ -29,7 +29,7 @@ from components.report.panels import PANELS
 from components.report.plots import draw_all
 from components.report.run import Run, dig
 from components.report.samples import choose, folded, tally
-from components.report.tables import beside, triage_limits
+from components.report.tables import other_figures, triage_limits
 from components.report.verdict import headline
 
 
@@ -56,14 +56,14 @@ def environment() -> Environment:
     return templates
 
 
-def told(run: Run) -> RunVerdict:
-    """The run's health in plain words."""
+def run_health(run: Run) -> RunVerdict:
+    """The summary of the run's health."""
     return run_verdict(run.settings, run.train, run.records or [], run.verdicts or [], run.ledger or Ledger())
 
 
 def render_verdict(run: Run) -> str:
     """The same as Markdown, with the ledger; equal runs give equal text."""
-    return to_markdown(run.settings.name, told(run), ledger_rows(run.ledger or Ledger()))
+    return to_markdown(run.settings.name, run_health(run), ledger_rows(run.ledger or Ledger()))
 
 
 def sections() -> list[tuple[str, str]]:
@@ -85,7 +85,7 @@ def render(run: Run) -> str:
 
 
 def _decision(run: Run) -> dict[str, Any]:
-    head, checks, health = headline(run), read_checks(run), told(run)
+    head, checks, health = headline(run), read_checks(run), run_health(run)
     return {
         "headline": head,
         "question": question(run, head),
@@ -107,7 +107,7 @@ def _comparison(run: Run) -> dict[str, Any]:
         "evaluation": run.measured,
         "forests": forests(run.measured, run.settings.evaluation.small),
         "curve": pass_curve(run.measured),
-        "beside": beside(run.measured),
+        "other_figures": other_figures(run.measured),
         "samples": choose(run.samples or []),
         "tally": tally(run.samples or []),
         "folded": folded,

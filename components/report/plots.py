@@ -49,8 +49,8 @@ def draw_all(records: Sequence[StepRecord], overlay: Overlay, settings: Settings
         shown, curves = recorded(panel, records, signals)
         if curves:
             figure = draw(shown, curves, overlay, settings, last_step=max(2, records[-1].step))
-            told = describe_lines(shown, _lines(overlay, shown, curves))
-            drawn.append(Plot(name, shown, inline(figure, name, describe(shown, curves, overlay)), told))
+            sentences = describe_lines(shown, _lines(overlay, shown, curves))
+            drawn.append(Plot(name, shown, inline(figure, name, describe(shown, curves, overlay)), sentences))
     return drawn
 
 
@@ -75,8 +75,8 @@ def describe(panel: Panel, curves: Curves, overlay: Overlay) -> str:
     """The plot in words, for readers who do not see it."""
     ends = [f"{item.label} {say(panel, y[0])} to {say(panel, y[-1])}" for item, (_, y) in curves.items()]
     marks = [(len(overlay.verdicts), "verdict"), (len(overlay.responses), "response")]
-    told = [f"{plural(amount, noun)} marked" for amount, noun in marks if amount]
-    return "; ".join([f"{panel.title} over steps: {'; '.join(ends)}", *told])
+    sentences = [f"{plural(amount, noun)} marked" for amount, noun in marks if amount]
+    return "; ".join([f"{panel.title} over steps: {'; '.join(ends)}", *sentences])
 
 
 def _lines(overlay: Overlay, panel: Panel, curves: Curves) -> list[Line]:

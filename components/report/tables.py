@@ -1,4 +1,4 @@
-"""Rows of the page's tables: triage against its limits, what is measured beside the accuracy."""
+"""Rows of the page's tables: triage against its limits, figures other than accuracy."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A figure beside the accuracy, by policy. ``share`` is shown as per cent."""
+class PolicyFigures:
+    """A figure other than accuracy, by policy. ``share`` is shown as per cent."""
 
     name: str
     note: str
@@ -44,14 +44,16 @@ CALIBRATION = (
 FIGURES = {"truncated_share": "cut at the length limit", "unscorable_share": "unscorable"}
 
 
-def beside(evaluation: Part | None) -> list[Beside]:
+def other_figures(evaluation: Part | None) -> list[PolicyFigures]:
     """What a policy pays for its accuracy: lengths, cut and unscorable answers, parts of the reward, other metrics."""
     if evaluation is None:
         return []
     present = {side: title for side, title in SIDES.items() if dig(evaluation, side)}
 
-    def row(name: str, note: str, share: bool, *keys: str) -> Beside:
-        return Beside(name, note, share, {title: dig(evaluation, side, *keys) for side, title in present.items()})
+    def row(name: str, note: str, share: bool, *keys: str) -> PolicyFigures:
+        return PolicyFigures(
+            name, note, share, {title: dig(evaluation, side, *keys) for side, title in present.items()}
+        )
 
     rows = [row(title, "", True, key) for key, title in FIGURES.items()]
     rows += [row("length, mean", "tokens", False, "length_mean"), row("reward, mean", "", False, "reward")]

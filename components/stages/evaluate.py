@@ -13,12 +13,12 @@ from components.config import Settings
 from components.config.evaluation import EvaluationSettings
 from components.config.load import check_digest
 from components.config.sources import computed
-from components.evaluation.asking import ask
+from components.evaluation.answering import answer_suites
 from components.evaluation.cache import shared
 from components.evaluation.contamination import Found, search, training_rows
 from components.evaluation.results import Answered, PromptResult
 from components.evaluation.sentences import result_sentences
-from components.evaluation.suites import Asked, held_out, suites
+from components.evaluation.suites import PromptSuite, held_out, suites
 from components.evaluation.summary import against_champion, compare, headline
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
@@ -39,28 +39,30 @@ def run(settings: Settings, layout: Layout) -> None:
     Raises:
         InputError: the champion or a suite is missing, is not the one whose digest is pinned, or cannot be loaded.
     """
-    asked = [held_out(settings, layout), *suites(settings)]
+    chosen = [held_out(settings, layout), *suites(settings)]
     checkpoints = [layout.sft_checkpoint, layout.train_checkpoint, *_champion(settings.evaluation)]
     rows = training_rows({"sft": layout.split("sft"), "train": layout.split("train")})
     generated = computed(settings.data.source)
     with working("searching the training data for test prompts"):
-        found = search(asked, rows, settings.evaluation.contamination, generated)
-    answers = len(checkpoints) * sum(len(suite.prompts) for suite in asked)
+        found = search(chosen, rows, settings.evaluation.contamination, generated)
+    answers = len(checkpoints) * sum(len(suite.prompts) for suite in chosen)
     with progress("evaluate", answers + (len(checkpoints) if settings.health.canaries else 0)) as bar:
         cache = shared(layout, settings.evaluation.reuse)
-        table = ask(checkpoints, asked, consistency=layout.consistency, logs=layout.logs, cache=cache, bar=bar)
+        table = answer_suites(
+            checkpoints, chosen, consistency=layout.consistency, logs=layout.logs, cache=cache, bar=bar
+        )
         write_canaries(settings, layout, lambda done: bar.advance(answers + done, "probe sets"))
-    by_suite: list[Sides] = [[row[i] for row in table] for i in range(len(asked))]
-    with working("computing the figures", len(asked), "suites") as work:
+    by_suite: list[Sides] = [[row[i] for row in table] for i in range(len(chosen))]
+    with working("computing the figures", len(chosen), "suites") as work:
         figures = {}
-        for suite, sides in zip(asked, by_suite, strict=True):
+        for suite, sides in zip(chosen, by_suite, strict=True):
             figures[suite.name] = judged(suite, sides, settings)
             work.add()
-    evaluation = figures.pop(asked[0].name) | {
+    evaluation = figures.pop(chosen[0].name) | {
         "suites": figures,
         "contamination": contamination(found, by_suite, settings),
         "checkpoint_sha256": sha256_tree(layout.train_checkpoint),
-        "prompts_sha256": asked[0].prompts_sha256,
+        "prompts_sha256": chosen[0].prompts_sha256,
     }
     write_json(layout.evaluation, {**evaluation, "words": result_sentences(evaluation)})
     write_jsonl(layout.samples, [shown(*pair) for pair in zip(*by_suite[0][:2], strict=True)][:SHOWN_SAMPLES])
@@ -74,7 +76,7 @@ def _champion(settings: EvaluationSettings) -> list[Path]:
     return [champion.path]
 
 
-def judged(suite: Asked, sides: Sides, settings: Settings) -> dict[str, Any]:
+def judged(suite: PromptSuite, sides: Sides, settings: Settings) -> dict[str, Any]:
     """The figures of one suite."""
     before, after, *champion = _results(sides)
     seed = derive(settings.seed, "bootstrap")

@@ -15,9 +15,9 @@ from components.dpo.dataset import check_lengths, hold_out, import_pairs, read_p
 from components.dpo.pairs import Pair
 from components.dpo.trainer import DpoTrainer
 from components.errors import InputError
-from components.evaluation.asking import ask
+from components.evaluation.answering import answer_suites
 from components.evaluation.cache import shared
-from components.evaluation.suites import Asked
+from components.evaluation.suites import PromptSuite
 from components.evaluation.suites import held_out as test_prompts
 from components.evaluation.summary import compare
 from components.files import sha256_tree, write_json, write_jsonl
@@ -42,8 +42,8 @@ def optimize(settings: Settings, layout: Layout) -> None:
     if not pairs:
         how = "raise train.keep_pairs, lower dpo.held_out, or name a file under dpo.pairs"
         raise InputError("there is no pair to train on", where=pairs_file(settings, layout), how=how)
-    asked = test_prompts(settings, layout)
-    with progress("dpo", settings.dpo.steps + 2 * len(asked.prompts)) as bar:
+    suite = test_prompts(settings, layout)
+    with progress("dpo", settings.dpo.steps + 2 * len(suite.prompts)) as bar:
         trainer = DpoTrainer(policy, pairs, settings.dpo, settings.seed, held_out, build=builder_of(settings, weights))
 
         def fill(directory: Path) -> None:
@@ -54,7 +54,7 @@ def optimize(settings: Settings, layout: Layout) -> None:
             log = train(trainer, start, settings, layout, bar)
             measured = trainer.measure(held_out)
             write_directory(layout.dpo, fill)
-        evaluation = evaluate(start, asked, settings, layout, bar)
+        evaluation = evaluate(start, suite, settings, layout, bar)
     write_json(
         layout.dpo_metrics,
         {
@@ -118,11 +118,13 @@ def means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: fmean(row[name] for row in rows) for name in names}
 
 
-def evaluate(start: Path, asked: Asked, settings: Settings, layout: Layout, bar: Progress) -> dict[str, Any]:
+def evaluate(start: Path, suite: PromptSuite, settings: Settings, layout: Layout, bar: Progress) -> dict[str, Any]:
     """The start and the outcome on the prompts of stage `evaluate`, with the same seeds: all figures compare."""
     cache, done = shared(layout, settings.evaluation.reuse), settings.dpo.steps
     checkpoints = start, layout.dpo_checkpoint
-    table = ask(checkpoints, [asked], consistency=layout.consistency, logs=layout.logs, cache=cache, bar=bar, done=done)
+    table = answer_suites(
+        checkpoints, [suite], consistency=layout.consistency, logs=layout.logs, cache=cache, bar=bar, done=done
+    )
     before, after = ([answer.result for answer in answers] for (answers,) in table)
     found = compare(before, after, settings.evaluation, derive(settings.seed, "bootstrap"))
     return {"start": found.pop("sft"), "dpo": found.pop("trained"), **found}

@@ -19,7 +19,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from components.config import Settings
-from components.evaluation.asking import ask
+from components.evaluation.answering import answer_suites
 from components.evaluation.cache import Cache
 from components.evaluation.suites import held_out
 from components.evaluation.summary import summarise
@@ -86,7 +86,7 @@ def accuracy(settings: Settings, layout: Layout, checkpoint: str) -> Row:
     """Sampled and greedy accuracy of one checkpoint on the same held-out prompts."""
     asked, path = held_out(settings, layout), getattr(layout, checkpoint)
     with progress("evaluate", len(asked.prompts)) as bar:
-        ((answered,),) = ask(
+        ((answered,),) = answer_suites(
             [path], [asked], consistency=layout.consistency, logs=layout.logs, cache=Cache(None), bar=bar
         )
     figures = summarise([one.result for one in answered], settings.evaluation.samples)

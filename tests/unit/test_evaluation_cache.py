@@ -248,7 +248,7 @@ def test_a_damaged_entry_is_found_told_and_made_anew(
 
 
 def test_the_code_that_answers_and_scores_is_part_of_the_key() -> None:
-    files, names = modules("components"), reachable("components.evaluation.asking")
+    files, names = modules("components"), reachable("components.evaluation.answering")
     loaded = {files[name].relative_to(ROOT / "components").as_posix() for name in names}
     without_effect = (
         "config/", "scheduling/", "processes/", "registry/", "data/", "tasks/", "directories.py", "errors.py",

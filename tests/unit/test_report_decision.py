@@ -19,7 +19,7 @@ from components.report.canaries import canary_rows
 from components.report.checks import grouped, open_checks, read_checks
 from components.report.comparison import as_evaluated
 from components.report.decision import VERIFIER, commands, facts, not_judged, question, rollback
-from components.report.page import told
+from components.report.page import run_health
 from components.report.verdict import headline
 from components.types import StepRecord
 
@@ -41,7 +41,7 @@ def judged(run: Run, *results: str, **more: str) -> Run:
 
 
 def fact(run: Run, title: str) -> tuple[str, str, str]:
-    found = next(one for one in facts(run, told(run)) if one.title == title)
+    found = next(one for one in facts(run, run_health(run)) if one.title == title)
     return found.value.replace("\u00a0", " "), found.detail.replace("\u00a0", " "), found.tone
 
 
@@ -56,7 +56,7 @@ def test_it_asks_one_question_and_says_the_exact_commands(healthy: Run) -> None:
 
 
 def test_three_to_five_facts_with_intervals_say_what_is_known(healthy: Run) -> None:
-    assert 3 <= len(facts(healthy, told(healthy))) <= 5
+    assert 3 <= len(facts(healthy, run_health(healthy))) <= 5
     value, detail, tone = fact(healthy, "Gain over SFT")
     assert (value, tone) == ("+55.3 points", "good")
     assert detail.startswith("95 % interval +52.1 to +58.2; pass@1 33.1 % → 88.4 % on 512")
@@ -150,7 +150,7 @@ def test_canaries_are_told_by_how_many_held_and_which_one_fell_most(healthy: Run
     assert "medicine" in detail
     quiet = replace(healthy, records=[StepRecord(0, {"accuracy": 0.5}, {})])
     assert fact(quiet, "Canaries")[0] == "not measured"
-    assert any("no canaries were measured" in sentence for sentence in not_judged(quiet, told(quiet)))
+    assert any("no canaries were measured" in sentence for sentence in not_judged(quiet, run_health(quiet)))
 
 
 def test_probe_sets_are_shown_before_while_and_after_with_their_limit(healthy: Run) -> None:

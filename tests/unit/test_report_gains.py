@@ -13,7 +13,7 @@ from components.report.axis import axis_over
 from components.report.curve import curves, pass_curve
 from components.report.gains import Gain, forests, unpaired
 from components.report.page import environment
-from components.report.tables import beside
+from components.report.tables import other_figures
 
 GAIN = {"mean": 0.05, "low": 0.01, "high": 0.09, "confidence": 0.95, "detectable": 0.06}
 SMALL = 30
@@ -168,9 +168,9 @@ def test_lengths_cut_answers_and_parts_of_the_reward_stand_beside_the_accuracy()
     sides = {"sft": {"truncated_share": 0.1, "parts": {"overlong": -0.1}, "metrics": {"parsed": 0.5}},
              "trained": {"truncated_share": 0.0, "parts": {"overlong": 0.0}, "metrics": {"parsed": 0.9, "new": 1.0},
                          "calibration": {"length": {"right_mean": 12.0}}}}  # fmt: skip
-    rows = {row.name: row for row in beside(sides)}
+    rows = {row.name: row for row in other_figures(sides)}
     assert rows["cut at the length limit"].share
     assert rows["overlong"].sides == {"SFT": -0.1, "Trained": 0.0}
     assert rows["new"].sides == {"SFT": None, "Trained": 1.0}
     assert rows["length of right answers"].sides["Trained"] == 12.0
-    assert beside(None) == []
+    assert other_figures(None) == []

@@ -9,8 +9,8 @@ from components.launch.kubernetes.api import Unreachable
 from components.progress import remarked
 
 FORGIVEN = 900.0
-"""Seconds for which a cluster may refuse requests. A server that is starting knows no users for a moment, and credentials
-that have expired can be renewed meanwhile: they are read again."""
+"""Seconds for which a cluster may refuse requests. A server that is starting knows no users for a moment, and expired
+credentials can be renewed meanwhile: they are read again."""
 
 
 class Refusals:

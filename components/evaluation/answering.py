@@ -15,7 +15,7 @@ from components.errors import InputError
 from components.evaluation.answers import final_answer
 from components.evaluation.cache import Cache, key_of
 from components.evaluation.results import Answered, PromptResult
-from components.evaluation.suites import Asked
+from components.evaluation.suites import PromptSuite
 from components.files import sha256_tree
 from components.policy import Policy, load_policy
 from components.policy.checking import check_policy
@@ -33,9 +33,9 @@ ALIKE = ("config.json", "tokenizer.json")
 """Files of a checkpoint that must be equal for one engine to take both."""
 
 
-def ask(
+def answer_suites(
     checkpoints: Sequence[Path],
-    suites: Sequence[Asked],
+    suites: Sequence[PromptSuite],
     *,
     consistency: Path,
     logs: Path,
@@ -45,27 +45,27 @@ def ask(
 ) -> list[list[list[Answered]]]:
     """What every checkpoint answers to every suite: ``[checkpoint][suite][prompt]``. All get the same seeds.
 
-    Answers that the cache holds are taken from it. The others are made in one engine for all checkpoints of one
-    architecture and tokenizer, which takes one's weights after the other's: a server takes longer to start than to
-    answer. They are kept if the same would come again: no server made them, and they are all settled.
+    Cached answers are taken from the cache. The others are made by one engine for all checkpoints of one architecture
+    and tokenizer, which loads their weights one after the other: a server takes longer to start than to answer. They
+    are cached if they are repeatable: no server made them, and they are all settled.
 
     Args:
-        consistency: weights of the embedded consistency classifier, where the settings ask for it.
+        consistency: weights of the embedded consistency classifier, where the settings use it.
         logs: the folder for what servers print.
-        done: what the progress bar has behind it.
+        done: answers that the progress bar has counted before.
 
     Raises:
         InputError: a checkpoint is missing, incomplete or not safe to load, or a prompt is too long for it.
     """
     found: list[list[list[Answered]]] = [[] for _ in checkpoints]
-    for line in lineup(checkpoints):
-        with Interview(consistency, logs) as interview:
+    for line in compatible_groups(checkpoints):
+        with SuiteRunner(consistency, logs) as runner:
             for n in line:
                 digest = sha256_tree(checkpoints[n])
                 for suite in suites:
                     answers: list[Answered] = []
                     kept = cache if suite.repeatable else Cache(None)
-                    for word, part in _known_or_asked(interview, kept, checkpoints[n], digest, suite):
+                    for word, part in _cached_or_generated(runner, kept, checkpoints[n], digest, suite):
                         answers += part
                         done += len(part)
                         bar.advance(done, f"{suite.name}: {word}")
@@ -73,24 +73,24 @@ def ask(
     return found
 
 
-def _known_or_asked(
-    interview: Interview, cache: Cache, checkpoint: Path, digest: str, suite: Asked
+def _cached_or_generated(
+    runner: SuiteRunner, cache: Cache, checkpoint: Path, digest: str, suite: PromptSuite
 ) -> Iterator[tuple[str, list[Answered]]]:
-    """The answers that are kept, or a batch at a time those that are made; these are kept at the end, if settled."""
-    key = key_of(digest, suite, interview.consistency)
+    """The cached answers, or batches of new ones, which are cached at the end if all are settled."""
+    key = key_of(digest, suite, runner.consistency)
     kept = cache.get(key, suite.prompts)
     if kept is not None:
-        yield "known", kept
+        yield "cached", kept
         return
     made: list[Answered] = []
-    for part in interview.answers(checkpoint, suite):
+    for part in runner.answers(checkpoint, suite):
         made += part
-        yield "asked", part
+        yield "generated", part
     if all(answer.settled for answer in made):
         cache.put(key, made)
 
 
-def lineup(checkpoints: Sequence[Path]) -> list[list[int]]:
+def compatible_groups(checkpoints: Sequence[Path]) -> list[list[int]]:
     """Numbers of the checkpoints that one engine can take one after the other; in order of their first."""
     groups: list[list[int]] = []
     for n, checkpoint in enumerate(checkpoints):
@@ -107,8 +107,8 @@ def _alike(one: Path, other: Path) -> bool:
     return all(a.is_file() and b.is_file() and a.read_bytes() == b.read_bytes() for a, b in pairs)
 
 
-class Interview:
-    """One engine and the checkpoints that it takes, one after the other; made when the first has to answer."""
+class SuiteRunner:
+    """One engine and the checkpoints that it takes, one after the other; built for the first that has to answer."""
 
     def __init__(self, consistency: Path, logs: Path) -> None:
         self.consistency, self._logs = consistency, logs
@@ -122,7 +122,7 @@ class Interview:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def answers(self, checkpoint: Path, suite: Asked) -> Iterator[list[Answered]]:
+    def answers(self, checkpoint: Path, suite: PromptSuite) -> Iterator[list[Answered]]:
         """A batch of prompts at a time."""
         policy, engine = self._ready(checkpoint, suite)
         with Scorer(suite.reward, self.consistency) as scorer:
@@ -137,8 +137,8 @@ class Interview:
                     sampled = [replace(group, completions=(), scores=()) for group in greedy]
                 yield [answered(*pair, suite.reward.verifier) for pair in zip(sampled, greedy, strict=True)]
 
-    def _ready(self, checkpoint: Path, suite: Asked) -> tuple[Policy, Engine]:
-        """The checkpoint's policy as the suite asks it, and the engine with its weights."""
+    def _ready(self, checkpoint: Path, suite: PromptSuite) -> tuple[Policy, Engine]:
+        """The checkpoint's policy with the suite's prompt format, and the engine with its weights."""
         if self._loaded is None or self._loaded[0] != checkpoint:
             policy = load_policy(checkpoint, suite.policy)
             if self._engine is not None:
@@ -153,8 +153,8 @@ class Interview:
 
 
 @contextmanager
-def _named(suite: Asked) -> Iterator[None]:
-    """Say of a prompt that cannot be asked which suite it belongs to."""
+def _named(suite: PromptSuite) -> Iterator[None]:
+    """Name the suite in the error of a prompt that cannot be sampled for."""
     try:
         yield
     except InputError as error:
