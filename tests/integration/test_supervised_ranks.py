@@ -19,7 +19,7 @@ from components.config import Settings
 from components.dpo.pairs import Answer, Pair
 from components.dpo.trainer import DpoTrainer
 from components.errors import EXIT_LOST, EXIT_STOPPED
-from components.evaluation import asking
+from components.evaluation import answering
 from components.files import manifest, read_json, read_jsonl, write_jsonl
 from components.launch import Job
 from components.launch.processes import ProcessLauncher
@@ -149,7 +149,7 @@ def outputs(layout: Layout, stage: str) -> dict[str, str]:
     ("stage", "kind", "lora"), [("sft", "fsdp2", "lora"), ("sft", "zero-3", "full"), ("dpo", "fsdp2", "full")]
 )
 def test_a_stage_that_is_killed_ends_with_the_bytes_of_one_that_is_not(stage, kind, lora, tmp_path, monkeypatch):
-    monkeypatch.setattr(asking, "Scorer", lambda *_: Judge(parity))
+    monkeypatch.setattr(answering, "Scorer", lambda *_: Judge(parity))
     adapter = {**LORA, "dropout": 0.2} if lora == "lora" else None
     chosen = chosen_settings(kind, policy={"lora": adapter})
 

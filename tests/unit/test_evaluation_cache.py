@@ -18,7 +18,7 @@ from factories import Judge, parity, policy, settings, workspace
 
 from components.config import Settings
 from components.errors import InputError
-from components.evaluation import asking, cache
+from components.evaluation import answering, cache
 from components.evaluation.against import compare_with_champion
 from components.evaluation.suites import held_out
 from components.files import dump_json, manifest, read_json, sha256_tree, write_json, write_jsonl
@@ -34,7 +34,7 @@ from tests.code_graph import ROOT, imports, modules, reachable
 
 @pytest.fixture(autouse=True)
 def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (asking, assembly):
+    for module in (answering, assembly):
         monkeypatch.setattr(module, "Scorer", lambda *_: Judge(parity))
 
 
@@ -42,13 +42,13 @@ def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
 def sampled(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Every checkpoint that is loaded to be asked."""
     loaded: list[Path] = []
-    load = asking.load_policy
+    load = answering.load_policy
 
     def noted(path: Path, chosen: object) -> Policy:
         loaded.append(path)
         return load(path, chosen)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(asking, "load_policy", noted)
+    monkeypatch.setattr(answering, "load_policy", noted)
     return loaded
 
 
@@ -122,7 +122,7 @@ def test_a_verdict_that_failed_for_a_moments_trouble_is_not_kept(
                 return super().score_groups(items)
             return [tuple(Score(None, unscorable=reason) for _ in completions) for _, completions in items]
 
-    monkeypatch.setattr(asking, "Scorer", lambda *_: Busy(parity))
+    monkeypatch.setattr(answering, "Scorer", lambda *_: Busy(parity))
     evaluate.run(settings(), layout)
     assert read_json(layout.evaluation)["trained"]["unscorable_share"] == 1
     other = layout.train_checkpoint, layout.sft_checkpoint, tmp_path / "other"
@@ -143,7 +143,7 @@ def test_a_consistency_that_could_not_be_judged_is_not_kept(
         def score_groups(self, items: Any) -> list[tuple[Score, ...]]:
             return [(missing,) * len(completions) for _, completions in items]
 
-    monkeypatch.setattr(asking, "Scorer", lambda *_: Busy(parity))
+    monkeypatch.setattr(answering, "Scorer", lambda *_: Busy(parity))
     evaluate.run(settings(), layout)
     evaluate.run(settings(), layout)
     assert len(sampled) == 4
@@ -154,8 +154,8 @@ def test_what_servers_answer_is_not_kept(
     tmp_path: Path, sampled: list[Path], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Neither their version nor what else they answer at the time is known when an answer is looked for."""
-    layout, build = finished(tmp_path), asking.build_engine
-    monkeypatch.setattr(asking, "build_engine", lambda chosen, _, logs: build(chosen, settings().rollout, logs))
+    layout, build = finished(tmp_path), answering.build_engine
+    monkeypatch.setattr(answering, "build_engine", lambda chosen, _, logs: build(chosen, settings().rollout, logs))
     served = settings(rollout={"engine": {"kind": kind, "urls": ["http://rollout-0:8000"]}})
     evaluate.run(served, layout)
     evaluate.run(served, layout)

@@ -14,7 +14,7 @@ from components.dpo.dataset import read_pairs
 from components.dpo.pairs import Answer, Pair
 from components.dpo.trainer import DpoTrainer
 from components.errors import InputError
-from components.evaluation import asking
+from components.evaluation import answering
 from components.files import append_line, manifest, read_json, read_jsonl, sha256_file, sha256_tree, write_jsonl
 from components.layout import Layout
 from components.policy import load_policy
@@ -32,7 +32,7 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "Scorer", lambda *_: Judge(parity))
+    monkeypatch.setattr(answering, "Scorer", lambda *_: Judge(parity))
 
 
 def chosen_settings(**changes: Any) -> Settings:
@@ -67,7 +67,7 @@ def outputs(layout: Layout) -> dict[str, str]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """An uninterrupted run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(asking, "Scorer", lambda *_: Judge(parity))
+        patch.setattr(answering, "Scorer", lambda *_: Judge(parity))
         return run(tmp_path_factory.mktemp("finished"))
 
 

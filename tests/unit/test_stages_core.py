@@ -15,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from components.config import Settings, pin_inputs
 from components.config.load import merge
 from components.errors import InputError
-from components.evaluation import asking
+from components.evaluation import answering
 from components.files import manifest, read_json, read_jsonl, sha256_tree, write_jsonl
 from components.health import Ledger
 from components.layout import Layout
@@ -33,7 +33,7 @@ PLAIN = merge(MICRO, {"schedule": {"kind": "uniform"}})
 
 @pytest.fixture
 def judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    for stage in (triage, asking, assembly):
+    for stage in (triage, answering, assembly):
         monkeypatch.setattr(stage, "Scorer", lambda *_: Judge(parity))
 
 
