@@ -10,9 +10,9 @@ State = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding; ``mend`` says what to do unless it is ok."""
+    """One finding; ``fix`` says what to do unless it is ok."""
 
     name: str
     state: State
     finding: str
-    mend: str = ""
+    fix: str = ""

@@ -1,4 +1,4 @@
-"""Errors a person can act on: what was wrong, where, and how to mend it."""
+"""Errors a person can act on: what was wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EvenkeelError(Exception):
         if self.where:
             lines.append(f"  where: {printable(shortened(self.where, LONGEST_PLACE))}")
         if self.how:
-            lines.append(f"  mend:  {message(self.how)}")
+            lines.append(f"  fix:   {message(self.how)}")
         return "\n".join(lines)
 
 

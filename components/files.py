@@ -162,12 +162,12 @@ def read_json(path: Path, *, how: str = "run the stage that writes it again") ->
         raise InputError(f"not JSON that can be read: {error}", where=path, how=how) from error
 
 
-def read_jsonl(path: Path, *, how: str = "mend or remove that line") -> Iterator[dict[str, Any]]:
+def read_jsonl(path: Path, *, how: str = "fix or remove that line") -> Iterator[dict[str, Any]]:
     """Yield the objects of a JSON-lines file; see `read_numbered_jsonl`."""
     return (row for _, row in read_numbered_jsonl(path, how=how))
 
 
-def read_numbered_jsonl(path: Path, *, how: str = "mend or remove that line") -> Iterator[tuple[int, dict[str, Any]]]:
+def read_numbered_jsonl(path: Path, *, how: str = "fix or remove that line") -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the line number (from 1) and the object of each line that is not blank, one at a time.
 
     Raises:

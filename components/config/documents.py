@@ -120,7 +120,7 @@ Loader.add_constructor("tag:yaml.org,2002:float", Loader.construct_yaml_float)
 Loader.add_constructor(None, Loader.refuse_tag)
 
 
-def read(text: str, where: str | Path, how: str = "mend that line") -> Any:
+def read(text: str, where: str | Path, how: str = "fix that line") -> Any:
     """The value of a document.
 
     Raises:

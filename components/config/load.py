@@ -43,7 +43,7 @@ EMBEDDING_FOLDER = (
     "put the Hugging Face folder of a sentence-embedding model there (config.json, model.safetensors, tokenizer.json; "
     "`hf download <name> --local-dir <folder>` fetches one), or set clusters.embedding={kind: policy}"
 )
-"""How to mend clusters.embedding where its folder is missing or is none."""
+"""How to fix clusters.embedding where its folder is missing or is none."""
 MODEL_FOLDER = (
     "correct policy.model.path, or bring the model there: `make model` (SmolLM2-135M-Instruct), "
     "or `evenkeel model convert`"
@@ -262,7 +262,7 @@ def check_version(expected: str | None) -> str:
 
 
 def check_digest(path: Path, expected: str | None, how: str = MISSING) -> str:
-    """Digest of a file or folder, compared with the expected one where there is one. ``how`` to mend a missing one."""
+    """Digest of a file or folder, compared with the expected one where there is one. ``how`` to fix a missing one."""
     check_regular_or_folder(path, how=how)
     found = sha256_path(path)
     if expected is not None and found != expected:

@@ -65,9 +65,9 @@ def _texts(row: Mapping[str, Any], where: str) -> list[str]:
             how = "write plain texts: of a conversation, the question and the one answer that is compared"
             raise InputError(f"{name!r} is not a text but {type(row[name]).__name__}", where=where, how=how)
         if not row[name].strip():
-            raise InputError(f"{name!r} is empty", where=where, how="mend or remove that line")
+            raise InputError(f"{name!r} is empty", where=where, how="fix or remove that line")
     if row["chosen"] == row["rejected"]:
-        raise InputError("chosen and rejected are the same text", where=where, how="mend or remove that line")
+        raise InputError("chosen and rejected are the same text", where=where, how="fix or remove that line")
     return [row[name] for name in TEXTS]
 
 

@@ -129,7 +129,7 @@ def read_problems(path: Path, form: str, name: str) -> list[Prompt]:
         try:
             problem = FORMATS[form](row)
         except Malformed as error:
-            how = "mend that line, or name another format; no line is left out"
+            how = "fix that line, or name another format; no line is left out"
             raise InputError(f"not a row of format {form}: {error}", where=f"{path}:{number}", how=how) from None
         found.append(
             Prompt(

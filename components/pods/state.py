@@ -117,7 +117,7 @@ class State:
         if not names:
             return None
         where = self._bucket.where()
-        how = f"mend that and submit the run again, or remove {where} to have it begin anew"
+        how = f"fix that and submit the run again, or remove {where} to have it begin anew"
         raise InputError(f"none of the {len(names)} states of this run can be used: {reason}", where=where, how=how)
 
     def _names(self) -> list[str]:

@@ -59,7 +59,7 @@ def challenger(store: Store) -> Alias | None:
 
 
 def challenge(store: Store, digest: str) -> None:
-    """Make a candidate the challenger. It needs no sound log: a candidate can be proposed while that is mended."""
+    """Make a candidate the challenger. It needs no sound log: a candidate can be proposed while that is fixed."""
     alias = Alias(check_digest(digest), len(store.keys(PREFIX)))
     while True:
         stored = store.get(CHALLENGER)

@@ -182,7 +182,7 @@ def check_judgement(judgement: Judgement, candidate: Candidate, policy: Policy) 
 
 
 def _refusal(what: str, candidate: Candidate) -> NoCandidate:
-    how = "no approval changes that: mend what the checks name, train again, or change the policy for everybody"
+    how = "no approval changes that: fix what the checks name, train again, or change the policy for everybody"
     return NoCandidate(what.rstrip(), where=candidate.digest, how=how)
 
 

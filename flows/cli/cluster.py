@@ -69,7 +69,7 @@ def status(
         said = [
             f"- {message(finding.what)}",
             f"  where: {printable(finding.where)}",
-            f"  mend:  {message(finding.how)}",
+            f"  fix:   {message(finding.how)}",
         ]
         console.print(Text("\n".join(said)), soft_wrap=True)
 

@@ -38,7 +38,7 @@ def doctor(
     worst = 0
     for check in chain(examination.examine(Path.cwd(), config), cluster(config) if kubernetes else ()):
         worst = EXIT_BAD_INPUT if check.state == "fail" else worst
-        table.add_row(check.name, Text(check.state, STATE_STYLES[check.state]), field(check.finding), field(check.mend))
+        table.add_row(check.name, Text(check.state, STATE_STYLES[check.state]), field(check.finding), field(check.fix))
     console.print(table)
     raise typer.Exit(worst)
 

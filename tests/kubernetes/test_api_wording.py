@@ -1,4 +1,4 @@
-"""Every refusal is one clear message, with the command that mends it."""
+"""Every refusal is one clear message, with the command that fixes it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ FOUND: dict[str, dict[str, tuple[str, str]]] = {
     "too-much-memory": {"unschedulable": ("Insufficient memory", "launch.kubernetes.learner.memory")},
     "volume-secret-missing": {"volume": ('secret "nope" not found', "launch.kubernetes.secrets")},
 }
-"""Scene -> cause -> what is said of it, and what is advised. In the others nothing is to be mended."""
+"""Scene -> cause -> what is said of it, and what is advised. In the others nothing is to be fixed."""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -210,7 +210,7 @@ def test_a_volume_that_one_node_has_says_that_many_must() -> None:
 
 
 def test_troubles_that_are_over_are_not_told() -> None:
-    """Events stay for an hour; what they tell of may be mended."""
+    """Events stay for an hour; what they tell of may be fixed."""
     there = content("volume-secret-missing")
     for pod in there["pods"]:
         pod["status"].update(phase="Running", containerStatuses=[{"name": "learner", "state": {"running": {}}}])
@@ -243,11 +243,11 @@ def test_an_end_that_is_no_fault_is_not_told(code: int) -> None:
 def test_what_a_container_of_ours_says_of_its_end_is_told_in_plain_words() -> None:
     there = content("crashes")
     for pod in there["pods"]:
-        words = written(StageStatus(2, "no rights\n  where: s3://b\n  mend:  ask for them")).decode()
+        words = written(StageStatus(2, "no rights\n  where: s3://b\n  fix:   ask for them")).decode()
         state = {"terminated": {"exitCode": 2, "message": words}}
         pod["status"]["containerStatuses"][0]["state"] = state
     found = diagnose(observed(there))
-    assert found and all(one.what.endswith(": no rights | where: s3://b | mend: ask for them") for one in found)
+    assert found and all(one.what.endswith(": no rights | where: s3://b | fix: ask for them") for one in found)
 
 
 def test_a_long_message_is_cut_and_an_endless_log_is_its_end() -> None:

@@ -1,4 +1,4 @@
-"""`evenkeel doctor --kubernetes`: every check can say ok, and can say what is wrong and what mends it."""
+"""`evenkeel doctor --kubernetes`: every check can say ok, and can say what is wrong and what fixes it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dic
         for check in examine(settings(tmp_path, *overrides)):
             found.setdefault(check.name, []).append(check)
         for check in (one for every in found.values() for one in every):
-            assert bool(check.mend) is (check.state != "ok"), check
+            assert bool(check.fix) is (check.state != "ok"), check
         return found
 
     return look
@@ -118,14 +118,14 @@ def test_without_a_kubeconfig_it_stops_there_with_what_to_do(checks: Any) -> Non
     found = checks()
     assert list(found) == ["client", "cluster"]
     assert found["cluster"][0].state == "fail"
-    assert "export KUBECONFIG=FILE" in found["cluster"][0].mend
+    assert "export KUBECONFIG=FILE" in found["cluster"][0].fix
 
 
 def test_with_an_expired_token_it_stops_there(healthy: FakeApi, config: Path, checks: Any) -> None:
     kubeconfig(config, healthy.url, {"token": "old"})
     (check,) = checks()["cluster"]
     assert "does not accept the credentials" in check.finding
-    assert "log in again" in check.mend
+    assert "log in again" in check.fix
 
 
 def test_with_a_server_that_is_away_it_stops_there(healthy: FakeApi, checks: Any) -> None:
@@ -159,7 +159,7 @@ def test_jobset_must_be_installed(healthy: FakeApi, checks: Any) -> None:
     del healthy.served["jobset.x-k8s.io"]
     (check,) = checks()["jobset"]
     assert (check.state, "not installed" in check.finding) == ("fail", True)
-    assert "kubectl apply --server-side -f" in check.mend
+    assert "kubectl apply --server-side -f" in check.fix
 
 
 def test_jobset_must_be_served_in_our_version(healthy: FakeApi, checks: Any) -> None:
@@ -172,7 +172,7 @@ def test_the_namespace_must_be_there(healthy: FakeApi, checks: Any) -> None:
     healthy.store.remove(("namespaces", "", "evenkeel"))
     (check,) = checks()["namespace"]
     assert (check.state, check.finding) == ("fail", "there is no namespace evenkeel")
-    assert "kubectl apply --server-side -k k8s/overlays/cpu" in check.mend
+    assert "kubectl apply --server-side -k k8s/overlays/cpu" in check.fix
 
 
 def test_a_namespace_that_goes_away_is_no_place_for_a_run(healthy: FakeApi, checks: Any) -> None:
@@ -186,7 +186,7 @@ def test_a_namespace_that_lets_any_pod_in_is_worth_a_warning(healthy: FakeApi, c
     healthy.put("namespaces", {"metadata": {"name": "evenkeel", "labels": labels}}, "")
     (check,) = checks()["namespace"]
     assert check.state == "warn"
-    assert "kubectl label namespace evenkeel pod-security.kubernetes.io/enforce=restricted" in check.mend
+    assert "kubectl label namespace evenkeel pod-security.kubernetes.io/enforce=restricted" in check.fix
 
 
 def test_every_right_that_is_missing_has_a_line_with_the_command_that_checks_it(healthy: FakeApi, checks: Any) -> None:
@@ -196,8 +196,8 @@ def test_every_right_that_is_missing_has_a_line_with_the_command_that_checks_it(
         "may not get pods/log in evenkeel",
         "may not create jobsets in evenkeel",
     )
-    assert "kubectl auth can-i get pods --subresource=log -n evenkeel" in log.mend
-    assert "kubectl auth can-i create jobsets.jobset.x-k8s.io -n evenkeel" in create.mend
+    assert "kubectl auth can-i get pods --subresource=log -n evenkeel" in log.fix
+    assert "kubectl auth can-i create jobsets.jobset.x-k8s.io -n evenkeel" in create.fix
 
 
 def test_every_right_of_the_launcher_is_asked_for(healthy: FakeApi, checks: Any) -> None:
@@ -224,7 +224,7 @@ def test_where_we_may_not_look_that_is_said_and_the_rest_is_looked_at(healthy: F
 def test_without_settings_of_a_cluster_only_the_cluster_is_looked_at(healthy: FakeApi) -> None:
     found = list(examine(Settings()))
     assert [check.name for check in found] == ["client", "cluster", "jobset", "namespace", "rights", "run"]
-    assert "--config configs/kubernetes.yaml" in found[-1].mend
+    assert "--config configs/kubernetes.yaml" in found[-1].fix
 
 
 def test_what_the_settings_name_must_be_there(healthy: FakeApi, checks: Any) -> None:
@@ -287,7 +287,7 @@ def test_every_role_must_have_nodes_that_its_pods_fit_on(healthy: FakeApi, check
     ]
     check = rollout(checks("launch.kubernetes.rollout.memory=65Gi"))
     assert (check.state, "no node is large enough (memory 65 GiB of 64 GiB)" in check.finding) == ("fail", True)
-    assert "launch.kubernetes.rollout.cpu, .memory" in check.mend
+    assert "launch.kubernetes.rollout.cpu, .memory" in check.fix
     healthy.put("nodes", node(**{"nvidia.com/gpu": "0"}), "")
     gpus = rollout(checks("launch.kubernetes.rollout.gpus=1"))
     assert (gpus.state, "no node is large enough (nvidia.com/gpu 1 of 0)" in gpus.finding) == ("fail", True)
@@ -385,7 +385,7 @@ def test_a_bucket_must_honour_conditional_writes(
     assert "claim" not in found
     assert found["bucket"][0].state == state
     if state == "fail":
-        assert "launch.kubernetes.shared.kind volume" in found["bucket"][0].mend
+        assert "launch.kubernetes.shared.kind volume" in found["bucket"][0].fix
 
 
 # The command
@@ -421,5 +421,5 @@ def test_root_is_told_that_pods_could_not_write_what_is_roots(
 ) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 0)
     (found,) = checks()["volume"]
-    assert found.state == "fail" and "launch.kubernetes.user" in found.mend
+    assert found.state == "fail" and "launch.kubernetes.user" in found.fix
     assert checks("launch.kubernetes.user=1000")["volume"][0].state == "ok"

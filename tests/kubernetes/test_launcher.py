@@ -214,9 +214,9 @@ def test_a_stage_that_failed_says_why_in_its_own_words(api: FakeApi, launcher: K
         "jobs",
         {"metadata": {"name": "demo-1-learner-0", "labels": _pod_labels(api)}, "status": {"conditions": failed}},
     )
-    write_status(Layout(job.workspace), "train", StageStatus(2, "no triage\n  mend:  run it first"))
+    write_status(Layout(job.workspace), "train", StageStatus(2, "no triage\n  fix:   run it first"))
     ended(api, "Failed")
-    assert launcher.status(name).message == "no triage\n  mend:  run it first"
+    assert launcher.status(name).message == "no triage\n  fix:   run it first"
     assert launcher.status(name).exit_code == 2
 
 

@@ -102,7 +102,7 @@ def test_the_message_goes_on_with_what_is_to_be_done(name: str) -> None:
     if TABLE[name][0] in ("pending", "running") and name not in ("queued", "being-deleted"):
         assert all(str(finding) in message for finding in diagnose(there))
     elif TABLE[name][0] == "failed" and name != "answer-is-no":
-        assert "  mend:  " in message
+        assert "  fix:   " in message
 
 
 def test_a_jobset_that_is_gone_has_failed_and_may_be_submitted_again() -> None:

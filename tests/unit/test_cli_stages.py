@@ -56,7 +56,7 @@ def test_success_is_recorded(run: Callable[..., int]) -> None:
 
 @pytest.mark.parametrize("name", ["data", "train"])
 @pytest.mark.parametrize(
-    ("error", "code"), [(InputError("bad line", where="a.jsonl:3", how="mend it"), 2), (NoCandidate("refused"), 3)]
+    ("error", "code"), [(InputError("bad line", where="a.jsonl:3", how="fix it"), 2), (NoCandidate("refused"), 3)]
 )
 def test_expected_failures_are_one_block_without_traceback(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str], error: Exception, code: int, name: str
@@ -106,7 +106,7 @@ def test_what_the_machine_refuses_is_no_bug(
     assert run(raising(error)) == 2
     shown = capsys.readouterr().err
     assert said in shown
-    assert "mend:" in shown
+    assert "fix:" in shown
     assert "Traceback" not in shown
 
 

@@ -109,7 +109,7 @@ def test_a_mistake_is_named_with_its_place_and_how_to_mend_it(tree: dict[str, An
         read_policy(tree, "configs/promotion/policy.yaml")
     text = str(caught.value)
     assert said in text
-    assert "where: configs/promotion/policy.yaml" in text and "mend:" in text
+    assert "where: configs/promotion/policy.yaml" in text and "fix:" in text
     assert "MC4CAQAwBQYDK2VwBCIEIH" not in text
 
 

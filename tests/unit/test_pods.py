@@ -61,7 +61,7 @@ def test_a_node_without_a_number_says_so(value, what):
 
 
 def test_the_last_words_are_the_message():
-    assert termination_message(StageStatus(2, "no such file\n  mend:  make it")) == b"no such file\n  mend:  make it"
+    assert termination_message(StageStatus(2, "no such file\n  fix:   make it")) == b"no such file\n  fix:   make it"
 
 
 @pytest.mark.parametrize("character", ["x", "\n", "é", "\N{GRINNING FACE}"])

@@ -196,7 +196,7 @@ def test_doctor_compares_the_checkpoint_of_a_configuration_with_memory(tmp_path,
     folder = checkpoint(tmp_path / "model", parameters)
     (tmp_path / "run.yaml").write_text(f"policy: {{model: {{kind: checkpoint, path: {folder}}}}}\n", encoding="utf-8")
     (check,) = doctor.model(tmp_path / "run.yaml")
-    assert (check.state, finding in check.finding, bool(check.mend)) == (state, True, state != "ok")
+    assert (check.state, finding in check.finding, bool(check.fix)) == (state, True, state != "ok")
 
 
 # What is available

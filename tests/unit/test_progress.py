@@ -85,11 +85,11 @@ def test_what_reports_progress_is_a_stage_that_a_board_has_a_line_for() -> None:
 
 
 def test_a_remark_is_for_whoever_waits_and_for_the_log(events, monkeypatch, capsys):
-    remarked("train", "demo-1: pending\n  mend:  add nodes")
-    assert read(events) == [{"stage": "train", "remark": "demo-1: pending\n  mend:  add nodes"}]
+    remarked("train", "demo-1: pending\n  fix:   add nodes")
+    assert read(events) == [{"stage": "train", "remark": "demo-1: pending\n  fix:   add nodes"}]
     monkeypatch.delenv(PROGRESS_VARIABLE)
     remarked("train", "demo-1: running")
-    assert capsys.readouterr() == ("", "demo-1: pending\n  mend:  add nodes\ndemo-1: running\n")
+    assert capsys.readouterr() == ("", "demo-1: pending\n  fix:   add nodes\ndemo-1: running\n")
 
 
 @pytest.mark.parametrize(

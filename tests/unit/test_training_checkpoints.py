@@ -52,7 +52,7 @@ def broken(what: str, how: str | None) -> Callable[[Path], Callable[[], None]]:
     return lambda _: finish
 
 
-@pytest.mark.parametrize(("how", "said"), [("mend it", "mend it; started again, "), (None, "started again, ")])
+@pytest.mark.parametrize(("how", "said"), [("fix it", "fix it; started again, "), (None, "started again, ")])
 def test_a_checkpoint_that_was_not_written_is_named_with_where_the_run_goes_on(how, said, tmp_path):
     writer = CheckpointWriter(ResumeState(tmp_path / "train", {}), asynchronous=True)
     writer.write(1, lambda _: lambda: None, keep={1})

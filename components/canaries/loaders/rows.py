@@ -21,7 +21,7 @@ class Row:
     line: int
     fields: Mapping[str, Any]
 
-    def error(self, what: str, how: str = "mend or remove that line") -> InputError:
+    def error(self, what: str, how: str = "fix or remove that line") -> InputError:
         return InputError(what, where=f"{self.path}:{self.line}", how=how)
 
     def text(self, name: str) -> str:

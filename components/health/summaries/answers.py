@@ -143,7 +143,7 @@ def next_steps(summary: RunSummary, state: State) -> Iterator[str]:
             for rule in rules_of(summary.verdicts)[:NAMED]:
                 yield f"{rule}: {advice(rule, rules)}"
         case "not watched" if summary.broke:
-            yield "Do not approve: mend the monitor, a rule or a signal that it reads, and train again."
+            yield "Do not approve: fix the monitor, a rule or a signal that it reads, and train again."
         case "not watched":
             yield "Switch the monitor on (health.enabled) and train again; nobody can say whether this run was healthy."
         case _:

@@ -164,7 +164,7 @@ class KubernetesLauncher(Launcher):
         last = last_moment(observed.jobset or {})
         if not status.ended and last is not None and datetime.now(UTC) > last:
             how = "raise launch.kubernetes.deadline and submit it again: it goes on from its newest checkpoint"
-            self._end(one, f"it was to be over at {last:%Y-%m-%d %H:%M} UTC, and was cancelled\n  mend:  {how}")
+            self._end(one, f"it was to be over at {last:%Y-%m-%d %H:%M} UTC, and was cancelled\n  fix:   {how}")
             status = self.status(one.plan.name)
         return status, observed
 

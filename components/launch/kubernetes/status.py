@@ -42,7 +42,7 @@ def status_of(observed: Observed) -> JobStatus:
     if jobset is None:
         what = (
             f"the JobSet {observed.name} is gone: somebody deleted it, or it ended and its ttl is over\n"
-            "  mend:  submit the run again: it goes on from its newest checkpoint"
+            "  fix:   submit the run again: it goes on from its newest checkpoint"
         )
         return JobStatus("failed", EXIT_LOST, what)
     ended = (jobset.get("status") or {}).get("terminalState")

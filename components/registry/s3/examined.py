@@ -26,8 +26,8 @@ def examined(name: str, bucket: Bucket, address: str, otherwise: str) -> Check:
         finding = f"{address}: the server does not look at checksums, so all that is sent is read again"
         return Check(name, "warn", finding, "use a server that does, or expect twice the traffic")
     if found.left:
-        mend = "allow s3:DeleteObject on probe/*, or let a lifecycle rule remove what is there"
-        return Check(name, "warn", f"{address}: {found.left} could not be removed again", mend)
+        fix = "allow s3:DeleteObject on probe/*, or let a lifecycle rule remove what is there"
+        return Check(name, "warn", f"{address}: {found.left} could not be removed again", fix)
     return Check(name, "ok", f"{address}: conditional writes and checksums are honoured")
 
 

@@ -153,7 +153,7 @@ def _permanent(error: Exception, operation: str, where: str) -> EvenkeelError:
             how="give them to boto3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the machine's role",
         )
     if isinstance(error, SSLError):
-        how = "have its certificate mended, or name the authority that signed it: AWS_CA_BUNDLE"
+        how = "have its certificate fixed, or name the authority that signed it: AWS_CA_BUNDLE"
         return InputError("the server's certificate is not accepted", where=where, how=how)
     return InputError(
         f"{operation} cannot be sent ({type(error).__name__})", where=where, how="check registry and boto3's own files"

@@ -81,7 +81,7 @@ class Fleet:
             raise kind(
                 f"{server.name} did not start: {fault}",
                 where="rollout.engine",
-                how="mend what it says; a server of vLLM needs the environment of constraints-vllm.txt",
+                how="fix what it says; a server of vLLM needs the environment of constraints-vllm.txt",
             ) from fault
 
     async def _fit(self, server: Server) -> None:
@@ -258,7 +258,7 @@ class Fleet:
             raise PeerLost(
                 f"no inference server is left; what each said last:\n  {said}",
                 where="rollout.engine",
-                how="mend the servers and start the run again: it goes on from its newest checkpoint",
+                how="fix the servers and start the run again: it goes on from its newest checkpoint",
             )
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), min(left, PAUSE))

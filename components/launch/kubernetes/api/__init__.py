@@ -8,7 +8,7 @@
 - `kubeconfig` — which file and which context that is
 - `resources` — the kinds of objects, their addresses, and the verbs
 - `errors` — a request that failed, and what is raised for it
-- `wording` — the same for a person: what is wrong, and the command that mends it
+- `wording` — the same for a person: what is wrong, and the command that fixes it
 """
 
 from components.launch.kubernetes.api.cluster import Cluster

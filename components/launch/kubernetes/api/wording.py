@@ -1,4 +1,4 @@
-"""Failures for a person: what is wrong, and the command that mends it."""
+"""Failures for a person: what is wrong, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANEW = (
 )
 FIELDS = "change the setting that the field comes from; evenkeel launch --dry-run shows the whole object"
 Word = Callable[[Failure, Call | None, str], tuple[str, str] | None]
-"""What is wrong and how to mend it, if this is what a failure is about. The last argument is the account."""
+"""What is wrong and how to fix it, if this is what a failure is about. The last argument is the account."""
 
 
 def explain(failure: Failure, call: Call | None, server: str, account: str, versions: Sequence[str] = ()) -> InputError:

@@ -13,7 +13,7 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``what`` is wrong, in one sentence without a full stop; ``where``, as names of objects; ``how`` to mend it."""
+    """``what`` is wrong, in one sentence without a full stop; ``where``, as names of objects; ``how`` to fix it."""
 
     what: str
     where: str
@@ -25,7 +25,7 @@ class Finding:
     @property
     def advice(self) -> str:
         """Where it is and what to do, for whoever has said in other words what it is."""
-        return f"  where: {self.where}\n  mend:  {self.how}"
+        return f"  where: {self.where}\n  fix:   {self.how}"
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:

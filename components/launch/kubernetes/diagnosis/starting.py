@@ -57,7 +57,7 @@ def volumes(observed: Observed) -> Iterator[Finding]:
         if event.get("reason") in MOUNTS and name in pods and name not in begun:
             latest[name] = sentence(event.get("message"))
     for name, message in latest.items():
-        how = f"kubectl -n {namespace(pods[name])} get pvc,pv: correct launch.kubernetes.shared, or mend the volume"
+        how = f"kubectl -n {namespace(pods[name])} get pvc,pv: correct launch.kubernetes.shared, or fix the volume"
         if "Multi-Attach" in message:
             how = "the volume may be on one node only: launch.kubernetes.shared.claim must be ReadWriteMany"
         elif re.search(r'secret "[^"]+" not found', message):

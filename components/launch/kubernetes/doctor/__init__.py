@@ -1,4 +1,4 @@
-"""`evenkeel doctor --kubernetes`: what could keep a run from a cluster, and the command that mends it.
+"""`evenkeel doctor --kubernetes`: what could keep a run from a cluster, and the command that fixes it.
 
 - `looking` — a check that may not look says so, and a check that cannot be made fails
 - `access` — the server, its version, JobSet, the namespace, and what we may do there
@@ -45,8 +45,8 @@ def examine(settings: Settings) -> Iterator[Check]:
     for check in ALWAYS:
         yield from check(look)
     if how is None:
-        mend = "name a configuration with launch.kubernetes: --config configs/kubernetes.yaml"
-        yield Check("run", "warn", "nothing says what a run would ask for", mend)
+        fix = "name a configuration with launch.kubernetes: --config configs/kubernetes.yaml"
+        yield Check("run", "warn", "nothing says what a run would ask for", fix)
         return
     try:
         plan = demand(settings, how)

@@ -25,8 +25,8 @@ def client() -> Check:
     except importlib.metadata.PackageNotFoundError:
         return Check("client", "fail", "the package kubernetes is missing", "pip install -c constraints.txt -e .")
     if version.partition(".")[0] != CLIENT:
-        mend = "pip install -c constraints.txt -e . gives the tested one"
-        return Check("client", "warn", f"kubernetes {version}, tested {CLIENT}", mend)
+        fix = "pip install -c constraints.txt -e . gives the tested one"
+        return Check("client", "warn", f"kubernetes {version}, tested {CLIENT}", fix)
     return Check("client", "ok", f"kubernetes {version}")
 
 
@@ -58,8 +58,8 @@ def namespace(look: Examination) -> Found:
     found = look.described()
     name = look.namespace
     if found is None:
-        mend = f"{PLATFORM}, or set launch.kubernetes.namespace"
-        yield Check("namespace", "fail", f"there is no namespace {name}", mend)
+        fix = f"{PLATFORM}, or set launch.kubernetes.namespace"
+        yield Check("namespace", "fail", f"there is no namespace {name}", fix)
         return
     if (found.get("status") or {}).get("phase") == "Terminating":
         yield Check("namespace", "fail", f"{name} is being deleted", "wait, then create it anew, or use another")
@@ -68,8 +68,8 @@ def namespace(look: Examination) -> Found:
     if level == "restricted":
         yield Check("namespace", "ok", f"{name}, pods are {level}")
     else:
-        mend = f"kubectl label namespace {name} {ENFORCED}=restricted: runs satisfy it"
-        yield Check("namespace", "warn", f"{name} does not enforce restricted pods ({level or 'no level'})", mend)
+        fix = f"kubectl label namespace {name} {ENFORCED}=restricted: runs satisfy it"
+        yield Check("namespace", "warn", f"{name} does not enforce restricted pods ({level or 'no level'})", fix)
 
 
 @looks_at("rights")

@@ -28,8 +28,8 @@ def looks_at(name: str) -> Callable[[Looking[P]], Looking[P]]:
                 if error.status != FORBIDDEN:
                     yield failed(name, error)
                 else:
-                    mend = f"have somebody look who may, or let us: k8s/base/doctor.yaml; {error.how or ''}"
-                    yield Check(name, "warn", f"it cannot be looked at: {error.what}", mend.rstrip("; "))
+                    fix = f"have somebody look who may, or let us: k8s/base/doctor.yaml; {error.how or ''}"
+                    yield Check(name, "warn", f"it cannot be looked at: {error.what}", fix.rstrip("; "))
             except InputError as error:
                 yield failed(name, error)
 

@@ -22,8 +22,8 @@ def account(look: Examination, plan: RunPlan) -> Found:
     """Of the pods."""
     name = plan.how.service_account
     if look.account(name) is None:
-        mend = f"{PLATFORM}, or correct launch.kubernetes.service_account"
-        yield Check("account", "fail", f"there is no service account {name} in {look.namespace}", mend)
+        fix = f"{PLATFORM}, or correct launch.kubernetes.service_account"
+        yield Check("account", "fail", f"there is no service account {name} in {look.namespace}", fix)
     else:
         yield Check("account", "ok", name)
 
@@ -32,8 +32,8 @@ def account(look: Examination, plan: RunPlan) -> Found:
 def queue(look: Examination, name: str) -> Found:
     """Without it a run would wait for ever."""
     if look.queue(name) is None:
-        mend = f"kubectl -n {look.namespace} get localqueues; correct launch.kubernetes.queue, or leave it out"
-        yield Check("queue", "fail", f"there is no LocalQueue {name} in {look.namespace}", mend)
+        fix = f"kubectl -n {look.namespace} get localqueues; correct launch.kubernetes.queue, or leave it out"
+        yield Check("queue", "fail", f"there is no LocalQueue {name} in {look.namespace}", fix)
     else:
         yield Check("queue", "ok", name)
 
@@ -42,7 +42,7 @@ def queue(look: Examination, name: str) -> Found:
 def priority(look: Examination, name: str) -> Found:
     """Pods with one that is not there are refused."""
     if look.priority_class(name) is None:
-        mend = "kubectl get priorityclasses; correct the priority_class of learner or rollout"
-        yield Check("priority", "fail", f"there is no PriorityClass {name}", mend)
+        fix = "kubectl get priorityclasses; correct the priority_class of learner or rollout"
+        yield Check("priority", "fail", f"there is no PriorityClass {name}", fix)
     else:
         yield Check("priority", "ok", name)

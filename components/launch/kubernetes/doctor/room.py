@@ -34,8 +34,8 @@ def quotas(look: Examination, plan: RunPlan) -> Found:
         left = {key: hard[key] - used.get(key, Decimal()) for key in mine}
         look_there = f"kubectl -n {look.namespace} describe resourcequota {name_of(quota)}"
         if never := lacking(hard, mine):
-            mend = "ask for less (launch.kubernetes), or have it raised"
-            yield Check("quota", "fail", f"{name} never has room for a run: {'; '.join(never)}", mend)
+            fix = "ask for less (launch.kubernetes), or have it raised"
+            yield Check("quota", "fail", f"{name} never has room for a run: {'; '.join(never)}", fix)
         elif now := lacking(left, mine):
             yield Check("quota", "warn", f"{name} has no room now: {'; '.join(now)}", f"wait; {look_there}")
         else:
@@ -72,15 +72,15 @@ def _room(role: RolePlan, ready: list[Object]) -> Check:
     )
     allowed = [node for node in ready if _allowed(node, role.pods)]
     if not allowed:
-        mend = f"correct {section}.node_selector and .tolerations (kubectl get nodes), unless an autoscaler adds some"
-        return Check("nodes", "warn", f"{wanted}: no node may take them", mend)
+        fix = f"correct {section}.node_selector and .tolerations (kubectl get nodes), unless an autoscaler adds some"
+        return Check("nodes", "warn", f"{wanted}: no node may take them", fix)
     free = [_amounts((node.get("status") or {}).get("allocatable")) for node in allowed]
     places = sum(_times(there, asked) for there in free)
     if places >= role.count:
         return Check("nodes", "ok", f"{wanted}: room for {places}")
     if places:
-        mend = "add nodes, ask for fewer, or see that an autoscaler does"
-        return Check("nodes", "warn", f"{wanted}: room for {places}", mend)
+        fix = "add nodes, ask for fewer, or see that an autoscaler does"
+        return Check("nodes", "warn", f"{wanted}: room for {places}", fix)
     largest = {name: max(there.get(name, Decimal()) for there in free) for name in asked}
     short = "; ".join(lacking(largest, asked)) or "not all on one node"
     settings = f"{section}.cpu, .memory, .disk or .gpus"

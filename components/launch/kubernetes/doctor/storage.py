@@ -33,13 +33,13 @@ def claim(look: Examination, how: VolumeState) -> Found:
     found = look.claim(how.claim)
     section = "launch.kubernetes.shared.claim"
     if found is None:
-        mend = f"create it (k8s/components/shared-volume), or correct {section}"
-        yield Check("claim", "fail", f"there is no claim {how.claim} in {look.namespace}", mend)
+        fix = f"create it (k8s/components/shared-volume), or correct {section}"
+        yield Check("claim", "fail", f"there is no claim {how.claim} in {look.namespace}", fix)
         return
     modes = (found.get("spec") or {}).get("accessModes") or []
     if MANY not in modes:
-        mend = f"create a claim with accessModes [{MANY}] (k8s/components/shared-volume) and name it in {section}"
-        yield Check("claim", "fail", f"{how.claim} is {', '.join(modes)}: pods on several nodes need {MANY}", mend)
+        fix = f"create a claim with accessModes [{MANY}] (k8s/components/shared-volume) and name it in {section}"
+        yield Check("claim", "fail", f"{how.claim} is {', '.join(modes)}: pods on several nodes need {MANY}", fix)
         return
     phase = (found.get("status") or {}).get("phase")
     if phase == "Bound":
@@ -51,28 +51,28 @@ def claim(look: Examination, how: VolumeState) -> Found:
 def _unbound(look: Examination, name: str, phase: str, found: Object) -> Check:
     """Whether a claim without a volume is going to get one."""
     kind = (found.get("spec") or {}).get("storageClassName")
-    mend = f"kubectl -n {look.namespace} describe pvc {name}"
+    fix = f"kubectl -n {look.namespace} describe pvc {name}"
     if phase == "Lost":
-        return Check("claim", "fail", f"the volume of {name} is gone", mend)
+        return Check("claim", "fail", f"the volume of {name} is gone", fix)
     if not kind:
-        return Check("claim", "warn", f"{name} has no volume yet, and names no storage class that makes one", mend)
+        return Check("claim", "warn", f"{name} has no volume yet, and names no storage class that makes one", fix)
     storage = look.storage_class(kind)
     if storage is None:
-        return Check("claim", "fail", f"{name} waits for a storage class {kind}, which is not there", mend)
+        return Check("claim", "fail", f"{name} waits for a storage class {kind}, which is not there", fix)
     if storage.get("volumeBindingMode") == LATER:
         return Check("claim", "ok", f"{name}, {MANY}, gets its volume of {kind} with the first pod")
-    return Check("claim", "warn", f"{name} has no volume yet (storage class {kind})", mend)
+    return Check("claim", "warn", f"{name} has no volume yet (storage class {kind})", fix)
 
 
 def here(how: VolumeState, user: int | None) -> Check:
     """Runs are submitted from a folder on the volume, by somebody whom pods may be."""
     if Path(how.path).is_dir():
         if os.getuid() == 0 and user is None:
-            mend = "submit runs as another user, or set launch.kubernetes.user, and let that user write there"
-            return Check("volume", "fail", f"{how.path} is here, but you are root, and pods never are", mend)
+            fix = "submit runs as another user, or set launch.kubernetes.user, and let that user write there"
+            return Check("volume", "fail", f"{how.path} is here, but you are root, and pods never are", fix)
         return Check("volume", "ok", f"{how.path} is here")
-    mend = f"mount {how.claim} at {how.path} where runs are submitted, or set launch.kubernetes.shared.kind s3"
-    return Check("volume", "warn", f"{how.path} is not on this machine, so no run can be submitted from here", mend)
+    fix = f"mount {how.claim} at {how.path} where runs are submitted, or set launch.kubernetes.shared.kind s3"
+    return Check("volume", "warn", f"{how.path} is not on this machine, so no run can be submitted from here", fix)
 
 
 def bucket(how: S3State) -> Check:
