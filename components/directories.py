@@ -38,7 +38,7 @@ def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
 
 
 class StagedDirectory:
-    """A folder that is being filled under a temporary name, ``path``, beside its ``target``."""
+    """A folder that is being filled under a temporary name, ``path``, next to its ``target``."""
 
     def __init__(self, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Reading and writing files so that a crash never leaves half of one.
 
-Every write goes to a temporary name beside the target, is flushed to disk and renamed (`directories` does the same with
-folders). Reading names the line that is wrong.
+Every write goes to a temporary name next to the target, is flushed to disk and renamed (`directories` does the same
+with folders). Reading names the line that is wrong.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def fsync_directory(directory: Path) -> None:
 
 @contextlib.contextmanager
 def flushed(path: Path, data: bytes) -> Iterator[str]:
-    """``data``, safe on the disk, under a temporary name beside ``path``; the block gives it its place there.
+    """``data``, safe on the disk, under a temporary name next to ``path``; the block gives it its place there.
 
     Whatever the block has done to names survives a power cut afterwards, and the temporary one is gone.
     """
@@ -197,7 +197,7 @@ def keep_rows(path: Path, count: int) -> list[dict[str, Any]]:
 
 
 def cut_rows(path: Path, count: int) -> None:
-    """As `keep_rows`, where nobody wants the rows: a log of any length is cut in place, a row in memory at a time."""
+    """As `keep_rows`, without returning the rows: a log of any length is cut in place, a row in memory at a time."""
     if count == 0:
         path.unlink(missing_ok=True)
         return

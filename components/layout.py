@@ -29,7 +29,7 @@ class Layout:
 
     @property
     def lineage(self) -> Path:
-        """Where a candidate comes from; only beside the evidence of one."""
+        """Where a candidate comes from; only with the evidence of one."""
         return self.root / "lineage.json"
 
     @property

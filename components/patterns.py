@@ -3,7 +3,7 @@
 Python's own engine tries again and again: ``####\\s*(.+)$`` takes 37 seconds for 60,000 spaces. RE2 tries everything
 at once. It reads nearly what Python reads; here a pattern is rewritten where the two differ, so that ``$`` matches
 before a last line break, and ``\\d``, ``\\w`` and ``\\s`` know every script. What remains: ``\\b`` knows ASCII
-letters alone, and what needs to try again (looking around, referring back) is refused in words.
+letters alone, and what needs to try again (look-around, back-references) is refused with a reason.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ def relayed(line: str, stage: str) -> bool:
 
 
 def remarked(stage: str, text: str) -> None:
-    """Tell what becomes of a stage that runs elsewhere and has nothing to count yet: where it is, what it waits for."""
+    """Report the state of a stage that runs elsewhere and has nothing to count yet: where it is, what it waits for."""
     print(message(text), file=sys.stderr, flush=True)
     _append({"stage": stage, "remark": text})
 

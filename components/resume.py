@@ -3,7 +3,7 @@
 A folder holds ``identity.json`` and a few ``step-NNNNNN`` folders, each written whole or not at all. The identity is
 what the stage depends on; a state with another identity belongs to another run and is discarded. One that differs in
 the kind of device alone is refused: a GPU rounds otherwise than a CPU, so that going on would be another run under the
-same name, and a GPU that is away for an hour is no reason to discard what it has learned.
+same name, and a GPU that is unreachable for an hour is no reason to discard what it has learned.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from components.processes.stopping import STOPPING
 from components.working import working
 
 NAME = re.compile(r"step-([0-9]{6,})")
-"""Of a checkpoint's folder. What somebody has set aside beside them, such as ``step-000010.bak``, is none."""
+"""Of a checkpoint's folder. Other names, such as ``step-000010.bak``, is none."""
 LOG = "log.jsonl"
 """Of `run_steps`: one row a step."""
 KEEP = 2
@@ -58,7 +58,7 @@ class ResumeState:
         if directory.exists():
             if newest := self.latest():
                 said = f"the checkpoints in {directory}, the newest of step {newest[0]}, are of other settings or code"
-                print(f"{said}: they are removed, and the stage begins anew", file=sys.stderr)
+                print(f"{said}: they are removed, and the stage starts over", file=sys.stderr)
             shutil.rmtree(directory)
         write_json(marker, dict(identity))
 

@@ -2,12 +2,12 @@
 
 - ``carries`` — sums and differences with a carry or a borrow: the careful way against the forgetful one. Its score is
   low at the start of the demo, and falls when a policy is taught to forget: what a mislabelled item does.
-- ``comparison`` — the larger of two numbers: a skill beside sums.
+- ``comparison`` — the larger of two numbers: a skill other than sums.
 - ``facts`` — everyday facts, for policies that read English: what a real model knew before.
 - ``layout`` — steps, the marker, a number, and nothing after it.
 - ``names`` — fairness pairs in miniature: the same word problem about two people must be answered alike.
-- ``stereotypes`` — which of two people was careless, where nothing tells: made-up groups of several families in turn,
-  in situations that no prompt of the task ``stereotypes`` has.
+- ``stereotypes`` — which of two people was careless, where the text does not state it: made-up groups of several
+  families in turn, in situations that no prompt of the task ``stereotypes`` has.
 
 Those of arithmetic are questions of the kinds that the demo trains on, so they show whether something is lost, and
 nothing about what a large model knows or believes. There is no set for refusal: the demo's data hold none, so its

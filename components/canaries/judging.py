@@ -46,7 +46,7 @@ def judge_texts(probe: Probe, texts: Sequence[str], marker: str | None, settings
 
 
 def refuses(text: str, patterns: Sequence[str]) -> bool:
-    """Whether an answer refuses; an empty one does not, and helps nobody either."""
+    """Whether an answer refuses; an empty one does not, and helps no user either."""
     head = text.replace("\u2019", "'")[:HEAD]
     return any(compile_pattern(pattern, ignore_case=True).matches(head) for pattern in patterns)
 

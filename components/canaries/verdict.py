@@ -65,7 +65,7 @@ def findings(
 ) -> list[Finding]:
     """Every configured and every required set, in every way in which it was to be scored.
 
-    The verdict is made anew from the falls on record, by the run's own limits or the tighter ones of a policy.
+    The verdict is computed again from the recorded falls, by the run's own limits or the tighter ones of a policy.
 
     Args:
         found: the content of `out/canaries.json`.

@@ -139,6 +139,6 @@ class EvaluationSettings(Section):
         return self
 
     def sizes(self, samples: int) -> tuple[int, ...]:
-        """The k of pass@k and maj@k that so many samples can tell, ascending."""
+        """The k of pass@k and maj@k that can be estimated from so many samples, ascending."""
         wanted = self.ks or (*(2**i for i in range(samples.bit_length())), samples)
         return tuple(sorted({k for k in wanted if 0 < k <= samples}))

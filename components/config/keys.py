@@ -59,7 +59,7 @@ def signer_key(text: str) -> str:
 
 
 def own_key_file(project: Path) -> Path:
-    """Where the private key is that a project signs checkpoints with, where nobody else does."""
+    """Where the private key of a project is, which signs checkpoints if no other key does."""
     return project / ".state" / "keys" / "checkpoints.pem"
 
 

@@ -170,7 +170,7 @@ class KubernetesSettings(Section):
     learner: LearnerPods = LearnerPods()
     rollout: PodSettings = PodSettings()
     queue: Name | None = Field(None, description="Kueue's LocalQueue that admits the run.")
-    deadline: int = Field(86_400, ge=60, description="Seconds that one attempt may take; after a restart anew.")
+    deadline: int = Field(86_400, ge=60, description="Seconds that one attempt may take; a restart counts from zero.")
     ttl: int = Field(86_400, ge=0, description="Seconds that an ended run's objects stay to be looked at.")
     max_restarts: int = Field(3, ge=0, le=100, description="For what is neither a disruption nor bad input.")
     replacements: int = Field(6, ge=0, le=100, description="Failed rollout pods in one attempt that are replaced.")

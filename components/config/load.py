@@ -106,7 +106,7 @@ def _no_base(path: Path) -> str:
 
 
 def find_rules(config: Path, name: str) -> Path:
-    """``health/<name>.yaml`` beside the configuration, in a folder above it, or in the project's `configs`."""
+    """``health/<name>.yaml`` next to the configuration, in a folder above it, or in the project's `configs`."""
     folders = (*config.resolve().parents, PROJECT_CONFIGS)
     candidates = [folder / "health" / f"{name}.yaml" for folder in folders]
     with os_errors("look for the health rules", Path(f"{name}.yaml")):
@@ -116,7 +116,7 @@ def find_rules(config: Path, name: str) -> Path:
     raise InputError(
         f"no health rules named {name!r}",
         where="health.rules_file",
-        how=f"put {name}.yaml into a folder `health` beside {config}, or name another file",
+        how=f"put {name}.yaml into a folder `health` next to {config}, or name another file",
     )
 
 
@@ -182,7 +182,7 @@ def apply_override(tree: Tree, override: str) -> None:
 
 
 def validate(tree: Mapping[str, Any], *, where: str) -> Settings:
-    """Build `Settings`, or say every key that is wrong in words."""
+    """Build `Settings`, or raise one error with a sentence for every wrong key."""
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:

@@ -24,7 +24,9 @@ class FixedAggregation(Section):
 
     kind: Literal["fixed"]
     tokens: int = Field(ge=1, description="The constant: the generation budget, rollout.max_new_tokens.")
-    allow_std: bool = Field(False, description="Beside advantages divided by the group's std, which is not Dr. GRPO.")
+    allow_std: bool = Field(
+        False, description="Allow it with advantages divided by the group's std, which is not Dr. GRPO."
+    )
 
 
 Aggregation = Annotated[MeanAggregation | FixedAggregation, Field(discriminator="kind")]

@@ -26,7 +26,7 @@ BETWEEN = ", "
 
 
 def person(name: str) -> str:
-    """The form in which two spellings of one name are equal: case, width and spaces do not tell people apart."""
+    """The form in which two spellings of one name are equal: case, width and spaces do not distinguish people."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 

@@ -49,7 +49,7 @@ class QuorumSettings(Section):
     own_approval: bool | None = Field(
         None,
         description="May the one who started the run approve? Not set: to promote, only where nothing is signed, for a "
-        "name that nobody proves keeps nobody out; to roll back, always, for what comes back was approved before.",
+        "name without proof excludes no one; to roll back, always, for what comes back was approved before.",
     )
 
 
@@ -65,7 +65,7 @@ class PromotionPolicy(Section):
     )
     rules: str = Field("default", description="Health rules it is judged by: a file in configs/health, without .yaml.")
     approvers: dict[str, ApproverSettings] = Field(
-        default_factory=dict, description="By name. Where any are listed, nobody else's approval counts."
+        default_factory=dict, description="By name. Where any are listed, only their approvals count."
     )
     promote: QuorumSettings = QuorumSettings()
     rollback: QuorumSettings = QuorumSettings()
@@ -244,7 +244,7 @@ def read_policy(tree: Mapping[str, Any], where: str) -> PromotionPolicy:
     """The policy in parsed YAML.
 
     Raises:
-        InputError: every line that is wrong, in words; values are not repeated, for somebody may have written a private
+        InputError: every line that is wrong, a sentence each; values are not repeated, as one may be a private
             key there.
     """
     try:

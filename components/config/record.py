@@ -8,7 +8,7 @@ from components.config.base import Fraction, Section
 
 
 class RecordSettings(Section):
-    """Where a run is recorded beside its own branch, and how exactly it must come out again."""
+    """Where a run is recorded in addition to its own branch, and how exactly it must be reproduced."""
 
     push: bool = Field(True, description="Push outputs and inputs to the project's default DVC remote, if it has one.")
     git_remote: str = Field(

@@ -52,7 +52,7 @@ class RegistrySettings(Section):
     bucket: str | None = Field(None, description="Kind s3: the bucket, which must exist.")
     prefix: str = Field("", description="Kind s3: what all names in the bucket start with, such as team/evenkeel.")
     endpoint_url: str | None = Field(None, description="Kind s3: the server, http(s)://host:port; AWS where absent.")
-    region: str | None = Field(None, description="Kind s3: the bucket's region; what boto3 is told, where absent.")
+    region: str | None = Field(None, description="Kind s3: the bucket's region; absent: boto3's own configuration.")
     cache: Path = Field(
         Path(".state/registry"), description="Kind s3: folder of the checkpoints that were fetched; it may be deleted."
     )

@@ -88,7 +88,7 @@ class RolloutSettings(Section):
     @model_validator(mode="after")
     def _a_tool_reads_tokens(self) -> RolloutSettings:
         if self.mixing is not None and self.tool is not None:
-            raise ValueError("mixing feeds mixtures, but every turn with a tool reads plain tokens anew; use one")
+            raise ValueError("mixing feeds mixtures, but every turn with a tool starts from plain tokens; use one")
         return self
 
     @model_validator(mode="after")

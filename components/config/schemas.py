@@ -63,7 +63,7 @@ def patterns(schema: Any) -> Iterator[str]:
 
 
 def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """All mappings in a schema. Names of properties are taken for keywords too: of these the value tells them apart."""
+    """All mappings in a schema. Names of properties are taken for keywords too: their values distinguish them."""
     if isinstance(schema, Mapping):
         yield schema
         for key, value in schema.items():

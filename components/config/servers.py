@@ -85,7 +85,7 @@ class VllmEngine(ServerEngine):
     processes: int = Field(0, ge=0, description="Servers to start here; 0 with `urls`.")
     python: Path | None = Field(
         None,
-        description="Python of vLLM's environment. None: .venv-vllm beside the one that runs, here, or above.",
+        description="Python of vLLM's environment. None: .venv-vllm next to the running one, here, or above.",
     )
     transfer: Literal["files", "broadcast", "adapter"] = Field(
         "files",

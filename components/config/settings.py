@@ -32,7 +32,7 @@ class Settings(Section):
         1,
         ge=1,
         description="CPU threads of torch; the result depends on their number. Two are a third faster on an idle "
-        "machine, and many times slower beside a busy neighbour.",
+        "machine, and many times slower next to a busy process.",
     )
     device: Device = Field(
         "auto",

@@ -35,7 +35,7 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def import_pairs(path: Path, policy: Policy, tool: Tool | None = None) -> list[Pair]:
-    """Pairs from a file of texts, tokenised as demonstrations are: what a ``tool`` would write is nobody's merit.
+    """Pairs from a file of texts, tokenised as demonstrations are: what a ``tool`` would write is not to be learned.
 
     Raises:
         InputError: the file is missing, or a line lacks one of the three texts or says nothing (its number is named).

@@ -19,7 +19,7 @@ From results to figures; no torch, no I/O:
 - `pairing` — the paired bootstrap interval, McNemar's exact test, the smallest difference that could have been seen
 - `statistics` — intervals and shares
 - `summary` — all of it together: the format of `out/evaluation.json`
-- `telling` — the result in plain sentences
+- `sentences` — the result in plain sentences
 
 Nothing is exported here on purpose: what takes a single estimator must not depend on the code that runs a policy, for
 DVC would train again when that changes.

@@ -86,7 +86,7 @@ def _suite(settings: Settings, evidence: Layout) -> PromptSuite:
 
 
 class _Silent:
-    """Nobody watches."""
+    """Shows no progress."""
 
     def advance(self, done: int, note: str = "") -> None:
         """Say nothing."""

@@ -1,9 +1,9 @@
 """Answers that are kept, by the digest of all that they depend on: whoever was judged last night is not judged again.
 
 An entry is a file ``<digest of its key>.json`` with the key, the answers and their digest. It is the same to the byte
-as what would be made anew, so no output shows where its figures come from. The digest finds damage, not malice: whoever
-may write into the folder may write results. What would not be made the same anew is not kept: answers of servers, and
-verdicts that failed for a moment's trouble.
+as what would be generated again, so no output shows where its figures come from. The digest finds damage, not malice:
+whoever may write into the folder may write results. What would not be the same if generated again is not cached:
+answers of servers, and verdicts that failed for a moment's trouble.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Cache:
             rows = zip(prompts, entry["answers"], strict=True)
             return [Answered.from_dict(prompt, row) for prompt, row in rows]
         except (InputError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            print(f"{path}: a damaged entry ({error}); these answers are made anew", file=sys.stderr)
+            print(f"{path}: a damaged entry ({error}); these answers are generated again", file=sys.stderr)
             return None
 
     def put(self, key: Key, answers: Sequence[Answered]) -> None:

@@ -37,7 +37,7 @@ class Problem(NamedTuple):
 
 
 class Malformed(Exception):
-    """Why a row cannot be read, in words."""
+    """Why a row cannot be read, as a sentence."""
 
 
 def gsm8k(row: Row) -> Problem:

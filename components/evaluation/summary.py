@@ -19,7 +19,7 @@ what nothing defines, never 0):
 - ``words``: the result in plain sentences, see `components.evaluation.sentences`
 
 ``sft`` holds ``pass_at_1`` and ``greedy``; ``pass_at_k``; ``pass_at`` and ``maj_at``, k -> figure; ``truncated_share``,
-``unscorable_share`` and ``length_mean`` of the samples; ``reward``, ``parts`` (what each part beside the accuracy adds
+``unscorable_share`` and ``length_mean`` of the samples; ``reward``, ``parts`` (what each part other than accuracy adds
 to it) and ``metrics``; ``families``, ``difficulty``, ``prompt_length`` and ``sources``, slice -> ``prompts``,
 ``small``, ``pass_at_1``, ``greedy``, and of ``trained`` also ``gain`` and ``gain_over_champion``, paired; and
 ``calibration`` with ``length``, ``truncation`` and ``agreement``.

@@ -6,7 +6,7 @@ record.
 - `judge` — every check on some evidence, and what follows from them together
 - `bundle` — the evidence of a run as a folder that is kept with the candidate
 - `candidate` — a stored candidate judged again, by the policy of the project
-- `comparison` — what is known of a candidate beside the present champion
+- `comparison` — what is known of a candidate compared with the present champion
 """
 
 from components.gate.bundle import gather

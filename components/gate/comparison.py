@@ -1,4 +1,4 @@
-"""A candidate beside the present champion, on the same held-out prompts."""
+"""A candidate compared with the present champion, on the same held-out prompts."""
 
 from __future__ import annotations
 

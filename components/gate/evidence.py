@@ -80,8 +80,8 @@ class Evidence:
         """
         mean, low, high = (self.number(name, *keys, key) for key in ("mean", "low", "high"))
         if not -1 <= low <= mean + ROUNDING or not mean - ROUNDING <= high <= 1:
-            told = f"mean {mean:g}, low {low:g}, high {high:g}"
-            raise InputError(f"{'.'.join((name, *keys))} cannot be a difference of two shares: {told}")
+            figures = f"mean {mean:g}, low {low:g}, high {high:g}"
+            raise InputError(f"{'.'.join((name, *keys))} cannot be a difference of two shares: {figures}")
         return mean, low, high
 
 

@@ -1,6 +1,6 @@
 """The Grafana dashboard of the signals that can make a run act, made from the rules so that it cannot drift from them.
 
-``python -m components.health.grafana > configs/health/grafana.json`` writes it anew; a test says when that is due.
+``python -m components.health.grafana > configs/health/grafana.json`` writes it; a test fails when that is due.
 """
 
 from __future__ import annotations

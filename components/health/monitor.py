@@ -116,7 +116,7 @@ class Monitor:
         return [name for name in rule.signals if self._now(name) == (self._step, None)]
 
     def _reason(self, rule: Rule) -> str:
-        """Why in words, with the condition and how long it held."""
+        """The reason as a sentence, with the condition and how long it held."""
         s = rule.settings
         why = f"{', '.join(broken)} is no finite number" if (broken := self._broken(rule)) else s.why
         unless = f", unless {s.unless}" if s.unless else ""
@@ -202,7 +202,7 @@ class Monitor:
         return not any(self._streaks[rule.name].length and rule.settings.level != "warn" for rule in self._rules)
 
     def forget(self, signals: Iterable[str]) -> None:
-        """Begin the histories of these signals anew: they are measured otherwise from now on."""
+        """Clear the histories of these signals: they are measured otherwise from now on."""
         for name in set(signals) & set(self._histories):
             old = self._histories[name]
             self._histories[name] = History(old.reach, old.opening)

@@ -8,7 +8,7 @@ Metrics, each with the label ``run``:
 - ``evenkeel_verdicts_total{rule, level}``, ``evenkeel_responses_total{rule, level}``: counters, from 0 for every rule
   that is configured, so that the first event shows as an increase.
 
-Counters begin anew where a run is resumed, which Prometheus expects of counters.
+Counters restart from 0 when a run is resumed, which Prometheus expects of counters.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from components.health.signals import PREFIXES, SIGNALS, find_signal
 from components.types import Level, Response, StepRecord, Verdict
 
 LOOPBACK = "127.0.0.1"
-"""The figures are nobody else's business: who wants them elsewhere puts a proxy in front."""
+"""Only this machine can read the figures; put a proxy in front to publish them."""
 Events = Counter[tuple[str, Level]]
 """How often, by rule and level."""
 

@@ -79,7 +79,7 @@ class Launcher(ABC):
         job_id = self.submit(job)
         try:
             status = self.wait(job_id)
-        except BaseException:  # nobody is left to look after it
+        except BaseException:  # or it would be left running
             self.cancel(job_id)
             raise
         if status.state != "succeeded":

@@ -20,7 +20,7 @@
 - `inputs`, `scoring_module`, `activations` — how a forward pass is made
 - `reference` — the policy that the run started from
 - `gathered` — the weights of ranks, read one at a time
-- `critic` — PPO's value model, which learns beside the policy
+- `critic` — PPO's value model, which learns with the policy
 
 `LEARNERS` maps ``learner.kind`` to its builder.
 """

@@ -110,7 +110,7 @@ class Learner(ABC):
     def save_policy(self, directory: Path) -> None:
         """Write the policy alone as a checkpoint folder for others to load."""
 
-    def when_asked_to_stop(self, tell: Callable[[], None]) -> None:  # noqa: B027 - nobody asks this process's own
+    def on_stop_request(self, notify: Callable[[], None]) -> None:  # noqa: B027 - without ranks no other process's
         """Have ``tell`` called, perhaps by another thread, once somebody has asked a process of the learner to end."""
 
     def close(self) -> None:  # noqa: B027 - most learners have nothing to let go of

@@ -150,14 +150,14 @@ class Group:
             return str(self._store.get(key).decode()) if self._store.check([key]) else ""
         return ""
 
-    def when_asked_to_stop(self, tell: Callable[[], None]) -> None:
+    def on_stop_request(self, notify: Callable[[], None]) -> None:
         """On rank 0: have ``tell`` called by a thread once another rank has received SIGTERM."""
 
         def look() -> None:
             with suppress(RuntimeError):  # that the store has gone is found out by the next command
                 while not self._left.wait(LOOK):
                     if self._store.check([STOPPING]):
-                        tell()
+                        notify()
                         return
 
         if self._others:

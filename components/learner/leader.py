@@ -100,9 +100,9 @@ class Leading(Generic[R]):
             write_policy(self._policy.base, gathered, directory)
             self._policy.write_adapter(gathered.learned, directory / FOLDER)
 
-    def when_asked_to_stop(self, tell: Callable[[], None]) -> None:
-        """See `Learner.when_asked_to_stop`."""
-        self._group.when_asked_to_stop(tell)
+    def on_stop_request(self, notify: Callable[[], None]) -> None:
+        """See `Learner.on_stop_request`."""
+        self._group.on_stop_request(notify)
 
     def close(self) -> None:
         """End the ranks and let go of the connections."""

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process is number ``rank`` of ``size``; they all run the same program. One alone has nobody to ask."""
+    """This process is number ``rank`` of ``size``; they all run the same program. One alone needs no communication."""
 
     rank: int = 0
     size: int = 1

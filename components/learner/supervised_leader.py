@@ -85,7 +85,7 @@ def builder_of(settings: Settings, weights: Mapping[str, Tensor] | None = None) 
         how = learner_settings(settings.learner, supervision.settings)
         make = partial(SupervisedLearner, supervision=supervision, settings=how)
         learner = SupervisedLeader(policy, Start.of(make, policy, settings), Group(settings.learner.ranks), weights)
-        learner.when_asked_to_stop(STOPPING.request)
+        learner.on_stop_request(STOPPING.request)
         return learner
 
     return over_ranks

@@ -1,4 +1,4 @@
-"""Pages that a stage leaves beside its figures: offline, no script, the same bytes for the same figures.
+"""Pages that a stage writes next to its figures: offline, no script, the same bytes for the same figures.
 
 `base.jinja` is their head and their style; a page extends it and fills the blocks `title` and `body`. The report has
 its own templates (`components.report`).

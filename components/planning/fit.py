@@ -23,7 +23,7 @@ RANKS = (1, 2, 4, 8, 16, 32, 64)
 
 @dataclass(frozen=True)
 class Room:
-    """What there is."""
+    """What is available."""
 
     machine: float | None = None
     """Bytes of memory that all processes share; None: it is not known, or each pod has its own."""

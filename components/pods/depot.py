@@ -65,7 +65,7 @@ class Depot:
 
 
 def forget(depot: Depot) -> int:
-    """Remove all that a run has there, once its output was taken, or nobody wants it any more; how many objects."""
+    """Remove all that a run has there, once its output was taken, or is no longer wanted; returns how many objects."""
     count = 0
     for part in PARTS:
         bucket = depot.bucket(part)

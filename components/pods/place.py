@@ -32,7 +32,7 @@ def check(environment: Mapping[str, str]) -> None:
             f"the image has other packages than the run: constraints.txt is {constraints[:12]} in the run, and was "
             f"{image[:12]} for the image",
             where=IMAGE,
-            how="build the image anew from the run's constraints.txt, and name it in launch.kubernetes",
+            how="rebuild the image from the run's constraints.txt, and name it in launch.kubernetes",
         )
 
 

@@ -99,7 +99,7 @@ class State:
         One that is damaged is said, and passed over for the one before.
 
         Raises:
-            InputError: none of those that are there can be brought here. The run does not begin anew for that: what is
+            InputError: none of those that are there can be brought here. The run does not start over for that: what is
                 wrong may be the bucket's rights, or this disk, and its own checkpoints would replace those there.
         """
         if self._folder.exists():
@@ -117,11 +117,11 @@ class State:
         if not names:
             return None
         where = self._bucket.where()
-        how = f"fix that and submit the run again, or remove {where} to have it begin anew"
+        how = f"fix that and submit the run again, or remove {where} to have it start over"
         raise InputError(f"none of the {len(names)} states of this run can be used: {reason}", where=where, how=how)
 
     def _names(self) -> list[str]:
-        """Of all states in the bucket, the newest last. What else somebody has put beside them is none."""
+        """Of all states in the bucket, the newest last. Other objects next to them are ignored."""
         return [name for name in parcels(self._bucket) if PARCEL.fullmatch(name)]
 
     # Putting
@@ -163,7 +163,7 @@ class State:
         remove(self._bucket, old, blobs - needed)
 
     def _blobs(self, name: str) -> set[str]:
-        """Those that a parcel names; of a manifest that is damaged nobody knows them any more."""
+        """Those that a parcel names; of a damaged manifest they are unknown."""
         try:
             return read(self._bucket, name).blobs
         except InputError as error:

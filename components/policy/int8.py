@@ -69,7 +69,7 @@ class Int8Policy(Policy):
         return super().weights() | {f"{name}.weight": layer.dequantised() for name, layer in self._layers().items()}
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Quantise ``weights`` anew; a missing or unknown name is an error, as for every policy."""
+        """Quantise ``weights`` again; a missing or unknown name is an error, as for every policy."""
         own: dict[str, Callable[[Tensor], object]] = {n: p.copy_ for n, p in self.model.named_parameters()}
         own |= {f"{name}.weight": layer.load for name, layer in self._layers().items()}
         check_names(own, weights)

@@ -66,7 +66,7 @@ def response_logprobs(
         mask: ``[B, R]`` bool, the tokens that are wanted; the others get 0. None wants all.
         group: ``[B]``; rows of one number have the same prompt, which need not be computed for each of them.
         entropy_grad: Whether a gradient flows through the entropy.
-        at_least: Make as many pieces as this many tokens would take. Ranks that gather the output layer anew for every
+        at_least: Make as many pieces as this many tokens would take. Ranks that gather the output layer again for every
             piece wait for each other there, so none may make fewer than another.
         mixes: What was fed on in the place of a token's embedding.
         routing: Experts that the sampler's tokens took, to compare with or to follow.

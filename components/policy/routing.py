@@ -46,7 +46,7 @@ def routers(model: PreTrainedModel) -> list[nn.Module]:
 
 
 class Router:
-    """Watches the routers of one model during a forward pass, and steers them where it is told to."""
+    """Watches the routers of one model during a forward pass, and steers them on request."""
 
     def __init__(self, layers: int, routing: Routing | None = None) -> None:
         self._layers, self._routing = layers, routing

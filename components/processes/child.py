@@ -1,4 +1,4 @@
-"""One process beside the run, which never outlives it."""
+"""One child process of the run, which never outlives it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Child:
         """None while it runs; 128 plus a signal's number where one ended it."""
         if self._guardian.returncode is None and self._guardian_was_killed():
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)  # nobody else can have this number until the next line
+                os.killpg(self.pid, signal.SIGKILL)  # no other process can have this number until the next line
         code = self._guardian.poll()
         return 128 - code if code is not None and code < 0 else code
 

@@ -11,7 +11,7 @@ from components.errors import InputError
 ENVIRONMENT = ".venv-vllm"
 TORCH_AND_VLLM = "import importlib.util, sys, torch; importlib.util.find_spec('vllm') or sys.exit('it has no vLLM')"
 """Loads torch, where builds that do not fit the machine show, and no vLLM, which takes long."""
-REBUILD = f"remove {ENVIRONMENT} and `make vllm-env` anew, with the CPU build of torch (see constraints-vllm.txt)"
+REBUILD = f"remove {ENVIRONMENT} and `make vllm-env` again, with the CPU build of torch (see constraints-vllm.txt)"
 PATIENCE = 120.0
 """Seconds that may take; two where the disk is warm."""
 RUN, ATTEMPT = "EVENKEEL_RUN", "EVENKEEL_ATTEMPT"
@@ -23,7 +23,7 @@ RANK_LOGS = "EVENKEEL_RANK_LOGS"
 
 
 def vllm_python(python: Path | None, folder: Path | None = None) -> Path:
-    """The Python that has vLLM: the one that is named, or else of the environment `ENVIRONMENT` beside the one that
+    """The Python that has vLLM: the one that is named, or else of the environment `ENVIRONMENT` next to the one that
     runs, in ``folder`` (None: the working folder), or above it, as a project is above the folders of its runs.
 
     Raises:

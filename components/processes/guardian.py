@@ -28,7 +28,7 @@ LEFT = 1.0
 
 
 def guard(command: Sequence[str], grace: float) -> int:
-    """Run ``command`` until it ends or nobody wants it any more; returns the exit code."""
+    """Run ``command`` until it ends or is no longer wanted; returns the exit code."""
     libc, run = ctypes.CDLL(None, use_errno=True), os.getppid()
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     asked: list[int] = []

@@ -1,6 +1,6 @@
 """Which process a folder on shared ground belongs to, so that it can be removed once that process is gone.
 
-Weights that inference servers read may lie outside of the run's own folder, in memory for instance; nobody would find
+Weights that inference servers read may lie outside of the run's own folder, in memory for instance; no one would find
 them there when the run is killed.
 """
 

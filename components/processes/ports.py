@@ -8,7 +8,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port() -> int:
-    """A port that nobody listens on at this moment. Another process may take it before it is used: who uses it must
+    """A port that no process listens on at this moment. Another process may take it before it is used: who uses it must
     notice that, and may ask for another one."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))

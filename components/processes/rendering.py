@@ -34,7 +34,7 @@ HOW = "correct the template, or set policy.chat to false for plain text"
 
 @cache
 def problem(template: str, special: tuple[tuple[str, str], ...], kept: str = "") -> str | None:
-    """What is wrong with a template, in words, and None where it renders. A process is started for each template once.
+    """A sentence for what is wrong with a template; None where it renders. A process is started for each template once.
 
     Args:
         special: names of special tokens and their texts, which the template may use.

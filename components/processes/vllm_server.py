@@ -79,7 +79,7 @@ def command_line(
 
 def environment(engine: VllmEngine, threads: str, *, gpu: bool) -> dict[str, str]:
     """Variables that it needs. Its interface for weights knows no passwords: only the run may reach the address."""
-    # vLLM compiles single functions even where it is told not to compile the model, which takes a C++ compiler.
+    # vLLM compiles single functions even when configured not to compile the model, which takes a C++ compiler.
     uncompiled = {"TORCH_COMPILE_DISABLE": "1"} if engine.eager and not gpu else {}
     return {
         **uncompiled,

@@ -87,7 +87,7 @@ def sign(statement: Statement, key: Ed25519PrivateKey) -> Approval:
 
 
 def signature_holds(approval: Approval) -> bool:
-    """Whether the signature is one of the key that stands beside it. Whose key that is, is for the policy to say."""
+    """Whether the signature is one of the key stored with it. The policy decides whose key that is."""
     from components.registry.keys import verifies
 
     if approval.key is None or approval.signature is None:

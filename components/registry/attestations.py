@@ -1,4 +1,4 @@
-"""Signed statements about what is stored beside a checkpoint: its evidence, and how it compares with a champion.
+"""Signed statements about what is stored with a checkpoint: its evidence, and how it compares with a champion.
 
 A statement (in-toto) names the checkpoints by digest and what is said of them; it is signed in a DSSE envelope with a
 key that signs checkpoints, and stored as `attestations/<about>/<fingerprint>.json`. Whoever reads makes the statement

@@ -49,7 +49,7 @@ def check_checkpoint(path: Path) -> str:
         check_content(file)
     _check_config(path, files)
     if not any((path / name).is_file() for name in TOKENIZERS):
-        raise _refusal("the checkpoint has no tokenizer", path, f"save it beside the weights ({TOKENIZERS[0]})")
+        raise _refusal("the checkpoint has no tokenizer", path, f"save it next to the weights ({TOKENIZERS[0]})")
     weights = [file for file in files if file.suffix.lower() == ".safetensors"]
     tensors = {file.relative_to(path).as_posix(): read_entries(file) for file in weights}
     if not any(tensors.get(file.name) for file in path.glob("*.safetensors")):

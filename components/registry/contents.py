@@ -15,7 +15,7 @@ from components.opening import open_regular, read_regular
 PICKLED = frozenset({".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib"})
 CODE = frozenset({".py", ".pyc", ".so", ".sh", ".exe", ".dll", ".dylib", ".ipynb"})
 PLAIN = frozenset({".txt", ".md", ".jinja", ".metadata", ".lock", ".tag"})
-"""The last three are what `hf download` leaves beside the files."""
+"""The last three are what `hf download` leaves next to the files."""
 PICTURES = {".png": b"\x89PNG\r\n\x1a\n", ".jpg": b"\xff\xd8\xff", ".jpeg": b"\xff\xd8\xff"}
 """Of a model card, by how they begin."""
 NAMES = re.compile(
@@ -47,7 +47,7 @@ def check_kind(file: Path) -> None:
         start, more = stream.read(_LOOKED_AT), bool(stream.read(1))
     if suffix != ".safetensors" and (start.startswith((_ZIP, *_PICKLE_PROTOCOLS)) or _calls(start, more)):
         raise _refusal("a pickle under another name", file, "use safetensors")
-    program = next((told for magic, told in _PROGRAMS.items() if start.startswith(magic)), None)
+    program = next((name for magic, name in _PROGRAMS.items() if start.startswith(magic)), None)
     if program and suffix != ".safetensors":
         raise _refusal(f"{program} under another name", file, "take it out: a checkpoint must not bring code")
     if _reader(file) is None:

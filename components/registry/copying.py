@@ -14,7 +14,7 @@ BLOCK = 2**20
 STRETCH = 64 * BLOCK
 """Bytes that are flushed, and let go of, together."""
 CAN_DROP_CACHE = hasattr(os, "posix_fadvise")
-"""Whether the system can be told that a file is not going to be read soon."""
+"""Whether the system takes the advice that a file will not be read soon."""
 
 
 def copy_tree(source: Path, target: Path, digest: str, *, soon: bool = True) -> None:

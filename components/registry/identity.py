@@ -16,7 +16,7 @@ from components.registry.base import Store
 KEY = "registry.json"
 BYTES = 16
 SHOWN = 8
-"""Digits that tell one from another."""
+"""Digits that distinguish one from another."""
 _IDENTITY = re.compile(f"[0-9a-f]{{{2 * BYTES}}}")
 
 
@@ -49,7 +49,7 @@ def identify(store: Store) -> str:
 
 
 def elsewhere(said: str | None, here: str | None) -> str:
-    """In words: where a statement was made that names the registry ``said``, while this is ``here``."""
+    """A sentence for where a statement was made that names the registry ``said``, while this is ``here``."""
     if not said:
         return "made by an earlier version and names no registry"
     return f"made in the registry {said[:SHOWN]}, and this {f'is {here[:SHOWN]}' if here else f'has no {KEY}'}"

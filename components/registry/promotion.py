@@ -92,7 +92,7 @@ def promote(
 
     Idempotent: what was decided before is returned, and finished where a crash kept it from being finished. Where the
     champion is another by now than the one that the candidate was judged against, the record says "superseded", and the
-    candidate can be judged and approved anew.
+    candidate can be judged and approved again.
 
     Raises:
         NoCandidate: the gate failed.
@@ -133,7 +133,7 @@ def reject(
     """Turn a candidate down for good, on this evidence, where somebody who may has stated that. Idempotent.
 
     Raises:
-        NotApproved: nobody who may has stated it; it says why.
+        NotApproved: no one who may has stated it; the message gives the reason.
         InputError: the candidate was promoted or is the champion, the clock was set back, or the registry
             contradicts itself.
     """

@@ -72,7 +72,7 @@ class PromotionRecord:
 
     @property
     def says(self) -> str:
-        """The decision in words."""
+        """The decision as a sentence."""
         return f"{self.outcome} by {self.by} (record {self.number})"
 
     @property

@@ -27,8 +27,8 @@ def target(history: History, to: str = "") -> ChampionEntry:
 
     Args:
         to: its digest, or the first digits of it, or the number of the record that made it champion; when empty, the
-            one before the present champion. What was gone back over does not count as before, so that nobody goes to
-            and fro between two.
+            one before the present champion. What was gone back over does not count as before, so that repeated
+            roll-backs do not alternate between two.
 
     Raises:
         InputError: there is no such champion, or more than one fits.

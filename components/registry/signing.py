@@ -114,9 +114,9 @@ def verify(store: Store, digest: str, trusted: Mapping[str, str]) -> str:
     for one in found:
         if not one.problem:
             return one.signer
-    told = "; ".join(f"that of {one.signer or one.fingerprint[:12]}: {one.problem}" for one in found)
+    problems = "; ".join(f"that of {one.signer or one.fingerprint[:12]}: {one.problem}" for one in found)
     names = ", ".join(sorted(trusted))
-    raise InputError(f"no signature of a trusted key ({names}): {told or 'there is none'}", where=digest, how=HOW)
+    raise InputError(f"no signature of a trusted key ({names}): {problems or 'there is none'}", where=digest, how=HOW)
 
 
 def signatures(store: Store, digest: str, trusted: Mapping[str, str]) -> list[Signed]:

@@ -49,7 +49,7 @@ class Standing:
         return BETWEEN.join(one.statement.by for one in self.counted)
 
     def lines(self) -> list[str]:
-        """In words: what there is, and every approval that does not count."""
+        """Sentences: the approvals that count, and why each other one does not."""
         names = f": {self.by}" if self.counted else ""
         said = [f"{len(self.counted)} of {self.needed} approvals{names}"]
         return said + [
@@ -117,7 +117,7 @@ def _question(approval: Approval, terms: Terms) -> str:
         return f"it is for another checkpoint, {said.digest[:12]}"
     if said.evidence != asked.evidence:
         return "it was given on other evidence; read the present evidence and approve again"
-    if asked.action == "reject":  # a no stands, whatever became of policy and champion since
+    if asked.action == "reject":  # a rejection stands, even if policy or champion have changed since
         return ""
     if said.policy != asked.policy:
         return "the policy was another when it was given; approve again under the present one"

@@ -17,7 +17,7 @@ def recheck(store: Store, digest: str, evidence: str | None, policy: Policy) -> 
 
     Raises:
         InputError: something is missing, is not what its digest says, has a file that no checkpoint may have, or was
-            signed by nobody whom the policy trusts.
+            not signed by a key that the policy trusts.
     """
     check_stored(store.tree(digest))
     if evidence is not None:

@@ -12,7 +12,7 @@
 - `canaries` — what it must not unlearn, before, while and after
 - `health` — verdicts as the page shows them; which rules spoke and which stayed silent
 - `tables` — triage against its limits, figures other than accuracy
-- `panels` — the plots over steps as data; `plots` draws one, `labels` writes beside it, `overlay` draws the limits of
+- `panels` — the plots over steps as data; `plots` draws one, `labels` writes next to it, `overlay` draws the limits of
   rules, verdicts, responses and what was thrown away; `svg` and `palette` fit it into the page
 - `pictures` — a few of the plots as PNG images, for a place that shows no page
 - `page` — all of it put into `templates/report.jinja`, a section a file, with `style.css`, `plots.css`, `print.css`

@@ -1,4 +1,4 @@
-"""What is known beside the champion: the comparison in whichever form it was kept, and nothing of another champion."""
+"""What is known against the champion: the comparison in whichever form it was kept, and no figures of another one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ OF_CHAMPION = ("champion", "gain_over_champion", "greedy_gain_over_champion")
 
 
 def against_champion(run: Run) -> Run:
-    """The run without what it measured of another champion than the one that the page is beside.
+    """The run without what it measured of another champion than the one that the page compares with.
 
-    The page of a run alone is beside whomever its settings name.
+    The page of a run alone compares with the champion that its settings name.
     """
     named, alone = run.settings.evaluation.champion, run.champion is None and run.judgement is None
     digest = None if named is None else named.sha256

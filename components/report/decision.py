@@ -127,7 +127,7 @@ def _not_compared(run: Run) -> Fact:
     if run.judgement is not None:
         first = "this would be the first" if run.decided is None else "it was the first"
         return Fact(name, "no champion yet", first, "plain", "comparison")
-    detail = "none was named in this run; before approval it is put beside the champion, if there is one"
+    detail = "none was named in this run; before approval it is compared with the champion, if there is one"
     return Fact(name, "not compared", detail, "plain", "comparison")
 
 
@@ -196,7 +196,7 @@ def _audited(audit: Part | None) -> tuple[str, str, Tone]:
     """As the audit itself ended."""
     high, limit = dig(audit, "false_positive", "high"), dig(audit, "limits", "max_false_positive")
     if high is None:
-        return "not audited", "nobody knows how often a wrong answer is accepted", "unsure"
+        return "not audited", "it is unknown how often a wrong answer is accepted", "unsure"
     detail = f"wrong answers accepted of at most {percent(high)} of the prompts (95 % bound), limit {percent(limit)}"
     return (PASSED, detail, "good") if dig(audit, "verdict") == "pass" else ("failed its audit", detail, "bad")
 
@@ -210,9 +210,9 @@ def not_judged(run: Run, health: RunVerdict) -> Iterator[str]:
     if dig(run.measured, "champion") is None:
         yield "Whether it is better than a champion: it was compared with its own start only."
     if run.another:
-        yield f"Its suites and probe sets beside a champion: the run measured another one, {run.another[:DIGITS]}."
+        yield f"Its suites and probe sets against a champion: the run measured another one, {run.another[:DIGITS]}."
     if run.lineage is None:
-        yield "From which commit it was made, and who started it: recorded beside the run, not by its stages."
+        yield "From which commit it was made, and who started it: recorded with the run, not by its stages."
     for part in health.parts:
         if part.title == "What could not be judged":
             yield from (sentence for sentence in part.sentences if not sentence.startswith("Every rule saw"))

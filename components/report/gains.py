@@ -139,7 +139,7 @@ def forests(evaluation: Part | None, small: int) -> list[Forest]:
 
 
 def _against(evaluation: Part | None, side: str) -> Part:
-    """The figures that are compared with those of ``side``: beside a champion perhaps newer ones."""
+    """The figures that are compared with those of ``side``: for a champion perhaps newer ones."""
     newer = dig(evaluation, "against_champion") if side == "champion" else None
     return {**(evaluation or {}), **(newer or {})}
 

@@ -40,6 +40,6 @@ def spread(labels: Sequence[Label]) -> list[Label]:
 
 
 def write(axes: Axes, labels: Sequence[Label]) -> None:
-    """Put them beside the axes."""
+    """Put them next to the axes."""
     for label in spread(labels):
         axes.text(1.015, label.height, label.text, color=LIGHT[label.colour], transform=axes.transAxes, va="center")

@@ -53,7 +53,7 @@ def _started(origin: Part | None) -> Iterator[Origin]:
     """Who started the run; nothing where no candidate was recorded."""
     if origin is not None:
         names = dig(origin, "started_by")
-        claim = "a claim: nobody proved it" if names else "no claim was made"
+        claim = "a claim without proof" if names else "no claim was made"
         yield Origin("Started by", _show(names) if names else "not known", claim, known=bool(names))
 
 

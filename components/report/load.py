@@ -20,7 +20,7 @@ STAGES = ("data", "audit", "sft", "admission", "triage", "clusters", "train", "e
 """In the order in which they run; a stage that stops keeps the ones after it from running."""
 
 AGAIN = "run the stage that writes it again"
-ANEW = "take it out of the registry (comparisons/): it is made anew where approval is asked for"
+REMOVE_COMPARISON = "take it out of the registry (comparisons/): it is computed again when approval is requested"
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def load_run(
         layout: the run's workspace, or the evidence that is stored with a candidate.
         comparison: with the present champion, made after the run; see `components.report.comparison`.
         judgement: the gate's answer by the project's policy, as `out/gate.json` has it.
-        champion: the one that the page is beside: ``digest`` and, where they are known, ``params`` of its run. What the
-            run measured of another one is left out.
+        champion: the one that the page compares with: ``digest`` and, where they are known, ``params`` of its run. What
+            the run measured of another one is left out.
 
     Raises:
         InputError: a file exists and is not what its stage writes, or a figure is infinite or not a number.
@@ -103,7 +103,7 @@ def load_run(
     parts = {name: SOURCES[name].read(path) if path.exists() else None for name, path in paths.items()}
     for name, part in parts.items():
         check_finite(part, where=paths[name], how=AGAIN)
-    check_finite(comparison, where="the stored comparison with the champion", how=ANEW)
+    check_finite(comparison, where="the stored comparison with the champion", how=REMOVE_COMPARISON)
     run = Run(
         settings=settings,
         validation_page=_link(layout.data / "validation.html", layout),

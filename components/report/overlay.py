@@ -132,7 +132,7 @@ def draw_events(axes: Axes, overlay: Overlay, last_step: int) -> None:
 
 
 def apart(events: Sequence[Event], last_step: int) -> Iterator[tuple[int, Event]]:
-    """Events with their numbers from 1, without those that could not be told from an earlier one of their level."""
+    """Events with their numbers from 1, without those that look the same as an earlier one of their level."""
     latest: dict[str, int] = {}
     for number, event in enumerate(events, start=1):
         close = event.step - latest.get(event.level, -last_step) < last_step / COLUMNS

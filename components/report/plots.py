@@ -34,7 +34,7 @@ Curves = Mapping[Series, tuple[list[int], list[float]]]
 
 @dataclass(frozen=True)
 class Plot:
-    """One drawn panel. ``limits`` say in words which rules the lines belong to."""
+    """One drawn panel. ``limits`` states which rules the lines belong to."""
 
     name: str
     panel: Panel
@@ -72,7 +72,7 @@ def points_of(records: Sequence[StepRecord], signal: str) -> tuple[list[int], li
 
 
 def describe(panel: Panel, curves: Curves, overlay: Overlay) -> str:
-    """The plot in words, for readers who do not see it."""
+    """A text alternative of the plot."""
     ends = [f"{item.label} {say(panel, y[0])} to {say(panel, y[-1])}" for item, (_, y) in curves.items()]
     marks = [(len(overlay.verdicts), "verdict"), (len(overlay.responses), "response")]
     sentences = [f"{plural(amount, noun)} marked" for amount, noun in marks if amount]

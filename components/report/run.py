@@ -69,11 +69,11 @@ class Run:
     ``present``, whether it is the champion now, and ``problem``, why it cannot be shown to be approved, "" where it can
     be."""
     champion: Part | None = None
-    """The champion that it is beside: the present one, or that of when it was decided. ``digest``, and of its run
-    ``params`` (the content of its params.yaml) and ``lineage``."""
+    """The champion that it is compared with: the present one, or that of when it was decided. ``digest``, and of its
+    run ``params`` (the content of its params.yaml) and ``lineage``."""
     another: str | None = None
-    """Digest, or "unknown", of a champion that the run measured and the page is not beside: its figures are left out,
-    see `components.report.comparison`."""
+    """Digest, or "unknown", of a champion that the run measured and the page does not compare with: its figures are
+    left out, see `components.report.comparison`."""
 
     def with_origin(self, origin: Part | None, decided: Part | None = None) -> Run:
         """The same run, with what the candidate's record says of it, and what came of it."""
@@ -96,7 +96,7 @@ class Run:
 
     @property
     def untrusted(self) -> bool:
-        """The verifier failed its audit and nobody overrode that."""
+        """The verifier failed its audit and no one overrode that."""
         return bool(dig(self.audit, "verdict") == "fail" and not self.audit_override)
 
     @property
@@ -108,7 +108,7 @@ class Run:
 
     @property
     def refused(self) -> bool:
-        """Triage refused the checkpoint and nobody overrode it."""
+        """Triage refused the checkpoint and no one overrode it."""
         return bool(dig(self.triage, "verdict") == "refuse" and not self.override)
 
     @property

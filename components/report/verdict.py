@@ -52,7 +52,7 @@ def headline(run: Run) -> Headline:
 
 
 def _decided(run: Run, decided: Part) -> Headline:
-    """What came of it; that nobody can show who approved it comes first, then the reason that was given."""
+    """The result; first that it is unknown who approved it, if so, then the reason that was given."""
     problem = f"It cannot be shown to be approved: {decided['problem']}. " if decided["problem"] else ""
     tone: Tone = "good" if decided["outcome"] in ("promoted", "rolled back") and not problem else "bad"
     outcome = "champion again: rollback" if decided["outcome"] == "rolled back" else str(decided["outcome"])

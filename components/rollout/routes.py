@@ -15,7 +15,7 @@ from components.types import Completion
 class RouteLog:
     """Routes of one batch while it is decoded: of the prompts, then of one token of each row after the other.
 
-    Without a router (a dense model, or nobody asked) nothing is kept.
+    Without a router (a dense model, or not requested) nothing is kept.
     """
 
     def __init__(self, router: Router | None, prompts: Sequence[Sequence[int]], n: int) -> None:

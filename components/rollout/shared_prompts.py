@@ -40,7 +40,7 @@ class SharedPrompts:
     def _seat(self, prompts: Tensor) -> None:
         """Give every row, by the number of its prompt, a seat in a grid of ``[prompts, most rows of one]``.
 
-        An empty seat shows row 0, and nobody looks at what comes of it.
+        An empty seat shows row 0, and its result is not used.
         """
         counts, order = prompts.bincount(), prompts.argsort(stable=True)
         first = counts.cumsum(0) - counts

@@ -50,7 +50,7 @@ class ToolLoop(Engine):
     """Any engine with a tool in between.
 
     What the policy sampled is never tokenised again: an observation is encoded by itself and its ids are appended,
-    with log-probability 0 and ``sampled`` False. Every turn reads its prompt and all turns before it anew.
+    with log-probability 0 and ``sampled`` False. Every turn computes its prompt and all turns before it again.
     ``max_new_tokens`` bounds all that follows the prompt, observations included, because that is what memory and the
     model's positions have to hold. A completion that calls once more than ``max_turns`` ends there as too long.
     """

@@ -31,7 +31,7 @@ STRETCH = 1.5
 
 
 class TorchEngine(Engine):
-    """Prompts of like length are decoded together; a completion does not depend on what stands beside it but for
+    """Prompts of like length are decoded together; a completion does not depend on the others in its batch but for
     rounding. With mixing it does: the gates of a batch are drawn together, so that the same prompts in other batches
     mix elsewhere. Dense decoders are computed by `dense`, all other models by their own forward pass.
 

@@ -10,7 +10,7 @@
 - `evaluate` — SFT checkpoint and trained policy on held-out prompts
 - `gate` — may a person be asked?
 - `report` — the page that person reads
-- `dpo` — beside the line: direct preference optimisation on the pairs that `train` stored
+- `dpo` — outside the line: direct preference optimisation on the pairs that `train` stored
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STAGES: dict[str, str] = {
     "dpo": "components.stages.dpo",
 }
 OPTIONAL: dict[str, Callable[[Settings], bool]] = {"dpo": lambda settings: settings.dpo.steps > 0}
-"""Stages beside the line, and whether the settings ask for them. Without that they leave empty outputs behind."""
+"""Stages outside the line, and whether the settings ask for them. Without that they leave empty outputs behind."""
 
 
 def wanted(settings: Settings) -> list[str]:

@@ -22,11 +22,11 @@ from components.rewards import Scorer
 from components.rollout import Collector, build_engine
 
 
-def write_canaries(settings: Settings, layout: Layout, tell: Callable[[int], None] = lambda done: None) -> None:
+def write_canaries(settings: Settings, layout: Layout, on_done: Callable[[int], None] = lambda done: None) -> None:
     """Write `out/canaries.json`: figures of the SFT checkpoint, the trained one and a champion, falls and verdicts.
 
     Args:
-        tell: called with the number of checkpoints that are done.
+        on_done: called with the number of checkpoints that are done.
 
     Raises:
         InputError: a probe set is missing or malformed, or the champion cannot be loaded.
@@ -36,7 +36,7 @@ def write_canaries(settings: Settings, layout: Layout, tell: Callable[[int], Non
     checkpoints = {"sft": layout.sft_checkpoint, "trained": layout.train_checkpoint}
     if settings.evaluation.champion is not None:
         checkpoints["champion"] = settings.evaluation.champion.path
-    sides = dict(_sides(settings, layout, checkpoints, sets, tell)) if sets else {}
+    sides = dict(_sides(settings, layout, checkpoints, sets, on_done)) if sets else {}
     found = compared(sets, chosen, sides, read_records(layout.records) if sets else ())
     write_json(layout.canaries, {**found, "checkpoint_sha256": sha256_tree(layout.train_checkpoint)})
 
@@ -46,7 +46,7 @@ def _sides(
     layout: Layout,
     checkpoints: Mapping[str, Path],
     sets: Mapping[str, ProbeSet],
-    tell: Callable[[int], None],
+    on_done: Callable[[int], None],
 ) -> Iterator[tuple[str, Side]]:
     """What every checkpoint scores. An engine is made for one architecture and tokenizer, and kept while they last: a
     server takes longer to start than to answer."""
@@ -65,7 +65,7 @@ def _sides(
             shape = own
             collector = None if engine is None else Collector(policy, engine, scorer, settings.rollout)
             yield side, _measured(settings, policy, collector, sets)
-            tell(number + 1)
+            on_done(number + 1)
 
 
 def _measured(settings: Settings, policy: Policy, collector: Collector | None, sets: Mapping[str, ProbeSet]) -> Side:

@@ -82,7 +82,7 @@ def rank_prompts(prompts: Sequence[Prompt], success: dict[str, float], settings:
 
 
 def say_merge(merge: Merge) -> str:
-    """What became of a cluster that was too small for a window."""
+    """What was done with a cluster that was too small for a window."""
     return (
         f"cluster {merge.cluster} of k-means has {merge.size} prompts, fewer than schedule.window, "
         f"and was merged into cluster {merge.into}"

@@ -140,7 +140,8 @@ def write_rows(folder: Path, passes: Passes, found: Survey, tally: Tally, reader
 
 
 def consistency(split: Path, settings: Settings) -> tuple[Weights | None, dict[str, Any]]:
-    """The embedded classifier made from the SFT split, and its figures for the metrics; neither where nobody asks."""
+    """The embedded classifier made from the SFT split, and its figures for the metrics; neither where it is not
+    used."""
     chosen = settings.reward.consistency
     if not isinstance(chosen, EmbeddedConsistency):
         return None, {}

@@ -90,7 +90,7 @@ def assembled(
     with ExitStack() as stack:
         read = reads_reference(settings)
         learner = stack.enter_context(closing(build_learner(learned, settings, weights, reference=read)))
-        learner.when_asked_to_stop(STOPPING.request)
+        learner.on_stop_request(STOPPING.request)
         engine = stack.enter_context(closing(build_engine(policy, settings.rollout, layout.logs, learner.weights())))
         state = RunState(
             critic=_critic(policy, settings, layout),

@@ -1,4 +1,4 @@
-"""Work beside the loop."""
+"""Work in the background of the loop."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Inline(Executor):
         return finished(fn(*args, **kwargs))
 
 
-def worker(name: str, *, beside: bool) -> Executor:
-    """One worker, which does jobs in the order in which they come: a thread beside the caller, or the caller itself.
+def worker(name: str, *, background: bool) -> Executor:
+    """One worker, which does jobs in the order in which they come: a thread of its own, or the caller's.
 
     The thread starts with its first job. What a job raises there is raised by ``result`` of its future.
     """
-    return ThreadPoolExecutor(1, name) if beside else Inline()
+    return ThreadPoolExecutor(1, name) if background else Inline()
 
 
 def finished(value: T) -> Future[T]:

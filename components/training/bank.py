@@ -52,7 +52,7 @@ class Plan(NamedTuple):
 def plans(
     group: Group, learns: Sequence[bool], decode: Callable[[Ids], str], width: int, settings: RredcotRedistribution
 ) -> dict[int, Plan]:
-    """Plans by number of the completion, for those that ``learns`` marks and whose bank can tell prefixes apart.
+    """Plans by number of the completion, for those that ``learns`` marks and whose bank can distinguish prefixes.
 
     A bank whose members are all equally good cannot: without a right answer it says 0 of every prefix, and all credit
     would go to the last segment for want of evidence. No row is longer than the prompt and ``width`` tokens.

@@ -20,7 +20,7 @@ Finish = Callable[[], None]
 
 
 class CheckpointWriter:
-    """Copies a checkpoint at once, and writes, flushes and renames it beside the loop: one at a time.
+    """Copies a checkpoint at once, and writes, flushes and renames it in the background: one at a time.
 
     Older checkpoints are dropped once the new one is complete, so a run that is killed, or whose disk is full, goes on
     from the newest complete one.
@@ -28,7 +28,7 @@ class CheckpointWriter:
 
     def __init__(self, resume: ResumeState, *, asynchronous: bool) -> None:
         self._resume = resume
-        self._worker = worker("checkpoint", beside=asynchronous)
+        self._worker = worker("checkpoint", background=asynchronous)
         self._writing: Future[None] | None = None
 
     def write(self, step: int, begin: Callable[[Path], Finish], keep: Container[int]) -> None:
@@ -84,7 +84,7 @@ class CheckpointWriter:
         writing.result()
 
     def close(self) -> None:
-        """End the thread, which finishes what it is at. An error that nobody has waited for is shown."""
+        """End the thread, which finishes what it is at. An error that was not collected is shown."""
         self._worker.shutdown()
         if self._writing is not None and (error := self._writing.exception()) is not None:
             print(error, file=sys.stderr)

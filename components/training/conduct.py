@@ -49,17 +49,17 @@ def stoppable(parts: Parts) -> Iterator[None]:
 
     It is asked before the step, or in the middle of its rollout, which is then thrown away. The checkpoint is that of
     the step's beginning: only the schedule has moved since. So a stop takes as long as one update and one checkpoint
-    at the most. Where rollouts are sampled beside the loop (`rollout.asynchrony`) it is asked before the step alone,
+    at the most. Where rollouts are sampled in the background (`rollout.asynchrony`) it is asked before the step alone,
     waits for those that are under way, and the checkpoint holds them. Where they are lost, because the servers were
     asked to end as well, the run has the checkpoint before (`stopped_with_peers`).
 
     Raises:
         Stopped: it was asked to, and the checkpoint is whole.
     """
-    state, beside = parts.state, bool(parts.rollouts.ahead)
-    before = None if beside else state.schedule.state_dict()
+    state, background = parts.state, bool(parts.rollouts.ahead)
+    before = None if background else state.schedule.state_dict()
     try:
-        with parts.stopping.stop_point(throughout=not beside):
+        with parts.stopping.stop_point(throughout=not background):
             yield
     except StopRequested:
         if before is not None:
@@ -127,15 +127,15 @@ def respond(
     )
     plan = replace(plan, responses=(*undone, *plan.responses))
     state.evidence.noted(record.step, unsound, plan)
-    anew = _measured_anew(plan, state)
+    remeasured = _remeasured(plan, state)
     counted = {"held_out": {name: list(count) for name, count in held_out.items()}} if held_out else {}
-    notes = {**record.notes, **counted, **_notes(verdicts, plan, diagnosis, anew=anew), **as_note(state)}
+    notes = {**record.notes, **counted, **_notes(verdicts, plan, diagnosis, remeasured=remeasured), **as_note(state)}
     record = replace(record, notes=notes)
     state.append(record)
     state.enter([*outcomes, *plan.responses])
     watched = {one.rule for one in state.responder.under_watch.verdicts.values()}
     state.suspected = plan.back_to is None and any(one.rule not in watched for one in verdicts)
-    carry_out(plan, parts, remeasure=anew)
+    carry_out(plan, parts, remeasure=remeasured)
     if record.signals.get("nonfinite_weights") and not (plan.back_to or plan.stopped_by):
         raise InputError(
             "the policy holds numbers that are NaN or infinite, and nothing took it back",
@@ -160,18 +160,18 @@ def carry_out(plan: Plan, parts: Parts, *, remeasure: bool) -> None:
         checkpoint(parts)  # a run that is killed now must not come back to what it has left
 
 
-def _measured_anew(plan: Plan, state: RunState) -> bool:
+def _remeasured(plan: Plan, state: RunState) -> bool:
     """Whether the dev split will be judged by both verifiers while the history knows figures of the first alone."""
     changed = any(change.knob in REVIEWS for response in plan.responses for change in response.changes)
     return changed or (state.responder.settings.audit.reviewed and plan.back_to is not None)
 
 
-def _notes(verdicts: Sequence[Verdict], plan: Plan, diagnosis: Diagnosis | None, *, anew: bool) -> dict[str, Any]:
+def _notes(verdicts: Sequence[Verdict], plan: Plan, diagnosis: Diagnosis | None, *, remeasured: bool) -> dict[str, Any]:
     """What a replay of the log has to know, and what a diagnosis has found."""
     return {
         "verdicts": [verdict.to_dict() for verdict in verdicts],
         **({} if plan.back_to is None else {"rolled_back_to": plan.back_to.step}),
-        **({"measured_anew": list(DEV_SIGNALS)} if anew else {}),
+        **({"measured_anew": list(DEV_SIGNALS)} if remeasured else {}),
         **({} if diagnosis is None else {"diagnosis": diagnosis.to_dict()}),
     }
 

@@ -50,7 +50,7 @@ class Rollouts:
         self._held_out, self._canaries, self._second = held_out, canaries, second
         self._how = state.responder.started.rollout.asynchrony
         self.ahead = 0 if self._how is None else self._how.max_staleness
-        self._worker = worker("rollouts", beside=self._how is not None)
+        self._worker = worker("rollouts", background=self._how is not None)
         self._queue: deque[Future[Rollout]] = deque(finished(rollout) for rollout in state.pending)
         self._kept: Weights | None = None  # weights of the present version, where the engine has still others
         self._loaded = state.version  # what the engine samples from
@@ -124,10 +124,12 @@ class Rollouts:
 
     @property
     def _number(self) -> Callable[[Rollout], Rollout]:
-        """Writes the version of the weights beside every token, where versions differ from step to step."""
-        version, told = self._state.version, getattr(self._state.engine, "version", None)
-        if told is not None and (self._how is None or self._how.in_flight):
-            shift = version - int(told)  # the engine counts hand-overs of its own life, the state those of the run's
+        """Writes the version of the weights for every token, where versions differ from step to step."""
+        version, reported = self._state.version, getattr(self._state.engine, "version", None)
+        if reported is not None and (self._how is None or self._how.in_flight):
+            shift = version - int(
+                reported
+            )  # the engine counts hand-overs of its own life, the state those of the run's
             return lambda rollout: rollout.numbered(lambda one: tuple(number + shift for number in one.versions))
         if self._how is None:
             return lambda rollout: rollout
@@ -137,7 +139,7 @@ class Rollouts:
         """What is asked for from now on is sampled from these weights; what is under way stays what it is.
 
         With ``in_flight`` they are given to the engine at once. A thread gets a copy: the learner's own will change.
-        A run that is asked to stop samples no more: nobody needs them, and servers may have been asked to end, too.
+        A run that is asked to stop samples no more: nothing needs them, and servers may be ending, too.
         """
         self._state.version += 1
         if self._how is None or self._how.in_flight:

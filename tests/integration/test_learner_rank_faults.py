@@ -151,7 +151,7 @@ def threads(monkeypatch) -> None:
 
 def test_a_rank_that_is_asked_to_stop_goes_on_and_rank_0_learns_of_it(threads, learner):
     reported: list[bool] = []
-    learner.when_asked_to_stop(lambda: reported.append(True))
+    learner.on_stop_request(lambda: reported.append(True))
     rank(1).terminate()
     until = time.monotonic() + 20
     while not reported and time.monotonic() < until:

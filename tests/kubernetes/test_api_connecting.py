@@ -212,7 +212,7 @@ def test_a_certificate_of_nobody_we_know_is_told_and_not_tried_again(secure: Fak
     error = refused()
     assert not isinstance(error, Unreachable)
     assert "no secure connection (self-signed certificate)" in error.what
-    assert "get the kubeconfig anew" in (error.how or "")
+    assert "get a new kubeconfig" in (error.how or "")
 
 
 def test_a_certificate_for_another_name_is_told(secure: FakeApi, config: Path, authority: Path) -> None:

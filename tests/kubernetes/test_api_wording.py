@@ -22,7 +22,7 @@ CASES: dict[str, tuple[dict[str, Any], type[InputError], str, str]] = {
     ),
     "unknown field": (answers.UNKNOWN_FIELD, Refused, 'unknown field "spec.foo"', "evenkeel launch --dry-run"),
     "invalid": (answers.INVALID, Refused, r"\n  - metadata\.name: Invalid value", "evenkeel launch --dry-run"),
-    "namespace ends": (answers.ENDING, Refused, "namespace is being deleted", "create it anew"),
+    "namespace ends": (answers.ENDING, Refused, "namespace is being deleted", "create it again"),
     "being deleted": (answers.BEING_DELETED, Exists, "still being deleted", "--watch"),
     "there": (answers.exists("jobsets", "demo-1"), Exists, "is there already", "get jobsets demo-1"),
     "teapot": (

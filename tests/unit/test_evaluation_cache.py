@@ -242,7 +242,7 @@ def test_a_damaged_entry_is_found_told_and_made_anew(
     evaluate.run(settings(), layout)
     said = capsys.readouterr().err
     assert f"{entry}: a damaged entry" in said
-    assert "made anew" in said
+    assert "generated again" in said
     assert len(sampled) == 3
     assert (manifest(layout.out), manifest(layout.evaluations)) == (first, kept)
 

@@ -19,7 +19,7 @@ from components.config.evaluation import ContaminationSettings
 from components.errors import InputError
 from components.evaluation.contamination import Trained, search, training_rows
 from components.evaluation.formats import read_problems
-from components.evaluation.suites import Asked, held_out, suites
+from components.evaluation.suites import PromptSuite, held_out, suites
 from components.files import write_jsonl
 from components.layout import Layout
 from components.types import Prompt
@@ -143,7 +143,7 @@ def test_no_row_is_a_crash(tmp_path_factory: pytest.TempPathFactory, row: dict[s
 # Suites
 
 
-def asking(tmp_path: Path, **suite: Any) -> tuple[Settings, list[Asked]]:
+def asking(tmp_path: Path, **suite: Any) -> tuple[Settings, list[PromptSuite]]:
     chosen = settings(evaluation={"suites": {"more": suite}})
     return chosen, suites(chosen)
 
@@ -225,16 +225,18 @@ LONG = "A farmer has 12 cows and 7 goats on his large green farm, and he buys 3 
 NEAR = LONG.replace("market.", "markets!")
 
 
-def asked(*texts: str, generated: bool = False) -> Asked:
+def asked(*texts: str, generated: bool = False) -> PromptSuite:
     held = [Prompt(f"t{i}", text, "1", "1") for i, text in enumerate(texts)]
-    return Asked("test", held, 2, settings(), generated)
+    return PromptSuite("test", held, 2, settings(), generated)
 
 
 def trained(*texts: str) -> list[Trained]:
     return [Trained(f"r{i}", "train", text, "so #1") for i, text in enumerate(texts)]
 
 
-def ways(suite: Asked, rows: Sequence[Trained], generated: bool = False, **how: Any) -> dict[str, tuple[str, str]]:
+def ways(
+    suite: PromptSuite, rows: Sequence[Trained], generated: bool = False, **how: Any
+) -> dict[str, tuple[str, str]]:
     (found,) = search([suite], rows, ContaminationSettings(**how), generated)
     return {name: (match.how, match.training_id) for name, match in found.matches.items()}
 

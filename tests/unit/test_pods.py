@@ -38,7 +38,7 @@ def test_the_submitters_code_and_an_image_of_its_packages_are_accepted():
         (
             {"EVENKEEL_CONSTRAINTS": "a" * 64, "EVENKEEL_IMAGE_CONSTRAINTS": "b" * 64},
             "constraints.txt is aaaaaaaaaaaa in the run, and was bbbbbbbbbbbb",
-            "build the image anew",
+            "rebuild the image",
         ),
     ],
 )

@@ -171,7 +171,7 @@ def test_a_state_that_nobody_may_read_is_no_reason_to_begin_anew(s3_server, run,
         proxy.faults.append(Fault("telling", method, path, times=99))
         with pytest.raises(InputError, match="none of the 1 states of this run can be used") as caught:
             second.restore()
-        assert "(status 403)" in str(caught.value) and "to have it begin anew" in str(caught.value)
+        assert "(status 403)" in str(caught.value) and "to have it start over" in str(caught.value)
         assert set(before) < set(names("state"))
 
 

@@ -176,7 +176,7 @@ def test_a_swap_that_nobody_can_vouch_for_is_neither_won_nor_lost(store, direct,
     monkeypatch.setattr(objects, "REMEMBERED", 3)
     direct.compare_and_swap(key, b"0", None)
     proxy.faults = [Fault("lost response", "PUT", key, meanwhile=lambda: [add_one(direct, key) for _ in range(3)])]
-    with pytest.raises(Unavailable, match="cannot be told"):
+    with pytest.raises(Unavailable, match="it is unknown whether this write took effect"):
         add_one(store, key)
 
 

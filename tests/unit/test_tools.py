@@ -402,7 +402,7 @@ def test_the_registry_holds_the_tool_of_the_settings():
 
 
 def test_mixtures_and_a_tool_are_refused_together():
-    with pytest.raises(ValueError, match="every turn with a tool reads plain tokens anew"):
+    with pytest.raises(ValueError, match="every turn with a tool starts from plain tokens"):
         settings(rollout={"tool": {"kind": "calculator"}, "mixing": {"prob": 0.1}})
 
 

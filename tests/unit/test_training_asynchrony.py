@@ -588,17 +588,17 @@ def test_a_run_that_comes_to_its_end_cancels_nothing(tmp_path):
 
 def test_jobs_of_a_worker_are_done_one_after_another_in_their_order():
     done: list[int] = []
-    with worker("test", beside=True) as beside:
+    with worker("test", background=True) as beside:
         for number in range(20):
             beside.submit(lambda n=number: (time.sleep(0.001 * (n % 3)), done.append(n)))
     assert done == list(range(20))
 
 
 def test_without_a_thread_a_job_is_done_when_it_is_asked_for():
-    name = worker("test", beside=False).submit(lambda: threading.current_thread().name)
+    name = worker("test", background=False).submit(lambda: threading.current_thread().name)
     assert name.result() == threading.current_thread().name
     with pytest.raises(VerifierBroke):
-        worker("test", beside=False).submit(raising)
+        worker("test", background=False).submit(raising)
 
 
 def raising() -> None:

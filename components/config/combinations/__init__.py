@@ -10,7 +10,7 @@
 - `cluster` — what pods on Kubernetes need of the rest
 
 Each rule yields errors that name the settings, why they do not go together (with the paper), and the way out. There are
-no warnings: nobody reads them before a run.
+no warnings: they go unread before a run.
 
 Some pairs cannot be written at all, and need no rule: two ratio families, two aggregations or two deviations (each is
 one choice); k2 or k3 in the reward and k1 in the loss (`KlLoss`, `KlReward`); a CISPO cap below 1, which would scale
@@ -81,5 +81,5 @@ RULES: tuple[Callable[[Settings], Iterator[str]], ...] = (
 
 
 def problems(s: Settings) -> list[str]:
-    """Everything that is wrong with the combination, in words."""
+    """A sentence for each thing that is wrong with the combination."""
     return [problem for rule in RULES for problem in rule(s)]

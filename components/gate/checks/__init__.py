@@ -46,7 +46,7 @@ CHECKS: dict[str, Check] = {
 """The run's own gate, and again when its checkpoint is to be promoted."""
 
 AGAINST_CHAMPION: dict[str, Check] = {"gain over champion": champion.EVALUATED}
-"""Only where a champion is named (evaluation.champion): the first checkpoint of all has nobody to be compared with."""
+"""Only where a champion is named (evaluation.champion): the first checkpoint has none to be compared with."""
 
 OF_A_CANDIDATE: dict[str, Check] = {
     "evidence": stored.WHOLE,

@@ -10,7 +10,7 @@ from components.gate.evidence import Evidence
 from components.types import GateResult
 
 Answer = tuple[GateResult, str]
-"""The result and the evidence for it, in words."""
+"""The result and a sentence of evidence for it."""
 
 AGAIN = "run the stage that writes it once more, and those after it: evenkeel run --resume RUN-ID"
 

@@ -47,8 +47,8 @@ def _present(evidence: Evidence, settings: Settings) -> Answer:
 def _compared(evidence: Evidence, settings: Settings, candidate: str, champion: str) -> Answer:
     compared = [evidence.value("comparison", name) for name in ("candidate", "champion")]
     if compared != [candidate, champion]:
-        told = " with ".join(f"{digest!s:.12}" for digest in compared)
-        return "fail", f"the comparison is of {told}, and this is {candidate[:12]} with {champion[:12]}"
+        text = " with ".join(f"{digest!s:.12}" for digest in compared)
+        return "fail", f"the comparison is of {text}, and this is {candidate[:12]} with {champion[:12]}"
     mean, low, high = evidence.gain("comparison")
     share, limit = evidence.share("comparison", "unscorable_share"), settings.gate.max_unscorable
     prompts = evidence.number("comparison", "n")

@@ -60,7 +60,7 @@ def _ends(response: Response, settings: Settings) -> bool:
 
 
 def blind(rules: Mapping[str, RuleSettings], records: Sequence[StepRecord]) -> str:
-    """Acting rules that nobody could judge, "" where there is none: a missing metric is a breach here, and merely
+    """Acting rules that could not be judged, "" where there is none: a missing metric is a breach here, and merely
     unknown while training."""
     missing = unjudged(rules, records)
     acting = [name for name in missing if rules[name].level != "warn" and not rules[name].optional]
@@ -94,7 +94,8 @@ def _broken_again(ledger: Ledger) -> list[Response]:
 
 
 def under(rules: Mapping[str, RuleSettings], evidence: Evidence) -> Answer:
-    """What rules that nobody watched by say of a training: nothing grave that was not undone, and no rule blind."""
+    """What rules find in a training that was not watched by them: nothing grave that was not undone, and no rule
+    blind."""
     try:
         records: Sequence[StepRecord] = evidence.read("records")
     except InputError as error:

@@ -33,10 +33,10 @@ def _known(evidence: Evidence, _: Settings) -> Answer:
         more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
         return "fail", "; ".join(problems[:3]) + more
     commit, run = str(evidence.value("lineage", "commit")), evidence.value("lineage", "run")
-    told = f"run {run}, commit {commit[:12]}, {plural(len(evidence.value('lineage', 'inputs')), 'input')}"
+    text = f"run {run}, commit {commit[:12]}, {plural(len(evidence.value('lineage', 'inputs')), 'input')}"
     if evidence.value("lineage", "committed") is not True:
-        return "inconclusive", f"{told}: a snapshot of a working tree, which no branch of the project holds"
-    return "pass", f"{told}; every output as dvc.lock has it"
+        return "inconclusive", f"{text}: a snapshot of a working tree, which no branch of the project holds"
+    return "pass", f"{text}; every output as dvc.lock has it"
 
 
 def _missing_facts(evidence: Evidence) -> Iterator[str]:

@@ -20,8 +20,8 @@ def _audited(evidence: Evidence, settings: Settings) -> Answer:
         wrong, right = settings.gate.max_false_positive, settings.gate.max_false_negative
         sound = rate <= bound <= wrong and refused <= right and not sorts
         accepted = f"prompts of which a wrong answer was accepted: {rate:.1%}, at most {bound:.1%}, limit {wrong:.1%}"
-        told = f"{accepted}; of which a right one was refused: {refused:.1%}, limit {right:.1%}"
-        return "pass" if sound else "fail", "; ".join([told, *sorts])
+        text = f"{accepted}; of which a right one was refused: {refused:.1%}, limit {right:.1%}"
+        return "pass" if sound else "fail", "; ".join([text, *sorts])
     if (verdict, trained) == ("fail", "overridden") and (reason := evidence.value("train", "audit_override")):
         reasons = "; ".join(map(str, evidence.value("audit", "reasons")))
         return "inconclusive", f"failed ({reasons}), overridden: {reason}"

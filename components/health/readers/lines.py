@@ -13,7 +13,7 @@ from components.opening import open_regular
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 HEAD = 64 * 1024
-"""Characters that are looked at to tell a text from something else, and a document from lines."""
+"""Characters that are looked at to distinguish text from other data, and a document from lines."""
 
 
 def read_head(path: Path) -> str:

@@ -24,7 +24,7 @@ READERS: dict[str, Callable[[str], Row | None]] = {
 """What makes a row of a line, by the name of the format."""
 
 SAMPLE = 200
-"""Rows by whose names a format is told from the others."""
+"""Rows by whose names a format is recognised."""
 
 _NAME_IT = f"name the format: --format {'|'.join(READERS)}"
 
@@ -106,7 +106,7 @@ def detect(path: Path, head: str) -> str:
 
 
 def _recognised(path: Path) -> Iterator[tuple[str, Row]]:
-    """The lines that are a step, each with the format that its form tells; JSON is ``jsonl``."""
+    """The lines that are a step, each with the format that its form shows; JSON is ``jsonl``."""
     for line, _ in lines(path):
         for name, reader in (("jsonl", jsonl.row), ("verl", verl.console_row), ("prime-rl", prime_rl.console_row)):
             if row := reader(line):

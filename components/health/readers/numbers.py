@@ -11,7 +11,7 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf(
 _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
 
 MOST_STEPS = 2**53
-"""From here on a float no longer tells one whole number from the next."""
+"""From here on a float no longer distinguishes successive whole numbers."""
 
 
 def as_number(value: Any) -> float | None:

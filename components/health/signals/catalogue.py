@@ -201,7 +201,7 @@ SIGNALS: dict[str, Signal] = {
 }
 
 PREFIXES: dict[str, Signal] = {
-    "part_": Signal("reward", -_INF, _INF, "free", "groups", "mean of one reward part beside the accuracy, weighted"),
+    "part_": Signal("reward", -_INF, _INF, "free", "groups", "mean of one reward part other than accuracy, weighted"),
     "metric_": Signal("number", -_INF, _INF, "free", "groups", "mean of a figure that the verifier only measures"),
     "zero_variance_cluster_": Signal("groups", 0, 1, "free", "groups", "zero_variance_share of one cluster of prompts"),
     "form_": Signal(

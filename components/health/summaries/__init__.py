@@ -1,4 +1,4 @@
-"""A run's health in words, the same ones in the terminal, on the page, in the ledger's table and in the artifacts.
+"""A run's health in sentences, the same in the terminal, on the page, in the ledger's table and in the artifacts.
 
 - `line` — one live line per step; `live` — the ledger behind it, read as it is written
 - `phrases` — a response and its outcome in a few words

@@ -44,7 +44,7 @@ ADVICE: dict[str, str] = {
     "top_prompt_share": "look at the prompts that dominate the update and at what is concentrated in the data "
     "(data.concentration, schedule.kind).",
     "distinct_prompts": "give the schedule more questions to choose from (data.concentration, schedule.kind).",
-    "ties_broken_share": "look at the reward beside accuracy: it breaks ties between answers that are equally right "
+    "ties_broken_share": "look at the other reward parts: they break ties between answers that are equally right "
     "(reward.shaping, reward.consistency).",
     "shaping": "lower the weights of what is rewarded other than accuracy (reward.shaping and the parts of reward).",
     "repetition_share": "read completions that repeat themselves, and where they end (rollout.max_new_tokens).",

@@ -145,6 +145,6 @@ def next_steps(summary: RunSummary, state: State) -> Iterator[str]:
         case "not watched" if summary.broke:
             yield "Do not approve: fix the monitor, a rule or a signal that it reads, and train again."
         case "not watched":
-            yield "Switch the monitor on (health.enabled) and train again; nobody can say whether this run was healthy."
+            yield "Switch the monitor on (health.enabled) and train again; it is unknown whether this run was healthy."
         case _:
             yield "Nothing on account of health; decide by the evaluation and the completions."

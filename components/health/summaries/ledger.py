@@ -1,4 +1,4 @@
-"""The ledger as a table: a response a row, with its outcome beside it."""
+"""The ledger as a table: a response a row, with its outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live line under the progress bar: the figures that tell whether a run is well, and a state."""
+"""The live line under the progress bar: the figures that show whether a run is healthy, and a state."""
 
 from __future__ import annotations
 

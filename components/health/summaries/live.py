@@ -1,4 +1,4 @@
-"""The ledger of a run that goes on: read as it is written, and no more of it kept than the live line tells."""
+"""The ledger of a run that goes on: read as it is written, and no more of it kept than the live line shows."""
 
 from __future__ import annotations
 

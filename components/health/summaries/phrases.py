@@ -83,7 +83,7 @@ def exact_change(change: Change) -> str:
 
 
 def value(given: Any) -> str:
-    """A setting's value; six digits tell any two steps of a knob apart."""
+    """A setting's value; six digits distinguish any two steps of a knob."""
     if isinstance(given, float):
         return f"{given:.6g}"
     return "none" if given is None else str(given)

@@ -22,7 +22,7 @@ SECONDS = len("2026-01-01T00:00:00")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Moment:
-    """When a line was written: the second, and nanoseconds as digits. A node tells it in its own time zone."""
+    """When a line was written: the second, and nanoseconds as digits. A node gives it in its own time zone."""
 
     second: datetime
     fraction: str = ""

@@ -1,4 +1,4 @@
-"""JobSets that nobody waits for any more. Only those that Evenkeel made are looked at."""
+"""JobSets that no process waits for any more. Only those that Evenkeel made are considered."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sweep(cluster: Sweeps, alive: Alive, now: datetime | None = None) -> Iterato
         InputError: the cluster cannot be asked, or refuses.
     """
     for removal in decide(cluster.jobsets(selector()), alive, now or datetime.now(UTC)):
-        cluster.delete_jobset(removal.name, removal.uid)  # of another uid: somebody submitted it anew
+        cluster.delete_jobset(removal.name, removal.uid)  # of another uid: it was submitted again
         yield removal
 
 

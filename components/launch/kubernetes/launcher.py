@@ -191,11 +191,11 @@ def await_gone(cluster: Cluster, name: str, uid: str, seconds: float = GONE) -> 
     Raises:
         InputError: it is not, after so long.
     """
-    until, told = time.monotonic() + seconds, False
+    until, remarked_once = time.monotonic() + seconds, False
     while (there := cluster.jobset(name)) is not None and there["metadata"]["uid"] == uid:
-        if not told:
+        if not remarked_once:
             print(f"{name}: waits until the JobSet of this name is gone", file=sys.stderr, flush=True)
-            told = True
+            remarked_once = True
         if time.monotonic() > until:
             how = f"a node may not answer: kubectl -n {cluster.namespace} describe jobset {name}"
             raise InputError(f"the JobSet of the run before is not gone after {seconds:g} s", where=name, how=how)

@@ -12,7 +12,7 @@ from components.launch.kubernetes.observed import Object, condition, metadata
 
 
 def last_moment(jobset: Object) -> datetime | None:
-    """After which even its last attempt is over; None where it waits in a queue, or nobody has said.
+    """After which even its last attempt is over; None where it waits in a queue, or has no limit.
 
     It was reckoned when the run was submitted, with the restarts that count. Every disruption is one more attempt, and
     the time before a queue let it in was no attempt's.

@@ -14,7 +14,7 @@ def submitter() -> str:
     """Who submits a run from here.
 
     Raises:
-        InputError: nobody knows, as in a container whose user has no name.
+        InputError: it is unknown, as in a container whose user has no name.
     """
     if named := os.environ.get(OWNER):
         return named
@@ -22,4 +22,4 @@ def submitter() -> str:
         return getuser()
     except (OSError, KeyError, ImportError):
         how = f"set launch.kubernetes.owner, or {OWNER} in the environment"
-        raise InputError("nobody knows whom the run belongs to: this user has no name", where=OWNER, how=how) from None
+        raise InputError("the owner of the run is unknown: this user has no name", where=OWNER, how=how) from None

@@ -31,7 +31,7 @@ PYTHON = "python"
 BEGINNING = timedelta(minutes=10)
 """That a cluster may take until it begins to count: its own word for a run that takes too long comes first."""
 USER = 10001
-"""Whom pods run as, where nobody else's files are shared."""
+"""The user that pods run as, where no files of other users are shared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def _first_failed(observed: Observed, failed: Object) -> Object | None:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A container that ended with an error, who that is in words, and its last words."""
+    """A container that ended with an error: a name for it, exit code and termination message."""
 
     who: str
     code: int

@@ -1,6 +1,6 @@
 """When it is worth looking at a run again.
 
-A watch is only a hint here: whatever it tells, or fails to tell, is found out by looking (`observed.gather`). It begins
+A watch is only a hint here: the state is always read from the cluster (`observed.gather`). It begins
 with the JobSet's present state every time, so there is no version that could be too old to go on from, and what
 happened between a look and the watch is seen.
 """
@@ -58,6 +58,6 @@ def changes(
 
 
 def _version(event: dict[str, Any]) -> str:
-    """What tells two states of an object apart: its present state, sent again, is no change."""
+    """The version of an object: its present state, sent again, is no change."""
     metadata = (event.get("object") or {}).get("metadata") or {}
     return f"{metadata.get('uid')} {metadata.get('resourceVersion')} {event.get('type') == 'DELETED'}"

@@ -21,7 +21,7 @@ class Seats(NamedTuple):
     places: Tensor  # [tokens], row * columns + column
 
     def seated(self, tokens: Tensor) -> Tensor:
-        """``[tokens, ...]`` -> ``[rows, columns, ...]``, 0 where nobody sits."""
+        """``[tokens, ...]`` -> ``[rows, columns, ...]``, 0 in empty places."""
         empty = tokens.new_zeros(self.rows * self.columns, *tokens.shape[1:])
         return empty.index_copy(0, self.places, tokens).view(self.rows, self.columns, *tokens.shape[1:])
 

@@ -2,7 +2,7 @@
 
 - `store` — `S3Store`, which joins the others
 - `bucket` — the one place where requests are made
-- `retries` — which failures are worth another attempt, and errors in words that hold no secret
+- `retries` — which failures are worth another attempt, and error messages that hold no secret
 - `objects` — records and aliases: conditional writes whose outcome is known after a lost answer, too
 - `uploads`, `downloads` — files to and from the bucket in parts, resumed where they were cut off
 - `trees` — a folder as a manifest and its files; the cache of what was fetched

@@ -83,7 +83,7 @@ class Bucket:
 
 
 def _client(settings: RegistrySettings) -> Any:
-    """A client that makes no retries of its own, so that ours can tell what may have happened."""
+    """A client that makes no retries of its own, so that ours know what may have happened."""
     transfer = settings.transfer
     _no_secrets_in_logs()
     config = Config(

@@ -72,8 +72,8 @@ def _get(bucket: Bucket, key: str, etag: str, start: int, size: int) -> bytearra
         answer = bucket.client.get_object(
             Bucket=bucket.name, Key=bucket.prefix + key, IfMatch=etag, Range=f"bytes={start}-{start + size - 1}"
         )
-        told = answer.get("ContentRange", "").startswith(f"bytes {start}-{start + size - 1}/")
-        if not told or answer["ContentLength"] != size:
+        matches = answer.get("ContentRange", "").startswith(f"bytes {start}-{start + size - 1}/")
+        if not matches or answer["ContentLength"] != size:
             raise InputError(
                 "the server sends something else than the part of the file that was asked for",
                 where=bucket.where(key),

@@ -5,7 +5,7 @@ server says that the condition does not hold. Equal content would prove nothing,
 every write carries a random number, and with it those of the writes before it, in the object's metadata, which the
 server stores together with the content. A writer that finds its number there has won, also when others have written
 since. One that does not, and sees that the numbers go back to the version that it meant to replace, has lost. In the
-rare case where they do not go back that far, nobody can tell, and the error says so.
+rare case where they do not go back that far, it is unknown, and the error says so.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Objects:
             return _version_of(mine, found)
         if doubt and not _continues_history(before, found):
             raise Unavailable(
-                "it cannot be told whether this write took effect before others did",
+                "it is unknown whether this write took effect before others did",
                 where=self._bucket.where(name),
                 how="read the object, and do again what is missing",
             )

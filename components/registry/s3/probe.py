@@ -28,7 +28,7 @@ HOW = (
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What was found. ``missing`` says in words what promotion needs and this server does not do."""
+    """What was found. ``missing`` states what promotion needs and this server does not do."""
 
     missing: tuple[str, ...]
     checksums: bool

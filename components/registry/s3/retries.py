@@ -89,11 +89,11 @@ class Retries:
     deadline: float
 
     def run(self, operation: str, where: str, send: Callable[[float], T]) -> T:
-        """What ``send`` returns. It is told by when (`time.monotonic`) it must be done, and may be called again.
+        """What ``send`` returns. Its argument is the `time.monotonic` by which it must be done; it may be called again.
 
         Raises:
             Unavailable: no attempt succeeded, or the time is up.
-            ClientError: the server said no, for a reason that remains; `refusal` puts it in words.
+            ClientError: the server said no, for a reason that remains; `refusal` makes a message of it.
             InputError: there are no credentials, or no connection can be made for a reason that remains.
         """
         end = time.monotonic() + self.deadline
@@ -139,7 +139,7 @@ def may_have_succeeded(error: BaseException) -> bool:
 
 
 def refusal(error: ClientError, operation: str, where: str) -> EvenkeelError:
-    """A server's no in words, without a word of its own but the code."""
+    """A message for a server's refusal, which quotes only its code."""
     code = code_of(error)
     how = HOW.get(code, "look up the code in the server's documentation")
     return InputError(f"the server refuses {operation}: {code} (status {_status(error)})", where=where, how=how)

@@ -19,7 +19,7 @@ from components.registry.s3.slices import Digested, Part, Slice, opened
 from components.registry.s3.workers import all_of
 
 FRESH_STARTS = 3
-"""Times that an upload is begun anew because it was taken away: finished or aborted by somebody else."""
+"""Times that an upload is restarted because another process finished or aborted it."""
 
 
 def put_blob(bucket: Bucket, file: Digested, *, read_back: bool) -> None:
@@ -47,8 +47,8 @@ def is_stored(bucket: Bucket, file: Digested) -> bool:
     if found is None:
         return False
     whole = found.get("ChecksumType") != "COMPOSITE" and "-" not in found["ETag"]  # else it is one over the parts' sums
-    told = found.get("ChecksumSHA256") if whole else None
-    if found["ContentLength"] != file.size or told not in (None, checksum(bytes.fromhex(file.sha256))):
+    stored = found.get("ChecksumSHA256") if whole else None
+    if found["ContentLength"] != file.size or stored not in (None, checksum(bytes.fromhex(file.sha256))):
         raise bucket.damaged(key)
     return True
 
@@ -106,7 +106,7 @@ def _put_in_parts(bucket: Bucket, file: Digested) -> bool:
     raise Unavailable(
         "this upload was taken away again and again",
         where=bucket.where(BLOBS + file.sha256),
-        how="see that nobody aborts uploads to this bucket while they are running, and try again",
+        how="see that nothing aborts uploads to this bucket while they are running, and try again",
     )
 
 

@@ -50,7 +50,7 @@ class Background:
 
 
 def in_a_thread(call: Callable[[], T]) -> asyncio.Future[T]:
-    """The result of a call that blocks, in a thread that ends when the call does and that nobody has to wait for.
+    """The result of a call that blocks, in a thread that ends when the call does and needs no joining.
 
     `asyncio.to_thread` is not for calls that may be given up: they keep a place of a pool that others need, and the
     process does not end before they do.
@@ -58,17 +58,17 @@ def in_a_thread(call: Callable[[], T]) -> asyncio.Future[T]:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
-    def settle(tell: Callable[[Any], None], value: Any) -> None:
+    def settle(set_: Callable[[Any], None], value: Any) -> None:
         if not future.done():
-            tell(value)
+            set_(value)
 
     def work() -> None:
         try:
-            told: tuple[Callable[[Any], None], Any] = future.set_result, call()
+            outcome: tuple[Callable[[Any], None], Any] = future.set_result, call()
         except BaseException as error:
-            told = future.set_exception, error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, *told)
+            outcome = future.set_exception, error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
+            loop.call_soon_threadsafe(settle, *outcome)
 
     threading.Thread(target=work, name="in-a-thread", daemon=True).start()
     return future

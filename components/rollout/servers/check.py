@@ -69,10 +69,10 @@ def stale(old: Tensor, new: Tensor) -> bool:
     few tokens it says nothing; then the label of the weights and the limits of the gap have to do.
     """
     moved = (new - old).abs()
-    telling = (moved > LEAST) & (moved >= moved.median())
-    if int(telling.sum()) < FEW:
+    informative = (moved > LEAST) & (moved >= moved.median())
+    if int(informative.sum()) < FEW:
         return False
-    return bool((old.abs() < new.abs())[telling].double().mean() >= SURE)
+    return bool((old.abs() < new.abs())[informative].double().mean() >= SURE)
 
 
 def limits(settings: CheckSettings, facts: Facts, *dtypes: str) -> tuple[float, float]:
@@ -127,7 +127,7 @@ def check_facts(name: str, url: str, facts: Facts, policy: Policy, settings: Ser
     known = VERSIONS[settings.kind]
     if not facts.version.startswith(known):
         expected["version"] = (facts.version, " or ".join(f"{start}x" for start in known))
-    odd = [f"{field} is {told}, not {own}" for field, (told, own) in expected.items() if told != own]
+    odd = [f"{field} is {found}, not {own}" for field, (found, own) in expected.items() if found != own]
     if odd:
         raise InputError(
             f"{name} is not a server for this policy: {'; '.join(odd)}",
@@ -141,11 +141,11 @@ def probes(policy: Policy) -> dict[str, tuple[int, ...]]:
     return {text: tuple(policy.tokenizer.encode(text, add_special_tokens=False)) for text in PROBES}
 
 
-def check_tokens(name: str, url: str, text: str, told: Sequence[int] | None, own: Sequence[int]) -> None:
+def check_tokens(name: str, url: str, text: str, found: Sequence[int] | None, own: Sequence[int]) -> None:
     """Raise where the server's tokenizer writes a text otherwise than the policy's."""
-    if told is not None and tuple(told) != tuple(own):
+    if found is not None and tuple(found) != tuple(own):
         raise InputError(
-            f"{name} has another tokenizer: {text!r} is {list(told)[:12]} there and {list(own)[:12]} for the policy",
+            f"{name} has another tokenizer: {text!r} is {list(found)[:12]} there and {list(own)[:12]} for the policy",
             where=url,
             how="start it with the policy's own tokenizer",
         )

@@ -210,7 +210,7 @@ class ServerEngine(Engine):
             self._folder.rmdir()
 
     def gaps(self) -> dict[str, Gap]:
-        """The log-prob check of every server in use, made anew."""
+        """Repeat the log-prob check of every server in use."""
 
         async def measure() -> dict[str, Gap]:
             async with self._fleet.updating():
@@ -272,8 +272,8 @@ class ServerEngine(Engine):
         check_facts(server.name, client.url, facts, self._policy, settings, self._dtype)
         self._facts[server.name] = facts
         for text, own in self._probes.items():
-            told = await client.tokenize(text, settings.start_timeout)
-            check_tokens(server.name, client.url, text, told, own)
+            found = await client.tokenize(text, settings.start_timeout)
+            check_tokens(server.name, client.url, text, found, own)
         server.slots = facts.max_num_seqs
         await self._transfer.open(client, facts)
         async with self._fleet.lock:  # not in the middle of a hand-over

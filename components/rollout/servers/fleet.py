@@ -28,7 +28,7 @@ class Fleet:
 
     A request is repeated on another server after a broken connection, a timeout, a 5xx or an answer that cannot be:
     it has its own seed, so a repeat does no harm. What a server refuses (4xx) is an error at once. A server that
-    failed has to make one token; one that cannot is drained: its requests go elsewhere, and it is opened anew,
+    failed has to make one token; one that cannot is drained: its requests go elsewhere, and it is opened again,
     prepared and only then used again.
 
     Args:

@@ -113,9 +113,9 @@ class SglangClient(ServerClient):
             "POST", "/update_weight_version", timeout, {"new_version": label, "abort_all_requests": False}
         )
         await self.call_any("POST", "/continue_generation", timeout, {})
-        told = (await self.call("GET", "/get_model_info", timeout)).get("weight_version")
-        if told != label:
-            raise ServerFault(f"it has weights {told!r} after an update to {label!r}")
+        reported = (await self.call("GET", "/get_model_info", timeout)).get("weight_version")
+        if reported != label:
+            raise ServerFault(f"it has weights {reported!r} after an update to {label!r}")
 
 
 def _written(request: Request, answer: dict[str, Any]) -> Written:
@@ -123,8 +123,8 @@ def _written(request: Request, answer: dict[str, Any]) -> Written:
     meta = mapping(answer.get("meta_info"), "generate")
     entries = _entries(meta.get("output_token_logprobs"))
     values, ids = [entry[0] for entry in entries], [entry[1] for entry in entries]
-    told = answer.get("output_ids")
-    if told is not None and told != ids:
+    reported = answer.get("output_ids")
+    if reported is not None and reported != ids:
         raise ServerFault("log-probabilities of other tokens than those that were written")
     labels = [str(meta.get("weight_version"))] * len(ids)
     return checked(request, ids, values, labels, mapping(meta.get("finish_reason"), "generate").get("type"))

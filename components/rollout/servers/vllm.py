@@ -54,11 +54,11 @@ class VllmClient(ServerClient):
         results = (await self.call("POST", "/collective_rpc", timeout, {"method": "evenkeel_facts"})).get("results")
         if not isinstance(results, list) or not results:
             raise ServerFault("it says nothing of its model; is the extension evenkeel_vllm.Extension loaded?")
-        told = {name: value for name, value in mapping(results[0], "evenkeel_facts").items() if name != "tied"}
-        if told.get("transfer") == "evenkeel_adapter":
+        reported = {name: value for name, value in mapping(results[0], "evenkeel_facts").items() if name != "tied"}
+        if reported.get("transfer") == "evenkeel_adapter":
             self._body["model"] = ADAPTER
         try:
-            return Facts(version=version, **told)
+            return Facts(version=version, **reported)
         except TypeError as error:
             raise ServerFault(f"its extension is not this project's: {error}") from error
 
@@ -136,7 +136,7 @@ class VllmClient(ServerClient):
             body = {"method": "evenkeel_adapter", "args": [ADAPTER, self._adapter]}
             await self.call("POST", "/collective_rpc", timeout, body)
             self._adapter = ""
-        # Requests in flight are read anew under the new weights, so that no key or value of the old ones is left.
+        # Requests in flight are recomputed under the new weights, so that no key or value of the old ones is left.
         reset = await self.call("POST", "/reset_prefix_cache", timeout, params={"reset_running_requests": "true"})
         if reset.get("success") is not True:
             raise ServerFault(f"it could not forget what the cache holds of the old weights: {reset}")
@@ -146,9 +146,9 @@ class VllmClient(ServerClient):
                 raise ServerFault(f"it is {status!r} once weights and cache have been woken up")
             self._asleep = False
         await self.call("POST", "/resume", timeout)
-        told = (await self.call("GET", "/weight_info", timeout)).get("weight_version")
-        if told != label:
-            raise ServerFault(f"it has weights {told!r} after an update to {label!r}")
+        reported = (await self.call("GET", "/weight_info", timeout)).get("weight_version")
+        if reported != label:
+            raise ServerFault(f"it has weights {reported!r} after an update to {label!r}")
 
     async def init_transfer(self, info: Mapping[str, Any], timeout: float) -> None:
         """Agree on how weights will travel."""

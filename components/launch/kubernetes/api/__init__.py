@@ -1,7 +1,7 @@
 """Every request to the API server of a cluster. Objects go in and come out as plain dictionaries.
 
 - `cluster` — `Cluster`: what a launcher needs, one method a request
-- `creating` — creation that is never done twice, whatever became of the answer
+- `creating` — creation that is never done twice, even if the answer is lost
 - `examination` — what `evenkeel doctor --kubernetes` looks at besides
 - `requests` — which failures are worth another attempt, and how long a request may take in all
 - `connection` — one HTTP exchange, with the kubeconfig or the pod's own account; nothing else imports `kubernetes`

@@ -48,7 +48,7 @@ class Cluster:
         from components.launch.kubernetes.api.connection import Connection  # loads the client
 
         patience, connection = patience or Patience(), Connection(context)
-        # Whoever has only begun is told soon; who works already waits longer for a server that is being restarted.
+        # At the start an error is raised soon; later there is more patience with a server that is being restarted.
         cls(Requests(connection, replace(patience, attempts=min(FIRST, patience.attempts))), namespace).version()
         return cls(Requests(connection, patience), namespace)
 
@@ -99,7 +99,7 @@ class Cluster:
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": "Foreground",
-            "preconditions": {"uid": known},  # so that it can be asked again, whatever became of an answer
+            "preconditions": {"uid": known},  # so that the request can be repeated if its answer is lost
         }
         try:
             self.requests.repeated(call.method, call.path, (), body)
@@ -164,7 +164,7 @@ class Cluster:
         """What happens to the JobSet of this name, its present state first, for so long or until the server ends it.
 
         Raises:
-            InputError: it could not be opened, broke off, or told of an error. Nothing is tried again here.
+            InputError: it could not be opened, broke off, or reported an error. Nothing is tried again here.
         """
         call = self._call("watch", JOBSETS)
         limit = max(1, round(seconds))

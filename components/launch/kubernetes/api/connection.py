@@ -34,14 +34,14 @@ NEVER_SENT = (
 
 
 class Connection:
-    """To the cluster of a context. ``server`` is its address, ``account`` who we are there, in words."""
+    """To the cluster of a context. ``server`` is its address, ``account`` the user name there, for messages."""
 
     def __init__(self, context: str | None) -> None:
         self._context = context
         self.renew()
 
     def renew(self) -> None:
-        """Read the credentials anew.
+        """Read the credentials again.
 
         Raises:
             InputError: there are none.

@@ -1,7 +1,7 @@
-"""Creation that is done once, whatever became of the answers.
+"""Creation that is done once, even if answers are lost.
 
 A request that was not answered may have been carried out. So nothing is sent again before it was looked whether the
-object is there, and is ours: the digest of what was asked for (annotation `evenkeel/spec`) tells.
+object is there, and is ours, by the digest of its specification (annotation `evenkeel/spec`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def create(requests: Requests, call: Call, manifest: dict[str, Any], look: Look)
 def _ours(
     requests: Requests, call: Call, manifest: dict[str, Any], look: Look, failure: Failure
 ) -> dict[str, Any] | None:
-    """What an earlier attempt, or this one, created although nobody said so."""
+    """What an earlier attempt, or this one, created although no answer confirmed it."""
     try:
         found = look()
     except InputError:

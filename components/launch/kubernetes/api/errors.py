@@ -31,10 +31,10 @@ class Exists(Refused):
 
 
 class Failure(Exception):
-    """One attempt that failed, before anybody is told.
+    """One failed attempt, before it becomes an error for the user.
 
     Args:
-        text: what happened, in words or in the server's.
+        text: what happened, by us or by the server.
         status: the HTTP status; None where there was no whole answer.
         sent: whether the server may have received the request.
         permanent: the same attempt cannot succeed later, although there was no answer.

@@ -79,7 +79,7 @@ def _named(read: list[dict[str, Any]], kind: str, part: str) -> dict[str, dict[s
 
 
 def _read(path: Path) -> dict[str, Any]:
-    how = "fix it, or get it anew from whoever runs the cluster; kubectl config view shows what kubectl makes of it"
+    how = "fix it, or get a new one from whoever runs the cluster; kubectl config view shows what kubectl makes of it"
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:

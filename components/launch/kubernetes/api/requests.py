@@ -21,7 +21,7 @@ Query = Sequence[tuple[str, str]]
 PAGE = 500
 """Objects in one answer: a thousand pods come in two."""
 LISTS = 5
-"""How often a list is begun anew because its next page came too late."""
+"""How often a list is restarted because its next page came too late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Attempts:
 
 
 class Requests:
-    """Requests over one connection, whose failures are told in words."""
+    """Requests over one connection, whose failures become sentences."""
 
     def __init__(self, connection: Connection, patience: Patience) -> None:
         self.connection, self.patience = connection, patience
@@ -87,7 +87,7 @@ class Requests:
             raise self.explained(call, failure) from None
 
     def listed(self, call: Call, query: Query = ()) -> list[dict[str, Any]]:
-        """All objects, page after page. A list that took too long to be continued (410) begins anew."""
+        """All objects, page after page. A list that took too long to be continued (410) is restarted."""
         for left in reversed(range(LISTS)):
             try:
                 return list(self._pages(call, query))
@@ -156,17 +156,17 @@ class Requests:
             yield from self.connection.lines(call.path, query, idle)
 
     def events(self, call: Call, query: Query, idle: float) -> Iterator[dict[str, Any]]:
-        """What a watch tells, until the server ends it.
+        """The events of a watch, until the server ends it.
 
         Raises:
-            Failure: it could not be opened, broke off, or told of an error.
+            Failure: it could not be opened, broke off, or reported an error.
         """
         for line in self.lines(call, query, idle):
             try:
                 event = json.loads(line)
                 kind, found = event["type"], event["object"]
             except (ValueError, TypeError, KeyError) as error:
-                raise Failure("a watch told what is no event") from error
+                raise Failure("a watch sent what is no event") from error
             if kind == "ERROR":
                 raise of_status(found if isinstance(found, dict) else {})
             yield event

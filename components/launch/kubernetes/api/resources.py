@@ -78,5 +78,5 @@ class Call:
 
     @property
     def what(self) -> str:
-        """The object in words, such as ``JobSet demo-1``."""
+        """Kind and name of the object, such as ``JobSet demo-1``."""
         return " ".join(filter(None, (self.resource.kind if self.name else self.resource.plural, self.name, self.part)))

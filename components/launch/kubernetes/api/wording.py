@@ -21,8 +21,8 @@ LOGIN = (
     "get-credentials CLUSTER, az aks get-credentials ...), then: kubectl auth whoami"
 )
 AWAY = "does kubectl cluster-info answer? is this machine in the cluster's network (VPN)?"
-ANEW = (
-    "get the kubeconfig anew: its server and its certificate-authority do not belong together; try kubectl cluster-info"
+NEW_KUBECONFIG = (
+    "get a new kubeconfig: its server and its certificate-authority do not belong together; try kubectl cluster-info"
 )
 FIELDS = "change the setting that the field comes from; evenkeel launch --dry-run shows the whole object"
 Word = Callable[[Failure, Call | None, str], tuple[str, str] | None]
@@ -39,7 +39,9 @@ def explain(failure: Failure, call: Call | None, server: str, account: str, vers
     if failure.status is None:
         what = f"the API server cannot be used: {failure.text}"
         return (
-            InputError(what, where=server, how=ANEW) if failure.permanent else Unreachable(what, where=server, how=AWAY)
+            InputError(what, where=server, how=NEW_KUBECONFIG)
+            if failure.permanent
+            else Unreachable(what, where=server, how=AWAY)
         )
     if call is not None and failure.no_such_path:
         return _not_served(call, versions, server)
@@ -88,7 +90,10 @@ def _credentials(failure: Failure, call: Call | None, account: str) -> tuple[str
 def _being_ended(failure: Failure, call: Call | None, account: str) -> tuple[str, str] | None:
     if failure.status != 403 or "being terminated" not in failure.text:
         return None
-    return f"the namespace is being deleted: {failure.text}", "wait until it is gone and create it anew, or use another"
+    return (
+        f"the namespace is being deleted: {failure.text}",
+        "wait until it is gone and create it again, or use another",
+    )
 
 
 def _quota(failure: Failure, call: Call | None, account: str) -> tuple[str, str] | None:

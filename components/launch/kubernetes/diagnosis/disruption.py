@@ -53,7 +53,7 @@ def drained(observed: Observed) -> Iterator[Finding]:
 
 
 def lost(observed: Observed) -> Iterator[Finding]:
-    """Its node does not answer. Nobody can know whether it still runs, so nothing takes its place."""
+    """Its node does not answer. It is unknown whether it still runs, so nothing takes its place."""
     for _, pod in each(observed):
         node = (pod.get("spec") or {}).get("nodeName") or "unknown"
         status = pod.get("status") or {}

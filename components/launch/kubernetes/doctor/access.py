@@ -62,7 +62,7 @@ def namespace(look: Examination) -> Found:
         yield Check("namespace", "fail", f"there is no namespace {name}", fix)
         return
     if (found.get("status") or {}).get("phase") == "Terminating":
-        yield Check("namespace", "fail", f"{name} is being deleted", "wait, then create it anew, or use another")
+        yield Check("namespace", "fail", f"{name} is being deleted", "wait, then create it again, or use another")
         return
     level = (found["metadata"].get("labels") or {}).get(ENFORCED)
     if level == "restricted":

@@ -40,7 +40,7 @@ def shown(resource: str, value: Decimal) -> str:
 
 
 def lacking(there: Mapping[str, Decimal], asked: Mapping[str, Decimal]) -> list[str]:
-    """What is asked for and not there, in words."""
+    """A sentence for what is requested and not there."""
     return [
         f"{name} {shown(name, value)} of {shown(name, there.get(name, Decimal()))}"
         for name, value in asked.items()

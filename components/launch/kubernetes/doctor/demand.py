@@ -14,6 +14,6 @@ RUN = "doctor"
 
 
 def demand(settings: Settings, how: KubernetesSettings) -> RunPlan:
-    """The plan of a training run that nobody submits, in a folder that pods would see."""
+    """The plan of a training run that is never submitted, in a folder that pods would see."""
     folder = Path(how.shared.path if isinstance(how.shared, VolumeState) else "/work") / RUN
     return plan_run(settings, Submission(MAIN, folder, RUN, how.owner or RUN, "", "", datetime.now(UTC)))

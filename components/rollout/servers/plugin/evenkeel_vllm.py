@@ -1,7 +1,7 @@
 """What the run adds to a vLLM server: facts about its model, and three ways for weights to come in.
 
 This file is imported by the server, in vLLM's environment, where nothing else of the project is: it may use torch,
-safetensors and vLLM only. The server is told of it by ``--worker-extension-cls evenkeel_vllm.Extension`` with this
+safetensors and vLLM only. The server loads it by ``--worker-extension-cls evenkeel_vllm.Extension`` with this
 folder on its PYTHONPATH, and of the way by ``--weight-transfer-config``. vLLM's own backends need GPUs; these do not.
 
 - ``evenkeel_files``: the update names a safetensors file that the server can read
@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from evenkeel_address import own_address  # beside this file, where the server looks
+from evenkeel_address import own_address  # next to this file, where the server looks
 from safetensors import safe_open
 from vllm.distributed.weight_transfer.base import (
     WeightTransferEngine,
@@ -91,7 +91,7 @@ class CheckpointEngine(WeightTransferEngine):
 
 
 def repack_tied_head(model: torch.nn.Module) -> None:
-    """On CPUs a tied output layer keeps a packed copy of the embedding that a reload does not renew; make it anew."""
+    """On CPUs a tied output layer keeps a packed copy of the embedding that a reload does not renew; rebuild it."""
     if not current_platform.is_cpu():
         return
     from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
