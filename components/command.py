@@ -1,7 +1,7 @@
 """Runs one stage in the present folder: ``python -m components <stage> --config params.yaml [--set a.b=value]``.
 
 Exit codes: 0 done; 2 the input or the machine is not as it must be; 3 the answer is no; 75 something that it depended
-on has gone, such as all inference servers; 130 interrupted; 143 asked to stop (SIGTERM); 1 a bug, with its traceback.
+on has gone, such as all inference servers; 130 interrupted; 143 stopped by SIGTERM; 1 a bug, with its traceback.
 After 75, 130 and 143 the same command goes on from the newest checkpoint.
 """
 
@@ -142,7 +142,7 @@ def explain(error: BaseException) -> StageStatus:
     if isinstance(error, KeyboardInterrupt):
         return StageStatus(EXIT_INTERRUPTED, "interrupted; the same command continues from the last checkpoint")
     if isinstance(error, StopRequested):
-        return StageStatus(EXIT_STOPPED, "asked to stop; the same command continues from the last checkpoint")
+        return StageStatus(EXIT_STOPPED, "stopped on request; the same command continues from the last checkpoint")
     if _out_of_memory(error):
         how = "use smaller batches (rollout.engine.batch_rows, learner.micro_batch_tokens), or a larger machine"
         problem = InputError("the machine ran out of memory", how=how)

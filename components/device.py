@@ -17,7 +17,7 @@ def own_device() -> torch.device:
     """This process's GPU, or the CPU; a rank has the GPU of its ``LOCAL_RANK``.
 
     Raises:
-        InputError: the settings ask for a GPU and there is none, or there are fewer than ranks on this machine.
+        InputError: the settings require a GPU and there is none, or there are fewer than ranks on this machine.
     """
     kind, reachable = os.environ.get(DEVICE, "auto"), torch.cuda.is_available()
     if kind == "cuda" and not reachable:

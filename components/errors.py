@@ -15,7 +15,7 @@ EXIT_LOST = 75
 """Something that this process depended on has gone, such as a rank or all servers (EX_TEMPFAIL of sysexits.h): the same
 command goes on from the newest checkpoint, and may well succeed."""
 EXIT_STOPPED = 143
-"""It was asked to stop (SIGTERM), as a shell says it; the same command goes on."""
+"""It was stopped by SIGTERM (128 + 15, as in a shell); the same command goes on."""
 LONGEST_PLACE = 400
 """Characters of the place of an error that are shown."""
 MACHINE = {
@@ -72,7 +72,7 @@ class RankLost(PeerLost):
 
 
 class Stopped(EvenkeelError):
-    """Somebody has asked this process to stop (exit code 143)."""
+    """This process was requested to stop (exit code 143)."""
 
     exit_code = EXIT_STOPPED
 

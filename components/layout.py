@@ -46,7 +46,7 @@ class Layout:
 
     @property
     def consistency(self) -> Path:
-        """Weights of the embedded consistency classifier; null where the settings ask for none."""
+        """Weights of the embedded consistency classifier; null where the settings use none."""
         return self.data / "consistency.json"
 
     @property
@@ -155,7 +155,7 @@ class Layout:
 
     @property
     def dpo(self) -> Path:
-        """`checkpoint/` and `log.jsonl`; the log alone, and empty, when the settings ask for no step."""
+        """`checkpoint/` and `log.jsonl`; the log alone, and empty, when the settings have no step."""
         return self.out / "dpo"
 
     @property

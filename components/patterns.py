@@ -16,7 +16,7 @@ from typing import Any
 from components.printing import shortened
 
 MOST_REPEATED = 1000
-"""Repetitions that a pattern can ask for, such as ``a{1000}``."""
+"""Repetitions that a pattern can have, such as ``a{1000}``."""
 SHOWN = 200
 """Characters of a pattern that an error shows."""
 AROUND = "it looks around with {0}: match what stands there too, and put a group around what counts"

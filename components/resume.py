@@ -116,10 +116,10 @@ def run_steps(
     """All steps, or those after the newest checkpoint; returns the log, one row a step.
 
     A killed stage repeats at most ``checkpoint_every`` steps, to the same bytes; log lines after its newest checkpoint
-    are cut off. One that is asked to stop saves the step that it is at, and repeats none.
+    are cut off. On a stop request it saves the step that it is at, and repeats none.
 
     Raises:
-        Stopped: it was asked to.
+        Stopped: on request.
     """
     log_path, start = resume.directory / LOG, 0
     if latest := resume.latest():
@@ -132,11 +132,11 @@ def run_steps(
             log.append(row)
             append_line(log_path, row)
             on_row(row)
-            asked = STOPPING.requested
-            if (step + 1) % checkpoint_every == 0 or step + 1 == steps or asked:
+            stop = STOPPING.requested
+            if (step + 1) % checkpoint_every == 0 or step + 1 == steps or stop:
                 resume.save(step + 1, trainer.save)
-            if asked:
-                what = f"asked to stop; the checkpoint of step {step + 1} is whole"
+            if stop:
+                what = f"stopped on request; the checkpoint of step {step + 1} is whole"
                 raise Stopped(what, how="the same command goes on from there")
     return log
 

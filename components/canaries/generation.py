@@ -1,4 +1,4 @@
-"""Scores by generation: greedy answers, judged by the run's verifier or by what the probe asks for."""
+"""Scores by generation: greedy answers, judged by the run's verifier or as the probe defines."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Asynchrony(Section):
         1,
         ge=1,
         description="Training steps by which a rollout may be older than the policy that learns from it: 1 is one step "
-        "off. So many rollouts are asked for ahead, and no more.",
+        "off. So many rollouts are sampled ahead, and no more.",
     )
     in_flight: bool = Field(
         False,

@@ -90,7 +90,8 @@ class CanarySettings(JudgingSettings):
         description="A fall counts only from so many of its standard errors on; below it is no measurement but noise.",
     )
     level: Literal["warn", "rollback", "stop"] = Field(
-        "rollback", description="What a fall beyond its limit does while training; in the gate, warn asks a person."
+        "rollback",
+        description="What a fall beyond its limit does while training; in the gate, warn leaves it to a person.",
     )
 
     @model_validator(mode="after")
@@ -109,7 +110,7 @@ class CanarySettings(JudgingSettings):
 
 
 class RequiredCanary(JudgingSettings):
-    """What a policy asks of one probe set, whatever the run's own settings say.
+    """What a policy requires of one probe set, whatever the run's own settings are.
 
     Where it names the file, the run must judge the answers as it says too: with the same file and other refusals, or
     another pattern, nothing is ever lost.

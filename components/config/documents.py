@@ -41,7 +41,7 @@ SCALARS: Mapping[str, tuple[str, str]] = {
 """By its tag, how a plain scalar is written, and what it begins with; an empty one is null, all others are text."""
 
 KINDS = ("null", "bool", "int", "float", "str", "seq", "map")
-"""What a document is made of. Dates, sets, binary and all else that a tag (``!!``) could ask for is refused."""
+"""What a document is made of. Dates, sets, binary and everything else that needs a tag (``!!``) are refused."""
 
 
 class Loader(Fast):

@@ -1,4 +1,4 @@
-"""Stage `evaluate`: who is asked what, and how the answers are compared."""
+"""Stage `evaluate`: which policies answer which prompts, and how the answers are compared."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ChampionSettings(Section):
 
 
 class SuiteSettings(Section):
-    """What all suites have: how much of them is asked, and how they are judged where that is not the run's own way."""
+    """What all suites have: how many of their prompts are used, and how they are judged if not as in the run."""
 
     prompts: int = Field(200, ge=2, description="Prompts at the most, drawn by the run's seed.")
     samples: int = Field(

@@ -68,7 +68,7 @@ GOVERNED: Mapping[str, Bound] = {
     "triage.min_passk_gap": at_least(0.1),
     "triage.min_teaching": at_least(1.0),
 }
-"""What every policy asks for that does not say otherwise: the defaults of the settings, or what is stricter."""
+"""What every policy requires by default: the defaults of the settings, or what is stricter."""
 
 
 def value_at(settings: BaseModel, path: str) -> Any:

@@ -49,7 +49,7 @@ class RuleSettings(Section):
         (), description="What to change: the first one the first time, then the next; the last one again after that."
     )
     escalate: bool = Field(
-        False, description="Of level intervene: where nothing is left to change, it asks for a roll-back."
+        False, description="Of level intervene: where nothing is left to change, it requests a roll-back."
     )
     optional: bool = Field(False, description="The gate does not mind when its signals were never recorded.")
     why: str = Field(min_length=1, description="What it means, for the person who reads the verdict.")
@@ -139,7 +139,7 @@ that the rules come from only its content."""
 
 
 class GateSettings(Section):
-    """Stage `gate`: what a checkpoint must show before a person is asked.
+    """Stage `gate`: what a checkpoint must show before approval is requested.
 
     Where a stage has such a limit too, it stops by its own, and the gate judges what it recorded by these. So the
     promotion policy holds for a run that allowed its stages more.
@@ -174,7 +174,7 @@ class GateSettings(Section):
         le=1,
         description="Where evaluation.champion is set: the lower end of the 95 % interval of the pass@1 gain over it "
         "must exceed this. The default allows for the width of the interval, so that an equal checkpoint passes and a "
-        "clearly worse one does not; 0 asks for proof that it is better.",
+        "clearly worse one does not; 0 requires proof that it is better.",
     )
     canaries: dict[str, RequiredCanary] = Field(
         default_factory=dict, description="Probe sets that a candidate must have been scored on, by name."

@@ -42,7 +42,7 @@ class Toleration(Section):
 
 
 class PodSettings(Section):
-    """What one pod of a role gets. What it asks for is also its limit, so that no neighbour can take it away."""
+    """What one pod of a role gets. Its request is also its limit, so that no neighbour can take it away."""
 
     cpu: Quantity = Field("1", pattern=CPU)
     memory: Quantity = Field("4Gi", pattern=BYTES)

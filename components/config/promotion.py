@@ -1,4 +1,4 @@
-"""What promotion asks for: one file per project, `configs/promotion/policy.yaml`, and no setting of a run.
+"""What promotion requires: one file per project, `configs/promotion/policy.yaml`, and no setting of a run.
 
 Whoever starts a run chooses its settings, and so could weaken them; the policy is the project's own, under version
 control, and its digest goes into every statement and every record.
@@ -128,7 +128,7 @@ class PromotionPolicy(Section):
             if quorum.signed and not listed:
                 raise ValueError(f"{name}: signed approvals need approvers; add them with `evenkeel keys new NAME`")
             if listed and quorum.approvals > listed:
-                raise ValueError(f"{name}: {quorum.approvals} approvals are asked for and {listed} approvers listed")
+                raise ValueError(f"{name}: {quorum.approvals} approvals are required and {listed} approvers listed")
         return self
 
     @property
@@ -137,7 +137,7 @@ class PromotionPolicy(Section):
         return {**GOVERNED, **self.runs}
 
     def quorum(self, action: Action) -> QuorumSettings:
-        """What an action needs. One person turns a candidate down, and proves the name where promoting asks for it."""
+        """What an action needs. One person turns a candidate down, and proves the name where promotion requires it."""
         if action == "reject":
             return self.promote.model_copy(update={"approvals": 1, "own_approval": True})
         if action == "adopt":
@@ -182,7 +182,7 @@ class Policy:
 
     @cached_property
     def sha256(self) -> str:
-        """Digest over what the file and the health rules that it names ask for, whatever they look like.
+        """Digest over what the file and the health rules that it names require, whatever their format.
 
         A setting at its default is left out, so that a later version with more settings knows an old policy again. The
         project's own key for checkpoints is none of it: it differs from machine to machine.
@@ -213,14 +213,14 @@ def load_policy(project: Path) -> Policy:
 
     Raises:
         InputError: the file or the rules are missing or malformed. Without a policy nothing is promoted: that a file is
-            gone must not weaken what it asked for.
+            gone must not weaken what it required.
     """
     path = project / FILE
     if not path.is_file():
         raise InputError(
             "there is no promotion policy, so nothing can be decided",
             where=path,
-            how=f"bring it back (git checkout -- {FILE}), or write one: an empty mapping {{}} asks for one approval",
+            how=f"bring it back (git checkout -- {FILE}), or write one: an empty mapping {{}} requires one approval",
         )
     tree = read_mapping(path)
     settings = read_policy(tree, where=str(path))

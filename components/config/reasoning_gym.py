@@ -21,7 +21,7 @@ class GymDataset(Section):
         default_factory=dict,
         description="Fields of its configuration class; the library's defaults hold for the others.",
     )
-    suffix: str = Field("", description="Text put after every question, such as a line that asks for a number only.")
+    suffix: str = Field("", description="Text put after every question, such as a line that requests a number only.")
 
     @field_validator("settings")
     @classmethod

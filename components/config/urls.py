@@ -31,7 +31,7 @@ def host_and_port(url: str) -> tuple[str, int]:
     if "@" in url:
         raise ValueError(
             f"the URL that ends in @{url.rpartition('@')[2]} holds a name or a password, which the logs of the run "
-            "would show; servers belong on a network that only the run can reach, and ask for none"
+            "would show; servers belong on a network that only the run can reach, and need none"
         )
     found = URL.fullmatch(url)
     if found is None:

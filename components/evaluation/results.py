@@ -17,8 +17,8 @@ class PromptResult:
     """One test prompt under one policy.
 
     ``accuracies``, ``lengths`` (tokens), ``truncated`` and ``answers`` have one entry per sample at the training
-    temperature, none where a suite is asked greedily alone; ``greedy`` is the accuracy of the greedy completion. An
-    accuracy of None is unscorable: neither right nor wrong. An answer is the final answer in its plainest form, None
+    temperature, none where a suite has greedy completions alone; ``greedy`` is the accuracy of the greedy completion.
+    An accuracy of None is unscorable: neither right nor wrong. An answer is the final answer in its plainest form, None
     where none is stated. ``reward`` (None when nothing was scorable), ``parts`` and ``metrics`` are means over the
     scorable samples. ``prompt_tokens`` is the length of the rendered prompt.
     """

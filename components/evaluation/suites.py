@@ -94,7 +94,7 @@ def suites(settings: Settings) -> list[PromptSuite]:
     """The suites that the settings name, in their order.
 
     Raises:
-        InputError: a file is missing, not the one that is pinned, or malformed; or nothing is left to ask.
+        InputError: a file is missing, not the one that is pinned, or malformed; or no prompt is left.
     """
     return [_suite(name, suite, settings) for name, suite in settings.evaluation.suites.items()]
 
@@ -102,7 +102,7 @@ def suites(settings: Settings) -> list[PromptSuite]:
 def _suite(name: str, suite: Suite, settings: Settings) -> PromptSuite:
     prompts = subset(_problems(name, suite), suite.prompts, derive(settings.seed, "suite", name))
     if not prompts:
-        how = "lower min_difficulty, or ask for more levels or rows"
+        how = "lower min_difficulty, or choose more levels or rows"
         raise InputError("a suite without problems", where=f"evaluation.suites.{name}", how=how)
     return PromptSuite(name, prompts, suite.samples, _suite_settings(suite, settings), not isinstance(suite, FileSuite))
 

@@ -1,5 +1,5 @@
-"""May a person be asked, and may a checkpoint be promoted? No torch, and nothing that runs is trusted: only what is on
-record.
+"""May approval be requested, and may a checkpoint be promoted? No torch, and nothing that runs is trusted: only what is
+on record.
 
 - `evidence` — what a run left, each part as read or as the error that reading it gave
 - `checks` — the checks, a concept a file, in the dict `CHECKS`

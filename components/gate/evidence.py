@@ -86,7 +86,7 @@ class Evidence:
 
 
 def collect(layout: Layout, **others: Callable[[], Any]) -> Evidence:
-    """Read everything that the gate's checks ask for.
+    """Read everything that the gate's checks need.
 
     Args:
         others: more parts, by name, or other readers of those that there are.

@@ -1,4 +1,4 @@
-"""Are these rules sound? Asked before anything runs."""
+"""Are these rules sound? Checked before anything runs."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def replay(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> 
 
 
 def standing(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> list[str]:
-    """The rules that ask for a roll-back, a stop or a repair and still hold at the last step of a run, in order."""
+    """The rules that request a roll-back, a stop or a repair and still hold at the last step of a run, in order."""
     monitor, _ = _replayed(rules, records)
     held = monitor.metrics().items()
     return [name for name, length in held if length >= rules[name].streak and _is_unresolved(rules[name])]

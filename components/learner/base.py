@@ -111,7 +111,8 @@ class Learner(ABC):
         """Write the policy alone as a checkpoint folder for others to load."""
 
     def on_stop_request(self, notify: Callable[[], None]) -> None:  # noqa: B027 - without ranks no other process's
-        """Have ``tell`` called, perhaps by another thread, once somebody has asked a process of the learner to end."""
+        """Have ``notify`` called, perhaps by another thread, once another process of the learner was requested to
+        stop."""
 
     def close(self) -> None:  # noqa: B027 - most learners have nothing to let go of
         """Let go of processes and connections; nothing is learned after it."""

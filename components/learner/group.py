@@ -151,7 +151,7 @@ class Group:
         return ""
 
     def on_stop_request(self, notify: Callable[[], None]) -> None:
-        """On rank 0: have ``tell`` called by a thread once another rank has received SIGTERM."""
+        """On rank 0: have ``notify`` called by a thread once another rank has received SIGTERM."""
 
         def look() -> None:
             with suppress(RuntimeError):  # that the store has gone is found out by the next command
@@ -164,7 +164,7 @@ class Group:
             threading.Thread(target=look, name="ranks-stopping", daemon=True).start()
 
     def report_sigterm(self) -> None:
-        """On the others: tell rank 0 that this one is to stop; it needs this rank for its last checkpoint."""
+        """On the others: notify rank 0 that this one is to stop; it needs this rank for its last checkpoint."""
         with suppress(RuntimeError):
             self._store.set(STOPPING, str(self.ranks.rank))
 

@@ -149,7 +149,7 @@ def _as_if_never_quantised(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def _check_size(config: Any, gguf: Path, header: Header) -> None:
-    """The metadata must not ask for a model that the file cannot fill: transformers would make up the rest."""
+    """The metadata must not describe a model that the file cannot fill: transformers would make up the rest."""
     said = header.layers
     if said <= len(header.shapes):
         with torch.device("meta"):

@@ -39,7 +39,7 @@ class FirstProcess:
 
     def __init__(self, forward: Forward = signal_child) -> None:
         self._forward, self._child = forward, None
-        self.asked: set[signal.Signals] = set()
+        self.received: set[signal.Signals] = set()
         """The signals that have come so far."""
 
     _child: subprocess.Popen[bytes] | None
@@ -50,9 +50,9 @@ class FirstProcess:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # PID 1 is one anyway
         with self._signals():
             if STOPPING.requested:
-                self.asked.add(signal.SIGTERM)
+                self.received.add(signal.SIGTERM)
             self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-            for number in self.asked.copy():  # that came before there was a child
+            for number in self.received.copy():  # that came before there was a child
                 self._pass_on(number)
             code = self._reap_until_exit(self._child)
         kill_descendants(psutil.Process())
@@ -74,7 +74,7 @@ class FirstProcess:
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
         def come(number: int, _: FrameType | None) -> None:
-            self.asked.add(signal.Signals(number))
+            self.received.add(signal.Signals(number))
             self._pass_on(signal.Signals(number))
 
         before = {number: signal.signal(number, come) for number in FORWARDED}

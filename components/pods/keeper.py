@@ -43,7 +43,7 @@ class Keeper:
     does not end the stage either. It is said, and the next checkpoint is another chance.
 
     Raises:
-        EvenkeelError: the state cannot be asked for, or not be brought here.
+        EvenkeelError: the state cannot be requested, or not be copied here.
     """
 
     def __init__(self, depot: Depot, layout: Layout, stage: str) -> None:
@@ -75,7 +75,7 @@ class Keeper:
                 pause = EVERY
             except PeerLost as lost:
                 self._superseded = lost
-                os.kill(os.getpid(), signal.SIGTERM)  # as if asked to: the stage ends
+                os.kill(os.getpid(), signal.SIGTERM)  # as on a stop request: the stage ends
                 return
             except Exception as error:
                 if not isinstance(error, (EvenkeelError, OSError)):

@@ -138,7 +138,7 @@ def follow(node: Node, stage: str, config: Path) -> StageStatus:
     first = FirstProcess()
     with STOPPING.defer_signal():
         code = first.run(node.command(stage, config))
-    if signal.SIGTERM in first.asked and code in (0, EXIT_LOST, SIGNALLED + signal.SIGTERM):
+    if signal.SIGTERM in first.received and code in (0, EXIT_LOST, SIGNALLED + signal.SIGTERM):
         code = EXIT_STOPPED
     other = f"node {node.number} failed with exit code {code}; the log says which rank and why"
     return StageStatus(code, MEANINGS.get(code, other))

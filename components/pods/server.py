@@ -18,10 +18,10 @@ FAILED = 1
 
 
 def main(command: Sequence[str] | None = None) -> int:
-    """Run the command until it ends or is asked to; returns the exit code of the container."""
+    """Run the command until it ends or is stopped; returns the exit code of the container."""
     first = FirstProcess()
     code = first.run(sys.argv[1:] if command is None else command)
-    if signal.SIGTERM in first.asked:
+    if signal.SIGTERM in first.received:
         return EXIT_STOPPED
     print(f"server: it ended by itself, with exit code {code}", file=sys.stderr, flush=True)
     return code or FAILED

@@ -32,7 +32,7 @@ FINISHES: dict[str, Callable[[float, Tensor], Tensor]] = {
 """What a key of the model's configuration may do to logits; believed only where the ramp comes back like that."""
 
 _WHOLE: WeakSet[nn.Module] = WeakSet()
-"""Models that were refused, so that they are asked once only."""
+"""Models that were refused, so that they are tried only once."""
 
 
 class Head(NamedTuple):

@@ -227,7 +227,7 @@ def _numbered_os_errors() -> Iterator[None]:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Silence transformers' load and save bars; warnings that matter raise."""
-    # To save, accelerate looks for DeepSpeed's engine around the model; asked, DeepSpeed says aloud where it runs.
+    # To save, accelerate looks for DeepSpeed's engine around the model, and DeepSpeed then prints where it runs.
     os.environ.setdefault("DS_ACCELERATOR", own_device().type)
     logger = logging.getLogger("transformers")
     level, bars = logger.level, transformers.utils.logging.is_progress_bar_enabled()

@@ -30,7 +30,7 @@ GUARDIAN = Path(__file__).with_name("guardian.py")
 class Child:
     """A command under a guardian, its output appended to ``log``. It is started at once.
 
-    It is asked to end before what it has started itself: it may need that to end well.
+    It receives SIGTERM before the processes that it has started: it may need them to end cleanly.
 
     Args:
         name: what people call it, as in ``rollout-0``.

@@ -1,4 +1,4 @@
-"""Runs one command and ends it, with everything that it started, when the run that asked for it is gone.
+"""Runs one command and ends it, with everything that it started, when the run that started it is gone.
 
 ``python guardian.py GRACE COMMAND...`` needs nothing else of this project. The run holds the other end of the standard
 input. It may die of anything, a SIGKILL included; then the input ends, or the guardian has another parent. What the
@@ -31,9 +31,9 @@ def guard(command: Sequence[str], grace: float) -> int:
     """Run ``command`` until it ends or is no longer wanted; returns the exit code."""
     libc, run = ctypes.CDLL(None, use_errno=True), os.getppid()
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    asked: list[int] = []
+    received: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda got, _frame: asked.append(got))
+        signal.signal(number, lambda got, _frame: received.append(got))
     try:
         # This process has one thread, so code between fork and exec is safe.
         child = subprocess.Popen(
@@ -44,7 +44,7 @@ def guard(command: Sequence[str], grace: float) -> int:
     except OSError as error:
         print(f"cannot start {command[0]}: {error.strerror}", file=sys.stderr)
         return 127
-    while child.poll() is None and not asked and os.getppid() == run and not _run_closed_stdin():
+    while child.poll() is None and not received and os.getppid() == run and not _run_closed_stdin():
         pass
     end_all(child, grace)
     code = child.wait()
@@ -66,8 +66,8 @@ def end_all(command: subprocess.Popen[bytes], grace: float) -> None:
         command.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             command.wait(grace)
-    asked = _signal(psutil.Process(), signal.SIGTERM)
-    psutil.wait_procs(asked, timeout=max(LEFT, until - time.monotonic()))
+    signalled = _signal(psutil.Process(), signal.SIGTERM)
+    psutil.wait_procs(signalled, timeout=max(LEFT, until - time.monotonic()))
     kill_descendants(psutil.Process())
 
 

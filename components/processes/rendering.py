@@ -1,7 +1,7 @@
 """A chat template is a program of whoever made the checkpoint: a process of its own with limits renders it once, before
 this project's own processes do.
 
-It can loop, recurse, or ask for memory without end, and what it raises may be anything. transformers renders it in
+It can loop, recurse, or allocate memory without end, and what it raises may be anything. transformers renders it in
 jinja's sandbox, which keeps it from files and from Python, and bounds neither time nor memory.
 """
 

@@ -3,7 +3,7 @@
 - `base` — the seam `Store`: put-if-absent, compare-and-swap, folders under their digest
 - `directory` — a store in a folder
 - `copying` — trees copied, and digested while they are
-- `s3` — a store in a bucket; loads boto3, so only where the settings ask for it
+- `s3` — a store in a bucket; loads boto3, so only where the settings use it
 - `checkpoints` — what a checkpoint may hold: safetensors, tokenizer, configuration (`names`, `contents`)
 - `candidates` — propose a checkpoint with its `evidence`, which a run that is repeated keeps
 - `signing` — signatures over the files of a checkpoint, made with `model-signing`
@@ -16,7 +16,7 @@
 - `starters` — who started a candidate's run, by its record and by its evidence
 - `promotion`, `rollback` — from approvals to a record (`appending`), after a last look at what is `stored`
 - `policies`, `adoption` — the policies that were decided by, and how another takes the place of the one in force
-- `authorization` — does a record rest on the approvals that its policy asks for
+- `authorization` — does a record rest on the approvals that its policy requires
 - `record_signing` — records signed with a key that is not in the registry, where the policy names one
 - `witness` — a second store that has seen which records there are, where the policy names one
 - `clock` — times, and clocks that were set back

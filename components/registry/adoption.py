@@ -41,15 +41,15 @@ def adoption_question(history: History, policy: Policy) -> Question:
 
 
 def standings_on_adoption(
-    store: Store, asked: Question, earlier: Policy, policy: Policy, clock: Clock = utc_now
+    store: Store, question: Question, earlier: Policy, policy: Policy, clock: Clock = utc_now
 ) -> tuple[Standing, Standing]:
     """How far the people of the earlier policy, and those of the new one, have approved."""
-    found = approvals_of(store, asked.digest)
-    by_earlier, by_new = (standing(found, Terms(asked, one, clock(), own_counts=True)) for one in (earlier, policy))
+    found = approvals_of(store, question.digest)
+    by_earlier, by_new = (standing(found, Terms(question, one, clock(), own_counts=True)) for one in (earlier, policy))
     return by_earlier, by_new
 
 
-def adopt(store: Store, asked: Question, earlier: Policy, policy: Policy, clock: Clock = utc_now) -> PromotionRecord:
+def adopt(store: Store, question: Question, earlier: Policy, policy: Policy, clock: Clock = utc_now) -> PromotionRecord:
     """Put ``policy`` in force, if the stored approvals are enough for both. Idempotent.
 
     Raises:
@@ -61,13 +61,13 @@ def adopt(store: Store, asked: Question, earlier: Policy, policy: Policy, clock:
     earlier = replace(earlier, project=policy.project)
 
     def write(history: History) -> PromotionRecord:
-        if (made := history.tried("adopt", asked.digest, asked.evidence, asked.base)) is not None:
+        if (made := history.tried("adopt", question.digest, question.evidence, question.base)) is not None:
             return made
-        if history.head != asked.evidence:
+        if history.head != question.evidence:
             how = "look at what was decided (evenkeel history), and adopt again"
             raise InputError("something was decided meanwhile", where="the registry", how=how)
         history.check_clock(now := clock())
-        found = standings_on_adoption(store, asked, earlier, policy, lambda: now)
+        found = standings_on_adoption(store, question, earlier, policy, lambda: now)
         for one in found:
             if not one.met:
                 raise NotApproved(one, "evenkeel adopt --by YOUR-NAME")

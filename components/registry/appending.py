@@ -87,18 +87,18 @@ def make_record(
     history: History, found: Standing, gate: Mapping[str, Any], policy: Policy, now: datetime
 ) -> PromotionRecord:
     """The next record: what the approvals that stand come to, with the champion that there is by this log."""
-    asked, statements = found.question, [approval.statement for approval in found.counted]
-    if asked.action != "adopt":
+    question, statements = found.question, [approval.statement for approval in found.counted]
+    if question.action != "adopt":
         check_in_force(history, policy)
-    base = history.base if asked.action == "reject" else asked.base
+    base = history.base if question.action == "reject" else question.base
     return PromotionRecord(
         number=len(history.records) + 1,
-        action=asked.action,
-        outcome=history.expected_outcome(asked.action, base),
-        digest=asked.digest,
+        action=question.action,
+        outcome=history.expected_outcome(question.action, base),
+        digest=question.digest,
         previous=history.champion.digest if history.champion else None,
         base=base,
-        evidence=asked.evidence,
+        evidence=question.evidence,
         gate=gate,
         policy_sha256=policy.sha256,
         approvals=found.counted,

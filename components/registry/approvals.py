@@ -1,4 +1,4 @@
-"""Statements of people, signed where the policy asks for it.
+"""Statements of people, signed where the policy requires it.
 
 Stored under `approvals/<digest>/<sha256>.json`, once, and never changed.
 """

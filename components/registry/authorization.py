@@ -1,4 +1,4 @@
-"""Does a record rest on the approvals that its policy asks for?
+"""Does a record rest on the approvals that its policy requires?
 
 Whoever can write to the store could append one that does not: the chain of hashes proves that records were not changed,
 and nothing about who wrote them.
@@ -32,10 +32,10 @@ def missing_approvals(
         return ""
     if problem := unsigned(record, policy):
         return problem
-    asked = record.question
+    question = record.question
     doubtful = record.action == "promote" and record.gate.get("result") == "inconclusive"
     since = parse(rejected.at) if rejected else None
-    terms = Terms(asked, policy, parse(record.at), starter, doubtful, own_counts=starter is None, rejected=since)
+    terms = Terms(question, policy, parse(record.at), starter, doubtful, own_counts=starter is None, rejected=since)
     found = standing(record.approvals, terms)
     return "" if found.met else "; ".join(found.lines())
 
@@ -48,7 +48,7 @@ def check_approved(record: PromotionRecord, policy: Policy) -> None:
     """
     if problem := missing_approvals(record, policy):
         raise InputError(
-            f"record {record.number} says {record.outcome!r} without the approvals that the policy asks for: {problem}",
+            f"record {record.number} says {record.outcome!r} without the approvals that the policy requires: {problem}",
             where=record_key(record.number),
             how=RESTORE,
         )

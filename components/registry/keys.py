@@ -74,7 +74,7 @@ def read_key(path: Path) -> PrivateKey:
     try:
         key = load_pem_private_key(pem, password=None)
     except TypeError:
-        raise InputError("the key is locked with a password, which is not asked for", where=path, how=HOW) from None
+        raise InputError("the key is encrypted with a password, which is not supported", where=path, how=HOW) from None
     except (ValueError, UnsupportedAlgorithm):
         raise InputError("not a private key in PEM", where=path, how=HOW) from None
     if not isinstance(key, PrivateKey):

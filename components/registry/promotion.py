@@ -29,7 +29,7 @@ from components.types import GateCheck, Judgement
 
 
 class NotApproved(NoCandidate):
-    """The approvals that the policy asks for are not all there (exit code 3)."""
+    """Approvals that the policy requires are missing (exit code 3)."""
 
     def __init__(self, standing: Standing, how: str) -> None:
         what = "\n".join(

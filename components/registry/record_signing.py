@@ -23,7 +23,7 @@ HOW = (
 
 
 def signed(record: PromotionRecord, policy: Policy) -> PromotionRecord:
-    """The record with the signature that ``policy`` asks for, or as it is where that asks for none.
+    """The record with the signature that ``policy`` requires, or unchanged where it requires none.
 
     Raises:
         InputError: the private key is not here, cannot be used, or is another than the policy names.
@@ -35,7 +35,7 @@ def signed(record: PromotionRecord, policy: Policy) -> PromotionRecord:
         raise InputError("the policy was not read from a project, so no key is known", where="registry_key", how=HOW)
     path = registry_key_file(policy.project)
     if not path.is_file():
-        what = "the policy asks for records that are signed with the registry's key, and it is not here"
+        what = "the policy requires records that are signed with the registry's key, and it is not here"
         raise InputError(what, where=path, how=HOW)
     key = read_approver_key(path)
     if public_text(key) != wanted:

@@ -59,31 +59,33 @@ def _fits(entry: ChampionEntry, to: str) -> bool:
 
 
 def rollback_question(history: History, entry: ChampionEntry, policy: Policy) -> Question:
-    """What is asked about going back to an earlier champion in the registry of these records."""
+    """The question whether to go back to an earlier champion, in the registry of these records."""
     evidence = history.records[entry.record - 1].evidence
     return Question("rollback", entry.digest, evidence, policy.sha256, history.base, history.registry)
 
 
-def standing_on_rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_now) -> Standing:
+def standing_on_rollback(store: Store, question: Question, policy: Policy, clock: Clock = utc_now) -> Standing:
     """How far a roll-back is approved, by what is stored.
 
     Raises:
         InputError: as `starters_of_run`.
     """
-    return standing(approvals_of(store, asked.digest), Terms(asked, policy, clock(), starters_of_run(store, asked)))
+    return standing(
+        approvals_of(store, question.digest), Terms(question, policy, clock(), starters_of_run(store, question))
+    )
 
 
-def starters_of_run(store: Store, asked: Question) -> tuple[str, ...] | None:
+def starters_of_run(store: Store, question: Question) -> tuple[str, ...] | None:
     """The names of those who started the run of an earlier champion; None where they are not known.
 
     Raises:
         InputError: its record and the evidence that it was promoted on name different people.
     """
-    candidate = read_candidate(store, asked.digest)
-    return started_by(store, candidate and replace(candidate, evidence=asked.evidence))
+    candidate = read_candidate(store, question.digest)
+    return started_by(store, candidate and replace(candidate, evidence=question.evidence))
 
 
-def rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_now) -> PromotionRecord:
+def rollback(store: Store, question: Question, policy: Policy, clock: Clock = utc_now) -> PromotionRecord:
     """Go back, if the stored approvals are enough. Idempotent: the same question again gets the same record.
 
     Raises:
@@ -92,25 +94,29 @@ def rollback(store: Store, asked: Question, policy: Policy, clock: Clock = utc_n
             loaded, as `starters_of_run`, the clock was set back, or the registry contradicts itself.
     """
     history = sound_history(store)
-    entry = history.champion_entry(asked.digest)
-    if asked.action != "rollback" or entry is None:
-        raise InputError("this never was the champion", where=asked.digest, how="see `evenkeel history`")
+    entry = history.champion_entry(question.digest)
+    if question.action != "rollback" or entry is None:
+        raise InputError("this never was the champion", where=question.digest, how="see `evenkeel history`")
     check_in_force(history, policy)
     check_approved(history.records[entry.record - 1], policy)
-    intact = recheck(store, asked.digest, asked.evidence, policy)
+    intact = recheck(store, question.digest, question.evidence, policy)
     once = GateCheck("was the champion", "pass", f"by record {entry.record}")
-    approvals, starters = approvals_of(store, asked.digest), starters_of_run(store, asked)
+    approvals, starters = approvals_of(store, question.digest), starters_of_run(store, question)
     gate = {"result": "pass", "checks": [intact.to_dict(), once.to_dict()]}
 
     def write(history: History) -> PromotionRecord:
-        if (made := history.tried("rollback", asked.digest, asked.evidence, asked.base)) is not None:
+        if (made := history.tried("rollback", question.digest, question.evidence, question.base)) is not None:
             return made
-        if history.base == asked.base and history.champion is not None and history.champion.digest == asked.digest:
-            raise InputError("this is the champion already", where=asked.digest, how="name another with --to")
+        if (
+            history.base == question.base
+            and history.champion is not None
+            and history.champion.digest == question.digest
+        ):
+            raise InputError("this is the champion already", where=question.digest, how="name another with --to")
         history.check_clock(now := clock())
-        found = standing(approvals, Terms(asked, policy, now, starters))
+        found = standing(approvals, Terms(question, policy, now, starters))
         if not found.met:
-            how = f"evenkeel rollback --to {asked.digest[:12]} --by YOUR-NAME --reason WHY"
+            how = f"evenkeel rollback --to {question.digest[:12]} --by YOUR-NAME --reason WHY"
             raise NotApproved(found, how)
         return make_record(history, found, gate, policy, now)
 

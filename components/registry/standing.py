@@ -77,17 +77,17 @@ class Terms:
 
 def standing(approvals: Iterable[Approval], terms: Terms) -> Standing:
     """Hold approvals against the terms; of several by one person that count, the one that is valid longest is taken."""
-    asked = [approval for approval in approvals if approval.statement.action == terms.question.action]
+    relevant = [approval for approval in approvals if approval.statement.action == terms.question.action]
     counted: list[Approval] = []
     others: list[tuple[Approval, str]] = []
-    for approval in sorted(asked, key=lambda one: parse(one.statement.expires), reverse=True):
+    for approval in sorted(relevant, key=lambda one: parse(one.statement.expires), reverse=True):
         why = _problem(approval, terms) or _again(approval, counted, terms.policy)
         if why:
             others.append((approval, why))
         else:
             counted.append(approval)
     needed = terms.policy.settings.quorum(terms.question.action).approvals
-    return Standing(terms.question, needed, tuple(sorted(counted, key=asked.index)), tuple(others))
+    return Standing(terms.question, needed, tuple(sorted(counted, key=relevant.index)), tuple(others))
 
 
 def check_counts(approval: Approval, terms: Terms) -> None:
@@ -98,7 +98,7 @@ def check_counts(approval: Approval, terms: Terms) -> None:
     """
     if others := standing([approval], terms).others:
         what = f"this would not count: {others[0][1]}"
-        how = "nothing was recorded; do what it says, or ask another"
+        how = "nothing was recorded; do what it says, or ask another approver"
         raise InputError(what, where=terms.question.digest, how=how)
 
 
@@ -109,22 +109,22 @@ def _problem(approval: Approval, terms: Terms) -> str:
 
 
 def _question(approval: Approval, terms: Terms) -> str:
-    said, asked = approval.statement, terms.question
-    if said.registry != asked.registry:
-        again = "reject" if asked.action == "reject" else "approve"
-        return f"it was {elsewhere(said.registry, asked.registry)}; {again} again"
-    if said.digest != asked.digest:
+    said, question = approval.statement, terms.question
+    if said.registry != question.registry:
+        again = "reject" if question.action == "reject" else "approve"
+        return f"it was {elsewhere(said.registry, question.registry)}; {again} again"
+    if said.digest != question.digest:
         return f"it is for another checkpoint, {said.digest[:12]}"
-    if said.evidence != asked.evidence:
+    if said.evidence != question.evidence:
         return "it was given on other evidence; read the present evidence and approve again"
-    if asked.action == "reject":  # a rejection stands, even if policy or champion have changed since
+    if question.action == "reject":  # a rejection stands, even if policy or champion have changed since
         return ""
-    if said.policy != asked.policy:
+    if said.policy != question.policy:
         return "the policy was another when it was given; approve again under the present one"
-    if said.base != asked.base:
-        then, now = _record(said.base), _record(asked.base)
+    if said.base != question.base:
+        then, now = _record(said.base), _record(question.base)
         return f"the champion stood on {then} when it was given and stands on {now} now; approve again"
-    if said.gate != asked.gate:
+    if said.gate != question.gate:
         return "the gate says something else than when it was given; read what it says now and approve again"
     return ""
 
@@ -160,7 +160,7 @@ def _signature(approval: Approval, terms: Terms) -> str:
     settings = terms.policy.settings
     if not approval.signed:
         wanted = settings.quorum(terms.question.action).signed
-        return "it is not signed, and the policy asks for signatures; approve with --key" if wanted else ""
+        return "it is not signed, and the policy requires signatures; approve with --key" if wanted else ""
     if not signature_holds(approval):
         return "the signature is not one of its key over this statement"
     if not settings.approvers:

@@ -99,8 +99,8 @@ def state(question: Question, *, by: str, reason: str, at: datetime, valid: time
     """
     try:
         name, why = check_by(by), check_reason(reason.strip())
-        asked = {field.name: getattr(question, field.name) for field in fields(question)}
-        return Statement(**asked, by=name, reason=why, at=stamp(at), expires=stamp(at + valid))
+        question_fields = {field.name: getattr(question, field.name) for field in fields(question)}
+        return Statement(**question_fields, by=name, reason=why, at=stamp(at), expires=stamp(at + valid))
     except ValueError as error:
         how = "give your name with --by, or another of yours that the policy lists under `also`, and a plain reason"
         raise InputError(str(error), where="the statement", how=how) from None

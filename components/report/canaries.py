@@ -53,7 +53,7 @@ class CanaryRow:
 
 def canary_rows(run: Run) -> list[CanaryRow]:
     """From `out/canaries.json`, by the limits that the gate goes by; where there is none, from what was probed while
-    training. A set that is asked for and absent has a row too.
+    training. A set that is required and absent has a row too.
 
     Raises:
         InputError: a figure is missing or no number.
@@ -62,7 +62,7 @@ def canary_rows(run: Run) -> list[CanaryRow]:
     if run.canaries is not None:
         found = {"sets": {}, **run.canaries}
         return [_judged(found, one, run) for one in findings(found, chosen, required)]
-    absent = {name: asked for name, asked in required.items() if name not in chosen}
+    absent = {name: wanted for name, wanted in required.items() if name not in chosen}
     return [*_seen(run), *(_judged({}, one, run) for one in findings({"sets": {}}, {}, absent))]
 
 
@@ -72,7 +72,7 @@ def canary_check(run: Run) -> Check | None:
 
 
 def _required(run: Run) -> Mapping[str, RequiredCanary]:
-    """What the gate asked for: the policy, where it is known, or else the run's own settings."""
+    """What the gate required: the policy, where it is known, or else the run's own settings."""
     return run.settings.gate.canaries if run.required is None else run.required
 
 
@@ -126,10 +126,10 @@ def _seen(run: Run) -> Iterator[CanaryRow]:
 
 def _limit(run: Run, name: str) -> float | None:
     """Of the probe set, or of a rule about all of them."""
-    health, asked = run.settings.health, _required(run).get(name)
+    health, wanted = run.settings.health, _required(run).get(name)
     if name in health.canaries:
         own = health.canaries[name].max_drop
-        return own if asked is None or asked.max_drop is None else min(own, asked.max_drop)
+        return own if wanted is None or wanted.max_drop is None else min(own, wanted.max_drop)
     rules = limits(health.rules) if health.enabled else ()
     return min((rule.value for rule in rules if rule.signal == DROP and rule.above), default=None)
 

@@ -1,4 +1,4 @@
-"""The box at the top: what is asked, what is known in a handful of facts, what a person must look at, how to decide."""
+"""The box at the top: the question, a handful of facts, what a person must look at, how to decide."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Command:
 
 
 def question(run: Run, headline: Headline) -> str:
-    """What the reader is asked, "" where there is nothing to decide."""
+    """The question to the reader, "" where there is nothing to decide."""
     if not (headline.approvable and run.digest):
         return ""
     return f"May checkpoint {run.digest[:DIGITS]} of run {visible(run.name, NAME)} become the champion?"

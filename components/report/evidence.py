@@ -26,7 +26,7 @@ def load_evidence(
     comparison: Part | None = None,
     champion: Part | None = None,
 ) -> Run:
-    """Everything that a person should see who is asked to approve, or who asks later why it was approved.
+    """Everything that a person should see who decides on approval, or later asks why it was approved.
 
     The same arguments give the same page.
 

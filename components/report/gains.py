@@ -153,7 +153,7 @@ def _groups(evaluation: Part, side: str, suffix: str, small: int) -> Iterator[tu
 
 
 def _whole(part: Part | None, side: str, suffix: str, small: int) -> list[Gain]:
-    """Sampled, greedy, of k, by the majority of k; without what was not asked."""
+    """Sampled, greedy, of k, by the majority of k; without what was not sampled."""
     k = str(dig(part, "k"))
     measures = (
         ("pass@1, sampled", ("pass_at_1",), f"gain{suffix}"),

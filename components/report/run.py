@@ -59,9 +59,9 @@ class Run:
     comparison: Part | None = None
     """With the present champion, where it is newer than the run's own evaluation; keys as `out/evaluation.json`'s."""
     judgement: Part | None = None
-    """The gate by the project's policy, where a person is asked; the run's own `gate` is by the run's settings."""
+    """The gate by the project's policy, where approval is requested; the run's own `gate` is by the run's settings."""
     required: Mapping[str, RequiredCanary] | None = None
-    """The probe sets that this judgement asks for; None: not known, or as the run's settings have it."""
+    """The probe sets that this judgement requires; None: not known, or as the run's settings have it."""
     signed: frozenset[Action] | None = None
     """What the project's policy counts only with a signature; None: not known here."""
     decided: Part | None = None

@@ -24,7 +24,7 @@ class Marker:
         self._passed = torch.zeros(rows, dtype=torch.bool, device=device)
 
     def passed(self, writing: Writing) -> Tensor:
-        """``[B]`` bool for the rows of the batch; asked once after every token."""
+        """``[B]`` bool for the rows of the batch; called once after every token."""
         if self._text is not None and writing.length:
             rows = writing.rows[~self._passed[writing.rows]]
             latest = writing.tokens[rows, max(0, writing.length - self._width) : writing.length]

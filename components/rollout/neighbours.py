@@ -13,7 +13,7 @@ CHUNK = 256
 
 
 class Neighbours:
-    """Every token's k - 1 nearest others by cosine, nearest first, worked out when a token is first asked for."""
+    """Every token's k - 1 nearest others by cosine, nearest first, computed when a token is first looked up."""
 
     def __init__(self, table: Tensor, k: int) -> None:
         """``table`` is the input embedding ``[V, H]``; it is copied."""

@@ -110,7 +110,7 @@ class TorchEngine(Engine):
         return DenseContext(self._dense, prompts, limit)
 
     def _mixer(self, sampling: Sampling, rows: int, seed: int) -> Mixer | None:
-        """What mixes the steps of one batch of ``rows``; None where the sampling does not ask for it."""
+        """What mixes the steps of one batch of ``rows``; None where the sampling does not use it."""
         mixing = sampling.mixing
         if mixing is None:
             return None

@@ -8,7 +8,7 @@
 - `clusters` — groups of similar prompts, ranked by difficulty, where the schedule reads them
 - `train` — GRPO under watch
 - `evaluate` — SFT checkpoint and trained policy on held-out prompts
-- `gate` — may a person be asked?
+- `gate` — may approval be requested?
 - `report` — the page that person reads
 - `dpo` — outside the line: direct preference optimisation on the pairs that `train` stored
 """
@@ -37,7 +37,7 @@ STAGES: dict[str, str] = {
     "dpo": "components.stages.dpo",
 }
 OPTIONAL: dict[str, Callable[[Settings], bool]] = {"dpo": lambda settings: settings.dpo.steps > 0}
-"""Stages outside the line, and whether the settings ask for them. Without that they leave empty outputs behind."""
+"""Stages outside the line, and whether the settings enable them. Otherwise their outputs are empty."""
 
 
 def wanted(settings: Settings) -> list[str]:

@@ -1,4 +1,4 @@
-"""Stage `gate`: may a person be asked to approve this checkpoint?
+"""Stage `gate`: may approval of this checkpoint be requested?
 
 The checks are in `components.gate`. The stage succeeds whatever the answer is; what follows from the answer is the
 caller's business.

@@ -1,4 +1,4 @@
-"""What stage `dpo` does where the settings ask for it: direct preference optimisation on stored pairs."""
+"""What stage `dpo` does where the settings enable it: direct preference optimisation on stored pairs."""
 
 from __future__ import annotations
 

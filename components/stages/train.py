@@ -47,7 +47,7 @@ def run(settings: Settings, layout: Layout) -> None:
 
         with parts.stopping.defer_signal():  # but where the loop says so
             train(parts, on_step)
-            write_outputs(state, settings, layout, overrides)  # while the learner is there to be asked for the policy
+            write_outputs(state, settings, layout, overrides)  # while the learner still has the policy
 
 
 def check_triage(settings: Settings, layout: Layout) -> str:

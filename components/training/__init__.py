@@ -11,8 +11,8 @@
 - `soundness`, `golden` — facts for `components.health.invariants`, and completions that are judged again
 - `evidence`, `usual_gap` — what is remembered of earlier steps to judge later ones by
 - `experiments` — what is tried before the policy is blamed
-- `conduct`, `repairing` — carry out what the monitor's verdicts ask for
-- `credit`, `bank`, `redistribute` — advantages, and what RREDCoT asks the policy for them
+- `conduct`, `repairing` — carry out the responses to the monitor's verdicts
+- `credit`, `bank`, `redistribute` — advantages, and what RREDCoT computes with the policy for them
 - `weights` — from learner to sampler
 - `heldout`, `canaries`, `reference`, `second_opinion` — what it is measured against
 """

@@ -1,4 +1,4 @@
-"""What RREDCoT asks the policy about one group: which rests of which completions, after which prefixes.
+"""What RREDCoT scores with the policy for one group: which rests of which completions, after which prefixes.
 
 The bank of a completion are others of its group, with their raw accuracies. Each is cut where the prefix ends, in
 proportion to the steps, and its rest is to be scored as a continuation of the prefix.
@@ -42,7 +42,7 @@ class Ask(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All that is asked for one completion: at each inner end of a segment, one `Ask` per member of the bank."""
+    """All that is scored for one completion: at each inner end of a segment, one `Ask` per member of the bank."""
 
     cut: Cut
     bank: Sequence[Cut]

@@ -45,16 +45,16 @@ def checkpoint(parts: Parts) -> None:
 
 @contextmanager
 def stoppable(parts: Parts) -> Iterator[None]:
-    """Around what a step samples, which takes the longest: where the run stops when it is asked to.
+    """Around what a step samples, which takes the longest: where the run stops on request.
 
-    It is asked before the step, or in the middle of its rollout, which is then thrown away. The checkpoint is that of
-    the step's beginning: only the schedule has moved since. So a stop takes as long as one update and one checkpoint
-    at the most. Where rollouts are sampled in the background (`rollout.asynchrony`) it is asked before the step alone,
-    waits for those that are under way, and the checkpoint holds them. Where they are lost, because the servers were
-    asked to end as well, the run has the checkpoint before (`stopped_with_peers`).
+    The request comes before the step, or in the middle of its rollout, which is then thrown away. The checkpoint is
+    that of the step's beginning: only the schedule has moved since. So a stop takes as long as one update and one
+    checkpoint at the most. Where rollouts are sampled in the background (`rollout.asynchrony`) the run stops before a
+    step only, waits for those that are under way, and the checkpoint holds them. Where they are lost, because the
+    servers were stopped as well, the run has the checkpoint before (`stopped_with_peers`).
 
     Raises:
-        Stopped: it was asked to, and the checkpoint is whole.
+        Stopped: on request, and the checkpoint is whole.
     """
     state, background = parts.state, bool(parts.rollouts.ahead)
     before = None if background else state.schedule.state_dict()
@@ -68,7 +68,7 @@ def stoppable(parts: Parts) -> Iterator[None]:
         parts.rollouts.settle()
         state.checkpoint(for_resume_only=True)
         state.writer.wait()
-        what = f"asked to stop; the checkpoint of step {state.step} is whole"
+        what = f"stopped on request; the checkpoint of step {state.step} is whole"
         raise Stopped(what, how="the same command goes on from there") from None
 
 
@@ -88,7 +88,7 @@ def stopped_with_peers(parts: Parts) -> Iterator[None]:
             raise
         latest = parts.state.resume.latest()
         whole = f"; the checkpoint of step {latest[0]} is whole" if latest else ""
-        what = f"asked to stop, and the step that was under way is lost{whole}: {lost.what}"
+        what = f"stopped on request, and the step that was under way is lost{whole}: {lost.what}"
         raise Stopped(what, how="the same command goes on from there") from lost
 
 

@@ -28,7 +28,7 @@ def train(parts: Parts, on_step: OnStep) -> None:
     but for those of rollouts that were sampled ahead: they describe the policy that sampled them.
 
     The state is checkpointed every ``train.checkpoint_every`` steps and at the end, so that a killed run repeats at
-    most that many steps, to the same bytes, and when it is asked to stop, so that it repeats none.
+    most that many steps, to the same bytes, and on a stop request, so that it repeats none.
     """
     with stopped_with_peers(parts):
         _train(parts, on_step)
@@ -43,15 +43,15 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         settings, seed = state.responder.settings, state.seed()
         due = state.dev_is_due
         with stoppable(parts):
-            asked = (parts.rollouts.dev() if due else finished([])), parts.rollouts.canaries()
+            evaluations = (parts.rollouts.dev() if due else finished([])), parts.rollouts.canaries()
             golden = parts.rollouts.golden(state.step)
             rollout = parts.rollouts.take()
             parts.rollouts.rest()
         likely = parts.canaries.likelihood(state.learner, state.progress, state.evidence.jumps.latest)
-        gap = mismatch(state.learner, asked[0].result(), parts.reference.pad_id) if parts.rollouts.ahead else {}
+        gap = mismatch(state.learner, evaluations[0].result(), parts.reference.pad_id) if parts.rollouts.ahead else {}
         usable = learnable(parts, rollout)
         updated = update(parts, usable, settings, seed, with_kl=due)
-        dev, probed = usable_groups(parts, asked[0].result()), [*asked[1].result(), *likely]
+        dev, probed = usable_groups(parts, evaluations[0].result()), [*evaluations[1].result(), *likely]
         measured = state.canaries.observe(probed) | updated.signals | gap | hand_over(state.learner, parts.rollouts)
 
         measured |= {f"schedule_{name}": value for name, value in rollout.schedule.items()}

@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 
 class Rollouts:
-    """Everything that is sampled for the loop, by one worker, in the order in which the loop asks for it.
+    """Everything that is sampled for the loop, by one worker, in the order of the loop's requests.
 
     Without `rollout.asynchrony` the worker is the loop itself. With it, it is a thread, and the rollout of step k is
-    asked for at step k - ``max_staleness``, or where the run began or went back to: always with the weights, the
+    requested at step k - ``max_staleness``, or where the run began or went back to: always with the weights, the
     settings and the quarantine of that step, so that the same seed gives the same bytes. The schedule belongs to the
     worker while anything is under way; what the loop may know of it comes with the rollouts.
     """
@@ -86,9 +86,9 @@ class Rollouts:
         return self._ask(lambda: self._canaries.generation(progress, jump))
 
     def take(self) -> Rollout:
-        """The rollout of the present step, once those of the steps ahead are asked for.
+        """The rollout of the present step, once those of the steps ahead are requested.
 
-        What has gone into quarantine since it was asked for is not trained on. An error of the sampler is raised here.
+        What has gone into quarantine since the request is not trained on. An error of the sampler is raised here.
         """
         steps = self._state.responder.started.train.steps
         while len(self._queue) <= self.ahead and self._state.progress + len(self._queue) < steps:
@@ -107,7 +107,7 @@ class Rollouts:
         return self._ask(lambda: number(self._collector.step(schedule, count, seed, barred)))
 
     def _ask(self, job: Callable[[], T]) -> Future[T]:
-        """Have it done with the present weights and settings, after everything that was asked for before."""
+        """Have it done with the present weights and settings, after everything that was requested before."""
         settings, kept, version = self._state.responder.settings, self._kept, self._state.version
         review, redrawn = self._second.review(settings.audit), self._state.responder.repairs.redrawn
 
@@ -136,10 +136,10 @@ class Rollouts:
         return lambda rollout: rollout.numbered(lambda one: (version,) * len(one.token_ids))
 
     def load_weights(self, weights: Weights) -> None:
-        """What is asked for from now on is sampled from these weights; what is under way stays what it is.
+        """What is requested from now on is sampled from these weights; what is under way stays what it is.
 
         With ``in_flight`` they are given to the engine at once. A thread gets a copy: the learner's own will change.
-        A run that is asked to stop samples no more: nothing needs them, and servers may be ending, too.
+        A stopping run samples no more: nothing needs them, and servers may be ending, too.
         """
         self._state.version += 1
         if self._how is None or self._how.in_flight:
@@ -150,7 +150,7 @@ class Rollouts:
             self._kept = self._state.engine.keep(weights)
 
     def _give(self, weights: Weights) -> None:
-        """Give weights to the engine. That it could not be done is no matter where the run was asked to stop
+        """Give weights to the engine. A failure is ignored where the run was requested to stop
         meanwhile."""
         if self._shared:
             self._state.learner.rest()

@@ -62,8 +62,8 @@ def redistribute(
             for n, group in enumerate(groups[start : start + at_once], start)
             for g, plan in plans(group, (advantages[n] != 0).tolist(), text, width, settings).items()
         }
-        asked = dict.fromkeys(ask.row for plan in wanted.values() for state in plan.states for ask in state)
-        rows = sorted(asked, key=lambda row: len(row[0]) + len(row[1]))  # like lengths together, to be padded less
+        needed = dict.fromkeys(ask.row for plan in wanted.values() for state in plan.states for ask in state)
+        rows = sorted(needed, key=lambda row: len(row[0]) + len(row[1]))  # like lengths together, to be padded less
         known = dict(zip(rows, score(rows).tolist(), strict=True)) if rows else {}
         for (n, g), plan in wanted.items():
             found = token_weights(plan, known, advantages[n, g].item(), settings.strength)
@@ -76,8 +76,8 @@ def redistribute(
 def token_weights(plan: Plan, known: Mapping[Row, float], advantage: float, strength: float) -> Tensor:
     """One factor per token of a completion. The prompt's value is the bank's mean, the last one the outcome."""
     utility = torch.tensor([other.accuracy for other in plan.bank], dtype=torch.float64)
-    asked = [[known[ask.row] - ask.own for ask in state] for state in plan.states]
-    log_weights, outcome = (torch.tensor(x, dtype=torch.float64) for x in (asked, [plan.cut.accuracy]))
+    ratios = [[known[ask.row] - ask.own for ask in state] for state in plan.states]
+    log_weights, outcome = (torch.tensor(x, dtype=torch.float64) for x in (ratios, [plan.cut.accuracy]))
     credit = telescope(torch.cat([utility.mean()[None], value(log_weights, utility), outcome]))
     ends = torch.tensor([0, *plan.cut.ends])
     written = torch.tensor([0, *plan.cut.sampled]).cumsum(0)[ends].diff()

@@ -35,7 +35,7 @@ class SecondOpinion:
         self._share, self._seed = settings.live_share, seed
         self._settings, self._fence = settings, fence
         self._sandbox: Sandbox | None = None
-        self._one_at_a_time = Lock()  # a thread that samples asks too
+        self._one_at_a_time = Lock()  # a thread that samples calls it too
 
     def __enter__(self) -> Self:
         return self

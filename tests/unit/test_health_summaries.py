@@ -170,7 +170,7 @@ def test_the_parts_say_what_was_seen_done_and_won_what_it_cost_and_what_nobody_j
     assert part(found, "What was done") == (
         "Step 57, entropy_collapse: the run went back to step 40 with half the learning rate and without training "
         "on 1 prompt (learner.lr 0.0002 → 0.0001; 1 prompt not trained on any more: p012); "
-        "the rule had asked for intervene.",
+        "the rule had requested intervene.",
     )
     assert part(found, "Did it help") == (
         "Response 1, to entropy_collapse: recovered within 10 steps (entropy 0.22 → 0.35).",
@@ -287,7 +287,7 @@ def test_a_run_that_was_stopped_and_went_back_says_which_policy_it_kept():
     found = verdict(Ledger((stop,)), [COLLAPSE], outcome="stopped", stopped_by="entropy_collapse")
     assert found.headline.startswith("Stopped at step 57: entropy collapse. ")
     assert part(found, "What was done") == (
-        "Step 57, entropy_collapse: the run was stopped, and the policy of step 40 kept; the rule had asked for "
+        "Step 57, entropy_collapse: the run was stopped, and the policy of step 40 kept; the rule had requested "
         "intervene.",
     )
 
@@ -302,7 +302,7 @@ def test_what_would_have_been_done_is_said_where_responses_are_switched_off():
     settings = settings_with("health.responses.enabled=false")
     found = verdict(Ledger((response("warn", asked="rollback", changes=()),)), [COLLAPSE], settings)
     assert part(found, "What was done")[0] == (
-        "Responses were switched off (health.responses.enabled), though entropy_collapse asked for more than a warning."
+        "Responses were switched off (health.responses.enabled), though entropy_collapse requested more than a warning."
     )
 
 

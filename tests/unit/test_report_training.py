@@ -73,7 +73,12 @@ def rescued(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_rescued_run_says_in_plain_words_what_happened_and_shows_the_ledger(rescued: str) -> None:
     assert "Recovered: the run was acted on 2 times (entropy collapse at steps 20 and 31); 1 of 2 recovered" in rescued
     table = rescued[rescued.index('id="ledger"') :].partition("</table>")[0]
-    for expected in ("back to step 16", "learner.lr 0.0002 → 0.0001", "recovered within 10 steps", "asked: intervene"):
+    for expected in (
+        "back to step 16",
+        "learner.lr 0.0002 → 0.0001",
+        "recovered within 10 steps",
+        "requested: intervene",
+    ):
         assert expected in table
     assert '<td class="figure">16</td>' in table
 

@@ -100,7 +100,7 @@ def test_asked_at_any_place_it_goes_on_to_the_same_bytes(line, place, times, tmp
     newest = ResumeState.__new__(ResumeState)
     newest.directory = Layout(tmp_path).state / "train"
     step, _ = newest.latest() or (None, None)
-    assert caught.value.what == f"asked to stop; the checkpoint of step {step} is whole"
+    assert caught.value.what == f"stopped on request; the checkpoint of step {step} is whole"
     assert caught.value.exit_code == 143
     assert outputs(train(tmp_path, LINES[line]())) == undisturbed(line)
 

@@ -45,7 +45,7 @@ def read_probes(path: Path, settings: CanarySettings) -> tuple[Probe, ...]:
     """The probes of one file, in its order.
 
     Raises:
-        InputError: the file is missing, empty or malformed, or a row cannot be scored in a way that is asked for; names
+        InputError: the file is missing, empty or malformed, or a row cannot be scored in a requested way; names
             the line.
     """
     probes = []

@@ -60,8 +60,8 @@ def _biased(row: Row, groups: list[list[Any]], unknown: int) -> int | None:
     """The place of the stereotyped answer: whom the stereotype is about where the question is negative, the other one
     where it is not.
 
-    Only where no group is meant is the rest asked: of nationalities the group is a part of the world (British, Europe),
-    but elsewhere the rest is what somebody is like (78-year-old).
+    Only where no group matches are the other fields read: of nationalities the group is a part of the world (British,
+    Europe), but elsewhere the rest is what somebody is like (78-year-old).
     """
     about = row.fields.get("additional_metadata")
     named = about.get("stereotyped_groups") if isinstance(about, dict) else None

@@ -1,4 +1,4 @@
-"""Does the checkpoint keep what its probe sets ask for?"""
+"""Does the checkpoint keep what its probe sets measure?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from components.gate.evidence import Evidence
 
 
 def _kept(evidence: Evidence, settings: Settings) -> Answer:
-    """Every set that the run's settings have or the policy's `gate.canaries` asks for. Whoever starts a run chooses its
+    """Every set that the run's settings have or the policy's `gate.canaries` requires. Whoever starts a run chooses its
     sets; a policy that wants some must name them."""
     found = evidence.read("canaries")
     if not settings.health.canaries and not settings.gate.canaries:

@@ -3,7 +3,7 @@
 - `catalogue` — `SIGNALS`: unit, range, cost and source of each
 - `outcomes` — accuracies, rewards, and groups that carry no gradient
 - `texts` — lengths, repetition, variety
-- `questions` — which questions the step asked, and jumps in how well they are answered
+- `questions` — which questions the step had, and jumps in how well they are answered
 - `held_out` — the dev split, and the gap to it on like prompts
 
 What the learner measures is in `components.learner.signals`, what probe sets show in `components.canaries.baseline`.

@@ -1,4 +1,4 @@
-"""Which questions a step asked. A question is its text: copies under other ids are the same question."""
+"""Which questions a step had. A question is its text: copies under other ids are the same question."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ ADVICE: dict[str, str] = {
     "ledger; if there are many, a lower learner.lr.",
     "broken_settings": "look in the records (notes, broken) at which value it was, and at what else sets it.",
     "broken_sampler": "look in the records (notes, broken) at what was sampled: a limit or an end token of an engine "
-    "or of a server is not what the run asked for.",
+    "or of a server is not what the run configured.",
     "broken_data": "look in the records (notes, broken) at which prompts they were, and at what changes them after the "
     "data stage.",
     "broken_verifier": "judge the completion that the records name (notes, broken) by hand: a verifier whose verdicts "

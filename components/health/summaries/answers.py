@@ -53,15 +53,15 @@ def _broken(summary: RunSummary) -> Iterator[str]:
 
 def actions_taken(summary: RunSummary) -> Iterator[str]:
     for response in summary.acts:
-        asked = "" if response.asked == response.level else f"; the rule had asked for {response.asked}"
+        requested = "" if response.asked == response.level else f"; the rule had requested {response.asked}"
         exact = f" ({'; '.join(changes(response))})" if changes(response) else ""
-        yield f"Step {response.step}, {response.rule}: {done(response)}{exact}{asked}.{_found(response)}"
+        yield f"Step {response.step}, {response.rule}: {done(response)}{exact}{requested}.{_found(response)}"
     for response in summary.taken_back:
         yield f"Step {response.step}: {response.reason}; it was taken back ({'; '.join(changes(response))})."
     ignored = [one for one in summary.ledger.responses if one.level == "warn" and one.asked != "warn"]
     if ignored and not summary.settings.health.responses.enabled:
         rules = named(rules_of(ignored))
-        yield f"Responses were switched off (health.responses.enabled), though {rules} asked for more than a warning."
+        yield f"Responses were switched off (health.responses.enabled), though {rules} requested more than a warning."
     if summary.train["outcome"] == "stopped" and not any(response.level == "stop" for response in summary.acts):
         yield "The run was stopped."
     elif not summary.acts:

@@ -1,4 +1,4 @@
-"""What a run asks of a cluster, and what that costs."""
+"""The resources that a run requests, and their cost."""
 
 from __future__ import annotations
 

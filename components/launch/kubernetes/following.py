@@ -85,8 +85,8 @@ class Follower:
                 said = error.what
 
     def _copy(self, pod: str, *, follow: bool) -> None:
-        """Append what a pod has written since the last look. The server is asked by the second, so lines of the last
-        second come again and are passed over by their time."""
+        """Append what a pod has written since the last look. Requests have a resolution of a second, so lines of the
+        last second come again and are passed over by their time."""
         seen = self._seen.get(pod)
         with self._target.open("a", encoding="utf-8") as log:
             since = seen.second if seen else None

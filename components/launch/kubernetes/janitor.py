@@ -38,11 +38,11 @@ def sweep(cluster: Sweeps, alive: Alive, now: datetime | None = None) -> Iterato
     """Delete them, and say which.
 
     Args:
-        alive: asked after the JobSets were listed, so that one that has only just begun is not taken for one that is
+        alive: called after the JobSets were listed, so that one that has only just begun is not taken for one that is
             over.
 
     Raises:
-        InputError: the cluster cannot be asked, or refuses.
+        InputError: the cluster is unreachable, or refuses.
     """
     for removal in decide(cluster.jobsets(selector()), alive, now or datetime.now(UTC)):
         cluster.delete_jobset(removal.name, removal.uid)  # of another uid: it was submitted again

@@ -137,7 +137,7 @@ class KubernetesLauncher(Launcher):
         """Block until the job has ended; what rank 0 prints is written to ``logs/driver.log``, and what happens to the
         pods is reported (`components.progress`).
 
-        A cluster that does not answer, or does not let us in, is asked again: the pods do not need us.
+        Requests to a cluster that does not answer, or refuses, are repeated: the pods go on without us.
 
         Raises:
             InputError: it has refused for `FORGIVEN` seconds.
@@ -170,7 +170,8 @@ class KubernetesLauncher(Launcher):
 
     @staticmethod
     def _concluded(one: Submitted, status: JobStatus, observed: Observed) -> JobStatus:
-        """How it ended, once what it wrote is here. The cluster is not asked again: it may be away, or the JobSet."""
+        """How it ended, once what it wrote is here. No further request is made: the cluster may be unreachable, or the
+        JobSet gone."""
         if status.state == "cancelled":
             return status
         if (there := depot(one.plan)) is not None:

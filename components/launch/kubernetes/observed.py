@@ -64,7 +64,7 @@ def gather(cluster: Looks, name: str, uid: str | None = None) -> Observed:
         uid: of the JobSet that is meant; another one of its name is somebody else's, as if there were none.
 
     Raises:
-        InputError: the cluster cannot be asked.
+        InputError: the cluster is unreachable.
     """
     jobset = cluster.jobset(name)
     if jobset and uid not in (None, jobset["metadata"]["uid"]):

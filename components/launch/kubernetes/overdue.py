@@ -1,6 +1,6 @@
 """When a run must be over: each attempt has its deadline, which the cluster itself keeps.
 
-Who waits for a run and who cleans up after dead ones ask the same, so that neither ends what the other still counts on.
+Who waits for a run and who cleans up after dead ones use the same, so that neither ends what the other still counts on.
 """
 
 from __future__ import annotations

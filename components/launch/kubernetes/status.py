@@ -144,7 +144,7 @@ def _ended(observed: Observed, job: Object | None) -> Ended | None:
             return Ended(_container_name(named["container"], role), int(named["code"]), "")
     if not failed:
         return None
-    # Whoever lost the others, or was asked to stop, is not to blame.
+    # One that lost the others, or was stopped on request, is not the cause.
     _, container, one = min(failed, key=lambda one: one[2]["exitCode"] in (EXIT_LOST, EXIT_STOPPED))
     return Ended(_container_name(container, role), int(one["exitCode"]), termination_message(one))
 

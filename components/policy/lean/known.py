@@ -49,7 +49,7 @@ def known(model: PreTrainedModel, linear: Callable[[nn.Module], bool] = is_linea
 def passes_trial(model: PreTrainedModel, lean: Callable[[Tensor], Tensor]) -> bool:
     """Whether ``lean`` makes the logits ``[N, V]`` of token ids ``[N]`` that the model itself makes.
 
-    ``lean`` is asked after the model: to make it may change what the model computes with.
+    ``lean`` is evaluated after the model: to make it may change what the model computes with.
     """
     ids = torch.arange(1, 9, device=model.device) * 7919 % model.get_input_embeddings().weight.shape[0]
     expected = _centred(model(ids[None], use_cache=False).logits[0])

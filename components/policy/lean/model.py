@@ -128,7 +128,7 @@ def _norm(norm: Any, values: Tensor) -> Tensor:
 def _trial(lean: LeanPass, ids: Tensor) -> Tensor:
     """Logits of all of ``ids``, the first half as a prompt that two rows share."""
     prompt, row = ids[None].chunk(2, dim=1)
-    rows = torch.cat([prompt, row, row[:, :1]], dim=1).expand(2, -1)  # the last one is asked for, and not read
+    rows = torch.cat([prompt, row, row[:, :1]], dim=1).expand(2, -1)  # the last one is computed, and not read
     half = row.shape[1] + 1
     batch = packed(rows, torch.ones_like(rows), torch.ones(2, half, dtype=torch.bool), torch.zeros(2, dtype=torch.long))
     behind = batch.before[:half]

@@ -18,7 +18,7 @@ BLOCK = 2**20
 def blocks(answer: Mapping[str, Any], end: float) -> Iterator[bytes]:
     """What has arrived, as it arrives, until it is as much as was announced.
 
-    `StreamingBody.read` waits for as many bytes as it is asked for. With a server that sends one now and then it would
+    `StreamingBody.read` waits for as many bytes as are requested. With a server that sends one now and then it would
     wait for ever, because no silence is long enough for a timeout. What is under it does not.
 
     Raises:

@@ -75,7 +75,7 @@ def _get(bucket: Bucket, key: str, etag: str, start: int, size: int) -> bytearra
         matches = answer.get("ContentRange", "").startswith(f"bytes {start}-{start + size - 1}/")
         if not matches or answer["ContentLength"] != size:
             raise InputError(
-                "the server sends something else than the part of the file that was asked for",
+                "the server sends something other than the requested part of the file",
                 where=bucket.where(key),
                 how="use a server that knows the header Range",
             )

@@ -1,6 +1,6 @@
 """Does a server honour what the registry stands on? Some ignore conditions and overwrite.
 
-Asked once a process for each bucket. It writes under `probe/` and removes that again.
+Runs once per process for each bucket. It writes under `probe/` and removes that again.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _LOCK = threading.Lock()
 
 
 def capabilities(bucket: Bucket) -> Capabilities:
-    """What the server does; asked the first time only.
+    """What the server does; probed the first time only.
 
     Raises:
-        Unavailable, InputError: it cannot be asked. That is not remembered.
+        Unavailable, InputError: it cannot be probed. That is not cached.
     """
     place = (bucket.endpoint, bucket.name)
     with _LOCK:
@@ -69,7 +69,7 @@ def require(bucket: Bucket) -> Capabilities:
 
 
 def probe(bucket: Bucket) -> Capabilities:
-    """Ask the server, whatever is known of it already."""
+    """Probe the server, even if it was probed before."""
     objects, name, left = Objects(bucket, FOLDER), secrets.token_hex(8), ""
     try:
         missing = tuple(_missing(objects, name))

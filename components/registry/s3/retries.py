@@ -132,7 +132,7 @@ def passing(error: Exception) -> bool:
 
 
 def may_have_succeeded(error: BaseException) -> bool:
-    """Whether the server may have done what it was asked to, although it did not say so."""
+    """Whether the request may have succeeded although no answer confirmed it."""
     if isinstance(error, ClientError):
         return _status(error) >= 500
     return not isinstance(error, (*NEVER_SENT, *CREDENTIALS, SSLError))

@@ -1,7 +1,7 @@
 """Files into the bucket, as `blobs/<sha256>`.
 
 A large file goes in parts, each with its sha256, which the server compares with what has arrived. The server keeps the
-parts of an upload that was cut off; the next one asks which there are and sends the others. A blob appears when all its
+parts of an upload that was cut off; the next one lists them and sends the others. A blob appears when all its
 parts are there.
 """
 

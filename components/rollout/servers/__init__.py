@@ -1,6 +1,6 @@
 """Completions from inference servers over HTTP, with weights that are handed over while the servers run.
 
-- `client` — the seam between dialects: what a server is asked, and what its answers must be
+- `client` — the interface of all dialects: requests to a server, and what its answers must be
 - `vllm`, `sglang` — the dialects
 - `local` — where servers come from: given by URL, or processes of the run
 - `server`, `fleet` — one of them, and all: load, repeats, canaries, and replacing what is bad

@@ -76,7 +76,7 @@ def stale(old: Tensor, new: Tensor) -> bool:
 
 
 def limits(settings: CheckSettings, facts: Facts, *dtypes: str) -> tuple[float, float]:
-    """Mean and largest gap that are allowed; ``dtypes`` are the one asked for and the policy's own."""
+    """Mean and largest gap that are allowed; ``dtypes`` are the configured one and the policy's own."""
     formats = [facts.dtype or "", *dtypes, facts.kv_cache_dtype or "auto"]
     known = [LIMITS[name] for name in formats if name in LIMITS]
     mean, largest = max(known, default=LIMITS["bfloat16"])

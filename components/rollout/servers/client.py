@@ -1,4 +1,4 @@
-"""What an inference server is asked, whatever its dialect: token ids in, token ids and log-probabilities out."""
+"""Requests to an inference server of any dialect: token ids in, token ids and log-probabilities out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 300
 
 
 class ServerFault(Exception):
-    """A server did not do what it was asked: gone, too slow, broken, or talking nonsense. Another one may be asked."""
+    """A request to a server failed: it is gone, too slow, broken, or its answer is malformed. Another may serve it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class ServerClient(ABC):
 
     @abstractmethod
     async def generate(self, request: Request, timeout: float) -> list[Written]:
-        """The completions, checked: as many as were asked for, each ended by a stop token or the limit, and with a
+        """The completions, checked: as many as were requested, each ended by a stop token or the limit, and with a
         finite log-probability for every token."""
 
     @abstractmethod
@@ -132,7 +132,7 @@ class ServerClient(ABC):
 
         Raises:
             ServerFault: no answer, a 5xx, or an answer that is no JSON object.
-            InputError: the server refuses what it is asked (4xx); no other server would take it either.
+            InputError: the server refuses the request (4xx); any other server would, too.
         """
         return mapping(await self.call_any(method, path, timeout, json, params), path)
 
@@ -191,7 +191,7 @@ def _is_logprob(value: Any, worst: float) -> bool:
 def checked(
     request: Request, ids: Any, logprobs: Any, labels: Sequence[str], finish: Any, *, worst: float = -math.inf
 ) -> Written:
-    """One completion as it came over the wire, if it is what was asked for.
+    """One completion as it came over the wire, if it is what was requested.
 
     Args:
         worst: What the server writes for a log-probability that it does not have.

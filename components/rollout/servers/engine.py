@@ -114,7 +114,7 @@ class ServerEngine(Engine):
 
         Raises:
             PeerLost: no sound server is left, or they sleep.
-            InputError: none can do what is asked.
+            InputError: no server can serve the request.
         """
         if self._torn:
             raise InputError(self._torn, where="rollout.engine", how="start the run again from its newest checkpoint")

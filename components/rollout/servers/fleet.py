@@ -19,7 +19,7 @@ T = TypeVar("T")
 PAUSE = 1.0
 """Seconds before a server that could not be made sound is tried again."""
 LAST = 20.0
-"""Seconds that a run which is asked to stop still waits for a sound server: they may have been asked to end, too, and
+"""Seconds that a stopping run still waits for a sound server: the servers may be stopping, too, and
 the time until it is killed is needed for its checkpoint."""
 
 

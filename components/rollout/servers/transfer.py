@@ -229,12 +229,12 @@ def group(store: Any, size: int, backend: str, host: str, timeout: timedelta) ->
     return c10d.ProcessGroupGloo(store, 0, size, options)
 
 
-async def both(asked: Any, done: Any) -> tuple[Any, Any]:
+async def both(started: Any, done: Any) -> tuple[Any, Any]:
     """What the server does and what is done here, at the same time; the first fault ends the wait.
 
     A thread of its own goes on until the limit of its process group, which nothing else can end (gloo, torch 2.13).
     """
-    tasks = [asyncio.ensure_future(asked), asyncio.ensure_future(done)]
+    tasks = [asyncio.ensure_future(started), asyncio.ensure_future(done)]
     try:
         first, second = await asyncio.gather(*tasks)
     except RuntimeError as error:  # torch.distributed: the peer is gone, or the time is up

@@ -1,4 +1,4 @@
-"""What a launcher asks of a cluster, one method a request."""
+"""The requests of a launcher to a cluster, one method each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from components.launch.kubernetes.names import GROUP
 from components.launch.kubernetes.permissions import needs
 
 SLACK = 10.0
-"""Seconds that a watch may be silent longer than it was asked to last: then its connection is lost."""
+"""Seconds that a watch may be silent longer than its requested duration: then its connection is lost."""
 FIRST = 3
 """Attempts of the very first request."""
 NOT_YET = ("is waiting to start", "is not available", "not found")
@@ -54,7 +54,7 @@ class Cluster:
 
     @needs()
     def version(self) -> str:
-        """Of the API server, such as v1.36.2. Everyone may ask who is logged in."""
+        """Of the API server, such as v1.36.2. Every user who is logged in may read it."""
         try:
             return str(self.requests.repeated("GET", "/version").get("gitVersion", ""))
         except Failure as failure:
@@ -147,8 +147,8 @@ class Cluster:
         Raises:
             Unreachable: the log broke off, after the lines that were returned.
         """
-        asked = {"container": container, "previous": previous, "timestamps": timestamps, "follow": follow}
-        query = [(name, value if isinstance(value, str) else "true") for name, value in asked.items() if value]
+        wanted = {"container": container, "previous": previous, "timestamps": timestamps, "follow": follow}
+        query = [(name, value if isinstance(value, str) else "true") for name, value in wanted.items() if value]
         query += [("sinceTime", f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}")] if since else []
         query += [("tailLines", str(tail))] if tail is not None else []
         call = Call("get", PODS, self.namespace, pod, "log")

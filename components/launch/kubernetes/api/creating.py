@@ -57,7 +57,7 @@ def _ours(
 
 
 def same(found: dict[str, Any], manifest: dict[str, Any]) -> bool:
-    """Whether an object is what a manifest asks for, and is going to stay."""
+    """Whether an object matches its manifest, and is not being deleted."""
     metadata = found["metadata"]
     wanted = manifest["metadata"].get("annotations", {}).get(SPEC)
     return (

@@ -67,7 +67,7 @@ class Failure(Exception):
 
     @property
     def may_have_succeeded(self) -> bool:
-        """Whether the server may have done what it was asked to, although it did not say so."""
+        """Whether the request may have succeeded although no answer confirmed it."""
         return self.sent if self.status is None else self.status in OUTCOME_UNKNOWN
 
     @property
@@ -106,7 +106,7 @@ def of_status(status: Mapping[str, Any]) -> Failure:
 
 
 def _seconds(text: object) -> float | None:
-    """Seconds that a server asks to wait. The other form, a date, is used by none of them."""
+    """Seconds to wait by the server's `Retry-After`. The other form, a date, is used by none of them."""
     try:
         return max(0.0, float(str(text)))
     except ValueError:

@@ -36,7 +36,7 @@ class Examination:
 
     @needs()
     def versions(self, group: str) -> list[str]:
-        """The versions of an API group that are served; none where it is unknown. Everyone may ask."""
+        """The versions of an API group that are served; none where it is unknown. Every user may read them."""
         return self._requests.versions(group)
 
     @needs(("authorization.k8s.io", "selfsubjectaccessreviews", "create"))
@@ -44,14 +44,14 @@ class Examination:
         """Whether we have a permission, in the namespace or in the whole cluster."""
         group, resource, verb = permission
         plain, _, part = resource.partition("/")
-        asked = {"group": group, "resource": plain, "subresource": part, "verb": verb}
-        asked |= {} if everywhere else {"namespace": self.namespace}
-        # What is asked of a namespace itself is asked in it, by its name.
-        asked |= {"name": self.namespace} if plain == "namespaces" else {}
+        attributes = {"group": group, "resource": plain, "subresource": part, "verb": verb}
+        attributes |= {} if everywhere else {"namespace": self.namespace}
+        # An access to a namespace itself is checked within it, by its name.
+        attributes |= {"name": self.namespace} if plain == "namespaces" else {}
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": asked},
+            "spec": {"resourceAttributes": attributes},
         }
         answer = self._requests.send(self._call("create", ACCESS_REVIEWS), (), review)
         return bool(answer.get("status", {}).get("allowed"))

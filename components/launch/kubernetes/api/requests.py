@@ -46,7 +46,7 @@ class Attempts:
         """Pause before another attempt.
 
         A pause is drawn between none and a limit that doubles with every attempt, so that clients that failed together
-        do not come back together. What a server asks for comes on top.
+        do not come back together. The delay that a server requests is added.
 
         Raises:
             Failure: ``failure``, because no attempt is left.
@@ -172,7 +172,8 @@ class Requests:
             yield event
 
     def versions(self, group: str) -> list[str]:
-        """The versions of an API group that are served; none where it is unknown. Everyone may ask who is logged in."""
+        """The versions of an API group that are served; none where it is unknown. Every user who is logged in may read
+        them."""
         try:
             served = self.repeated("GET", f"/apis/{group}")
         except Failure as failure:

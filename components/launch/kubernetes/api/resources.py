@@ -1,4 +1,4 @@
-"""Kinds of objects, where they are found, and what may be asked of them."""
+"""Kinds of objects, where they are found, and which requests they allow."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CREATED: dict[str, Resource] = {one.kind: one for one in (JOBSETS,)}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: what is asked of which object."""
+    """One request: a verb and its object."""
 
     verb: Verb
     resource: Resource

@@ -102,7 +102,7 @@ def _quota(failure: Failure, call: Call | None, account: str) -> tuple[str, str]
     space = f" -n {call.namespace}" if call else ""
     return (
         failure.text,
-        f"see what is used: kubectl describe resourcequota{space}; then ask for less, or have it raised",
+        f"see what is used: kubectl describe resourcequota{space}; then request less, or have it raised",
     )
 
 
@@ -113,7 +113,10 @@ def _admission(failure: Failure, call: Call | None, account: str) -> tuple[str, 
         return what + failure.text.partition("is invalid:")[2].strip(), FIELDS
     if not re.search(r"denied (the )?request|violates PodSecurity|ValidatingAdmissionPolicy", failure.text):
         return None
-    return f"the cluster's policies refuse it: {failure.text}", "ask who runs the cluster; the words above are theirs"
+    return (
+        f"the cluster's policies refuse it: {failure.text}",
+        "ask the administrators of the cluster: the message above is from their policies",
+    )
 
 
 def _webhook(failure: Failure, call: Call | None, account: str) -> tuple[str, str] | None:
@@ -135,8 +138,8 @@ def _forbidden(failure: Failure, call: Call | None, account: str) -> tuple[str, 
     group, resource, verb = call.permission
     plain, _, part = resource.partition("/")
     space = f" in namespace {call.namespace}" if call.resource.namespaced else ""
-    asked = f"{plain}.{group}" if group else plain
-    command = f"kubectl auth can-i {verb} {asked}{f' --subresource={part}' if part else ''}"
+    resource = f"{plain}.{group}" if group else plain
+    command = f"kubectl auth can-i {verb} {resource}{f' --subresource={part}' if part else ''}"
     command += f" -n {call.namespace}" if call.resource.namespaced else ""
     grant = f"{PLATFORM} grants it to evenkeel-launcher, k8s/components/operators to people"
     return f"{name} may not {verb} {resource}{space}", f"{grant}; check: {command} --as {name}"

@@ -28,7 +28,7 @@ def quota(observed: Observed) -> Iterator[Finding]:
     for job, message in _refusals(observed):
         if "exceeded quota" in message:
             look = f"kubectl -n {namespace(job)} describe resourcequota"
-            how = f"{look}: wait, ask for less (launch.kubernetes), or have it raised"
+            how = f"{look}: wait, request less (launch.kubernetes), or have it raised"
             yield Finding(f"the namespace's quota has no room for {word(job)}: {message}", f"job {name_of(job)}", how)
 
 
@@ -38,7 +38,9 @@ def denied(observed: Observed) -> Iterator[Finding]:
             continue
         section = f"launch.kubernetes.{word(job)}"
         hints = [hint for pattern, hint in HINTS if re.search(pattern, message)]
-        how = (hints or ["ask who runs the cluster; the words above are those of its rules"])[0].format(section=section)
+        how = (hints or ["ask the administrators of the cluster: the message above is from its policies"])[0].format(
+            section=section
+        )
         yield Finding(f"the cluster refuses the pods of {word(job)}: {message}", f"job {name_of(job)}", how)
 
 

@@ -31,7 +31,9 @@ def evicted(observed: Observed) -> Iterator[Finding]:
             how = f"raise {section}.disk (of /tmp, logs and fetched files), or write less"
             how = f"raise {section}.shm" if '"shm"' in message else how
         elif "memory" in message:
-            how = f"raise {section}.memory to what it really uses: a pod above what it asked for goes first"
+            how = (
+                f"raise {section}.memory to what it really uses: a pod that uses more than its request is evicted first"
+            )
         yield Finding(f"{word(pod)} was evicted: {message}", f"pod {name_of(pod)}", how)
 
 
@@ -45,7 +47,7 @@ def preempted(observed: Observed) -> Iterator[Finding]:
 
 
 def drained(observed: Observed) -> Iterator[Finding]:
-    """By somebody who asked for the pod's eviction, such as kubectl drain or an autoscaler."""
+    """By a request for the pod's eviction, such as from kubectl drain or an autoscaler."""
     for _, pod in each(observed):
         if disrupted(pod) == "EvictionByEvictionAPI":
             message = sentence((condition(pod, "DisruptionTarget") or {}).get("message"))

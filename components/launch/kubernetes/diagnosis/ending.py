@@ -16,7 +16,7 @@ MEANINGS = {
     EXIT_BAD_INPUT: "its input or its settings are wrong",
     EXIT_NO_CANDIDATE: "everything worked and the answer is no",
     EXIT_LOST: "it lost the others",
-    EXIT_STOPPED: "it was asked to stop, and did with a checkpoint",
+    EXIT_STOPPED: "it was stopped on request, with a checkpoint",
     126: "its command may not be run",
     127: "its command is not there",
     134: "it aborted",

@@ -15,9 +15,9 @@ HINTS: tuple[tuple[str, str], ...] = (
     (r"no match for platform|exec format", "build it for the nodes' architecture"),
     (
         r"no such host|timeout|refused|unreachable|EOF|TLS|x509",
-        "the nodes cannot reach the registry: ask who runs them",
+        "the nodes cannot reach the registry: ask their administrators",
     ),
-    (r"toomanyrequests|429", "the registry limits how often it is asked: wait, or use a mirror"),
+    (r"toomanyrequests|429", "the registry limits its requests: wait, or use a mirror"),
     (r"no space left", "the node's disk is full: kubectl describe node"),
     (r"not found|manifest unknown|no such", "correct the name and the digest in {setting}: was it pushed?"),
 )

@@ -13,11 +13,11 @@ ASIDE = r"[., ]*(preemption:|no new claims to deallocate)"
 HINTS: tuple[tuple[str, str], ...] = (
     (
         r"Insufficient nvidia\.com/gpu",
-        "wait for room, ask for fewer GPUs a pod ({section}.gpus), or add nodes with more",
+        "wait for room, request fewer GPUs a pod ({section}.gpus), or add nodes with more",
     ),
-    (r"Insufficient memory", "wait for room, ask for less memory ({section}.memory), or add larger nodes"),
-    (r"Insufficient cpu", "wait for room, ask for fewer cores ({section}.cpu), or add larger nodes"),
-    (r"Insufficient ephemeral-storage", "wait for room, ask for less disk ({section}.disk), or add nodes with more"),
+    (r"Insufficient memory", "wait for room, request less memory ({section}.memory), or add larger nodes"),
+    (r"Insufficient cpu", "wait for room, request fewer cores ({section}.cpu), or add larger nodes"),
+    (r"Insufficient ephemeral-storage", "wait for room, request less disk ({section}.disk), or add nodes with more"),
     (r"untolerated taint", "name the taint in {section}.tolerations, if these pods may be put there"),
     (r"node affinity/selector", "correct {section}.node_selector: kubectl get nodes --show-labels"),
     (r"pod (anti-)?affinity", "correct {section}.topology, or make room where the other pods of the role are"),

@@ -2,7 +2,7 @@
 
 - `looking` — a check that may not look says so, and a check that cannot be made fails
 - `access` — the server, its version, JobSet, the namespace, and what we may do there
-- `demand` — what the configuration asks for
+- `demand` — what the configuration requests
 - `room` — whether the namespace's quotas and the nodes have that
 - `names` — what the configuration names is there: accounts, queues, priorities
 - `storage` — how pods get at the run's files: a claim, or a bucket
@@ -30,8 +30,8 @@ NAMESPACE = "evenkeel"
 
 
 def examine(settings: Settings) -> Iterator[Check]:
-    """Every check, as far as there is a cluster; what the run asks for only where the configuration says so
-    (`launch.kubernetes`).
+    """Every check, as far as there is a cluster; what the run requests only where the configuration has a section for
+    it (`launch.kubernetes`).
     """
     how = settings.launch.kubernetes
     yield client()
@@ -46,7 +46,7 @@ def examine(settings: Settings) -> Iterator[Check]:
         yield from check(look)
     if how is None:
         fix = "name a configuration with launch.kubernetes: --config configs/kubernetes.yaml"
-        yield Check("run", "warn", "nothing says what a run would ask for", fix)
+        yield Check("run", "warn", "the configuration has no launch.kubernetes, so a run's requests are unknown", fix)
         return
     try:
         plan = demand(settings, how)

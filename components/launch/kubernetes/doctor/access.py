@@ -86,6 +86,6 @@ def rights(look: Examination) -> Found:
 def _grant(look: Examination, permission: Permission) -> str:
     group, resource, verb = permission
     plain, _, part = resource.partition("/")
-    asked = f"{verb} {plain}{f'.{group}' if group else ''}{f' --subresource={part}' if part else ''}"
+    access = f"{verb} {plain}{f'.{group}' if group else ''}{f' --subresource={part}' if part else ''}"
     granting = f"{PLATFORM} grants it to evenkeel-launcher, k8s/components/operators to people"
-    return f"{granting}; check: kubectl auth can-i {asked} -n {look.namespace}"
+    return f"{granting}; check: kubectl auth can-i {access} -n {look.namespace}"

@@ -39,10 +39,10 @@ def shown(resource: str, value: Decimal) -> str:
     return f"{value:.4g}"
 
 
-def lacking(there: Mapping[str, Decimal], asked: Mapping[str, Decimal]) -> list[str]:
+def lacking(there: Mapping[str, Decimal], requested: Mapping[str, Decimal]) -> list[str]:
     """A sentence for what is requested and not there."""
     return [
         f"{name} {shown(name, value)} of {shown(name, there.get(name, Decimal()))}"
-        for name, value in asked.items()
+        for name, value in requested.items()
         if value > there.get(name, Decimal())
     ]

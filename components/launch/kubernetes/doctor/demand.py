@@ -1,4 +1,4 @@
-"""What the configuration asks for."""
+"""What the configuration requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the namespace's quotas and the nodes have what a run asks for."""
+"""Whether the namespace's quotas and the nodes have what a run requests."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ KEEP_OUT = ("NoSchedule", "NoExecute")
 def quotas(look: Examination, plan: RunPlan) -> Found:
     """What a run would be refused for ever, and what it would have to wait for."""
     found = look.quotas()
-    asked = _asked(plan)
+    requested = _requested(plan)
     for quota in found:
         name, status = f"quota {name_of(quota)}", quota.get("status") or {}
         hard, used = _amounts(status.get("hard")), _amounts(status.get("used"))
         if (quota.get("spec") or {}).get("scopeSelector") or (quota.get("spec") or {}).get("scopes"):
             yield Check("quota", "ok", f"{name} is for some pods only, and was not looked at")
             continue
-        mine = {key: value for key, value in asked.items() if key in hard}
+        mine = {key: value for key, value in requested.items() if key in hard}
         left = {key: hard[key] - used.get(key, Decimal()) for key in mine}
         look_there = f"kubectl -n {look.namespace} describe resourcequota {name_of(quota)}"
         if never := lacking(hard, mine):
-            fix = "ask for less (launch.kubernetes), or have it raised"
+            fix = "request less (launch.kubernetes), or have it raised"
             yield Check("quota", "fail", f"{name} never has room for a run: {'; '.join(never)}", fix)
         elif now := lacking(left, mine):
             yield Check("quota", "warn", f"{name} has no room now: {'; '.join(now)}", f"wait; {look_there}")
@@ -44,7 +44,7 @@ def quotas(look: Examination, plan: RunPlan) -> Found:
         yield Check("quota", "ok", "none in the namespace")
 
 
-def _asked(plan: RunPlan) -> dict[str, Decimal]:
+def _requested(plan: RunPlan) -> dict[str, Decimal]:
     """By the names that quotas have for it."""
     total: Counter[str] = Counter()
     for role in plan.roles:
@@ -66,25 +66,25 @@ def nodes(look: Examination, plan: RunPlan) -> Found:
 
 
 def _room(role: RolePlan, ready: list[Object]) -> Check:
-    section, asked = f"launch.kubernetes.{role.name}", of_pod(role.pods)
+    section, requested = f"launch.kubernetes.{role.name}", of_pod(role.pods)
     wanted = f"{plural(role.count, f'{role.name} pod')} with " + ", ".join(
-        f"{name} {shown(name, value)}" for name, value in asked.items() if name != "ephemeral-storage"
+        f"{name} {shown(name, value)}" for name, value in requested.items() if name != "ephemeral-storage"
     )
     allowed = [node for node in ready if _allowed(node, role.pods)]
     if not allowed:
         fix = f"correct {section}.node_selector and .tolerations (kubectl get nodes), unless an autoscaler adds some"
         return Check("nodes", "warn", f"{wanted}: no node may take them", fix)
     free = [_amounts((node.get("status") or {}).get("allocatable")) for node in allowed]
-    places = sum(_times(there, asked) for there in free)
+    places = sum(_times(there, requested) for there in free)
     if places >= role.count:
         return Check("nodes", "ok", f"{wanted}: room for {places}")
     if places:
-        fix = "add nodes, ask for fewer, or see that an autoscaler does"
+        fix = "add nodes, request fewer, or see that an autoscaler does"
         return Check("nodes", "warn", f"{wanted}: room for {places}", fix)
-    largest = {name: max(there.get(name, Decimal()) for there in free) for name in asked}
-    short = "; ".join(lacking(largest, asked)) or "not all on one node"
+    largest = {name: max(there.get(name, Decimal()) for there in free) for name in requested}
+    short = "; ".join(lacking(largest, requested)) or "not all on one node"
     settings = f"{section}.cpu, .memory, .disk or .gpus"
-    return Check("nodes", "fail", f"{wanted}: no node is large enough ({short})", f"ask for less ({settings})")
+    return Check("nodes", "fail", f"{wanted}: no node is large enough ({short})", f"request less ({settings})")
 
 
 def _takes_pods(node: Object) -> bool:
@@ -104,9 +104,9 @@ def _tolerates(one: Toleration, taint: Mapping[str, Any]) -> bool:
     return same and one.value in (None, taint.get("value") or "")
 
 
-def _times(there: Mapping[str, Decimal], asked: Mapping[str, Decimal]) -> int:
+def _times(there: Mapping[str, Decimal], requested: Mapping[str, Decimal]) -> int:
     """How often it fits."""
-    return int(min(there.get(name, Decimal()) // value for name, value in asked.items()))
+    return int(min(there.get(name, Decimal()) // value for name, value in requested.items()))
 
 
 def _amounts(found: Mapping[str, Any] | None) -> dict[str, Decimal]:

@@ -40,7 +40,7 @@ def one_by_one() -> dict[str, Any]:
 
 def jobset_policy(max_restarts: int) -> dict[str, Any]:
     """Rules of the JobSet, by what the Job controller writes on jobs that failed; what fits none is a restart that
-    counts. The first rule that fits any of them decides: pods that are asked to stop because a time is over, or that
+    counts. The first rule that fits any of them decides: pods that are stopped because a time is over, or that
     stop because others were, end as disrupted ones do."""
     disrupted = rf"has condition DisruptionTarget matching|failed with exit code {EXIT_STOPPED} matching"
     return {

@@ -123,7 +123,7 @@ def _secrets(plan: RunPlan) -> list[dict[str, Any]]:
 
 
 def _resources(pods: PodSettings) -> dict[str, Any]:
-    """What is asked for is the limit too: a pod that is promised less than it uses is the first to be evicted."""
+    """Requests are the limits too: a pod that uses more than it requests is the first to be evicted."""
     amounts = {"cpu": pods.cpu, "memory": pods.memory, "ephemeral-storage": pods.disk}
     amounts |= {GPU: str(pods.gpus)} if pods.gpus else {}
     return {"requests": dict(amounts), "limits": dict(amounts)}

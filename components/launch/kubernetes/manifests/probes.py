@@ -1,4 +1,4 @@
-"""When a server may be asked, and when it is restarted.
+"""When a server is ready, and when it is restarted.
 
 That it answers is all that a probe can know. Whether it still computes, and with which weights, the run finds out by
 itself: one-token canaries, and a check of log-probabilities after every hand-over (`components.rollout.servers`).
