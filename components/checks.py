@@ -10,7 +10,7 @@ State = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding; ``fix`` says what to do unless it is ok."""
+    """One finding; ``fix`` states what to do unless it is ok."""
 
     name: str
     state: State

@@ -29,7 +29,7 @@ from components.working import working
 
 @contextlib.contextmanager
 def os_errors(action: str, path: Path) -> Iterator[None]:
-    """Turn an ``OSError`` (full disk, no permission, missing folder) into an error that says what to do."""
+    """Turn an ``OSError`` (full disk, no permission, missing folder) into an error that states what to do."""
     try:
         yield
     except (OSError, SafetensorError) as caught:

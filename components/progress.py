@@ -27,7 +27,7 @@ from components.working import clock, described, present
 
 PROGRESS_VARIABLE = "EVENKEEL_PROGRESS"
 INTERVAL = 2.0
-"""Seconds without a report after which a stage says what it is doing."""
+"""Seconds without a report after which a stage states what it is doing."""
 FIRST = 1.0
 """The same before the first report."""
 RELAYED = 3.5

@@ -59,9 +59,9 @@ class Completion:
     """What the policy wrote: token ids, the *sampler's own* log-probability of each (nats), and the decoded text.
 
     ``token_ids`` ends with the token that ended it unless ``finish_reason`` is ``length``; ``text`` leaves it out.
-    ``mixes`` are in order of their positions. ``sampled`` says of each token whether the policy drew it (False for
+    ``mixes`` are in order of their positions. ``sampled`` states for each token whether the policy drew it (False for
     what a tool wrote; None means all). ``routes`` are the experts that each token took, an integer array
-    ``[tokens, layers, k]``, where the policy has experts and they were recorded. ``versions`` says which hand-over of
+    ``[tokens, layers, k]``, where the policy has experts and they were recorded. ``versions`` states which hand-over of
     weights (1, 2, ...) each token was sampled under, as the engine reported it; empty where it does not say. ``server``
     is the number of the server that sampled it, -1 where none did.
     """

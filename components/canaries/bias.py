@@ -16,7 +16,7 @@ def bias(pairs: Sequence[Pair]) -> dict[str, float] | None:
 
     ``stereotyped``: of pairs of sentences the share in which the stereotype is preferred, 1/2 for no preference
     (CrowS-Pairs, 2010.00133). ``disambiguated`` and ``ambiguous``: BBQ's bias scores (2110.08193, section 5), from -1
-    to 1; ``without``, where there are such, the number of its probes that do not say which option is the stereotyped
+    to 1; ``without``, where there are such, the number of its probes that do not state which option is the stereotyped
     one.
     """
     if any(probe.judged == "sentences" for probe, _ in pairs):

@@ -17,7 +17,7 @@ class TokenTis(Section):
 
 
 class SequenceTis(Section):
-    """One truncated weight a sequence. The kind says how token ratios are joined; a product dies with the length."""
+    """One truncated weight a sequence. The kind states how token ratios are joined; a product dies with the length."""
 
     kind: Literal["tis_sequence_product", "tis_sequence_geometric"]
     cap: float = Field(2.0, ge=1)

@@ -1,4 +1,4 @@
-"""Settings that say where a run works and how long it waits or may take, and nothing of what it computes but for
+"""Settings that state where a run works and how long it waits or may take, and nothing of what it computes but for
 rounding.
 
 A run stays the same run when they change: with servers at another address, fewer ranks or more patience it goes on from

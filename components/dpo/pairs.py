@@ -16,8 +16,8 @@ from components.types import Completion, Group, Score
 class Answer:
     """One completion of a pair, end token included in ``token_ids``.
 
-    ``sampled`` says of each token whether the policy wrote it; None means all. The accuracy is the verifier's and raw,
-    the reward is what training saw; both are None in pairs from elsewhere.
+    ``sampled`` states for each token whether the policy wrote it; None means all. The accuracy is the verifier's and
+    raw, the reward is what training saw; both are None in pairs from elsewhere.
     """
 
     text: str
@@ -77,7 +77,7 @@ def pairs_of(groups: Sequence[Group], step: int, seed: int, limit: int) -> list[
     """At most ``limit`` pairs of one step, one a group at the most.
 
     Only groups whose raw accuracies differ have any: the chosen is drawn from the completions of the highest accuracy,
-    the rejected from those of the lowest. Unscorable completions are neither. Shaping plays no part: a pair says what
+    the rejected from those of the lowest. Unscorable completions are neither. Shaping plays no part: a pair states what
     is right, not what is short. Which groups and which completions is a function of ``seed`` alone.
     """
     stream = np.random.default_rng(derive(seed, "pairs"))

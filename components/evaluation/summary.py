@@ -118,7 +118,7 @@ def _with_gains(
 
 
 def headline(before: Results, after: Results, settings: EvaluationSettings, seed: int) -> dict[str, Any]:
-    """The few figures that say whether a comparison stands: both sides' accuracies, and the gains.
+    """The few figures that state whether a comparison stands: both sides' accuracies, and the gains.
 
     Raises:
         ValueError: the two sides are not the same prompts in the same order.

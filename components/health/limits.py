@@ -14,7 +14,8 @@ from components.types import Level
 SAME_UNIT = frozenset({None, "last", "first", "mean", "quantile", "baseline", "min", "max"})
 """Functions whose value can be drawn on the signal's own axis; a slope cannot."""
 PRESENT = frozenset({None, "last", "mean", "quantile"})
-"""Those that say how the signal is now. An extreme or a start in a joint condition only says when a rule applies."""
+"""Those that state how the signal is now. An extreme or a start in a joint condition only states when a rule
+applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ def limits(rules: Mapping[str, RuleSettings]) -> list[Limit]:
 
 
 def _of(rule: Rule, within: Condition, node: ast.expr, *, alone: bool, breach: bool) -> Iterator[Limit]:
-    """Limits in one part of a condition; ``breach`` says whether it helps to breach when it holds, or when it fails."""
+    """Limits in one part of a condition; ``breach`` states whether it helps to breach when it holds, or when it
+    fails."""
     match node:
         case ast.UnaryOp(op=ast.Not(), operand=inner):
             yield from _of(rule, within, inner, alone=alone, breach=not breach)

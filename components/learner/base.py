@@ -21,7 +21,7 @@ IN_FORCE = "settings_checksum"
 
 
 SPLIT = {"kind", "ranks", "zero", "micro_batch_tokens", "activation_checkpointing"}
-"""Settings that say how an update is split, which changes nothing but its last bits."""
+"""Settings that state how an update is split, which changes nothing but its last bits."""
 
 
 def settings_checksum(settings: LearnerSettings, objective: ObjectiveSettings) -> float:

@@ -118,7 +118,7 @@ class Group:
 
     @contextmanager
     def collective(self, command: str) -> Iterator[None]:
-        """Around what all ranks do at the same time; says which rank was lost where one is.
+        """Around what all ranks do at the same time; states which rank was lost where one is.
 
         Raises:
             RankLost: one of them has ended, or takes longer than `RankSettings.reply_timeout`.

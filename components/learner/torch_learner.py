@@ -53,7 +53,7 @@ class TorchLearner(Learner):
     """AdamW with linear warm-up and gradient clipping on a model in this process, or on this process's share of it.
 
     With several ``ranks`` every one of them runs this with the whole batch, scores its share of the rows, and gets the
-    same signals. ``sharding`` says how the weights lie; as a rule whole, here. ``reference`` is a policy of this
+    same signals. ``sharding`` states how the weights lie; as a rule whole, here. ``reference`` is a policy of this
     process; ranks are given theirs by `refer_to`.
     """
 

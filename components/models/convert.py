@@ -48,7 +48,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What came of it; ``no_chat`` says why prompts cannot be rendered by a chat template, or is empty."""
+    """What came of it; ``no_chat`` states why prompts cannot be rendered by a chat template, or is empty."""
 
     header: Header
     no_chat: str

@@ -22,7 +22,7 @@ FP32 = 4
 STATE = 4
 """Weights, gradients and two moments."""
 GPU_MEMORY = "nvidia.com/gpu.memory"
-"""The label by which NVIDIA's feature discovery says how many MiB a node's GPUs have."""
+"""The label by which NVIDIA's feature discovery states how many MiB a node's GPUs have."""
 
 
 class Need(NamedTuple):
@@ -66,7 +66,7 @@ def check_pods(settings: Settings, stages: Sequence[str], folder: Path) -> None:
 
 
 def pod_needs(settings: Settings, how: KubernetesSettings, parameters: int) -> Iterator[Need]:
-    """Of every role: its pod's memory, and where the nodes' label says how large they are, its GPUs'."""
+    """Of every role: its pod's memory, and where the nodes' label states how large they are, its GPUs'."""
     held, number = BYTES[settings.policy.dtype], parameters
     copies = (held + weights_of_engine(settings)) * number
     if settings.learner.kind == "torch":

@@ -11,7 +11,7 @@ from components.planning.shapes import Shape
 BYTES = {**DTYPES, "float16": 2}
 CACHED = {"fp8_e4m3": 1, "fp8_e5m2": 1}
 LEAST_TOKENS = 2048
-"""Of the cache where neither the settings nor a GPU say how large it is."""
+"""Of the cache where neither the settings nor a GPU state how large it is."""
 
 
 def server_parts(settings: Settings, shape: Shape, gpu_memory: float | None) -> list[Part]:

@@ -50,7 +50,7 @@ def write_termination_message(status: StageStatus, path: Path) -> None:
 
 
 def termination_message(status: StageStatus) -> bytes:
-    """The message, at most `ROOM` bytes of it: of a long one the end stays, which says what to do."""
+    """The message, at most `ROOM` bytes of it: of a long one the end stays, which states what to do."""
     data = status.message.encode()
     if len(data) <= ROOM:
         return data

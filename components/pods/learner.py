@@ -8,7 +8,7 @@ and the others follow it. ``--state s3://bucket/prefix/<run>`` names where node 
 SIGTERM is passed on to the ranks, which go on until rank 0 has its checkpoint.
 
 Exit codes of node 0 are those of the stage (`components.errors`). Of the other nodes: 0 rank 0 has ended the run; 2 a
-rank was refused; 75 another node has gone; 143 stopped on request; anything else a rank failed, and its log says why.
+rank was refused; 75 another node has gone; 143 stopped on request; anything else a rank failed, and its log states why.
 75 waits a while, so that whatever this node has lost is on record first.
 """
 
@@ -117,8 +117,8 @@ def lead(node: Node, stage: str, config: Path) -> StageStatus:
 
 def ended(stage: str, code: int, said: StageStatus | None, *, ranked: bool = False) -> StageStatus:
     """How a stage ended: as it reported, where that fits the exit code, or where it was through and only its process
-    was ended. The exit code of torchrun (``ranked``) may be that of another rank; it alone says whether rank 0 stopped
-    on request, or was stopped by torch because another rank had failed."""
+    was ended. The exit code of torchrun (``ranked``) may be that of another rank; it alone states whether rank 0
+    stopped on request, or was stopped by torch because another rank had failed."""
     if said is not None and ranked and (said.exit_code != EXIT_STOPPED or code in (0, EXIT_STOPPED)):
         return said
     if said is not None and (said.exit_code == code or (said.exit_code == 0 and code > SIGNALLED)):

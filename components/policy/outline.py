@@ -58,7 +58,7 @@ def outline(path: Path, settings: PolicySettings) -> tuple[Policy, Mapping[str, 
                 tokenizer = AutoTokenizer.from_pretrained(path, **where)
             if (path / GENERATION_CONFIG_NAME).exists():
                 model.generation_config = GenerationConfig.from_pretrained(path, local_files_only=True)
-    except LOAD_ERRORS:  # it says what is wrong
+    except LOAD_ERRORS:  # it states what is wrong
         weights, model = None, None
     if model is None or weights is None or not fits(model, weights):
         whole = load_policy(path, settings)

@@ -91,7 +91,7 @@ def attested(store: Store, said: Attestation, trusted: Mapping[str, str]) -> str
         trusted: public keys (PEM) by name.
 
     Raises:
-        InputError: no signature of a trusted key holds; the message says of each what is wrong.
+        InputError: no signature of a trusted key holds; the message states for each what is wrong.
     """
     problems = []
     for signer, public in trusted.items():

@@ -1,7 +1,7 @@
 """The promotion records as a whole: read, held against one another, and folded into who is champion.
 
-The records alone say who is champion, whatever the alias says. Each is checked against those before it: its number, the
-hash chain, what it came to, and the statements in it; a log that contradicts itself is refused.
+The records alone state who is champion, whatever the alias says. Each is checked against those before it: its number,
+the hash chain, what it came to, and the statements in it; a log that contradicts itself is refused.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def promote(
 
     Raises:
         NoCandidate: the gate failed.
-        NotApproved: approvals are missing; it says which do not count, and why.
+        NotApproved: approvals are missing; it states which do not count, and why.
         InputError: the candidate was rejected, the judgement is not about it, what is stored is not what was judged,
             as `started_by`, the clock was set back, or the registry contradicts itself.
     """

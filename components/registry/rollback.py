@@ -89,7 +89,7 @@ def rollback(store: Store, question: Question, policy: Policy, clock: Clock = ut
     """Go back, if the stored approvals are enough. Idempotent: the same question again gets the same record.
 
     Raises:
-        NotApproved: approvals are missing; it says which do not count, and why.
+        NotApproved: approvals are missing; it states which do not count, and why.
         InputError: it never was the champion or is it now, what is stored is not what its digest says or may not be
             loaded, as `starters_of_run`, the clock was set back, or the registry contradicts itself.
     """

@@ -38,7 +38,7 @@ LARGEST = 64 * 2**20
 
 
 class _Bad(Exception):
-    """A signature does not hold; the text says why."""
+    """A signature does not hold; the text states why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def verify(store: Store, digest: str, trusted: Mapping[str, str]) -> str:
         trusted: public keys (PEM) by name.
 
     Raises:
-        InputError: no signature of a trusted key holds; the message says of each what is wrong.
+        InputError: no signature of a trusted key holds; the message states for each what is wrong.
     """
     if not trusted:
         raise InputError("no key is trusted to sign checkpoints", where=digest, how=HOW)

@@ -94,7 +94,7 @@ def check_counts(approval: Approval, terms: Terms) -> None:
     """Refuse an approval that would not count if it were the only one.
 
     Raises:
-        InputError: it says why.
+        InputError: it states why.
     """
     if others := standing([approval], terms).others:
         what = f"this would not count: {others[0][1]}"

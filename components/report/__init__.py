@@ -1,6 +1,6 @@
 """The page a person reads before approving a checkpoint: one file, no scripts, no requests, the same bytes every time.
 
-- `run` — what the stages left behind; `load` reads it and says why a part is missing; `finite` refuses NaN
+- `run` — what the stages left behind; `load` reads it and states why a part is missing; `finite` refuses NaN
 - `evidence` — the page of a candidate from what is stored with it; `comparison` — with the champion, in any form, and
   nothing of another one
 - `verdict` — the headline and the sentence under it

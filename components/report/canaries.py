@@ -28,7 +28,7 @@ class CanaryRow:
     ``change`` is the one that was judged, in the part of the set that fell most (``part``, "" for all of it), with its
     95 % interval where there is one; ``limit`` is the largest fall. ``lowest`` was seen while training, at ``step``.
     ``margin`` is how far the lead of the right answers changed where it fell most, ``lost`` of how many probes it is no
-    number any more. ``missing``: it was not scored as it was to be, ``note`` says why.
+    number any more. ``missing``: it was not scored as it was to be, ``note`` states why.
     """
 
     name: str
@@ -110,7 +110,7 @@ def _note(way: Part) -> str:
 
 
 def _seen(run: Run) -> Iterator[CanaryRow]:
-    """The last step that probed stands for the time after training; nothing says how sure the figures are."""
+    """The last step that probed stands for the time after training; nothing states how sure the figures are."""
     records = run.records or []
     names = sorted({name for record in records for name in record.signals if _is_score(name)})
     for name in names:

@@ -22,7 +22,7 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Origin:
-    """One line. ``note`` says how far it can be relied upon; ``known`` False where it was not recorded."""
+    """One line. ``note`` states how far it can be relied upon; ``known`` False where it was not recorded."""
 
     name: str
     value: str

@@ -132,7 +132,7 @@ def load_run(
 
 
 def _optional(path: Path) -> Part | None:
-    """A part that a page does without: the gate says where it may not."""
+    """A part that a page does without: the gate states where it may not."""
     if not path.exists():
         return None
     part = json_with()(path)

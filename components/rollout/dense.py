@@ -1,7 +1,7 @@
 """A lean forward pass for dense decoders, over the tensors of the model itself.
 
 Pre-norm blocks of grouped-query attention with rotary positions and a gated MLP, as Llama, Qwen2 and Qwen3 have them.
-`dense_model` says which models it is taken for. Transformers computes the same in several times as many operations,
+`dense_model` states which models it is taken for. Transformers computes the same in several times as many operations,
 most of which copy. Here the projections that share an input are one matrix product, and nothing is allocated that can
 be written in place.
 """

@@ -1,4 +1,4 @@
-"""Stage `triage`: sample the SFT checkpoint on training prompts and say whether RL can start from it.
+"""Stage `triage`: sample the SFT checkpoint on training prompts and state whether RL can start from it.
 
 Prompts that the label audit has sampled already are not sampled again.
 """

@@ -20,7 +20,7 @@ from components.training.staleness import mismatch
 from components.types import StepRecord, Verdict
 
 KNOWN = 4
-"""Updates that say what is usual."""
+"""Number of earlier updates that define what is usual."""
 BY_SERVER = "mismatch_server_"
 
 

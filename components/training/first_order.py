@@ -52,7 +52,7 @@ def rows_of(learner: Learner, batch: Batch, groups: Sequence[Group], turn: int, 
     Args:
         batch: what is learned from.
         groups: what the batch was made of.
-        turn: number of the step; says which families' turn it is.
+        turn: number of the step; states which families' turn it is.
         exact: the sampler's log-probabilities are the learner's, so these need not be computed.
     """
     chosen = _chosen(batch, groups, turn)

@@ -83,7 +83,8 @@ class SecondOpinion:
         return self.undisputed if settings.agreement else list
 
     def accuracies(self, texts: Sequence[tuple[Prompt, str]]) -> list[float | None]:
-        """What the second verifier says of each text; None where it cannot judge it, or there is no second verifier."""
+        """The second verifier's verdict on each text; None where it cannot judge it, or there is no second
+        verifier."""
         sandbox = self._workers()
         if sandbox is None or not texts:
             return [None] * len(texts)

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 FIRST = 4
-"""Steps that say what is usual."""
+"""Number of earlier steps that define what is usual."""
 ROUNDING = 1e-9
 """Nats a token (k3) that rounding in single precision makes at most."""
 TIMES, LEAST = 20.0, 1e-4

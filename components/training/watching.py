@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 def looked(state: RunState, look: Callable[[], T], otherwise: T) -> T:
     """What a look at the present step finds, or ``otherwise`` where it breaks: then the run goes on unwatched, the
-    record says since when and why, and the gate fails.
+    record states since when and why, and the gate fails.
 
     Raises:
         EvenkeelError: a server or a rank was lost, or the run is to stop; that is no fault of the look.

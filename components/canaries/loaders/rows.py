@@ -1,4 +1,4 @@
-"""Rows of a probe file, and fields of a row that say where they stand when they are wrong."""
+"""Rows of a probe file, and fields of a row that state where they stand when they are wrong."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def read_log(path: Path, format: str = "auto", names: Path | None = None) -> Log
 
     Raises:
         InputError: no such file or format; a mapping that is wrong; no step in the file, or none that a rule could
-            read. What is wrong with single lines is said in `Log.remarks`; the rest is read.
+            read. What is wrong with single lines is stated in `Log.remarks`; the rest is read.
     """
     if format not in (*READERS, "auto"):
         raise InputError(f"unknown format {format!r}", where="--format", how=f"use auto, {', '.join(READERS)}")

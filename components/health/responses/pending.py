@@ -61,7 +61,7 @@ class PendingResponses:
 
         Args:
             held_out: right answers by stream, where the dev split was measured in this step.
-            blind: there is no monitor that could say whether a rule holds.
+            blind: there is no monitor to evaluate the rules.
         """
         found = []
         for one in [one for one in self.pending if over or (step >= one.due and held_out)]:

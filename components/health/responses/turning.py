@@ -13,7 +13,7 @@ from components.types import Change
 
 @dataclass
 class Turning:
-    """``settings`` are the present ones; ``actions`` says how many actions of a rule were tried so far."""
+    """``settings`` are the present ones; ``actions`` states how many actions of a rule were tried so far."""
 
     started: Settings
     settings: Settings = field(init=False)

@@ -48,8 +48,8 @@ class UnderWatch:
         self.verdicts[part], self.latest[part] = verdict, verdict.step
 
     def look(self, step: int, held: Mapping[str, float], *, learned: bool) -> None:
-        """Take a step in: ``held`` says of each rule for how many steps it has held, ``learned`` whether an update was
-        made."""
+        """Take a step in: ``held`` states for each rule for how many steps it has held, ``learned`` whether an update
+        was made."""
         for part in self.parts(step):
             if held.get(self.verdicts[part].rule):
                 self.latest[part] = step

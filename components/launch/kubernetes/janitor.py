@@ -35,7 +35,7 @@ class Sweeps(Protocol):
 
 
 def sweep(cluster: Sweeps, alive: Alive, now: datetime | None = None) -> Iterator[Removal]:
-    """Delete them, and say which.
+    """Delete them; yields which.
 
     Args:
         alive: called after the JobSets were listed, so that one that has only just begun is not taken for one that is

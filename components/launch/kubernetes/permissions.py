@@ -40,7 +40,7 @@ ROLES: dict[str, frozenset[Permission]] = {
             (KUEUE, "localqueues", "get"),
         }
     ),
-    # Of the whole cluster, which needs a ClusterRole; without it the doctor says what it could not look at.
+    # Of the whole cluster, which needs a ClusterRole; without it the doctor states what it could not look at.
     "doctor-cluster": frozenset(
         {
             ("", "nodes", "list"),

@@ -47,7 +47,7 @@ def changes(
                     sleep(LEAST)  # a change seldom comes alone
                     yield
             ended = time.monotonic() - began
-        except InputError:  # it is for `gather` to say what is wrong
+        except InputError:  # `gather` raises the error
             ended = 0.0
         if ended < most / 2:  # it broke off, or the server is in a hurry
             sleep(random.uniform(0.5, 1.0) * pause)

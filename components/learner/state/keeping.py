@@ -144,7 +144,7 @@ class State:
         return Reach(folder, self._ranks.rank, self._ranks.size, group, tuple(blind))
 
     def _follow(self) -> None:
-        """The thread of ranks 1 and up. A bug ends the process: rank 0 finds it gone, and its log says why."""
+        """The thread of ranks 1 and up. A bug ends the process: rank 0 finds it gone, and its log states why."""
         try:
             while True:
                 try:

@@ -81,7 +81,7 @@ class ServerClient(ABC):
 
     @abstractmethod
     async def ready(self, timeout: float) -> None:
-        """Return if the server is up and is the one that is meant; a `ServerFault` says why not."""
+        """Return if the server is up and is the one that is meant; a `ServerFault` states why not."""
 
     @abstractmethod
     async def facts(self, timeout: float) -> Facts:
@@ -107,7 +107,7 @@ class ServerClient(ABC):
 
     @abstractmethod
     async def update(self, info: Mapping[str, Any], timeout: float) -> None:
-        """Take weights in; ``info`` says where they are."""
+        """Take weights in; ``info`` states where they are."""
 
     @abstractmethod
     async def finish_update(self, label: str, timeout: float) -> None:

@@ -48,12 +48,12 @@ T = TypeVar("T")
 class ServerEngine(Engine):
     """Completions from servers that hold the policy's weights, each hand-over of which is proved by log-probabilities.
 
-    The first server writes a text when the engine is made. After every hand-over each server says what it makes of it,
-    and that is compared with what the weights themselves make of it, which is computed once, where the weights are
-    (`Proof`). All servers must be up and sound when the engine is made; later on, one that fails is replaced while
-    the others go on. Weights may be handed over while another thread generates: requests in flight go on with the new
-    ones, and `Completion.versions` says which token came from which. What happens to the servers is kept in
-    ``rollout.jsonl`` next to their logs.
+    The first server writes a text when the engine is made. After every hand-over each server returns its
+    log-probabilities of that text, which are compared with those of the weights themselves, computed once where the
+    weights are (`Proof`). All servers must be up and sound when the engine is made; later on, one that fails is
+    replaced while the others go on. Weights may be handed over while another thread generates: requests in flight go on
+    with the new ones, and `Completion.versions` states which token came from which. What happens to the servers is kept
+    in ``rollout.jsonl`` next to their logs.
 
     Args:
         policy: configuration, names and tokenizer; its values are not used.

@@ -38,7 +38,7 @@ class Origin(ABC):
 
     @abstractmethod
     async def open(self) -> ServerClient:
-        """A client of a server that answers; waits for it. A `ServerFault` says why there is none."""
+        """A client of a server that answers; waits for it. A `ServerFault` states why there is none."""
 
     def alive(self) -> bool:
         """False where it is known to be gone."""

@@ -35,7 +35,7 @@ UNTOUCHED: dict[str, Any] = {
 
 
 class SglangClient(ServerClient):
-    """One SGLang server. It says of each completion which weights it came from, not of each token.
+    """One SGLang server. It states for each completion which weights it came from, not of each token.
 
     It keeps to seeds only when it was started with ``--enable-deterministic-inference``.
     """

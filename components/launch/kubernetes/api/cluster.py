@@ -32,7 +32,7 @@ NOT_YET = ("is waiting to start", "is not available", "not found")
 
 
 class Cluster:
-    """The objects of one namespace. What fails is an `InputError` that says what to do."""
+    """The objects of one namespace. What fails is an `InputError` that states what to do."""
 
     def __init__(self, requests: Requests, namespace: str) -> None:
         self.requests, self.namespace = requests, namespace

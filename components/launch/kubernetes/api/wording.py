@@ -107,7 +107,7 @@ def _quota(failure: Failure, call: Call | None, account: str) -> tuple[str, str]
 
 
 def _admission(failure: Failure, call: Call | None, account: str) -> tuple[str, str] | None:
-    """A policy said no; its own words are all there is. JobSet's own webhook only says what is invalid."""
+    """A policy refused the request; its message is the only reason. JobSet's webhook only states what is invalid."""
     if ".kb.io" in failure.text and "is invalid:" in failure.text:
         what = f"the cluster does not accept {call.what if call else 'the request'}: "
         return what + failure.text.partition("is invalid:")[2].strip(), FIELDS

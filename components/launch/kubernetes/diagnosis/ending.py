@@ -41,7 +41,7 @@ def killed(observed: Observed) -> Iterator[Finding]:
 
 
 def exits(observed: Observed) -> Iterator[Finding]:
-    """Every other end with an error. Where a role's pods ended so again and again, it says how often."""
+    """Every other end with an error. Where a role's pods ended so again and again, it states how often."""
     failed: dict[tuple[str, int, str], list[tuple[str, Object]]] = {}
     silent = _unhealthy(observed)
     for section, pod in each(observed):

@@ -9,7 +9,7 @@ from components.launch.kubernetes.diagnosis.finding import Finding, each, namesp
 from components.launch.kubernetes.observed import Observed, condition, name_of
 
 ASIDE = r"[., ]*(preemption:|no new claims to deallocate)"
-"""What follows says why nothing can be done about it by the scheduler itself."""
+"""After it comes why preemption does not help either."""
 HINTS: tuple[tuple[str, str], ...] = (
     (
         r"Insufficient nvidia\.com/gpu",

@@ -26,7 +26,7 @@ from components.launch.kubernetes.plan import RunPlan
 ALWAYS: tuple[Callable[[Examination], Iterator[Check]], ...] = (installed, namespace, rights)
 FOR_A_RUN: tuple[Callable[[Examination, RunPlan], Iterator[Check]], ...] = (named, quotas, nodes, shared)
 NAMESPACE = "evenkeel"
-"""Where nothing says which."""
+"""The default."""
 
 
 def examine(settings: Settings) -> Iterator[Check]:

@@ -1,6 +1,6 @@
 """What an end means: bad input fails the run, a disruption starts it again for nothing, the rest a few times.
 
-A job only knows its own pods, so it fails at once and says why; the JobSet reads that and decides for all. See
+A job only knows its own pods, so it fails at once and states why; the JobSet reads that and decides for all. See
 `components.errors` for the codes.
 """
 

@@ -30,7 +30,7 @@ def jobset(plan: RunPlan) -> dict[str, Any]:
     """The run's JobSet. It succeeds when the learner does, and servers that are running then are ended.
 
     Jobs do not wait for one another (`dependsOn` deadlocks where a scheduler places all pods or none): rank 0 waits for
-    servers and other ranks by itself, and says which one it misses.
+    servers and other ranks by itself, and states which one it misses.
     """
     found = _requested(plan)
     found["metadata"]["annotations"] = {
