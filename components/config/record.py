@@ -1,4 +1,4 @@
-"""What becomes of a run's record."""
+"""Where the record of a run is kept."""
 
 from __future__ import annotations
 

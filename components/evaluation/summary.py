@@ -7,8 +7,8 @@ what nothing defines, never 0):
 - ``sft``, ``trained`` and, where one is named, ``champion``: the figures of one policy, see `summarise`
 - ``gain``: of trained over sft in sampled pass@1: mean, low and high of the paired bootstrap interval and its
   ``confidence``, the ``n`` prompts that were scorable under both, whether that is a ``small`` number of them, and
-  ``detectable``, the smallest true difference that so many prompts with this spread show with the ``power`` that stands
-  beside it
+  ``detectable``, the smallest true difference that so many prompts with this spread show with the ``power`` given
+  with it
 - ``greedy_gain``: the same in greedy accuracy, with the prompts ``gained`` and ``lost``, and ``mcnemar_p``
 - ``gain_over_champion``, ``greedy_gain_over_champion``: likewise
 - ``suites``: name -> all of the above, of another set of prompts

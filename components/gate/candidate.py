@@ -108,12 +108,12 @@ def _read(store: Store, candidate: Candidate, facts: Mapping[str, Any]) -> tuple
         params=lambda: foreign(read_text(layout.params), layout.params),
         root=lambda: layout.root,
     )
-    parts = {name: _told(part, layout, omitted) for name, part in evidence.parts.items()}
+    parts = {name: _with_reason(part, layout, omitted) for name, part in evidence.parts.items()}
     return Evidence(parts), load(layout.params)
 
 
-def _told(part: Any, layout: Layout, omitted: Mapping[str, Any]) -> Any:
-    """The part, or why it is not there where that is known better than by whoever looked for its file."""
+def _with_reason(part: Any, layout: Layout, omitted: Mapping[str, Any]) -> Any:
+    """The part; one that the bundle omitted gets the reason for that in place of "file not found"."""
     absent = {str(layout.root / name) for name in omitted}
     if isinstance(part, InputError) and part.where in absent:
         return InputError("left out of the evidence, too large to keep", where=part.where)

@@ -136,7 +136,7 @@ class EvenkeelCallback(TrainerCallback):  # type: ignore[misc]  # mypy does not 
         if self._stop and worst(verdicts) in GRAVE:
             control.should_training_stop = True
         if state.is_world_process_zero:
-            self._attempt("output", lambda: self._tell(record, verdicts, control.should_training_stop))
+            self._attempt("output", lambda: self._report(record, verdicts, control.should_training_stop))
 
     def _judge(self, record: StepRecord) -> list[Verdict]:
         verdicts = self._monitor.observe(record)
@@ -144,7 +144,7 @@ class EvenkeelCallback(TrainerCallback):  # type: ignore[misc]  # mypy does not 
         self.verdicts += verdicts
         return verdicts
 
-    def _tell(self, record: StepRecord, verdicts: list[Verdict], stopped: bool) -> None:
+    def _report(self, record: StepRecord, verdicts: list[Verdict], stopped: bool) -> None:
         for verdict in verdicts:
             end = "; training stops" if stopped and verdict.level in GRAVE else ""
             self._say(f"evenkeel: step {verdict.step}: {verdict.rule} says {verdict.level}: {verdict.reason}{end}")

@@ -1,6 +1,6 @@
 """How a container ends.
 
-The exit code decides what becomes of the run: 2 and 3 end it, 143 starts it again without counting, all else counts. So
+The exit code decides how the run goes on: 2 and 3 end it, 143 starts it again without counting, all else counts. So
 the one that is to blame must be seen first. Who has only lost another lingers before it says so.
 """
 

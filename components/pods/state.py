@@ -1,4 +1,4 @@
-"""A stage's resume state in a bucket: whatever becomes of the pod, the next one goes on from its newest checkpoint.
+"""A stage's resume state in a bucket: when a pod is lost, the next one goes on from its newest checkpoint.
 
 A parcel is put whenever a checkpoint is complete. It holds what the folder of `components.resume` held at that moment:
 every checkpoint that the run may still need, and the logs up to the newest. A pod that dies while it sends leaves the

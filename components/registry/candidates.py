@@ -31,8 +31,8 @@ class Candidate:
     """``gate`` is the content of `out/gate.json`, ``evidence`` the digest of the stored folder with what the run left.
 
     ``run`` states where the checkpoint comes from: ``run`` (its id), ``commit``, ``tree``, and ``started_by``, a list
-    of the names that whoever started it goes by (name, e-mail address, login, or `schedule:<deployment>`): a claim, for
-    nobody proves it.
+    of the names that whoever started it goes by (name, e-mail address, login, or `schedule:<deployment>`): a claim
+    without proof.
     """
 
     digest: str

@@ -118,7 +118,7 @@ def flag(
     prompt: Prompt,
     label: LabelEvidence | None,
     alike: str | None,
-    words: Sequence[tuple[str, str]] | None,
+    sensitive: Sequence[tuple[str, str]] | None,
     audit: Audit,
     looked: Audit,
 ) -> dict[str, Any]:
@@ -129,15 +129,15 @@ def flag(
     reasons = [label.words] if label else []
     if alike is not None:
         reasons.append(f"has the template and the answer of {alike}, whose label is suspicious")
-    if words:
-        reasons.append(f"about groups of people: {', '.join(f'{word} ({attribute})' for attribute, word in words)}")
+    if sensitive:
+        reasons.append(f"about groups of people: {', '.join(f'{word} ({attribute})' for attribute, word in sensitive)}")
     return {
         "id": prompt.id,
         "text": prompt.text,
         "answer": prompt.answer,
         "withheld": ((label is not None or alike is not None) and audit == "withhold")
-        or (bool(words) and looked == "withhold"),
+        or (bool(sensitive) and looked == "withhold"),
         "reasons": reasons,
         "label": label.to_dict() if label else None,
-        "words": [word for _, word in words or []],
+        "words": [word for _, word in sensitive or []],
     }

@@ -1,7 +1,7 @@
 """TRL: `trainer_state.json`, which the Trainer writes into every checkpoint, or its log entries as JSON lines.
 
-Entries of one step (training, then evaluation) are brought together. A loss that was NaN is not to be seen: unless told
-otherwise the Trainer logs the mean of the losses before it (``logging_nan_inf_filter``).
+Entries of one step (training, then evaluation) are brought together. A loss that was NaN is not to be seen: by
+default the Trainer logs the mean of the losses before it (``logging_nan_inf_filter``).
 """
 
 from __future__ import annotations

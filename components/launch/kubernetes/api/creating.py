@@ -42,7 +42,7 @@ def create(requests: Requests, call: Call, manifest: dict[str, Any], look: Look)
                     raise
                 attempts.wait(failure)
             except Failure:
-                raise _told(requests.explained(call, failure), call, unsure and not failure.exists) from None
+                raise _explained(requests.explained(call, failure), call, unsure and not failure.exists) from None
 
 
 def _ours(
@@ -52,7 +52,7 @@ def _ours(
     try:
         found = look()
     except InputError:
-        raise _told(requests.explained(call, failure), call, unsure=True) from None
+        raise _explained(requests.explained(call, failure), call, unsure=True) from None
     return found if found is not None and same(found, manifest) else None
 
 
@@ -67,7 +67,7 @@ def same(found: dict[str, Any], manifest: dict[str, Any]) -> bool:
     )
 
 
-def _told(error: InputError, call: Call, unsure: bool) -> InputError:
+def _explained(error: InputError, call: Call, unsure: bool) -> InputError:
     """The error, with a word of warning where the object may be there."""
     if unsure:
         look = f"kubectl -n {call.namespace} get {call.resource.plural} {call.name}"

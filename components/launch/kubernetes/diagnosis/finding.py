@@ -29,7 +29,7 @@ class Finding:
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings that say the same, as one with all their places and the first one's mending."""
+    """Equal findings as one, with all their places and the fix of the first."""
     same: dict[str, list[Finding]] = {}
     for one in findings:
         same.setdefault(one.what, []).append(one)
