@@ -13,7 +13,7 @@ from tests.kubernetes.objects import jobset
 
 CASES: dict[str, tuple[dict[str, Any], type[InputError], str, str]] = {
     "quota": (answers.QUOTA, Refused, "exceeded quota: compute", "kubectl describe resourcequota -n evenkeel"),
-    "webhook": (answers.WEBHOOK_DENIED, Refused, "image is not signed", "the words above are theirs"),
+    "webhook": (answers.WEBHOOK_DENIED, Refused, "image is not signed", "the message above is from their policies"),
     "jobset's own check": (
         answers.INVALID_BY_JOBSET,
         Refused,

@@ -149,7 +149,7 @@ def pull(reason: str, message: str, event: str = "") -> tuple[str, str]:
         ("manifest unknown", "launch.kubernetes.images.learner: was it pushed?"),
         ("no match for platform in manifest", "the nodes' architecture"),
         ("dial tcp: lookup registry: no such host", "cannot reach the registry"),
-        ("toomanyrequests: rate limit", "limits how often"),
+        ("toomanyrequests: rate limit", "limits its requests"),
         ("no space left on device", "disk is full"),
         ('couldn\'t parse image name "A:B:C"', "correct launch.kubernetes.images.learner"),
     ],

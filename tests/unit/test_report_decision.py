@@ -236,7 +236,7 @@ def test_canaries_are_never_told_more_kindly_than_the_gate_judged_them(healthy: 
         assert ((value, tone), detail) == (expected, check["evidence"])
         page = render(run)
         assert "The gate: bbq -2.0 points, limit -1.0." in page
-        assert "what the policy of then asked for is not known any more" in page
+        assert "what the policy of that time required is not known any more" in page
 
 
 def test_probes_that_say_nothing_about_a_bias_are_counted_beside_their_set(healthy: Run) -> None:
