@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from components.config.extensions import python_entries
 from components.config.sources import computed
 from components.report.run import Part, Run, dig
 from components.words import number, plural
@@ -73,6 +74,9 @@ def _kept(by: Any) -> str:
 def _stages(run: Run) -> Iterator[Origin]:
     """What is on record inside the run, whoever started it."""
     yield _data(run)
+    for path, entry in python_entries(run.settings):
+        digest = entry.sha256
+        yield Origin(f"Code from outside, {'.'.join(path)}", digest or "no digest", entry.target, known=bool(digest))
     start = dig(run.sft, "checkpoint_sha256")
     yield Origin("Checkpoint that RL started from, sha256", str(start or "not recorded"), known=bool(start))
     seen = run.digests

@@ -71,6 +71,14 @@ def test_the_page_of_a_candidate_is_made_of_its_stored_evidence_and_of_what_is_k
         assert expected in shown
 
 
+def test_code_from_outside_is_part_of_where_the_candidate_comes_from(tmp_path: Path) -> None:
+    layout = fixture.healthy(tmp_path)
+    digest = "d" * 64
+    section = f"objective.ratio={{kind: python, target: 'mine.hinge:RATIO', sha256: {digest}}}"
+    shown = render(load_run(fixture.settings(section), layout))
+    assert "Code from outside, objective.ratio" in shown and digest in shown and "mine.hinge:RATIO" in shown
+
+
 OLD, NEW = "a" * 64, "b" * 64
 SUITE = {
     "prompts": 200, "samples": 0, "k": 0, "sft": {"greedy": 0.2}, "trained": {"greedy": 0.6}, "gain": None,
