@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage doctor test-gpu vllm-env test-vllm test-cluster kustomize images clean
+.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations doctor test-gpu vllm-env test-vllm test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -111,6 +111,10 @@ bench-parts: $(INSTALLED)
 gap: $(INSTALLED)
 	python -m tests.benchmarks.gap --out docs/results/gap.jsonl --jobs $(JOBS)
 	python -m tests.benchmarks page
+
+# Which test notices each of eighty wrong lines; ten minutes. A mutation that survives is a failure.
+mutations: $(INSTALLED)
+	python -m tests.benchmarks.mutations --out docs/results/mutations.jsonl --jobs $(JOBS)
 
 # What triage says of checkpoints of the real model, and what training gains from them; an hour.
 triage: $(INSTALLED)

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tests.benchmarks.mutations.__main__ import mutated, package_of, files_of
+from tests.benchmarks.mutations.__main__ import files_of, mutated, package_of
 from tests.benchmarks.mutations.table import MUTATIONS, TESTS, Mutation
 from tests.code_graph import ROOT
 
