@@ -16,6 +16,7 @@ import yaml
 from components.catalog import Catalog
 from components.config import Settings, dump
 from components.config.advantages import PythonAdvantage
+from components.config.evaluation import PythonSuite
 from components.config.extensions import PythonEntry, python_entries
 from components.config.load import validate
 from components.config.ratios import PythonRatio
@@ -74,11 +75,12 @@ def _try(entry: PythonEntry) -> None:
 
 def _catalogs() -> dict[type[PythonEntry], Catalog[Any]]:
     """Here, since some of these packages load torch."""
-    from components.data.sources import OUTSIDE as SOURCES
+    from components.data.outside import OUTSIDE as SOURCES
     from components.objectives import ADVANTAGES, RATIOS
     from components.scheduling import OUTSIDE as SCHEDULES
 
-    return {PythonRatio: RATIOS, PythonAdvantage: ADVANTAGES, PythonSchedule: SCHEDULES, PythonSource: SOURCES}
+    sources = {PythonSource: SOURCES, PythonSuite: SOURCES}
+    return {PythonRatio: RATIOS, PythonAdvantage: ADVANTAGES, PythonSchedule: SCHEDULES, **sources}
 
 
 def main() -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Section
 from components.config.data import NearDuplicateSettings
+from components.config.extensions import PythonEntry
 from components.config.reasoning_gym import ReasoningGymSource
 from components.config.tasks import Generated
 from components.config.verifiers import Verifier
@@ -67,7 +68,15 @@ class ReasoningGymSuite(SuiteSettings):
     seed: int = Field(1, ge=0, description="Of the problems; the run's own are made with the run's seed.")
 
 
-Suite = Annotated[FileSuite | GeneratedSuite | ReasoningGymSuite, Field(discriminator="kind")]
+class PythonSuite(PythonEntry, SuiteSettings):
+    """Problems of a `SourceEntry` of `components.data` from outside the project."""
+
+    group: ClassVar[str] = "evenkeel.sources"
+
+    seed: int = Field(1, ge=0, description="Of the problems; the run's own are made with the run's seed.")
+
+
+Suite = Annotated[FileSuite | GeneratedSuite | ReasoningGymSuite | PythonSuite, Field(discriminator="kind")]
 
 
 class ContaminationSettings(Section):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.catalog import Declaration
+from components.catalog import Catalog, Declaration
+from components.config.extensions import PythonEntry
 from components.data.candidates import NOTHING, Candidate, Fault, as_number, as_scalar, as_text, textual
+from components.errors import InputError
 from components.tasks.identity import content_id
 from components.types import Prompt
 
@@ -20,6 +22,29 @@ class SourceEntry(Declaration):
     answer included), ``id``, ``family``, ``origin`` and ``difficulty``; other keys are ignored. The same seed gives the
     same rows.
     """
+
+
+OUTSIDE: Catalog[SourceEntry] = Catalog(SourceEntry, {})
+
+
+def candidates(entry: PythonEntry, seed: int, name: str) -> Iterator[Candidate]:
+    """The rows of an entry from outside, as candidates of the source ``name``."""
+    for number, row in enumerate(OUTSIDE.choose(entry)(seed), start=1):
+        yield candidate(row, number, name)
+
+
+def prompts_of(entry: PythonEntry, seed: int, name: str) -> list[Prompt]:
+    """The same as prompts.
+
+    Raises:
+        InputError: a row cannot be read; the first such row is named.
+    """
+    found = list(candidates(entry, seed, name))
+    for one in found:
+        if one.fault is not None or one.not_text or not (one.prompt.text and one.prompt.answer):
+            why = one.fault.words if one.fault is not None else "its question or answer is empty or not text"
+            raise InputError(f"row {one.line} is not a problem: {why}", where=entry.target, how="correct the code")
+    return [one.prompt for one in found]
 
 
 def candidate(row: Any, number: int, name: str) -> Candidate:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from components.catalog import Catalog
 from components.config.load import check_digest
 from components.config.reasoning_gym import ReasoningGymSource
 from components.config.sources import FileSource, PythonSource
 from components.config.tasks import Generated
 from components.data.candidates import NOTHING, Candidate, Fault, RowReader, as_scalar, missing_columns
-from components.data.outside import SourceEntry, candidate
+from components.data.outside import candidates
 from components.errors import InputError
 from components.files import os_errors, read_json
 from components.opening import open_regular
@@ -242,12 +241,10 @@ def _fault(column: str, kind: Any, error: Exception) -> Fault:
 
 
 def python(source: PythonSource, seed: int) -> Iterator[Candidate]:
-    """Rows that code from outside makes."""
-    for number, row in enumerate(OUTSIDE.choose(source)(seed), start=1):
-        yield candidate(row, number, source.name or source.target)
+    """Rows that code from outside the project makes."""
+    return candidates(source, seed, source.name or source.target)
 
 
-OUTSIDE: Catalog[SourceEntry] = Catalog(SourceEntry, {})
 SOURCES: dict[str, Callable[..., Iterator[Candidate]]] = {
     "generated": generated,
     "reasoning_gym": gym,

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.config import Settings, substance
-from components.config.evaluation import TEST, FileSuite, ReasoningGymSuite, Suite
+from components.config.evaluation import TEST, FileSuite, PythonSuite, ReasoningGymSuite, Suite
 from components.config.load import check_digest
 from components.config.policy import PolicySettings
 from components.config.reward import RewardSettings
 from components.config.rollout import RolloutSettings
 from components.config.servers import ServerEngine
 from components.config.sources import computed
+from components.data.outside import prompts_of
 from components.data.prompts import read_prompts, subset
 from components.errors import InputError
 from components.evaluation.formats import read_problems
@@ -104,13 +105,16 @@ def _suite(name: str, suite: Suite, settings: Settings) -> PromptSuite:
     if not prompts:
         how = "lower min_difficulty, or choose more levels or rows"
         raise InputError("a suite without problems", where=f"evaluation.suites.{name}", how=how)
-    return PromptSuite(name, prompts, suite.samples, _suite_settings(suite, settings), not isinstance(suite, FileSuite))
+    generated = not isinstance(suite, FileSuite | PythonSuite)
+    return PromptSuite(name, prompts, suite.samples, _suite_settings(suite, settings), generated)
 
 
 def _problems(name: str, suite: Suite) -> list[Prompt]:
     if isinstance(suite, FileSuite):
         check_digest(suite.path, suite.sha256)
         return read_problems(suite.path, suite.format, name)
+    if isinstance(suite, PythonSuite):
+        return prompts_of(suite, suite.seed, name)
     if isinstance(suite, ReasoningGymSuite):
         return list(reasoning_gym.generate(suite.source, suite.seed))
     problems = TASKS[suite.source.task](suite.source, suite.seed)

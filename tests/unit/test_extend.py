@@ -28,6 +28,7 @@ from components.config.verifiers import PythonVerifier
 from components.data import SOURCES
 from components.data.provenance import Passes
 from components.errors import EvenkeelError, InputError
+from components.evaluation.suites import suites
 from components.extensions import check_extensions, problems
 from components.objectives import ADVANTAGES, RATIOS
 from components.rewards import build_verifier
@@ -179,6 +180,31 @@ def test_a_bad_row_of_a_source_is_its_own_fault(folder: Path, row: str, code: st
     changed(folder, "sums", "        yield {", f"        yield {row}\n        yield {{")
     found = next(SOURCES["python"](PythonSource(kind="python", target="extensions.sums:SOURCE"), 7))
     assert found.fault is not None and found.fault.code == code
+
+
+def suite() -> Settings:
+    """Settings with one suite, from the example's source."""
+    section = {"kind": "python", "target": "extensions.sums:SOURCE", "prompts": 2, "settings": {"rows": 3}}
+    tree = load(ROOT / "configs/demo.yaml").model_dump(mode="json")
+    return Settings.model_validate({**tree, "evaluation": {**tree["evaluation"], "suites": {"sums": section}}})
+
+
+def test_a_suite_takes_its_problems_from_a_source(folder: Path) -> None:
+    (found,) = suites(suite())
+    assert (found.name, len(found.prompts), found.generated) == ("sums", 2, False)
+    assert found.prompts[0].answer == str(sum_of(found.prompts[0].text))
+    assert problems(suite()) == []
+
+
+def sum_of(text: str) -> int:
+    one, other = text.removesuffix("=").split("+")
+    return int(one) + int(other)
+
+
+def test_a_row_that_is_no_problem_ends_an_evaluation_with_its_number(folder: Path) -> None:
+    changed(folder, "sums", "        yield {", "        yield {'question': '', 'answer': '1'}\n        yield {")
+    with pytest.raises(InputError, match="row 1 is not a problem"):
+        suites(suite())
 
 
 def test_the_labels_of_a_source_are_trusted_by_the_digest_of_its_code(folder: Path) -> None:

@@ -137,9 +137,9 @@ MUTATIONS = (
     Mutation("health/responses/ladder.py", "[: max(0, room)]", ""),
     # The registry: which approvals count, and what a crash must not lose.
     Mutation("registry/standing.py", "if terms.now >= expires:", "if terms.now > expires:"),
-    Mutation("registry/standing.py", "if said.evidence != asked.evidence:", "if False:"),
-    Mutation("registry/standing.py", "if said.gate != asked.gate:", "if False:"),
-    Mutation("registry/standing.py", "if said.base != asked.base:", "if False:"),
+    Mutation("registry/standing.py", "if said.evidence != question.evidence:", "if False:"),
+    Mutation("registry/standing.py", "if said.gate != question.gate:", "if False:"),
+    Mutation("registry/standing.py", "if said.base != question.base:", "if False:"),
     Mutation("registry/standing.py", "if owner != settings.approver(approval.statement.by):", "if False:"),
     Mutation("registry/standing.py", "if approval.key is not None and one.key == approval.key:", "if False:"),
     Mutation("registry/promotion.py", 'failed or judgement.result not in ("pass", "inconclusive")', "failed"),
