@@ -79,7 +79,7 @@ def _catalogs() -> dict[type[PythonEntry], Catalog[Any]]:
     from components.objectives import ADVANTAGES, RATIOS
     from components.scheduling import OUTSIDE as SCHEDULES
 
-    sources = {PythonSource: SOURCES, PythonSuite: SOURCES}
+    sources: dict[type[PythonEntry], Catalog[Any]] = {PythonSource: SOURCES, PythonSuite: SOURCES}
     return {PythonRatio: RATIOS, PythonAdvantage: ADVANTAGES, PythonSchedule: SCHEDULES, **sources}
 
 
