@@ -401,3 +401,11 @@ def test_a_verifier_that_cannot_judge_acting() -> None:
 
 def test_a_log_of_another_trainer_with_nan_entropy_breaches_at_once() -> None:
     assert "entropy_collapse" in levels(run(25, entropy=lambda s: math.nan if s == 22 else 1.0))
+
+
+def test_a_schedule_stands_where_prompts_repeat_but_not_where_all_of_them_are_too_hard() -> None:
+    """Windows of ads stay at the easiest prompts of a policy that solves none: that is the policy's fault (GSM8K)."""
+    stands: dict[str, Column] = {"schedule_repeated": 1.0, "schedule_coverage": 0.02}
+    assert "schedule_stands" in {verdict.rule for verdict in replay(RULES, run(6, **stands))}
+    hopeless = run(6, **stands, all_wrong_share=1.0, accuracy=0.0, reward=0.0)
+    assert "schedule_stands" not in {verdict.rule for verdict in replay(RULES, hopeless)}
