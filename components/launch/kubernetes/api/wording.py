@@ -138,8 +138,8 @@ def _forbidden(failure: Failure, call: Call | None, account: str) -> tuple[str, 
     group, resource, verb = call.permission
     plain, _, part = resource.partition("/")
     space = f" in namespace {call.namespace}" if call.resource.namespaced else ""
-    resource = f"{plain}.{group}" if group else plain
-    command = f"kubectl auth can-i {verb} {resource}{f' --subresource={part}' if part else ''}"
+    full_name = f"{plain}.{group}" if group else plain
+    command = f"kubectl auth can-i {verb} {full_name}{f' --subresource={part}' if part else ''}"
     command += f" -n {call.namespace}" if call.resource.namespaced else ""
     grant = f"{PLATFORM} grants it to evenkeel-launcher, k8s/components/operators to people"
     return f"{name} may not {verb} {resource}{space}", f"{grant}; check: {command} --as {name}"
