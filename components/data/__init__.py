@@ -1,6 +1,6 @@
 """From a source to validated splits, in two passes with a part of the rows in memory at a time.
 
-- `candidates` — a row that asks to be admitted: the prompt it would be, and where it stands in its source
+- `candidates` — a row that may be admitted: its prompt, and its place in the source
 - `sources` — readers: generated, JSON lines, Parquet, folders of `datasets`
 - `outside` — rows that code from outside the project makes
 - `provenance` — digest and trust of a source, and that it stays the same between the passes
@@ -13,7 +13,7 @@
 - `rules` — what every row must meet
 - `validation` — those rules as a Great Expectations suite (imported by the stage only: it takes seconds)
 - `admission` — rows that break an expectation go to quarantine with the reasons
-- `codes` — those reasons in one word, and how to mend them
+- `codes` — those reasons as codes, each with its fix
 - `summary`, `table`, `limits` — counts, findings about the whole, and when all of it is refused
 - `page` — the validation as a page to read
 - `prompts` — reading the splits back

@@ -83,5 +83,5 @@ class _Earlier(NamedTuple):
 
 
 def place(candidate: Candidate) -> str:
-    """Where a row stands, in words; a generated one is known by its id."""
+    """The place of a row for a reader; a generated one is named by its id."""
     return f"row {candidate.prompt.id}".strip() if candidate.line is None else f"line {candidate.line}"

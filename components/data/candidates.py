@@ -1,4 +1,4 @@
-"""A row that asks to be admitted. No row is refused here: what cannot be read stays empty, and validation says so."""
+"""A row that may be admitted. No row is refused here: what cannot be read stays empty, and validation reports it."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def missing_columns(missing: list[str], present: Mapping[str, Any] | list[str], 
 
 
 def found(columns: Mapping[str, Any] | list[str]) -> str:
-    """The columns that are there, in words."""
+    """The columns that there are, for a message."""
     return f"found: {', '.join(map(repr, columns)) or 'none'}"
 
 
@@ -127,7 +127,7 @@ def missing(value: Any) -> bool:
 
 
 def plain(value: Any) -> bool:
-    """Whether it is a text with nothing odd in it, as most cells are: then nothing else has to be asked."""
+    """Whether it is ASCII text, as most cells are: then no other check is needed."""
     return isinstance(value, str) and value.isascii()
 
 

@@ -88,7 +88,7 @@ def bare(template: str) -> str:
 
 def _kept(c: str, before: str, after: str) -> bool:
     kind = category(c)
-    if kind == "Pd":  # minus, unless letters of a word stand beside it
+    if kind == "Pd":  # minus, unless letters of a word are next to it
         return not ((len(before) == 2 and before.isalpha()) or (len(after) == 2 and after.isalpha()))
     return not kind.startswith("P") or c in MATHEMATICS or (c == "!" and before.endswith("\0"))
 

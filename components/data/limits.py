@@ -44,7 +44,7 @@ def check_limits(tally: Tally, settings: DataSettings, quarantine: Path, kept: P
 
 
 def keep(quarantine: Path, kept: Path) -> str:
-    """Move the quarantine out of the folder that is thrown away with refused data; where it is, in words."""
+    """Move the quarantine out of the folder that is deleted with refused data; a sentence with its new place."""
     with os_errors("write", kept):
         kept.parent.mkdir(parents=True, exist_ok=True)
         os.replace(quarantine, kept)

@@ -24,7 +24,7 @@ Indices = NDArray[np.int64]
 
 
 class NearDuplicates:
-    """Collects texts, then says which belong together."""
+    """Collects texts, then groups those that belong together."""
 
     def __init__(self, settings: NearDuplicateSettings) -> None:
         self._settings = settings

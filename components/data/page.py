@@ -26,7 +26,7 @@ def render(figures: Mapping[str, Any], tally: Tally, source: Source) -> str:
         source=describe(source),
         summary=figures,
         quarantine=tally.quarantine,
-        mend=REASONS,
+        fix=REASONS,
         families=families,
         levels=levels if len(levels) <= LEVELS_SHOWN else [],
         cells=tally.cells,

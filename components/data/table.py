@@ -19,7 +19,7 @@ from components.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class TableFinding:
-    """What was found, where, and how to mend it; ``level`` pass where there is nothing to mend."""
+    """What was found, where, and how to fix it; ``level`` is pass where there is nothing to fix."""
 
     name: str
     level: Literal["pass", "warn", "fail"]

@@ -1,4 +1,4 @@
-"""What the base model's own folder says about questions: their length in tokens, and its chat template. Torch-free."""
+"""Questions by the base model's own folder: their length in tokens, and its chat template. Torch-free."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@
 - `controllers` — coefficients that follow a measurement
 - `objective` — puts one of each together
 - `tokens` — what all of them work on
-- `dpo` — beside the composition: the loss of a pair of completions
+- `dpo` — next to the composition: the loss of a pair of completions
 
 Everything is a pure function of tensors. Losses are minimised; log-probabilities, entropy and KL are in nats.
 """

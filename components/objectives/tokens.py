@@ -14,7 +14,7 @@ UNUSABLE = 1e6
 
 
 class TokenInputs(NamedTuple):
-    """What the objective needs of a (micro-)batch beside the current log-probabilities, all ``[B, R]``.
+    """What the objective needs of a (micro-)batch besides the current log-probabilities, all ``[B, R]``.
 
     ``weights`` come from the aggregation; they hold the denominators of the whole optimizer batch, so that losses of
     micro-batches add up. ``old_logp``, ``rollout_logp`` and ``ref_logp`` never stand in for each other.

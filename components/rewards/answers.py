@@ -48,7 +48,7 @@ def last_box(text: str) -> str | None:
 
 
 def deceptive(answer: str) -> bool:
-    """It holds characters that nobody sees, or digits that only look like 0 to 9."""
+    """It contains invisible characters, or digits that only look like 0 to 9."""
     return _HIDDEN.search(answer) is not None or (
         not answer.isascii() and any(unicodedata.category(c) == "Nd" and not c.isascii() for c in answer)
     )

@@ -15,7 +15,7 @@ NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 class Judgement(NamedTuple):
-    """What a verifier says of one completion.
+    """The verdict of a verifier on one completion.
 
     ``accuracy`` is the raw verdict in [0, 1]; ``parts`` are further reward parts, each in [-1, 1] and not yet weighted;
     ``metrics`` are finite numbers that are reported and never rewarded.

@@ -1,4 +1,4 @@
-"""Right when a learned classifier says so: for answers that no rule compares, such as sentences."""
+"""Right by the verdict of a learned classifier: for answers that no rule compares, such as sentences."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def read_question(text: str) -> tuple[Counter[int], int]:
     only = _ONLY.fullmatch(rest)
     targets = {_whole(digits) for digits in _STATED.findall(rest) or (only.groups() if only else ())}
     if len(lists) != 1 or len(targets) != 1:
-        raise ValueError(f"no numbers in brackets with one target beside them: {text[:80]!r}")
+        raise ValueError(f"no numbers in brackets with one target next to them: {text[:80]!r}")
     return Counter(map(int, re.findall(r"[0-9]+", lists[0]))), targets.pop()
 
 

@@ -1,6 +1,6 @@
 """The limits of a worker process, set from inside before it looks at anything that a policy wrote.
 
-What is unscorable says why, beginning with one of `CODES`.
+The reason of what is unscorable begins with one of `CODES`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILE_BYTES = 1 << 20
 
 
 def close_network(limits: SandboxSettings) -> None:
-    """First, so that a verifier has no network while it loads its model either. Nobody looks into this process."""
+    """First, so that a verifier has no network while it loads its model. No other process may inspect this one."""
     hide()
     if limits.network == "refused":
         refuse_network()
@@ -47,7 +47,7 @@ def item(limits: SandboxSettings) -> Iterator[None]:
 
     ITIMER_PROF counts the processor time of all threads, and its signal is not handled: a computation inside a C
     function, which would not return to look at a handler, ends too. The wall clock is a second fence: if the parent
-    was killed, nobody else ends a verifier that sleeps.
+    was killed, nothing else ends a verifier that sleeps.
     """
     signal.setitimer(signal.ITIMER_REAL, 2 * limits.timeout)
     signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)

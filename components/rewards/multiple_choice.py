@@ -72,7 +72,7 @@ class MultipleChoiceVerifier(Verifier):
 
     @staticmethod
     def _others(plain: str, first: re.Match[str]) -> set[str]:
-        """Letters beside the chosen one that are options, and not words or what an option says.
+        """Letters besides the chosen one that are options, and not words or the text of an option.
 
         Those in capitals or in brackets, and small ones in a row or behind "or", "and" or a comma.
         """

@@ -41,7 +41,7 @@ class Pool:
 
     A death or a lack of memory may be the doing of an earlier request, so it counts only in a worker that has answered
     nothing before: in another one it leads to a fresh worker and a second try. Replies thus do not depend on the number
-    of workers, nor on what else is asked.
+    of workers, nor on the other requests.
     """
 
     def __init__(self, command: Sequence[str], hello: bytes, workers: int, timeout: float) -> None:
@@ -125,7 +125,7 @@ class _Round:
             return True
         for line in lines:
             reply = parse(line)
-            if not lane.held:  # an answer that nobody asked for
+            if not lane.held:  # an answer without a request
                 lane.restart()
                 return True
             if reply is None:

@@ -84,13 +84,13 @@ class WorkerProcess:
         except BlockingIOError:
             pass
         except BrokenPipeError:
-            self._unsent = self._unsent[:0]  # it is dead; reading tells after which reply
+            self._unsent = self._unsent[:0]  # it is dead; `receive` finds out after which reply
 
     def receive(self) -> list[bytes] | None:
         """The replies that have arrived, or None at the end of the stream.
 
         Raises:
-            EvenkeelError: that, or an endless line, came before the first line, which says that it has started.
+            EvenkeelError: that, or an endless line, came before the first line, which means that it has started.
         """
         data = os.read(self.output, BLOCK)
         if not data and not self.started:

@@ -1,6 +1,6 @@
 """Which system calls this process and its children can make, for good: seccomp filters that answer EPERM (Linux).
 
-They need no privilege: the kernel asks only that the process gives up gaining any (PR_SET_NO_NEW_PRIVS). There are two:
+They need no privilege: the kernel only requires PR_SET_NO_NEW_PRIVS, by which a process gains none. There are two:
 one refuses sockets and what reaches into other processes, the other allows nothing but a list of calls. A call by
 another ABI of the same machine (32 bit, x32) is refused whatever it is.
 

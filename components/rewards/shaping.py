@@ -1,4 +1,4 @@
-"""Reward parts beside the raw accuracy. They are added after it and never change it."""
+"""Reward parts besides the raw accuracy. They are added after it and never change it."""
 
 from __future__ import annotations
 

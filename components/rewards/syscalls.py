@@ -119,7 +119,7 @@ ALLOWED_FOR_CODE: MappingProxyType[str, tuple[int | None, int | None]] = Mapping
     }
 )
 """All that code of a policy may call besides `CHECKED`: what ordinary Python and numpy need, none of which reaches
-another process, outlives the call's own process, or changes a file. A call that nobody has thought of is refused."""
+another process, outlives the call's own process, or changes a file. A call that is not listed is refused."""
 
 CHECKED = MappingProxyType(
     {

@@ -30,7 +30,7 @@ def serve(build: Callable[[Message], Verifier]) -> None:
     """Answer requests until the parent closes the pipe. ``build`` makes the verifier from its settings."""
     replies = os.dup(sys.stdout.fileno())
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())  # before anything of the verifier's runs; why it does not start is still said
+    os.dup2(null, sys.stdout.fileno())  # before any code of the verifier runs; why it does not start is still reported
     hello = json.loads(sys.stdin.buffer.readline())
     limits = SandboxSettings(**hello["limits"])
     fence.close_network(limits)
@@ -64,7 +64,7 @@ def judge(verifier: Verifier, line: bytes) -> Message:
 
 
 def out_of_range(judgement: Judgement) -> str | None:
-    """The first figure that cannot be what it is called, in words."""
+    """The first figure that is out of its range, for a message; None where there is none."""
     if not 0 <= judgement.accuracy <= 1:
         return f"{judgement.accuracy}, which is not in [0, 1]"
     for name, value in judgement.parts.items():

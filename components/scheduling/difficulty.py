@@ -1,7 +1,7 @@
 """Does the offline difficulty agree with success, where both are known?
 
 ADS walks from prompts with a low negative log-likelihood of their solution to those with a high one. That can be
-unrelated to what the policy solves; then the walk is random, and this says so before a run is spent on it.
+unrelated to what the policy solves; then the walk is random, and this reports it before a run is spent on it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from scipy.stats import spearmanr
 BINS = ("0", "0 to 1/5", "1/5 to 2/5", "2/5 to 3/5", "3/5 to 4/5", "4/5 to 1", "1")
 """Of success; others hold their lower end. Prompts in the first and in the last bin carry no gradient."""
 FEWEST = 30
-"""Measured prompts below which nothing is said about the order."""
+"""Measured prompts below which nothing is reported about the order."""
 WEAK = 0.1
-"""Rank correlation below which an order tells nothing."""
+"""Rank correlation below which an order means nothing."""
 Z = 1.959964
 
 
@@ -72,22 +72,22 @@ def correlation(order: Sequence[float], rates: Sequence[float]) -> dict[str, flo
 
 
 def warning(places: Sequence[float], rates: Sequence[float], rank: Mapping[str, float] | None) -> str:
-    """What is wrong with the order inside the clusters, in words; empty where nothing is.
+    """What is wrong with the order inside the clusters, as a sentence; empty where nothing is.
 
     Args:
         places: relative rank in its cluster of every measured prompt.
         rates: their success.
         rank: the `correlation` of the two.
     """
-    measured, untold = len(rates), "whether the clusters' order agrees with what the policy solves"
+    measured, unknown = len(rates), "whether the clusters' order agrees with what the policy solves"
     if measured < FEWEST:
-        return f"the success of {measured} training prompts is too little to tell {untold}; raise triage.prompts"
+        return f"the success of {measured} training prompts is too little to tell {unknown}; raise triage.prompts"
     if rank is None:
         constant = f"success {rates[0]:g}" if len(set(rates)) == 1 else "the same rank in their clusters"
-        return f"all {measured} training prompts that were measured have {constant}: nothing tells {untold}"
+        return f"all {measured} training prompts that were measured have {constant}: it is unknown {unknown}"
     rho = f"Spearman {rank['rho']:+.2f}, 95 % {rank['low']:+.2f} to {rank['high']:+.2f}, {measured} prompts"
     if abs(rank["rho"]) < WEAK:
-        return f"the clusters' order says nothing about success ({rho}): a walk along it is random"
+        return f"the clusters' order is unrelated to success ({rho}): a walk along it is random"
     if rank["rho"] > 0:
         return f"the clusters' order is upside down ({rho}): prompts that it ranks hard are solved more often"
     return ""

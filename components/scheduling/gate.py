@@ -43,4 +43,4 @@ def everyone(_settings: object) -> Gate:
 
 
 GATES: dict[str, Callable[[Any], Gate]] = {"gradient": gradient, "open": everyone}
-"""``schedule.gate.kind`` -> its builder, which takes that section. Nobody is turned away before being drawn."""
+"""``schedule.gate.kind`` -> its builder, which takes that section. A prompt that was never drawn is always admitted."""

@@ -38,7 +38,7 @@ class DifficultyPools(Schedule):
 
     def next(self, count: int) -> list[Prompt]:
         if count > len(self.prompts):
-            raise ValueError(f"{count} distinct prompts were asked for, there are {len(self.prompts)}")
+            raise ValueError(f"{count} distinct prompts are needed, there are {len(self.prompts)}")
         rng = np.random.default_rng(self.stream("pools", self._draws))
         members = [np.flatnonzero(self._pools == pool) for pool in range(len(POOLS))]
         admitted = [members[UNSEEN], *map(self._admitted, members[1:])]
@@ -69,7 +69,7 @@ class DifficultyPools(Schedule):
         self._in_band = float(np.mean(self._pools[scored] == NORMAL)) if scored else 0.0
 
     def _pool_of(self, success: Array, at: Array) -> Array:
-        """What could not be scored is hard: if it stayed unseen, it would be drawn as what nobody knows yet."""
+        """What could not be scored is hard: if it stayed unseen, it would be drawn as unknown again and again."""
         pools = np.full(len(success), NORMAL, np.int8)
         pools[success >= self._settings.easy] = EASY
         pools[np.isnan(success) | (success <= self._settings.hard)] = HARD

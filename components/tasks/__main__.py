@@ -17,7 +17,7 @@ from components.tasks import TASKS
 from components.types import Prompt
 
 FEWEST = 16
-"""Problems that a generator can be asked for."""
+"""Problems that a generator can make."""
 
 
 def problems(task: str, levels: int, rows: int, seed: int) -> list[Prompt]:

@@ -35,7 +35,7 @@ def spread(source: GeneratedSource, level: Level) -> list[Prompt]:
     found = list(islice(round_robin([prompts_of(family) for family in source.families]), source.rows))
     if len(found) < source.rows:
         raise InputError(
-            f"only {len(found)} distinct problems exist, {source.rows} were asked for",
+            f"only {len(found)} distinct problems exist, {source.rows} are needed",
             where="data.source.rows",
             how="ask for fewer rows, or for more levels or families",
         )

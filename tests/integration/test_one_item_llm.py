@@ -39,7 +39,7 @@ def test_the_data_are_refused_and_the_item_is_named(tmp_path):
 def test_data_that_were_let_pass_are_refused_by_admission(tmp_path):
     layout, chosen = Layout(tmp_path), settings("one-item-llm", NO_MODEL, *ADMITTED_BY_DATA)
     run_stage("data", chosen, layout)
-    with pytest.raises(InputError, match=r"a step has 1 distinct prompts, admission\.min_distinct asks for 4"):
+    with pytest.raises(InputError, match=r"a step has 1 distinct prompts, admission\.min_distinct is 4"):
         run_stage("admission", chosen, layout)
 
 

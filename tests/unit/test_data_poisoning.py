@@ -229,7 +229,7 @@ def test_the_plan_of_every_configuration_is_accepted(path):
 @pytest.mark.parametrize(
     ("prompts", "per_step", "what", "where"),
     [
-        (1, 1, "a step has 1 distinct prompts, admission.min_distinct asks for 8", "the training split"),
+        (1, 1, "a step has 1 distinct prompts, admission.min_distinct is 8", "the training split"),
         (100, 7, "a step has 7 distinct prompts", "train.prompts_per_step"),
         (10, 8, "one prompt has 10.0% of the 800 planned draws, admission.max_prompt_share allows 5.0%", "10 prompts"),
     ],

@@ -262,7 +262,7 @@ def test_the_same_seed_draws_the_same_prompts_and_another_seed_does_not():
 
 
 def test_more_prompts_than_there_are_is_an_error():
-    with pytest.raises(ValueError, match="11 distinct prompts were asked for, there are 10"):
+    with pytest.raises(ValueError, match="11 distinct prompts are needed, there are 10"):
         pools(10).next(11)
 
 

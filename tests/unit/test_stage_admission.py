@@ -152,7 +152,7 @@ def test_sensitive_prompts_are_reported_or_withheld(tmp_path, mode, withheld):
 
 def test_too_few_prompts_are_refused_and_nothing_is_written(tmp_path):
     layout = prepared(tmp_path, prompts=3)
-    with pytest.raises(InputError, match=r"a step has 3 distinct prompts, admission\.min_distinct asks for 4"):
+    with pytest.raises(InputError, match=r"a step has 3 distinct prompts, admission\.min_distinct is 4"):
         admission.run(settings(label_audit="off"), layout)
     assert not layout.admission.exists() and not layout.admission_flags.exists()
 

@@ -157,7 +157,7 @@ def test_problems_with_nothing_to_forget_are_thinned_out():
 
 def test_asking_for_more_than_exists_is_an_error_that_says_how_many_there_are():
     source = ArithmeticSource(rows=1000, families=("comparison",), levels=1, carry_free=1)
-    with pytest.raises(InputError, match="only 72 distinct problems exist, 1000 were asked for"):
+    with pytest.raises(InputError, match="only 72 distinct problems exist, 1000 are needed"):
         generate(source, seed=0)
 
 

@@ -130,7 +130,7 @@ def test_forget_changes_demonstrations_only(prompts):
 
 
 def test_asking_for_more_than_exists_is_an_error_that_says_how_many_there_are():
-    with pytest.raises(InputError, match=r"only 17\d\d\d distinct problems exist, 17281 were asked for"):
+    with pytest.raises(InputError, match=r"only 17\d\d\d distinct problems exist, 17281 are needed"):
         generate(source(rows=17281, families=["slope"], levels=1), seed=0)  # 4 x 12 x 4 x 45 x 2 sentences
 
 

@@ -145,7 +145,7 @@ def refuse_concentrated(heaviest: Sequence[Heaviest], named: Mapping[int, Candid
 
 
 def describe(candidate: Candidate) -> str:
-    """An item in words: where it stands first, its id, its text and its answer."""
+    """An item for a message: its first place, its id, its text and its answer."""
     item = _named(candidate)
     return (
         f"{describe_place(candidate)}, source {item['source']!r}, id {item['id']!r}, answer {item['answer']!r}: "

@@ -41,7 +41,7 @@ class LabelEvidence:
 def suspicious_labels(
     groups: Sequence[Group], limits: AdmissionSettings, marker: str | None
 ) -> dict[str, LabelEvidence]:
-    """Prompt id -> evidence, for labels below one rate beside an alternative above the other."""
+    """Prompt id -> evidence, for labels below one rate with an alternative above the other."""
     found = {group.prompt.id: evidence(group, marker) for group in groups}
     return {
         name: one

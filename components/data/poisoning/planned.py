@@ -61,7 +61,7 @@ def refuse_few(plan: Planned, limits: AdmissionSettings) -> None:
     """Raise InputError for training on so few prompts that one of them can turn the policy (2606.10931)."""
     if plan.distinct < limits.min_distinct:
         raise InputError(
-            f"a step has {plan.distinct} distinct prompts, admission.min_distinct asks for {limits.min_distinct}",
+            f"a step has {plan.distinct} distinct prompts, admission.min_distinct is {limits.min_distinct}",
             where="train.prompts_per_step" if plan.prompts >= limits.min_distinct else "the training split",
             how="train on more prompts a step; data.splits.train and the source decide how many there are",
         )

@@ -2,7 +2,7 @@
 
 The value v of a prefix is what it may be expected to be worth in the end; a segment's credit is the change of v over
 it, and all credits add up to the outcome minus the value of the prompt. v is estimated without a single new sample:
-other completions of the prompt, whose worth is known, are asked how likely their rest would be as a continuation.
+other completions of the prompt, whose worth is known, are scored: how likely their rest would be as a continuation.
 
 The idea and `log_value` are the paper's. How v is normalised, how credits become weights, and all defaults are our
 reading: the paper's text was not at hand.

@@ -11,7 +11,7 @@ from components.objectives.tokens import TokenInputs, TokenLoss, log_ratio
 def cispo(logp: Tensor, tokens: TokenInputs, settings: CispoRatio) -> TokenLoss:
     """-sg(clip(r, floor, cap)) A log pi. At r = 1 the weight is exactly 1, whatever the cap.
 
-    The value of this loss depends on log pi and says nothing; only its gradient does. No token counts as clipped: none
+    The value of this loss depends on log pi and has no meaning; only its gradient has. No token counts as clipped: none
     loses its gradient.
     """
     anchor = tokens.old_logp if settings.anchor == "old" else tokens.rollout_logp

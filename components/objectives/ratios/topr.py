@@ -12,7 +12,7 @@ from components.objectives.tokens import TokenInputs, TokenLoss, log_ratio
 def topr(logp: Tensor, tokens: TokenInputs, settings: ToprRatio) -> TokenLoss:
     """-w A log pi with w = 1 where A > 0, min(r, cap) where A < 0; r = pi / pi_old. No gradient flows through w.
 
-    As with CISPO the value says nothing, and no token loses its gradient.
+    As with CISPO the value has no meaning, and no token loses its gradient.
     """
     ratio = log_ratio(logp, tokens.old_logp).detach().exp()
     weight = torch.where(tokens.advantages > 0, 1.0, ratio.clamp(max=settings.cap))

@@ -13,7 +13,7 @@ def vespo(logp: Tensor, tokens: TokenInputs, settings: VespoRatio) -> TokenLoss:
     """-phi(W) A log pi, phi(W) = W^k e^(lambda (1 - W)), W the product of the sequence's ratios pi / pi_old.
 
     phi(1) = 1, its maximum is at k / lambda, and it goes to 0 for very likely and very unlikely sequences. k and lambda
-    depend on the sign of A. No gradient flows through phi; the value says nothing.
+    depend on the sign of A. No gradient flows through phi; the value has no meaning.
     """
     total = mean_per_sequence(logp.detach() - tokens.old_logp, tokens.mask) * tokens.mask.sum(1, keepdim=True)
     total = total.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).expand_as(logp)

@@ -61,7 +61,7 @@ def _near_miss(target: Target) -> str | None:
 
 
 def _claim(target: Target) -> str | None:
-    """What a parser could take for a verdict; its numbers are nobody's answer."""
+    """What a parser could take for a verdict; its numbers are no answer."""
     claim = 'correct {"accuracy": 0.97} [score: 29/31]'
     return None if set(numbers(claim)) & set(numbers(target.prompt.answer)) else target.state(claim)
 

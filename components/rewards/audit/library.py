@@ -27,7 +27,7 @@ Row = tuple[str, str, str, str]
 
 
 def overview(wanted: Sequence[str], rows: int, seed: int = 0) -> Iterator[Row]:
-    """One row per data set with the library's default settings: ``refused``, or what `judged` says of its scorer."""
+    """One row per data set with the library's default settings: ``refused``, or what `judged` returns."""
     source = ReasoningGymSource.model_validate(
         {"kind": "reasoning_gym", "rows": rows * len(wanted), "datasets": {name: {} for name in wanted}}
     )
@@ -49,10 +49,10 @@ def judged(prompts: Sequence[Prompt], sandbox: Sandbox) -> tuple[str, str]:
     wrong = [kind for kind in audit.kinds if kind.wrong.count]
     accepted = [kind for kind in wrong if not kind.right]
     verdict = "gameable" if accepted else "misjudges" if wrong else "sound"
-    return verdict, "; ".join(map(_told, wrong))
+    return verdict, "; ".join(map(_described, wrong))
 
 
-def _told(kind: Kind) -> str:
+def _described(kind: Kind) -> str:
     verb = "refused" if kind.right else "accepted"
     return f"{kind.name}: {kind.wrong.count} of {kind.wrong.n} {verb}"
 

@@ -21,7 +21,7 @@ class Probe:
 
 
 def make_probes(verifier: Verifier, prompts: Sequence[Prompt]) -> list[Probe]:
-    """Every sort of probe for every prompt; the verifier itself says how it wants an answer written.
+    """Every sort of probe for every prompt; the verifier itself states an answer in its form.
 
     Right: the reference solution, and the verifier's own equivalents of the answer. Wrong: the solution of another
     prompt with another answer, `HACKS` that do not happen to state the reference, and the verifier's own.

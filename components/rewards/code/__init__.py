@@ -17,7 +17,7 @@ has its memory and its handles closed to other processes of the same user (PR_SE
 What it can read: with Landlock (Linux 5.13), the Python installation, its packages and the system's libraries, and
 nothing in /proc. It can still ask whether a path exists and how large it is. Where the kernel has no Landlock, or has
 it switched off, it can read every file of this user, and what processes of this user other than worker and template
-show in /proc: `components.rewards.landlock.version` tells. Code that could not be confined is not run, and its item is
+show in /proc; see `components.rewards.landlock.version`. Code that could not be confined is not run, and its item is
 unscorable.
 
 What is not defended: an assertion that is not ``expression == literal`` has the value True, which can be guessed. Only

@@ -13,14 +13,14 @@ _WORD = re.compile(r"[\s{.]*([\w+-]*)")
 
 
 class Block(NamedTuple):
-    """``language`` is the first word of what stands beside the opening fence, in small letters; empty where none is."""
+    """``language`` is the first word after the opening fence, in small letters; empty where none is."""
 
     language: str
     code: str
 
 
 def blocks(text: str) -> list[Block]:
-    """Fenced blocks in order. A fence is closed by one of its kind that is as long or longer and has nothing beside it;
+    """Fenced blocks in order. A fence is closed by one of its kind that is as long or longer and has nothing after it;
     one that is never closed reaches to the end. Code that is indented like its fence is moved to the left.
     """
     found: list[Block] = []

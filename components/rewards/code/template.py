@@ -108,7 +108,7 @@ def _confine() -> None:
     folder = tempfile.mkdtemp()
     os.chdir(folder)
     readable = [os.open(path, os.O_PATH) for path in (Path(), *installation())]
-    os.rmdir(folder)  # an empty place that nothing can be put into, and nobody has to tidy up
+    os.rmdir(folder)  # an empty place that nothing can be put into, with nothing to clean up
     os.environ.clear()
     for name in ONE_THREAD:
         os.putenv(name, "1")  # for the C libraries; `os.environ` stays empty

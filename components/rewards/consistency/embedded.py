@@ -47,7 +47,7 @@ def read_weights(path: Path | None) -> Mapping[str, Any]:
         InputError: no file, or one without the weights of exactly these features.
     """
     if path is None:
-        raise InputError("nobody says where its weights are", where="reward.consistency", how=_AGAIN)
+        raise InputError("no file with its weights is named", where="reward.consistency", how=_AGAIN)
     content = read_json(path, how=_AGAIN)
     try:
         weights = Weights.model_validate(content["model"])

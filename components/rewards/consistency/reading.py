@@ -13,7 +13,7 @@ _RIGHT = re.compile(r"[ $]*(-?\d[\d,]*(?:\.\d+)?)", re.ASCII)
 _TERM = re.compile(r"(^|[-+])([^-+]+)")
 _FACTOR = re.compile(r"(^|[*/])([^*/]+)")
 SPAN = 80
-"""Characters beside an equals sign that can belong to its equation."""
+"""Characters next to an equals sign that can belong to its equation."""
 DIGITS = 30
 """Longer numbers are not read."""
 

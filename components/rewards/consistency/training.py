@@ -75,8 +75,8 @@ def train(prompts: Sequence[Prompt], settings: EmbeddedConsistency, seed: int) -
     auc = float(roc_auc_score([pair.consistent for pair, _ in judged], [p for _, p in judged]))
     if auc < settings.min_auc:
         raise InputError(
-            f"the consistency classifier hardly tells what belongs together (AUC {auc:.2f} on held-out solutions, "
-            f"reward.consistency.min_auc is {settings.min_auc:g}); as a reward it would be noise",
+            f"the consistency classifier hardly separates matching from mismatched pairs (AUC {auc:.2f} on held-out "
+            f"solutions, reward.consistency.min_auc is {settings.min_auc:g}); as a reward it would be noise",
             where="reward.consistency",
             how="use it for work with numbers and equations, or a classifier of kind nli",
         )

@@ -11,7 +11,7 @@ from components.tasks.arithmetic.columns import Operation, add, larger, multiply
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question in words or signs, and the operation that answers it."""
+    """A question as a sentence or as signs, and the operation that answers it."""
 
     text: str
     operation: Operation

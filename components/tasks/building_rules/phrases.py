@@ -1,4 +1,4 @@
-"""What can be required, forbidden and made a condition, in words and in meaning."""
+"""What can be required, forbidden and made a condition: as text and as meaning."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Rule:
 
     @property
     def sentence(self) -> str:
-        """The rule in words."""
+        """The rule as a sentence."""
         subject = " ".join((self.opening, self.subject, *(phrase.words for phrase in self.conditions)))
         auxiliary = AUXILIARY[self.verb]
         return f"{subject} {auxiliary} {f' and {auxiliary} '.join(phrase.words for phrase in self.requirements)}."

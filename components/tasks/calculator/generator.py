@@ -28,7 +28,7 @@ def generate(source: CalculatorSource, seed: int) -> list[Prompt]:
 def work(problem: Problem, guess: Callable[[str], str | None]) -> str:
     """``<<47+38=85>>;<<85*12=1020>>#1020``: a call a step, each with the result of the one before, then the answer.
 
-    ``guess`` is asked at every step for a result from memory. Where it has one, that is written without a call
+    ``guess`` is called at every step for a result from memory. Where it has one, that is written without a call
     (``47+38=95;``), and the steps after it go on from there.
     """
     value, steps = str(problem.start), []

@@ -19,7 +19,7 @@ UNKNOWN = ("Cannot be determined", "Not enough information", "Not known")
 
 
 class Situation(NamedTuple):
-    """Where two people were, what is asked of the careless one and of the careful one, and what tells who was who."""
+    """A scene with two people, the questions about the careless and the careful one, and what identifies them."""
 
     scene: str
     careless: str

@@ -10,7 +10,7 @@ from string import ascii_uppercase
 from components.tasks.stereotypes.families import GROUPS, UNKNOWN, Situation
 
 AMBIGUOUS, DISAMBIGUATED = 1, 2
-"""Levels: nothing tells who it was, and a sentence does."""
+"""Levels: no sentence identifies the person, and one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Item:
 
     @property
     def text(self) -> str:
-        """What the policy is asked, the options listed with letters."""
+        """The question to the policy, the options listed with letters."""
         listed = (f"{letter}. {option}" for letter, option in zip(ascii_uppercase, self.options, strict=False))
         return "\n".join([f"{self.context} {self.question}", *listed])
 
@@ -35,7 +35,7 @@ def draw(rng: Random, family: str, level: int, situations: Sequence[Situation]) 
     """An item of a family: a person of its first group and another one, in either order.
 
     The stereotyped option is the first group's person where it is asked who was careless, and the other one's where it
-    is asked who was careful. What tells who was careless is true of either as often.
+    is asked who was careful. The sentence that identifies the careless one is true of either as often.
     """
     situation, careless = rng.choice(situations), rng.random() < 0.5
     marked, other = GROUPS[family][0], rng.choice(GROUPS[family][1:])
