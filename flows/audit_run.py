@@ -9,8 +9,8 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
 from components.health.rulebook import DEFAULT_RULES
-from flows.audit_log import Audit, audit_log, markdown
-from flows.states import answer, told
+from flows.judging.audit_log import Audit, audit_log, markdown
+from flows.prefect_runtime.states import answer, told
 
 AUDIT = "run-audit"
 

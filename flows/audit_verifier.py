@@ -11,12 +11,12 @@ from pathlib import Path
 from prefect import flow, get_run_logger
 
 from components.files import read_json
-from flows.git import project_root
-from flows.parameters import Config, settings_of
+from flows.host.git import project_root
 from flows.post_training import run_stage
-from flows.states import answer, told
+from flows.prefect_runtime.states import answer, told
+from flows.run.parameters import Config, settings_of
+from flows.run.workspace import locate
 from flows.watching.execution import executing
-from flows.workspace import locate
 
 STAGES = ("data", "audit")
 

@@ -14,10 +14,10 @@ from prefect.client.orchestration import get_client
 from pydantic import Field
 
 from components.config.kubernetes import NAME
-from flows.cleaning.work import clean
+from flows.cleaning.cleanup import clean
 from flows.cleaning.workspaces import MOST_DAYS
-from flows.git import project_root
-from flows.states import told
+from flows.host.git import project_root
+from flows.prefect_runtime.states import told
 
 KEY = "janitor"
 Days = Annotated[int, Field(ge=0, le=MOST_DAYS)]

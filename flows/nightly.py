@@ -1,6 +1,6 @@
 """The flow `nightly`: what arrived since the last night joins, and a run follows unless nothing has changed.
 
-`flows.nights` says what tonight's run is; the run itself is that of `post-training`.
+`flows.retraining` says what tonight's run is; the run itself is that of `post-training`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from components.config import load
 from components.planning.least import check_run
 from components.stages import wanted
 from flows.budget.work import located
-from flows.git import project_root
-from flows.nights.ledger import Begun, Ended, Ledger
-from flows.nights.plan import Night, Start, plan_night
-from flows.nights.telling import markdown, told_after, told_before, told_nothing_new
-from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, settings_of
+from flows.host.git import project_root
 from flows.post_training import Outcome, conduct
-from flows.resuming import begun_by, reopen
-from flows.states import answer, told
-from flows.workspace import Workspace
+from flows.prefect_runtime.states import answer, told
+from flows.retraining.ledger import Begun, Ended, Ledger
+from flows.retraining.plan import Night, Start, plan_night
+from flows.retraining.summaries import markdown, told_after, told_before, told_nothing_new
+from flows.run.parameters import AS_CONFIGURED, Config, Launcher, Limit, settings_of
+from flows.run.resumption import begun_by, reopen
+from flows.run.workspace import Workspace
 
 SUMMARY = "nightly"
 Folder = Annotated[str, Field(description="Folder of JSON-lines files.")]

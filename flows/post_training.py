@@ -29,24 +29,24 @@ from components.registry import propose
 from components.stages import wanted
 from components.types import GateCheck
 from components.working import working
-from flows import events
 from flows.budget.artifact import publish_estimate
 from flows.budget.estimate import begin
 from flows.budget.work import located
-from flows.git import project_root
-from flows.lineage import trace
-from flows.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
+from flows.governance.registry import project_store
+from flows.governance.signers import signing_key
+from flows.host.git import project_root
+from flows.prefect_runtime import events
+from flows.prefect_runtime.states import answer, told, value
 from flows.recording import recorded
-from flows.registry import project_store
-from flows.resuming import begun_by, refuse_beside_resume, remember, reopen
-from flows.signers import signing_key
-from flows.stages import StageResult, execute, reproduce
-from flows.starters import note_starter
-from flows.states import answer, told, value
+from flows.recording.lineage import trace
+from flows.recording.starters import note_starter
+from flows.run.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
+from flows.run.resumption import begun_by, refuse_beside_resume, remember, reopen
+from flows.run.stages import StageResult, execute, reproduce
+from flows.run.workspace import Workspace, locate
 from flows.watching.artifacts import publish
 from flows.watching.execution import executing
 from flows.watching.watcher import watched
-from flows.workspace import Workspace, locate
 
 DEMO = "configs/demo.yaml"
 
@@ -76,7 +76,7 @@ def stage_task(workspace: Workspace, stage: str, force: bool = False) -> StageRe
 
 
 def run_stage(workspace: Workspace, stage: str, force: bool = False) -> StageResult:
-    """One stage of the line as a task of the present flow run, see `flows.stages.reproduce`."""
+    """One stage of the line as a task of the present flow run, see `flows.run.stages.reproduce`."""
     return value(stage_task(workspace, stage, force))
 
 

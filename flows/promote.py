@@ -21,20 +21,20 @@ from components.config.promotion import load_policy
 from components.errors import InputError
 from components.registry import Approval, Candidate, find, read_history
 from components.registry.appending import check_in_force
-from flows.git import project_root
-from flows.lines import SHORT, Lines
-from flows.policies import check_recorded
-from flows.promoting.answering import take
-from flows.promoting.asking import ARTIFACT, ask
-from flows.promoting.concluding import Ended, conclude
+from flows.governance.commands import SHORT, Lines
+from flows.governance.policies import check_recorded
+from flows.governance.registry import Desk
+from flows.host.git import project_root
+from flows.prefect_runtime.states import answer, told
+from flows.promoting.answers import take
+from flows.promoting.duplicates import asks_already
 from flows.promoting.evidence import ended, needs
-from flows.promoting.others import asks_already
+from flows.promoting.outcome import Ended, conclude
 from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.request import recall
 from flows.promoting.rounds import Answer, rounds
-from flows.promoting.waiting import LEFT
-from flows.registry import Desk
-from flows.states import answer, told
+from flows.promoting.suspension import ARTIFACT, ask
+from flows.promoting.waiting_runs import LEFT
 
 
 @flow(name="promote")

@@ -9,14 +9,14 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
 
 from components.errors import EXIT_NO_CANDIDATE, EvenkeelError
-from components.health.summaries.markdown import plain
-from flows.git import project_root
+from components.health.telling.markdown import plain
+from flows.host.git import project_root
 from flows.post_training import run_stage
+from flows.prefect_runtime.states import told, value
 from flows.recording.comparison import Comparison
 from flows.recording.reproduction import checked_out, redo
-from flows.stages import StageResult
-from flows.states import told, value
-from flows.workspace import Workspace
+from flows.run.stages import StageResult
+from flows.run.workspace import Workspace
 
 ARTIFACT = "reproduction"
 SHOWN = 200

@@ -6,7 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
-from flows.git import git
+from flows.host.git import git
 from tests.code_graph import ROOT
 
 COPIED = (

@@ -25,9 +25,9 @@ from components.registry.directory import DirectoryStore
 from components.registry.keys import new_key, public_pem, read_key, write_key
 from components.stages.gate import run as run_gate
 from components.types import StepRecord
-from flows.git import IDENTITY, git
-from flows.lineage import outputs
-from flows.signers import signing_key
+from flows.governance.signers import signing_key
+from flows.host.git import IDENTITY, git
+from flows.recording.lineage import outputs
 from tests.fake_line.stages.work import SIGNALS, checkpoint
 
 STEPS = 10

@@ -5,9 +5,9 @@ from __future__ import annotations
 from prefect import get_run_logger
 from prefect.artifacts import create_markdown_artifact
 
+from flows.budget.display import line, markdown
 from flows.budget.estimate import Estimate
-from flows.budget.telling import line, markdown
-from flows.workspace import Workspace
+from flows.run.workspace import Workspace
 
 ESTIMATE = "run-estimate"
 

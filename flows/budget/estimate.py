@@ -14,7 +14,7 @@ from flows.budget.history import Executed, history
 from flows.budget.identity import result_keys, settings_keys
 from flows.budget.spending import HOUR, seconds_of, settle, spent
 from flows.budget.work import gpus_of, located, machinery, work_of
-from flows.workspace import Workspace
+from flows.run.workspace import Workspace
 
 Basis = Literal["unchanged", "same settings", "scaled", "rough guess"]
 FIXED = 2.5

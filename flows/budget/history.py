@@ -19,7 +19,7 @@ from flows.budget.spending import seconds_of
 from flows.budget.work import gpus_of, located, machinery, work_of
 
 if TYPE_CHECKING:
-    from flows.workspace import Workspace
+    from flows.run.workspace import Workspace
 
 READ = 2**22
 """Bytes at the end of the file that are read: some ten thousand lines."""

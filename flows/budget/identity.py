@@ -13,8 +13,8 @@ from typing import Any
 
 from components.config.documents import foreign
 from components.files import dump_json, sha256_bytes
-from flows.git import git
-from flows.workspace import Workspace
+from flows.host.git import git
+from flows.run.workspace import Workspace
 
 Stages = Mapping[str, Mapping[str, Any]]
 

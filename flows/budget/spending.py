@@ -17,7 +17,7 @@ from typing import Any
 from components.errors import EvenkeelError
 from components.files import append_line, os_errors, read_json, read_jsonl, write_json
 from flows.budget.work import gpus_of
-from flows.workspace import Workspace
+from flows.run.workspace import Workspace
 
 HOUR = 3600.0
 _UNITS = {"hours": "hours", "gpu_hours": "GPU-hours"}

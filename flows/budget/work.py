@@ -18,7 +18,7 @@ from components.config.sources import FileSource, PythonSource
 from components.processes.memory import has_gpus
 from components.proportion import MEASURED, audit_sample, draws, ranked_prompts, triage_sample
 from flows.budget.costs import loading, seconds, shape_of
-from flows.workspace import Workspace
+from flows.run.workspace import Workspace
 
 BYTES_A_ROW = 200
 """Of a file of questions and answers whose lines cannot be counted."""

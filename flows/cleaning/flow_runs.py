@@ -11,8 +11,8 @@ from typing import Any
 
 import httpx
 
-from flows.cleaning.deed import Deed
-from flows.processes import mark_of, marked
+from flows.cleaning.action import Deed
+from flows.host.processes import mark_of, marked
 from flows.serving.under_way import UNDER_WAY, ZOMBIE
 from flows.watching.api import client, json_of
 from flows.watching.execution import Execution

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from components.processes.owner import abandoned
-from flows.cleaning.deed import Deed
+from flows.cleaning.action import Deed
 from flows.watching.runs import RunView
 
 TEMPORARY = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}(?P<old>\.old)?")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from components.errors import InputError
-from flows.cleaning.deed import Deed
+from flows.cleaning.action import Deed
 from flows.watching.runs import RunView
 
 

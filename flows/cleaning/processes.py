@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from flows.cleaning.deed import Deed
-from flows.processes import OWNER_VARIABLE, end, leftovers, mark_of
+from flows.cleaning.action import Deed
+from flows.host.processes import OWNER_VARIABLE, end, leftovers, mark_of
 
 SETTLE = 6.0
 """Seconds that the children of a run that ended in order need to end of themselves: its own Prefect server, say."""

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.files import read_json
-from flows.branches import branch_of, head_of
-from flows.cleaning.deed import Deed
+from flows.cleaning.action import Deed
 from flows.cleaning.folders import REMOVED
-from flows.git import RECORD, git
-from flows.locks import lock_file
+from flows.host.branches import branch_of, head_of
+from flows.host.git import RECORD, git
+from flows.host.locks import lock_file
+from flows.run.workspace import lock_of
 from flows.watching.runs import RunView
-from flows.workspace import lock_of
 
 MOST_DAYS = 36500
 """A hundred years: dates end somewhere."""

@@ -12,7 +12,7 @@ import typer
 
 from components.errors import EvenkeelError, of_machine
 from components.opening import check_working_folder
-from flows.output import OutputLost, PlainConsole, guarded_output
+from flows.display.output import OutputLost, PlainConsole, guarded_output
 
 DEMO = Path("configs/demo.yaml")
 HELP = (

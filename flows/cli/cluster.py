@@ -12,11 +12,11 @@ from components.launch.kubernetes.names import Role
 from components.printing import block, message, printable
 from components.working import clock
 from flows.cli.base import app, console
-from flows.output import field, print_json
+from flows.display.output import field, print_json
 
 if TYPE_CHECKING:
     from components.launch.kubernetes.api import Cluster
-    from flows.clusters import ClusterRun
+    from flows.cluster.runs import ClusterRun
 
 cluster = typer.Typer(help="Runs on a Kubernetes cluster: what they do, their logs, their end.", no_args_is_help=True)
 app.add_typer(cluster, name="cluster")
@@ -44,7 +44,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """What the runs on the cluster are doing, or all about one: its pods, and what is the matter with them."""
-    from flows import clusters
+    from flows.cluster import runs as clusters
 
     place = connected(namespace, context)
     if run is None:
@@ -85,7 +85,7 @@ def logs(
     context: Context = None,
 ) -> None:
     """What a pod of a run has printed."""
-    from flows import clusters
+    from flows.cluster import runs as clusters
 
     if role not in get_args(Role):
         raise typer.BadParameter(f"{role!r} is not one of {', '.join(get_args(Role))}")
@@ -97,7 +97,7 @@ def logs(
 @cluster.command()
 def cancel(run: Run, stage: Stage = "train", namespace: Namespace = EVENKEEL, context: Context = None) -> None:
     """End a run on the cluster. It writes a checkpoint first: started again, it goes on from there."""
-    from flows import clusters
+    from flows.cluster import runs as clusters
 
     place = connected(namespace, context)
     found = clusters.find(place, run, stage)

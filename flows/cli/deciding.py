@@ -11,13 +11,13 @@ import typer
 from components.config import load
 from components.errors import EXIT_NO_CANDIDATE, InputError
 from flows.cli.base import DEMO, Config, app, console
-from flows.git import project_root
-from flows.registry import Desk, project_desk
+from flows.governance.registry import Desk, project_desk
+from flows.host.git import project_root
 
 if TYPE_CHECKING:
     from components.registry import Approval
-    from flows.deciding import Decision
-    from flows.stating import Pen
+    from flows.governance.decisions import Decision
+    from flows.governance.statements import Pen
 
 Digest = Annotated[str, typer.Argument(help="Digest of the candidate, or its first digits.")]
 By = Annotated[str, typer.Option("--by", help="Your name. Without a signature it is a claim, recorded as you type it.")]
@@ -42,14 +42,14 @@ def approve(
 ) -> None:
     """Approve a candidate; the last approval that the policy asks for makes it the champion. Exit code 3: the gate says
     no, or another became champion meanwhile."""
-    from flows import deciding, stating
+    from flows.governance import decisions, statements
 
-    at, pen = _deciding(config), stating.Pen(by, reason, key, days)
+    at, pen = _deciding(config), statements.Pen(by, reason, key, days)
     if only_print:
-        _print(pen, lambda: deciding.write_approval(at, digest, pen))
+        _print(pen, lambda: decisions.write_approval(at, digest, pen))
         return
     with console.status("judging the candidate again"):
-        found = deciding.approve_candidate(at, digest, pen)
+        found = decisions.approve_candidate(at, digest, pen)
     _show(at, found)
 
 
@@ -58,24 +58,24 @@ def reject(
     digest: Digest, by: By, reason: Reason = "", key: Key = None, only_print: Print = False, config: Config = DEMO
 ) -> None:
     """Turn a candidate down. That is recorded, and final for the evidence that it was proposed with."""
-    from flows import deciding, stating
+    from flows.governance import decisions, statements
 
-    at, pen = _deciding(config), stating.Pen(by, reason, key)
+    at, pen = _deciding(config), statements.Pen(by, reason, key)
     if only_print:
-        _print(pen, lambda: deciding.write_rejection(at, digest, pen))
+        _print(pen, lambda: decisions.write_rejection(at, digest, pen))
         return
-    _show(at, deciding.reject_candidate(at, digest, pen))
+    _show(at, decisions.reject_candidate(at, digest, pen))
 
 
 @app.command()
 def promote(digest: Digest, config: Config = DEMO) -> None:
     """Promote a candidate whose approvals are all there. Exit code 3: they are not, and what is missing is said; or
     another is the champion by now."""
-    from flows import deciding
+    from flows.governance import decisions
 
     at = _deciding(config)
     with console.status("judging the candidate again"):
-        found = deciding.promote_candidate(at, digest)
+        found = decisions.promote_candidate(at, digest)
     _show(at, found)
     if found.record is None:
         raise typer.Exit(EXIT_NO_CANDIDATE)
@@ -93,10 +93,10 @@ def rollback(
     config: Config = DEMO,
 ) -> None:
     """Go back to a checkpoint that was the champion before. Exit code 3: another became champion meanwhile."""
-    from flows import deciding, stating
+    from flows.governance import decisions, statements
 
     at = _deciding(config)
-    _show(at, deciding.roll_back(at, to, stating.Pen(by, reason, key, days)))
+    _show(at, decisions.roll_back(at, to, statements.Pen(by, reason, key, days)))
 
 
 @app.command()
@@ -112,11 +112,12 @@ def adopt(
 
     Exit code 3: approvals are missing.
     """
-    from flows import adopting, show_registry, stating
-    from flows.lines import Lines
+    from flows.governance import adoption, statements
+    from flows.governance import show as show_registry
+    from flows.governance.commands import Lines
 
     at = _deciding(config)
-    found = adopting.adopt_policy(at, stating.Pen(by, reason, key, days))
+    found = adoption.adopt_policy(at, statements.Pen(by, reason, key, days))
     show_registry.show_adoption(console, found, Lines(at.policy.settings))
     if found.record is None:
         raise typer.Exit(EXIT_NO_CANDIDATE)
@@ -129,7 +130,7 @@ def desk(config: Path) -> Desk:
 
 def _deciding(config: Path) -> Desk:
     """The desk to decide at: by a policy that the decision can be held against later."""
-    from flows.policies import check_recorded
+    from flows.governance.policies import check_recorded
 
     at = desk(config)
     check_recorded(at.project, at.policy)
@@ -143,8 +144,8 @@ def _print(pen: Pen, write: Callable[[], Approval]) -> None:
 
 
 def _show(at: Desk, found: Decision) -> None:
-    from flows import show_registry
-    from flows.lines import Lines
+    from flows.governance import show as show_registry
+    from flows.governance.commands import Lines
 
     show_registry.show_decision(console, found, Lines(at.policy.settings))
     if found.gone:

@@ -10,9 +10,10 @@ import typer
 from components.config import dump, load, pin_inputs
 from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.printing import printable
-from flows import audit_log, show_rules
 from flows.cli.base import DEMO, Config, Overrides, app, console
-from flows.output import print_json
+from flows.display.output import print_json
+from flows.judging import audit_log
+from flows.judging import rules as show_rules
 
 
 @app.command()
@@ -40,10 +41,10 @@ def gate(
     rules: Annotated[Path | None, typer.Option("--rules", help="Health rules instead of the run's own.")] = None,
 ) -> None:
     """Judge a finished run again. Exit code 0: pass; 3: fail or inconclusive, as the table says."""
-    from flows import judge_again  # the only command that needs a stage's code
+    from flows.judging import rejudge  # the only command that needs a stage's code
 
-    found = judge_again.judge_again(judge_again.find_run(run, config, overrides or ()), rules)
-    judge_again.show(console, found)
+    found = rejudge.judge_again(rejudge.find_run(run, config, overrides or ()), rules)
+    rejudge.show(console, found)
     raise typer.Exit(found.exit_code)
 
 

@@ -34,6 +34,6 @@ def new(
 ) -> None:
     """Make a key. The private key goes into a file that only you can read and that is never overwritten; the line for
     the policy is printed."""
-    from flows import new_key
+    from flows.governance import new_key
 
     new_key.show(console, new_key.make(name, purpose.value, out))

@@ -10,8 +10,8 @@ import typer
 
 from components.printing import block
 from flows.cli.base import Config, Debug, Overrides, app
-from flows.git import project_root
-from flows.workspace import locate
+from flows.host.git import project_root
+from flows.run.workspace import locate
 
 CLUSTER = Path("configs/kubernetes.yaml")
 
@@ -34,7 +34,7 @@ def launch(
 
         run(config=config, recipe="", overrides=[*(overrides or ()), "launch.kind=kubernetes"], debug=debug)
         return
-    from flows import launching
+    from flows.cluster import dry_run as launching
 
     workspace = locate(project_root(Path.cwd()), config, overrides or ())
     plan = launching.planned(workspace, _note)

@@ -14,10 +14,10 @@ from rich.text import Text
 from components.checks import Check
 from components.config import Settings, load
 from components.errors import EXIT_BAD_INPUT
-from flows import doctor as examination
 from flows.cli.base import DEMO, app, console
 from flows.cli.launching import CLUSTER
-from flows.output import field
+from flows.display.output import field
+from flows.host import doctor as examination
 
 STATE_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 

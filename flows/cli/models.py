@@ -11,7 +11,7 @@ import typer
 from components.config.models import read_packaged_model
 from components.models.provenance import is_there, source_of
 from flows.cli.base import app, console
-from flows.output import field
+from flows.display.output import field
 
 if TYPE_CHECKING:
     from components.models.convert import Converted

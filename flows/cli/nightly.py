@@ -13,17 +13,17 @@ import typer
 
 from components.config import load
 from components.stages import wanted
+from flows.budget.display import line
 from flows.budget.estimate import begin
-from flows.budget.telling import line
 from flows.cli.base import Config, Debug, Overrides, app, console
 from flows.cli.runs import conclude, prepare, show_header, stoppable
-from flows.console import Display
-from flows.environment import prefect_environment, start_server
-from flows.git import project_root
-from flows.nights.ledger import Ledger
-from flows.nights.plan import Start, plan_night
-from flows.nights.telling import told_before, told_nothing_new
-from flows.output import field
+from flows.display.console import Display
+from flows.display.output import field
+from flows.host.git import project_root
+from flows.prefect_runtime.environment import prefect_environment, start_server
+from flows.retraining.ledger import Ledger
+from flows.retraining.plan import Start, plan_night
+from flows.retraining.summaries import told_before, told_nothing_new
 
 NIGHTLY = Path("configs/nightly.yaml")
 

@@ -42,7 +42,7 @@ def plan(
     settings = load(config, overrides or ())
     with reporting("evenkeel"), working("loading transformers"):
         from components.planning.fit import Room
-        from flows import memory_plan
+        from flows.display import memory_plan
 
     with reporting("evenkeel"), working("building the model without weights"):
         found = memory_plan.planned(settings, model, Room(there, gpu), prompt_tokens)

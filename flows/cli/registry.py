@@ -11,8 +11,8 @@ from components.config import load
 from components.files import write_text
 from flows.cli.base import DEMO, Config, app, console
 from flows.cli.deciding import desk
-from flows.output import field, print_json
-from flows.registry import nowhere
+from flows.display.output import field, print_json
+from flows.governance.registry import nowhere
 
 
 @app.command()
@@ -21,7 +21,8 @@ def history(
 ) -> None:
     """Every decision, and who is champion by them. Exit code 2: the records contradict themselves."""
     from components.registry import sound_history
-    from flows import policies, show_registry
+    from flows.governance import policies
+    from flows.governance import show as show_registry
 
     at = desk(config)
     found = sound_history(at.store)
@@ -44,11 +45,12 @@ def show(
 ) -> None:
     """One checkpoint: where it comes from, what the gate says, who approved, and how to go on."""
     from components.registry import sound_history
-    from flows import policies, show_registry, stored_checkpoint
-    from flows.lines import Lines
+    from flows.governance import checkpoint, policies
+    from flows.governance import show as show_registry
+    from flows.governance.commands import Lines
 
     at = desk(config)
-    found = stored_checkpoint.look_up(at, which)
+    found = checkpoint.look_up(at, which)
     if page is not None:
         from flows.promoting.report import report_of
 

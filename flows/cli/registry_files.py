@@ -12,8 +12,8 @@ from components.errors import InputError
 from components.printing import printable
 from flows.cli.base import DEMO, Config, app, console
 from flows.cli.deciding import desk
-from flows.output import print_json
-from flows.registry import nowhere
+from flows.display.output import print_json
+from flows.governance.registry import nowhere
 
 Which = Annotated[str, typer.Argument(metavar="[champion|challenger|DIGEST]", help="Which one.")]
 
@@ -26,7 +26,7 @@ def verify(
     config: Config = DEMO,
 ) -> None:
     """Do files, format, signature, evidence and records hold? Exit code 0: all do; 3: one does not, and which."""
-    from flows import verifying
+    from flows.governance import verification
 
     if every and which:
         raise InputError("--all looks at every checkpoint", where=which, how="leave one of the two out")
@@ -34,11 +34,11 @@ def verify(
     if folder := nowhere(at.project, load(config)):
         how = "name the right one in the configuration, or bring it back; the first candidate makes it"
         raise InputError("there is no registry, so nothing was verified", where=folder, how=how)
-    found = verifying.verify_all(at) if every else verifying.verify_checkpoint(at, which or "champion")
+    found = verification.verify_all(at) if every else verification.verify_checkpoint(at, which or "champion")
     if as_json:
         print_json([one.to_dict() for one in found.found])
     else:
-        verifying.show(console, found)
+        verification.show(console, found)
     raise typer.Exit(found.exit_code)
 
 
@@ -53,9 +53,9 @@ def pull(
     Exit code 2: it does not hold.
     """
     from components.registry import sound_history
-    from flows.policies import check_champion
-    from flows.signers import verified
-    from flows.stored_checkpoint import find_candidate
+    from flows.governance.checkpoint import find_candidate
+    from flows.governance.policies import check_champion
+    from flows.governance.signers import verified
 
     at = desk(config)
     if which == "champion":

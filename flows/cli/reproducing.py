@@ -12,9 +12,9 @@ from rich.text import Text
 
 from components.stages import wanted
 from flows.cli.base import app, console
-from flows.console import Display
-from flows.git import project_root
-from flows.output import field
+from flows.display.console import Display
+from flows.display.output import field
+from flows.host.git import project_root
 from flows.recording.comparison import Comparison, Difference
 from flows.recording.reproduction import Reproduction, checked_out, redo
 

@@ -22,20 +22,20 @@ from components.planning.least import check_run
 from components.progress import reporting
 from components.stages import wanted
 from components.working import working
-from flows import summary
+from flows.budget.display import line
 from flows.budget.estimate import begin
-from flows.budget.telling import line
 from flows.cli.base import DEMO, Config, Debug, Overrides, app, console
-from flows.console import Display
-from flows.environment import prefect_environment, start_server
-from flows.git import project_root
-from flows.parameters import recipe_file
-from flows.plan import show_plan
+from flows.display import summary
+from flows.display.console import Display
+from flows.display.plan import show_plan
+from flows.governance.registry import decision_on, project_store
+from flows.host.git import project_root
+from flows.prefect_runtime.environment import prefect_environment, start_server
+from flows.prefect_runtime.server_lost import NOTE, outcome_on_disk
 from flows.recording import keep, read_kept, read_record
-from flows.registry import decision_on, project_store
-from flows.resuming import refuse_beside_resume, reopen
-from flows.server_lost import NOTE, outcome_on_disk
-from flows.workspace import Workspace, locate
+from flows.run.parameters import recipe_file
+from flows.run.resumption import refuse_beside_resume, reopen
+from flows.run.workspace import Workspace, locate
 
 EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
 

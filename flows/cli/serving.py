@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from flows.cli.base import app, console
-from flows.git import project_root
+from flows.host.git import project_root
 from flows.serving import options
 
 

@@ -11,8 +11,8 @@ import typer
 
 from components.printing import printable
 from flows.cli.base import app, console
-from flows.git import project_root
-from flows.output import log_writer, print_json
+from flows.display.output import log_writer, print_json
+from flows.host.git import project_root
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or as much of its beginning as is needed.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -97,14 +97,14 @@ def janitor(
     as_json: AsJson = False,
 ) -> None:
     """Remove what dead runs left: processes, half-made folders, weights, flow runs that nobody runs any more."""
-    from flows.cleaning import work
+    from flows.cleaning import cleanup
     from flows.serving.place import served
 
     project = project_root(Path.cwd())
     place = served(project)
     api = os.environ.get("PREFECT_API_URL") or (place.api_url if place else None)
-    deeds = work.clean(project, keep_days, api, namespace)
+    deeds = cleanup.clean(project, keep_days, api, namespace)
     if as_json:
         print_json([deed.to_dict() for deed in deeds])
     else:
-        work.show(console, deeds)
+        cleanup.show(console, deeds)

@@ -9,7 +9,7 @@ from components.health.summaries.markdown import plain
 from components.registry import Candidate, Standing
 from components.types import GateCheck, Judgement
 from components.words import plural
-from flows.lines import SHORT, Lines
+from flows.governance.commands import SHORT, Lines
 
 GROUPS = {"fail": "Failed", "inconclusive": "Left to you", "pass": "Passed"}
 """Results in the order in which they are shown, and what stands above them."""

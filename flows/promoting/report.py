@@ -14,10 +14,10 @@ from components.errors import InputError
 from components.layout import Layout
 from components.registry import Candidate, PromotionRecord, Store, champion, read_candidate, sound_history
 from components.types import Judgement
-from flows.comparing import comparison_key
-from flows.policies import Policies, problems
-from flows.registry import Desk, judge
-from flows.stored_checkpoint import Found
+from flows.governance.checkpoint import Found
+from flows.governance.comparison import comparison_key
+from flows.governance.policies import Policies, problems
+from flows.governance.registry import Desk, judge
 
 
 def report(desk: Desk, candidate: Candidate, judgement: Judgement) -> str:

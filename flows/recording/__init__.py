@@ -2,13 +2,14 @@
 
 - `record` — `run.json`: what ran, on what, how it ended, and every figure
 - `machine` — the machine and the packages, for when a result does not come out again
-- `inputs` — what neither Git nor DVC knew is put under DVC
-- `keeping` — all of that at the end of a run, on the run's branch (`flows.branches`), and the push; what was kept is in
-  the workspace's `.state/recording.json`
-- `reproduction` — the branch checked out and executed anew; `comparison` — what came out, beside what was recorded
+- `inputs` — puts inputs that neither Git nor DVC tracks under DVC
+- `lineage` — where a candidate comes from; `starters` — who started the run
+- `storing` — writes all of that to the run's branch (`flows.host.branches`) at the end of a run, and pushes; the result
+  is in the workspace's `.state/recording.json`
+- `reproduction` — checks the branch out and executes it again; `comparison` — compares the results with the record
 """
 
-from flows.recording.keeping import Kept, keep, read_kept, recorded
 from flows.recording.record import RunRecord, read_record
+from flows.recording.storing import Kept, keep, read_kept, recorded
 
 __all__ = ["Kept", "RunRecord", "keep", "read_kept", "read_record", "recorded"]

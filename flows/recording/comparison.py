@@ -13,7 +13,7 @@ from typing import Any
 from components.config.documents import foreign
 from components.errors import EXIT_NO_CANDIDATE
 from components.files import read_json, read_text
-from flows.git import git, succeeds
+from flows.host.git import git, succeeds
 from flows.recording.record import LOCK, PIPELINE, leaves
 
 OUTCOME = "outcome"

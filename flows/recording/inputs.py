@@ -10,9 +10,9 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.files import os_errors, read_text, sha256_path, write_text
-from flows.dvc import configure, dvc
-from flows.inputs import DIGITS, Input
-from flows.workspace import Workspace
+from flows.host.dvc import configure, dvc
+from flows.run.inputs import DIGITS, Input
+from flows.run.workspace import Workspace
 
 
 def adopt(workspace: Workspace) -> list[str]:

@@ -15,9 +15,9 @@ from components.config.base import Section
 from components.config.documents import foreign
 from components.errors import InputError
 from components.files import dump_json, read_json, read_text, write_text
-from flows.git import RECORD
+from flows.host.git import RECORD
 from flows.recording.machine import Machine, this_machine
-from flows.workspace import Workspace
+from flows.run.workspace import Workspace
 
 LOCK, PIPELINE = "dvc.lock", "dvc.yaml"
 

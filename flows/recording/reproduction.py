@@ -16,16 +16,16 @@ from components.errors import InputError
 from components.files import os_errors, read_json, write_json
 from components.opening import impossible
 from components.stages import wanted
-from flows.branches import branch_of
-from flows.dvc import configure
-from flows.git import RECORD, at_commit, check_out, git
-from flows.inputs import fetch, settled
-from flows.processes import take_over
+from flows.host.branches import branch_of
+from flows.host.dvc import configure
+from flows.host.git import RECORD, at_commit, check_out, git
+from flows.host.processes import take_over
 from flows.recording.comparison import OUTCOME, Comparison, Difference, compare_stage
 from flows.recording.machine import differences, this_machine
 from flows.recording.record import RunRecord, parse_record
-from flows.stages import StageFailed, StageResult, execute, reproduce
-from flows.workspace import Workspace
+from flows.run.inputs import fetch, settled
+from flows.run.stages import StageFailed, StageResult, execute, reproduce
+from flows.run.workspace import Workspace
 
 RESULT = "comparison.json"
 

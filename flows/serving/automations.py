@@ -21,8 +21,8 @@ from prefect.types import SecretDict
 from pydantic import SecretStr
 
 from flows.budget.spending import BudgetSpent
-from flows.environment import HEARTBEAT_SECONDS
-from flows.events import SUSPENDED
+from flows.prefect_runtime.environment import HEARTBEAT_SECONDS
+from flows.prefect_runtime.events import SUSPENDED
 from flows.serving.under_way import ZOMBIE
 
 PREFIX = "evenkeel: "
@@ -32,7 +32,8 @@ SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS)
 looks as often, so it may take twice as long until it notices."""
 HEARTBEAT = "prefect.flow-run.heartbeat"
 FAILED = ("Failed", BudgetSpent.state_name)
-"""Names of the states of a run that failed: events are called after these, not after the type. See `flows.states`."""
+"""Names of the states of a failed run. Prefect names its events after these, not after the state's type; see
+`flows.prefect_runtime.states`."""
 AT_REST = (
     "Completed",
     *FAILED,

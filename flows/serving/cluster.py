@@ -15,7 +15,7 @@ from prefect.exceptions import ObjectNotFound
 
 from components.config.kubernetes import IMAGE
 from components.errors import EvenkeelError, InputError
-from flows.git import project_root
+from flows.host.git import project_root
 from flows.serving.automations import set_automations
 from flows.serving.deployments import Entry, WorkPool, read_entries
 from flows.serving.options import NOTIFY_VARIABLE

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from components.processes.ports import LOOPBACK
-from flows.environment import HEARTBEAT_SECONDS, prefect_environment
+from flows.prefect_runtime.environment import HEARTBEAT_SECONDS, prefect_environment
 from flows.serving.options import DATABASE_VARIABLE, NOTIFY_VARIABLE, SERVER_AUTH_VARIABLE, Options
 from flows.watching.api import AUTH_VARIABLE
 

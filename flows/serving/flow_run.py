@@ -1,9 +1,9 @@
 """The process of one flow run: ``python -m flows.serving.flow_run``, started by the worker in the project's folder.
 
-Prefect's own engine, with four differences. It dies with its worker: a run that nobody watches does not go on, and the
-next worker continues it. A scheduled run that starts too late is skipped. An expected failure, which is the flow run's
-state already (`flows.states`), is not logged with its stack. And where the server is lost while the engine starts or
-ends, which the engine does not outlive, it is started again once the server answers.
+Prefect's own engine, with four differences. It dies with its worker: an unsupervised run stops, and the next worker
+continues it. A scheduled run that starts too late is skipped. An expected failure, which is already the flow run's
+state (`flows.prefect_runtime.states`), is logged without its stack. When the server becomes unreachable while the
+engine starts or ends, the engine exits; it is started again once the server answers.
 """
 
 from __future__ import annotations

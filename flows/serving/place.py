@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from components.errors import InputError
 from components.files import read_json, write_json
 from components.processes.owner import alive
-from flows.locks import lock_file
+from flows.host.locks import lock_file
 
 
 class Who(BaseModel):

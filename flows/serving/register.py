@@ -28,7 +28,7 @@ from prefect.types.entrypoint import EntrypointType
 from prefect.workers.process import ProcessWorker
 
 from components.errors import EvenkeelError, InputError
-from flows.git import project_root
+from flows.host.git import project_root
 from flows.serving.automations import set_automations
 from flows.serving.deployments import Entry, Limit, ScheduleEntry, read_entries
 from flows.serving.options import NOTIFY_VARIABLE, POOL

@@ -16,7 +16,7 @@ import psutil
 
 from components.errors import InputError
 from components.processes.owner import alive
-from flows.processes import end
+from flows.host.processes import end
 from flows.serving.place import served
 from flows.watching.api import CANCELLED, CANCELLING, TIMEOUT, UNDER_WAY, client, json_of, set_state, state_of, trouble
 from flows.watching.execution import Execution, now, read, write

@@ -21,7 +21,7 @@ from components.errors import InputError, NoCandidate
 from components.files import os_errors, read_json, write_json
 from components.layout import Layout
 from components.processes.owner import alive
-from flows.workspace import UNSAID, Asked, Workspace
+from flows.run.workspace import UNSAID, Asked, Workspace
 
 State = Literal["running", "candidate", "refused", "failed", "stopped", "done"]
 """`done`: a flow that proposes nothing has ended; `refused`: the answer is no; `stopped`: by a signal, or cancelled."""

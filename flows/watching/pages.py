@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from components.layout import Layout
-from flows.workspace import Workspace
+from flows.run.workspace import Workspace
 
 PAGES_VARIABLE = "EVENKEEL_PAGES_URL"
 """Address below which ``runs/<run-id>/out/...`` is served: browsers follow no ``file:`` link from a server's page."""

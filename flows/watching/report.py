@@ -13,8 +13,8 @@ from components.errors import InputError
 from components.files import read_json, read_text
 from components.health.summaries.markdown import plain
 from components.layout import Layout
+from flows.run.workspace import Workspace
 from flows.watching.pages import links
-from flows.workspace import Workspace
 
 PLOTS = ("accuracy", "entropy", "zero_variance", "kl", "grad_norm")
 """Panels of the page, about 30 kB each."""

@@ -17,9 +17,9 @@ from components.files import read_text
 from components.layout import Layout
 from components.processes.living import lives
 from components.stages import STAGES, wanted
-from flows.board import Board, StageView, Tail
-from flows.processes import OWNER_VARIABLE, mark_of, marked
-from flows.registry import decision_on, project_store
+from flows.display.board import Board, StageView, Tail
+from flows.governance.registry import decision_on, project_store
+from flows.host.processes import OWNER_VARIABLE, mark_of, marked
 from flows.watching.execution import Execution, read
 
 DECIDED = {"promoted": "approved", "rolled back": "approved", "rejected": "rejected"}

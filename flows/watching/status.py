@@ -16,10 +16,10 @@ from rich.text import Text
 from components.layout import Layout
 from components.printing import message
 from components.working import clock
-from flows.board import StageView
-from flows.console import STYLES as STAGE_STYLES
-from flows.output import field
-from flows.plan import differences
+from flows.display.board import StageView
+from flows.display.console import STYLES as STAGE_STYLES
+from flows.display.output import field
+from flows.display.plan import differences
 from flows.watching.runs import RunView
 
 STYLES = {

@@ -18,10 +18,10 @@ from prefect.context import FlowRunContext, TaskRunContext
 
 from components.health.summaries.markdown import plain
 from components.working import clock
-from flows.board import ENDED, Board, StageView, Tail
+from flows.display.board import ENDED, Board, StageView, Tail
+from flows.run.workspace import Workspace
 from flows.watching.channel import Artifact, Channel
 from flows.watching.signals import SignalTable
-from flows.workspace import Workspace
 
 WORTH = 5.0
 """Seconds after which a stage is shown."""

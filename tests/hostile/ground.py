@@ -14,7 +14,7 @@ import yaml
 from components.config import load
 from components.config.documents import Dumper
 from components.files import write_json
-from flows.git import git
+from flows.host.git import git
 from tests.code_graph import ROOT
 from tests.hostile.cases import Case
 from tests.hostile.mutations import Tree

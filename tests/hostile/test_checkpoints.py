@@ -18,7 +18,7 @@ from tests.hostile.mutations import broken, json_texts, replacements, reshaped
 
 SETTINGS = {"policy": {"model": {"kind": "checkpoint", "path": "model"}}, "sft": {"steps": 0}, "health": {"rules": {}}}
 LOADS = ("transformers", "components.stages.sft", "transformers.models.qwen3.modeling_qwen3")
-PLAN = ("flows.memory_plan", "transformers.models.qwen3.modeling_qwen3")
+PLAN = ("flows.display.memory_plan", "transformers.models.qwen3.modeling_qwen3")
 CONFIG = json.loads((CHECKPOINT / "config.json").read_text(encoding="utf-8"))
 TOKENIZER = json.loads((CHECKPOINT / "tokenizer.json").read_text(encoding="utf-8"))
 WEIGHTS = (CHECKPOINT / "model.safetensors").read_bytes()

@@ -127,7 +127,7 @@ def cases() -> Iterator[Case]:
         yield configured(f"dry-{name}", tree, *DRY)
     large = {key: settings("demo")[key] for key in ("policy", "rollout", "learner", "train")}
     for name, tree in sample(list(replacements(large, seeded("plan"), 1)), 30, "plan"):
-        yield configured(f"plan-{name}", tree, "plan", loads=("flows.memory_plan",))
+        yield configured(f"plan-{name}", tree, "plan", loads=("flows.display.memory_plan",))
     for name, tree in sample(list(replacements(everything, seeded("history"), 1)), 20, "history"):
         yield configured(f"history-{name}", tree, "history")
 

@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from components.config.promotion import FILE
-from flows.git import git
+from flows.host.git import git
 from tests.code_graph import ROOT
 from tests.hostile.cases import Case, End, chosen, seeded
 from tests.hostile.ground import written

@@ -19,7 +19,7 @@ import pytest
 
 from components.files import read_json
 from components.processes.living import lives
-from flows.processes import OWNER_VARIABLE
+from flows.host.processes import OWNER_VARIABLE
 from tests import fake_line
 from tests.project import RUN_LINE, run_id
 

@@ -25,10 +25,10 @@ from components.files import manifest
 from components.launch import Job
 from components.launch.processes import ProcessLauncher
 from components.registry import open_store, read_history
-from flows.git import git
-from flows.registry import Desk
-from flows.signers import signing_key
-from flows.verifying import verify_checkpoint
+from flows.governance.registry import Desk
+from flows.governance.signers import signing_key
+from flows.governance.verification import verify_checkpoint
+from flows.host.git import git
 from tests import fake_line
 from tests.code_graph import ROOT
 from tests.integration.ranks import environment, family, running

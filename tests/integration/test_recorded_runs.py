@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from components.files import read_json
-from flows.git import git
+from flows.host.git import git
 from tests import fake_line
 from tests.integration.test_evenkeel_run import LONG, Run, states
 from tests.project import run_id

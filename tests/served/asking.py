@@ -15,7 +15,7 @@ import yaml
 from components.errors import EXIT_NO_CANDIDATE
 from components.files import write_text
 from components.registry import DirectoryStore, PromotionRecord, Store, read_history
-from flows.git import IDENTITY, git
+from flows.host.git import IDENTITY, git
 from tests.proposals import propose_in
 from tests.served.service import Service, evenkeel, wait_for
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from components.files import read_json, read_jsonl
-from flows.git import git
+from flows.host.git import git
 from tests import fake_line
 from tests.served.service import Service, evenkeel
 

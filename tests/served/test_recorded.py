@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from components.files import read_json
-from flows.git import git
+from flows.host.git import git
 from tests.served.service import Service
 
 pytestmark = pytest.mark.timeout(900)

@@ -17,7 +17,7 @@ import pytest
 
 from components.files import read_json
 from components.processes.living import lives
-from flows.processes import OWNER_VARIABLE, mark_of, marked
+from flows.host.processes import OWNER_VARIABLE, mark_of, marked
 from tests.served.service import Service, environment, evenkeel, wait_for
 
 LONG = "train.steps=1500"

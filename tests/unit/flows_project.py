@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flows.git import git
-from flows.stages import reproduce
-from flows.workspace import Workspace, locate
+from flows.host.git import git
+from flows.run.stages import reproduce
+from flows.run.workspace import Workspace, locate
 from tests.code_graph import ROOT
 
 DEMO = Path("configs/demo.yaml")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.git import git
+from flows.host.git import git
 from tests.benchmarks import __main__ as command
 from tests.benchmarks.measured_code import RUNNING, Code, head, same_at_head
 from tests.benchmarks.results import Results

@@ -27,13 +27,13 @@ from components.errors import InputError
 from components.files import read_json, write_json, write_text
 from components.processes import free_port
 from components.processes.owner import claim
-from flows.cleaning import flow_runs, folders, jobsets, processes, work
-from flows.cleaning.deed import Deed
+from flows.cleaning import cleanup, flow_runs, folders, jobsets, processes
+from flows.cleaning.action import Deed
 from flows.cleaning.folders import remove_half_made, remove_weights
 from flows.cleaning.processes import end_leftovers
 from flows.cleaning.workspaces import remove_old
-from flows.git import git
-from flows.processes import OWNER_VARIABLE
+from flows.host.git import git
+from flows.host.processes import OWNER_VARIABLE
 from flows.watching.execution import Execution, write
 from flows.watching.runs import RunView, all_runs
 
@@ -397,13 +397,13 @@ def test_a_workspace_that_a_run_holds_stays_whatever_its_record_says(repository:
 def test_by_default_workspaces_are_kept(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "SETTLE", 0.0)
     run = recorded(repository, "demo-1")
-    assert work.clean(repository, 0, None) == []
+    assert cleanup.clean(repository, 0, None) == []
     assert run.root.exists()
-    assert [deed.kind for deed in work.clean(repository, 1, None)] == ["workspace"]
+    assert [deed.kind for deed in cleanup.clean(repository, 1, None)] == ["workspace"]
 
 
 def test_a_project_without_runs_has_nothing_to_clean(tmp_path: Path) -> None:
-    assert work.clean(tmp_path, 1, None) == []
+    assert cleanup.clean(tmp_path, 1, None) == []
 
 
 def test_names_of_writers_are_those_that_are_looked_for(tmp_path: Path) -> None:
@@ -476,13 +476,13 @@ def test_a_cluster_that_cannot_be_asked_is_told_and_stops_nothing_else(
         raise InputError("no cluster is configured")
 
     monkeypatch.setattr("components.launch.kubernetes.api.Cluster.connect", refuse)
-    monkeypatch.setattr(work.questions, "settle", lambda *_: [Deed("candidate", "x", "asked", "y")])
-    monkeypatch.setattr(work.processes, "end_leftovers", lambda _: [])
-    deeds = work.clean(project, 0, None, "evenkeel")
+    monkeypatch.setattr(cleanup.approval_requests, "settle", lambda *_: [Deed("candidate", "x", "asked", "y")])
+    monkeypatch.setattr(cleanup.processes, "end_leftovers", lambda _: [])
+    deeds = cleanup.clean(project, 0, None, "evenkeel")
     assert [(deed.kind, deed.why) for deed in deeds] == [("cluster", "no cluster is configured"), ("candidate", "y")]
 
 
 def test_without_a_namespace_no_cluster_is_asked(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobsets, "remove_left", lambda *_: pytest.fail("asked"))
-    monkeypatch.setattr(work.processes, "end_leftovers", lambda _: [])
-    assert work.clean(project, 0, None) == []
+    monkeypatch.setattr(cleanup.processes, "end_leftovers", lambda _: [])
+    assert cleanup.clean(project, 0, None) == []

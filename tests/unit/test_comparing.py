@@ -14,8 +14,8 @@ from components.config.promotion import load_policy
 from components.errors import InputError
 from components.evaluation import against
 from components.registry import Candidate, DirectoryStore
-from flows.comparing import compared
-from flows.registry import Desk
+from flows.governance.comparison import compared
+from flows.governance.registry import Desk
 from tests.code_graph import ROOT
 from tests.fake_line.against import compare_with_champion
 from tests.proposals import propose_in

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from components.registry.directory import DirectoryStore
-from flows import doctor
-from flows.git import git
+from flows.host import doctor
+from flows.host.git import git
 from tests.s3_server import BUCKET
 
 Usage = namedtuple("Usage", "free")

@@ -18,9 +18,9 @@ from components.health import replay
 from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.layout import Layout
 from components.types import StepRecord
-from flows.audit_log import audit_log
 from flows.cli import app, main
-from flows.judge_again import find_run, judge_again
+from flows.judging.audit_log import audit_log
+from flows.judging.rejudge import find_run, judge_again
 
 RULES = {
     "low": {"when": "entropy < 0.5", "level": "warn", "why": "low entropy", "streak": 2},

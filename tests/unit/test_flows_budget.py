@@ -20,18 +20,18 @@ from components.errors import EXIT_BAD_INPUT, InputError
 from components.files import append_line, read_jsonl, write_json
 from components.processes.living import lives
 from components.stages import STAGES, wanted
-from flows import processes
 from flows.budget import costs, spending, work
+from flows.budget.display import duration, line, markdown
 from flows.budget.estimate import FIXED, begin, estimate
 from flows.budget.history import Executed, history, path_of, remember
 from flows.budget.identity import result_keys, settings_keys
 from flows.budget.spending import HOUR, BudgetSpent, attempt, seconds_of, settle, spent
-from flows.budget.telling import duration, line, markdown
 from flows.budget.work import gpus_of, work_of
-from flows.git import git
-from flows.resuming import reopen
-from flows.stages import reproduce
-from flows.workspace import Workspace, locate
+from flows.host import processes
+from flows.host.git import git
+from flows.run.resumption import reopen
+from flows.run.stages import reproduce
+from flows.run.workspace import Workspace, locate
 from tests import fake_line
 from tests.code_graph import ROOT
 

@@ -25,12 +25,12 @@ from components.stages import wanted
 from flows.budget.estimate import estimate
 from flows.budget.history import remember
 from flows.cli import app, base, main
-from flows.environment import prefect_environment, start_server
-from flows.git import git
-from flows.plan import differences, stage_fates
-from flows.registry import project_store
+from flows.display.plan import differences, stage_fates
+from flows.governance.registry import project_store
+from flows.host.git import git
+from flows.prefect_runtime.environment import prefect_environment, start_server
+from flows.run.workspace import locate
 from flows.serving.automations import SILENCE
-from flows.workspace import locate
 from tests import fake_line
 from tests.code_graph import ROOT
 from tests.proposals import propose_in

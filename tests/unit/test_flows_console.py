@@ -15,10 +15,10 @@ from components.config import Settings
 from components.progress import PROGRESS_VARIABLE, progress
 from components.stages import STAGES, wanted
 from components.working import working
-from flows import console as module
-from flows.board import Board, Tail
-from flows.console import Display, draw
-from flows.workspace import Workspace
+from flows.display import console as module
+from flows.display.board import Board, Tail
+from flows.display.console import Display, draw
+from flows.run.workspace import Workspace
 
 RUNNING = {"stage": "train", "state": "running", "seconds": 0.0}
 

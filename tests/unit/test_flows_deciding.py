@@ -20,8 +20,8 @@ from components.files import sha256_tree
 from components.registry import DirectoryStore, Terms, champion, read_approval, records, standing
 from components.registry.approvals import approvals_of, signature_holds
 from flows.cli import app
-from flows.git import git
-from flows.registry import decision_on
+from flows.governance.registry import decision_on
+from flows.host.git import git
 from tests.code_graph import ROOT
 from tests.fake_line.against import compare_with_champion
 from tests.proposals import commit, propose_in

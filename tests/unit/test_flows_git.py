@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from components.errors import InputError
-from flows import git as module
-from flows.git import at_commit, check_out, git, project_root, snapshot
+from flows.host import git as module
+from flows.host.git import at_commit, check_out, git, project_root, snapshot
 
 
 @pytest.fixture

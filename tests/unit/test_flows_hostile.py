@@ -16,8 +16,8 @@ from components.errors import EvenkeelError
 from components.files import dump_json, write_text
 from components.printing import block, message, printable
 from flows.cli import app
-from flows.git import git
-from flows.output import PlainConsole, log_writer
+from flows.display.output import PlainConsole, log_writer
+from flows.host.git import git
 from tests.code_graph import ROOT
 from tests.proposals import commit, propose_in
 

@@ -13,11 +13,11 @@ import pytest
 
 from components.config.load import check_digest
 from components.errors import InputError
-from flows.dvc import configure, default_remote, environment
-from flows.git import git
-from flows.inputs import place
+from flows.host.dvc import configure, default_remote, environment
+from flows.host.git import git
 from flows.recording.inputs import adopt
-from flows.workspace import Workspace, locate
+from flows.run.inputs import place
+from flows.run.workspace import Workspace, locate
 from tests.tiers import slow_but
 from tests.unit import flows_project
 from tests.unit.flows_project import DEMO, ready

@@ -20,13 +20,13 @@ from components.config.keys import own_key_file
 from components.config.promotion import Policy, load_policy
 from components.errors import InputError
 from components.files import sha256_file, write_json
-from flows.git import git
-from flows.nights import joining
-from flows.nights.ledger import Ended, Ledger, Seen, current
-from flows.nights.plan import Night, Start, plan_night
-from flows.nights.telling import markdown, told_before, told_nothing_new
-from flows.registry import project_store
-from flows.workspace import Workspace
+from flows.governance.registry import project_store
+from flows.host.git import git
+from flows.retraining import joining
+from flows.retraining.ledger import Ended, Ledger, Seen, current
+from flows.retraining.plan import Night, Start, plan_night
+from flows.retraining.summaries import markdown, told_before, told_nothing_new
+from flows.run.workspace import Workspace
 from tests.code_graph import ROOT
 from tests.proposals import key_in
 from tests.unit.deciding import SIGNING, approve, propose
@@ -55,7 +55,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message=first")
     monkeypatch.chdir(root)
-    monkeypatch.setattr("flows.policies.refused_now", lambda *_: "")  # these champions have no evidence
+    monkeypatch.setattr("flows.governance.policies.refused_now", lambda *_: "")  # these champions have no evidence
     return root
 
 
@@ -501,7 +501,7 @@ def test_a_ledger_that_somebody_edited_is_an_error(project: Path) -> None:
 
 def test_one_night_at_a_time(project: Path) -> None:
     program = (
-        "import pathlib, sys, time; from flows.nights.ledger import Ledger\n"
+        "import pathlib, sys, time; from flows.retraining.ledger import Ledger\n"
         "with Ledger(pathlib.Path(sys.argv[1]), 'night').held(): print('held', flush=True); time.sleep(60)"
     )
     other = subprocess.Popen([sys.executable, "-c", program, str(project)], stdout=subprocess.PIPE, text=True, cwd=ROOT)

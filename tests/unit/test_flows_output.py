@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from flows.cli import main
-from flows.output import EXIT_NO_READER
+from flows.display.output import EXIT_NO_READER
 from tests.code_graph import ROOT
 
 COMMANDS = (["--help"], ["keys", "--help"], ["rules"], ["params"])

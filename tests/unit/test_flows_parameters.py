@@ -13,9 +13,9 @@ from prefect.utilities.callables import parameter_schema
 from components.config import load
 from components.errors import InputError
 from flows.audit_verifier import audit_verifier
-from flows.parameters import AS_CONFIGURED, configurations, recipe_file, recipes, settings_of
 from flows.post_training import post_training
-from flows.states import value
+from flows.prefect_runtime.states import value
+from flows.run.parameters import AS_CONFIGURED, configurations, recipe_file, recipes, settings_of
 from tests.code_graph import ROOT
 
 

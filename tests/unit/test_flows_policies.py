@@ -9,8 +9,8 @@ import pytest
 
 from components.config.promotion import FILE, load_policy
 from components.errors import InputError
-from flows.git import IDENTITY, git
-from flows.policies import check_recorded, policies_of
+from flows.governance.policies import check_recorded, policies_of
+from flows.host.git import IDENTITY, git
 from tests.code_graph import ROOT
 from tests.proposals import commit
 

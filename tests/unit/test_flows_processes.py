@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from flows import processes
-from flows.processes import OWNER_VARIABLE, run, take_over
+from flows.host import processes
+from flows.host.processes import OWNER_VARIABLE, run, take_over
 
 FAMILY = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(60)"
 CHILD = "import os, pathlib, time; pathlib.Path('child').write_text(str(os.getpid())); time.sleep(60)"

@@ -16,14 +16,14 @@ import pytest
 
 from components.errors import InputError
 from components.files import append_line, read_json, write_json
-from flows import branches, dvc
-from flows.branches import commit_run
 from flows.cli import main
-from flows.git import git
-from flows.recording import Kept, keeping, read_kept, read_record, recorded
+from flows.host import branches, dvc
+from flows.host.branches import commit_run
+from flows.host.git import git
+from flows.recording import Kept, read_kept, read_record, recorded, storing
 from flows.recording.machine import cpu_model, differences, packages, this_machine
-from flows.resuming import begun_by, remember, reopen
-from flows.workspace import Workspace, locate
+from flows.run.resumption import begun_by, remember, reopen
+from flows.run.workspace import Workspace, locate
 from tests.unit import flows_project
 from tests.unit.flows_project import STAGES, ready
 
@@ -44,7 +44,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def project(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(built, tmp_path / "project", symlinks=True)
     monkeypatch.chdir(tmp_path / "project")
-    monkeypatch.setattr(keeping, "wanted", lambda settings: [*STAGES, "never recorded"])
+    monkeypatch.setattr(storing, "wanted", lambda settings: [*STAGES, "never recorded"])
     return tmp_path / "project"
 
 
@@ -65,7 +65,7 @@ def finish(workspace: Workspace, text: str = "0.5", candidate: str | None = DIGE
 @pytest.fixture
 def unpushed(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of the branch alone: nothing is there to push."""
-    monkeypatch.setattr(keeping, "push_outputs", lambda workspace: None)
+    monkeypatch.setattr(storing, "push_outputs", lambda workspace: None)
 
 
 # The record
@@ -317,7 +317,7 @@ def test_the_branch_of_a_refused_run_has_its_report(project: Path, unpushed: Non
 @pytest.fixture
 def executed(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """A run that DVC really executed, with an input from elsewhere."""
-    monkeypatch.setattr(keeping, "wanted", lambda settings: [*STAGES, "never recorded"])
+    monkeypatch.setattr(storing, "wanted", lambda settings: [*STAGES, "never recorded"])
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     (folder / "rows.jsonl").write_text('{"question": "2+2", "answer": "4"}\n', encoding="utf-8")
@@ -377,7 +377,7 @@ def test_without_a_remote_it_is_said_and_nothing_fails(project: Path) -> None:
 
 def test_what_was_pushed_is_not_pushed_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pushes: list[str] = []
-    monkeypatch.setattr(keeping, "push_outputs", lambda workspace: pushes.append(workspace.run_id))
+    monkeypatch.setattr(storing, "push_outputs", lambda workspace: pushes.append(workspace.run_id))
     workspace = ready(project)
     finish(workspace)
     finish(workspace)
@@ -449,7 +449,7 @@ def test_on_a_full_disk_the_result_stays_and_the_record_is_made_up_for(
 ) -> None:
     shutil.copytree(built, small_disk / "project", symlinks=True)
     monkeypatch.chdir(small_disk / "project")
-    monkeypatch.setattr(keeping, "wanted", lambda settings: [*STAGES, "never recorded"])
+    monkeypatch.setattr(storing, "wanted", lambda settings: [*STAGES, "never recorded"])
     workspace = ready(small_disk / "project")
     finish(workspace)
     (workspace.root / "run.json").unlink()

@@ -13,20 +13,20 @@ import pytest
 from components.errors import InputError
 from components.files import read_json
 from flows.cli import main, reproducing
-from flows.git import git
-from flows.recording import keeping, recorded, reproduction
+from flows.host.git import git
+from flows.recording import recorded, reproduction, storing
 from flows.recording.comparison import near
 from flows.recording.reproduction import checked_out, find_branch, redo
-from flows.workspace import Workspace
+from flows.run.workspace import Workspace
 from tests.unit import flows_project
 from tests.unit.flows_project import STAGES, ready
 
 
 @pytest.fixture(autouse=True)
 def _two_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (keeping, reproduction, reproducing):
+    for module in (storing, reproduction, reproducing):
         monkeypatch.setattr(module, "wanted", lambda settings: list(STAGES))
-    monkeypatch.setattr(keeping, "OPTIONAL", {})
+    monkeypatch.setattr(storing, "OPTIONAL", {})
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "given/rows.jsonl").write_text('{"question": "2+2", "answer": "4"}\n', encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project)
-        patch.setattr(keeping, "OPTIONAL", {})
-        patch.setattr(keeping, "wanted", lambda settings: list(STAGES))
+        patch.setattr(storing, "OPTIONAL", {})
+        patch.setattr(storing, "wanted", lambda settings: list(STAGES))
         source = f"data.source={{kind: arrow, path: {home}/given}}"
         for more in ((), ("seed=7", "record.tolerance=0.5", "budget.hours=0.5")):
             workspace = ready(project, source, "record.git_remote=hub", *more)

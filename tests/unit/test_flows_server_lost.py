@@ -10,10 +10,10 @@ import psutil
 import pytest
 
 from components.errors import EvenkeelError
-from flows.environment import prefect_environment
-from flows.server_lost import outcome_on_disk
+from flows.prefect_runtime.environment import prefect_environment
+from flows.prefect_runtime.server_lost import outcome_on_disk
+from flows.run.workspace import Workspace
 from flows.watching.execution import Execution, write
-from flows.workspace import Workspace
 from tests.unit import flows_project
 
 LOST = httpx.ConnectError("All connection attempts failed")

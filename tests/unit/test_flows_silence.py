@@ -12,17 +12,17 @@ import pytest
 from components.files import append_line, read_jsonl
 from components.layout import Layout
 from components.status import StageStatus, write_status
-from flows import silence
-from flows.board import Board
-from flows.silence import broken
-from flows.workspace import Workspace
+from flows.display.board import Board
+from flows.run import idle_progress
+from flows.run.idle_progress import broken
+from flows.run.workspace import Workspace
 
 SILENCE = 0.1
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    monkeypatch.setattr(silence, "SILENCE", SILENCE)
+    monkeypatch.setattr(idle_progress, "SILENCE", SILENCE)
     return cast(Workspace, SimpleNamespace(progress=tmp_path / "progress.jsonl", layout=Layout(tmp_path)))
 
 

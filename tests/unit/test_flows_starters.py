@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from components.files import write_text
-from flows import starters
-from flows.git import git
-from flows.lineage import trace
-from flows.starters import at_terminal, note_starter
-from flows.workspace import Workspace
+from flows.host.git import git
+from flows.recording import starters
+from flows.recording.lineage import trace
+from flows.recording.starters import at_terminal, note_starter
+from flows.run.workspace import Workspace
 from tests.unit.flows_project import build, ready
 
 

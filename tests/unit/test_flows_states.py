@@ -10,7 +10,7 @@ import pytest
 from components.errors import InputError
 from flows.audit_run import audit_run
 from flows.post_training import post_training
-from flows.states import answer, told, value
+from flows.prefect_runtime.states import answer, told, value
 
 
 def test_an_expected_failure_becomes_a_failed_state_with_its_words_and_is_raised_for_who_asks() -> None:

@@ -14,12 +14,12 @@ import pytest
 from components.config import Settings, load
 from components.errors import InputError
 from components.layout import EVALUATIONS_VARIABLE
-from flows.git import Snapshot, git
+from flows.host.git import Snapshot, git
 from flows.post_training import post_training
+from flows.prefect_runtime.states import value
 from flows.recording.reproduction import Reproduction
-from flows.stages import environment
-from flows.states import value
-from flows.workspace import Workspace, locate
+from flows.run.stages import environment
+from flows.run.workspace import Workspace, locate
 from tests.code_graph import ROOT
 
 DEMO = Path("configs/demo.yaml")
@@ -150,7 +150,7 @@ def test_a_missing_input_is_refused_before_anything_is_made(project: Path) -> No
 def test_a_second_process_is_refused_and_told_who_holds_the_run(project: Path) -> None:
     workspace = locate(project, DEMO)
     code = (
-        "import sys; from pathlib import Path; from flows.workspace import locate\n"
+        "import sys; from pathlib import Path; from flows.run.workspace import locate\n"
         "with locate(Path.cwd(), Path('configs/demo.yaml')).lock():\n"
         "    print('held', flush=True); sys.stdin.read()"
     )
@@ -207,7 +207,7 @@ def test_a_workspace_appears_whole_or_not_at_all(project: Path, monkeypatch: pyt
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("flows.workspace.write_text", interrupted)
+    monkeypatch.setattr("flows.run.workspace.write_text", interrupted)
     workspace = locate(project, DEMO)
     with pytest.raises(KeyboardInterrupt), workspace.lock():
         workspace.ensure()

@@ -15,8 +15,8 @@ from components.gate.checks.lineage import KNOWN, LINE
 from components.gate.evidence import Evidence
 from components.layout import Layout
 from components.stages import OPTIONAL, STAGES
-from flows.git import git, snapshot
-from flows.lineage import committed, outputs
+from flows.host.git import git, snapshot
+from flows.recording.lineage import committed, outputs
 from tests.proposals import lineage, write_lock
 from tests.unit.flows_project import build, ready, run_line
 

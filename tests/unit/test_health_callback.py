@@ -23,7 +23,7 @@ from components.files import read_jsonl
 from components.health import replay
 from components.health.callback import EvenkeelCallback
 from components.health.readers import read_log
-from flows.audit_log import judge
+from flows.judging.audit_log import judge
 
 WORDS = 12
 

@@ -20,9 +20,9 @@ from components.policy import load_policy
 from components.processes import memory
 from components.processes.memory import GIB, available, largest_need, parameters_in
 from components.stages import STAGES
-from flows import doctor
 from flows.cli import main as evenkeel
-from flows.git import git
+from flows.host import doctor
+from flows.host.git import git
 from tests.code_graph import ROOT
 
 BILLION = 10**9

@@ -29,22 +29,22 @@ from components.registry import Candidate, DirectoryStore, Standing, Unavailable
 from components.registry.approvals import Approval, approvals_of, state
 from components.registry.keys import new_key, public_text
 from components.types import Judgement
-from flows import events
-from flows.cleaning import questions
-from flows.git import git
-from flows.promoting import asking, others, registries
+from flows.cleaning import approval_requests
+from flows.governance.registry import Desk
+from flows.governance.signers import signing_key
+from flows.host.git import git
+from flows.prefect_runtime import events
+from flows.promoting import duplicates, registries, suspension
 from flows.promoting import rounds as rounds_module
-from flows.promoting.answering import take
-from flows.promoting.concluding import Ended, Open, conclude
+from flows.promoting.answers import take
 from flows.promoting.evidence import ended, needs, shown
 from flows.promoting.form import Decision, SignedDecision, filled, form
+from flows.promoting.outcome import Ended, Open, conclude
 from flows.promoting.pages import pages
 from flows.promoting.registries import name_of, named_store
 from flows.promoting.request import KEY, Request, keep, recall
 from flows.promoting.rounds import Rounds, rounds
-from flows.promoting.waiting import Run
-from flows.registry import Desk
-from flows.signers import signing_key
+from flows.promoting.waiting_runs import Run
 from tests.code_graph import ROOT
 from tests.proposals import commit
 from tests.served.asking import make_candidate
@@ -392,23 +392,23 @@ def test_people_are_told_once_and_the_server_after_every_suspension(
 
     keys: list[str] = []
     monkeypatch.setattr(events, "emit_event", lambda event, resource, payload=None: told.append(event))
-    monkeypatch.setattr(asking, "suspend_flow_run", suspend)
-    monkeypatch.setattr(asking, "create_markdown_artifact", lambda *_, **__: None)
-    monkeypatch.setattr(asking, "get_run_logger", logging.getLogger)
-    monkeypatch.setattr(asking, "pages", lambda *_: {})
+    monkeypatch.setattr(suspension, "suspend_flow_run", suspend)
+    monkeypatch.setattr(suspension, "create_markdown_artifact", lambda *_, **__: None)
+    monkeypatch.setattr(suspension, "get_run_logger", logging.getLogger)
+    monkeypatch.setattr(suspension, "pages", lambda *_: {})
     candidate = find(desk.store, record(desk, 0.1))
     judgement = Judgement("pass", (), desk.policy.sha256, candidate.evidence, 0)
     found = Open(judgement, Standing(question(candidate, judgement, desk.policy, identify(desk.store)), 1, (), ()))
     me = SimpleNamespace(id=uuid4())
     with pytest.raises(Pause):
-        asking.ask(desk, candidate, found, Rounds(0, None, None), me)  # type: ignore[arg-type]
+        suspension.ask(desk, candidate, found, Rounds(0, None, None), me)  # type: ignore[arg-type]
     assert told == ["checkpoint.waiting", "evenkeel.flow-run.suspended"]
 
     asked = KEY.fullmatch(keys[0])
     assert asked is not None
     again = Rounds(1, asked["request"], None)
     with pytest.raises(Pause):
-        asking.ask(desk, candidate, found.noting("a note"), again, me)  # type: ignore[arg-type]
+        suspension.ask(desk, candidate, found.noting("a note"), again, me)  # type: ignore[arg-type]
     assert told[2:] == ["evenkeel.flow-run.suspended"], "who answers wrongly tells nobody anything"
     assert keys[0] != keys[1], "Prefect takes every key once"
 
@@ -427,26 +427,26 @@ def test_the_oldest_of_several_runs_asks() -> None:
     mine = flow_run(2)
     runs = [flow_run(3), mine, flow_run(1, digest=DIGEST[:12]), flow_run(0), flow_run(0, digest="b" * 64)]
     client = SimpleNamespace(read_flow_runs=lambda **_: runs)
-    assert others.asks_already(client, mine, DIGEST, "registry") is runs[3]  # type: ignore[arg-type]
-    assert others.asks_already(client, runs[3], DIGEST, "registry") is None  # type: ignore[arg-type]
-    assert others.asks_already(client, flow_run(9, registry="other"), DIGEST, "other") is None  # type: ignore[arg-type]
+    assert duplicates.asks_already(client, mine, DIGEST, "registry") is runs[3]  # type: ignore[arg-type]
+    assert duplicates.asks_already(client, runs[3], DIGEST, "registry") is None  # type: ignore[arg-type]
+    assert duplicates.asks_already(client, flow_run(9, registry="other"), DIGEST, "other") is None  # type: ignore[arg-type]
     printed = flow_run(0, digest=f"sha256:{DIGEST}")
     client = SimpleNamespace(read_flow_runs=lambda **_: [printed])
-    assert others.asks_already(client, mine, DIGEST, "registry") is printed  # type: ignore[arg-type]
+    assert duplicates.asks_already(client, mine, DIGEST, "registry") is printed  # type: ignore[arg-type]
 
 
 def test_a_run_that_names_no_registry_asks_about_the_default_one() -> None:
     plain = flow_run(0)
     del plain.parameters["registry"]
     client = SimpleNamespace(read_flow_runs=lambda **_: [plain])
-    assert others.asks_already(client, flow_run(1), DIGEST, "registry") is plain  # type: ignore[arg-type]
-    assert others.asks_already(client, flow_run(1), DIGEST, "elsewhere") is None  # type: ignore[arg-type]
+    assert duplicates.asks_already(client, flow_run(1), DIGEST, "registry") is plain  # type: ignore[arg-type]
+    assert duplicates.asks_already(client, flow_run(1), DIGEST, "elsewhere") is None  # type: ignore[arg-type]
 
 
 def test_a_run_that_was_started_by_hand_has_no_others() -> None:
     mine = flow_run(1)
     mine.deployment_id = None
-    assert others.asks_already(SimpleNamespace(), mine, DIGEST, "registry") is None  # type: ignore[arg-type]
+    assert duplicates.asks_already(SimpleNamespace(), mine, DIGEST, "registry") is None  # type: ignore[arg-type]
 
 
 # The janitor
@@ -492,9 +492,9 @@ def row(
 def settle(monkeypatch: pytest.MonkeyPatch, project: Path, api: Api) -> list[str]:
     transport = httpx.MockTransport(api)
     monkeypatch.setattr(
-        questions, "client", lambda url, timeout: httpx.Client(base_url="http://x/api", transport=transport)
+        approval_requests, "client", lambda url, timeout: httpx.Client(base_url="http://x/api", transport=transport)
     )
-    return [f"{deed.what}: {deed.done}" for deed in questions.settle(project, "http://x/api")]
+    return [f"{deed.what}: {deed.done}" for deed in approval_requests.settle(project, "http://x/api")]
 
 
 def test_the_janitor_asks_about_what_nobody_was_asked_about(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
@@ -518,7 +518,7 @@ def test_the_janitor_goes_on_where_a_registry_does_not_answer(monkeypatch: pytes
             raise Unavailable("no answer")
         return DirectoryStore(project / text)
 
-    monkeypatch.setattr(questions, "named_store", named)
+    monkeypatch.setattr(approval_requests, "named_store", named)
     digest = record(replace(desk, store=DirectoryStore(desk.project / "third")), 0.1)
     runs = [row(name, "CANCELLED", DIGEST) for name in ("a bucket", "third")]
     for run in runs:
@@ -546,7 +546,7 @@ def test_the_janitor_resumes_questions_that_nobody_has_to_or_can_answer_any_more
     for changed in ({"policy": "1" * 64}, {"base": 3}, {"evidence": "2" * 64}):
         stale = row("stale", "PAUSED", digest, key=request(desk, digest, **changed).key(1))
         assert settle(monkeypatch, desk.project, Api(stale)) == ["stale: resumed"]
-    monkeypatch.setattr(questions, "decision_on", lambda store, digest: "a record")
+    monkeypatch.setattr(approval_requests, "decision_on", lambda store, digest: "a record")
     assert settle(monkeypatch, desk.project, Api(waiting)) == ["waiting: resumed"]
 
 
@@ -564,8 +564,10 @@ def test_a_server_that_does_not_answer_is_said_and_no_error(monkeypatch: pytest.
         raise httpx.ConnectError("refused")
 
     transport = httpx.MockTransport(dead)
-    monkeypatch.setattr(questions, "client", lambda url, timeout: httpx.Client(base_url=url, transport=transport))
-    (deed,) = questions.settle(desk.project, "http://x/api")
+    monkeypatch.setattr(
+        approval_requests, "client", lambda url, timeout: httpx.Client(base_url=url, transport=transport)
+    )
+    (deed,) = approval_requests.settle(desk.project, "http://x/api")
     assert "does not answer" in deed.why
 
 

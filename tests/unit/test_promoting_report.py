@@ -20,11 +20,11 @@ from components.layout import Layout
 from components.registry import Candidate, PromotionRecord
 from components.registry.directory import DirectoryStore
 from components.types import GateCheck, Judgement
-from flows.comparing import comparison_key
+from flows.governance.checkpoint import Found
+from flows.governance.comparison import comparison_key
 from flows.promoting import report as page
 from flows.promoting.pages import pages
 from flows.serving.pages import EVIDENCE
-from flows.stored_checkpoint import Found
 
 CHAMPION = "b" * 64
 GAIN = {"mean": 0.031, "low": 0.004, "high": 0.058, "confidence": 0.95, "detectable": 0.03}
@@ -63,7 +63,7 @@ def champion_is(monkeypatch: pytest.MonkeyPatch, digest: str | None) -> None:
 
 
 def keep_comparison(desk: Any, candidate: Candidate, evidence: str | None) -> None:
-    """As `flows.comparing` keeps one."""
+    """As `flows.governance.comparison` keeps one."""
     figures = {"candidate": fixture.side(0.884), "champion": fixture.side(0.85)}
     kept = {"gain": GAIN, "greedy_gain": GAIN, "figures": figures, "prompts": 512, "words": [], "evidence": evidence}
     desk.store.put_if_absent(comparison_key(candidate, CHAMPION), json.dumps(kept).encode())

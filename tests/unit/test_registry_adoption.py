@@ -15,8 +15,8 @@ from components.registry import Approval, NotApproved, PromotionRecord, Store, c
 from components.registry.adoption import adopt, adoption_question
 from components.registry.approvals import store_approval
 from components.registry.policies import policy_key, store_policy, stored_policy
-from flows.policies import problems
-from flows.registry import Desk
+from flows.governance.policies import problems
+from flows.governance.registry import Desk
 from tests.unit.deciding import NOON, ONE, TWO_OF_THREE, MemoryStore, approve, approvers, at, key, policy, propose
 
 WITHOUT_LIN = policy(approvers=approvers("ada", "grace"), promote={"approvals": 2, "signed": True})
@@ -44,7 +44,7 @@ def broken(store: Store, project: Path, present: Policy) -> dict[int, str]:
 @pytest.fixture(autouse=True)
 def sound(monkeypatch: pytest.MonkeyPatch) -> None:
     """The evidence of these candidates is not what is tested here."""
-    monkeypatch.setattr("flows.policies.refused_now", lambda *_: "")
+    monkeypatch.setattr("flows.governance.policies.refused_now", lambda *_: "")
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from components.registry import PromotionRecord, Store, read_history, sign, stat
 from components.registry.adoption import adopt, adoption_question
 from components.registry.keys import public_text, write_key
 from components.registry.records import parse_record
-from flows.policies import problems
-from flows.registry import Desk
+from flows.governance.policies import problems
+from flows.governance.registry import Desk
 from tests.unit.deciding import (
     NOON,
     MemoryStore,
@@ -42,7 +42,7 @@ def store() -> MemoryStore:
 @pytest.fixture(autouse=True)
 def sound(monkeypatch: pytest.MonkeyPatch) -> None:
     """The evidence of these candidates is not what is tested here, and no key comes from the environment."""
-    monkeypatch.setattr("flows.policies.refused_now", lambda *_: "")
+    monkeypatch.setattr("flows.governance.policies.refused_now", lambda *_: "")
     monkeypatch.delenv(REGISTRY_KEY, raising=False)
 
 

@@ -14,15 +14,15 @@ from components.files import dump_json
 from components.registry import DirectoryStore, read_history
 from components.registry.identity import KEY
 from components.registry.witness import PREFIX, check_seen
-from flows.policies import check_champion, check_witness
-from flows.registry import Desk
+from flows.governance.policies import check_champion, check_witness
+from flows.governance.registry import Desk
 from tests.unit.deciding import MemoryStore, approve, policy, propose, turn_down
 
 
 @pytest.fixture(autouse=True)
 def sound(monkeypatch: pytest.MonkeyPatch) -> None:
     """The evidence of these candidates is not what is tested here."""
-    monkeypatch.setattr("flows.policies.refused_now", lambda *_: "")
+    monkeypatch.setattr("flows.governance.policies.refused_now", lambda *_: "")
 
 
 @pytest.fixture

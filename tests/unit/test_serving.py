@@ -19,7 +19,7 @@ from prefect.client.schemas.schedules import CronSchedule
 from prefect.workers.process import ProcessWorker
 
 from components.errors import EvenkeelError, InputError
-from flows.environment import prefect_environment
+from flows.prefect_runtime.environment import prefect_environment
 from flows.serving import environments
 from flows.serving.automations import MESSAGES
 from flows.serving.deployments import FILE, Entry, ScheduleEntry, read_entries
@@ -240,7 +240,7 @@ def test_all_flows_are_deployed(tmp_path: Path) -> None:
     assert entries["promote"].triggers[0].expect == {"checkpoint.candidate"}
 
 
-@pytest.mark.parametrize("entrypoint", ["flows.nowhere.flow", "flows.nightly.nothing", "flows.git.git", "nothing"])
+@pytest.mark.parametrize("entrypoint", ["flows.nowhere.flow", "flows.nightly.nothing", "flows.host.git.git", "nothing"])
 def test_an_entrypoint_that_leads_to_no_flow_is_named(entrypoint: str) -> None:
     entry = Entry.model_validate({"name": "x", "entrypoint": entrypoint, "work_pool": {"name": "p"}})
     with pytest.raises(InputError, match=entrypoint):

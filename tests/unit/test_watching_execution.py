@@ -16,9 +16,9 @@ import pytest
 
 from components.errors import InputError, NoCandidate
 from components.files import read_json, write_json, write_text
+from flows.run.workspace import Asked, Workspace
 from flows.watching import execution
 from flows.watching.execution import Execution, executing, read
-from flows.workspace import Asked, Workspace
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from components.files import append_line, write_jsonl
 from components.layout import Layout
+from flows.run.workspace import Workspace
 from flows.watching import channel as channels
 from flows.watching import watcher as watchers
 from flows.watching.channel import Artifact, Channel
 from flows.watching.signals import STEPS, Growing, SignalTable
 from flows.watching.watcher import Watcher, pace
-from flows.workspace import Workspace
 
 
 class FakeServer:

@@ -13,7 +13,7 @@ from tests.benchmarks.section import Row
 def measure(size: int, folder: Path) -> Row:
     from components.health.readers import read_log
     from components.health.rulebook import load_rules
-    from flows.audit_log import judge
+    from flows.judging.audit_log import judge
 
     source, rules = written(size, folder), load_rules(shipped())
     logs = []

@@ -1,0 +1,114 @@
+"""The picture of a run in the terminal: a line per stage, the running one with its bar and its live health line.
+
+On anything but a terminal (a log file, a CI system) it is plain text: a line per finished stage, and every few seconds
+how far the running one is. Between stages it shows what the flow itself is doing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from components.printing import message, printable
+from components.working import clock, described
+from flows.display.board import ENDED, Board, StageView, Tail
+from flows.display.output import OutputLost, field
+from flows.run.workspace import Workspace
+
+REFRESH = 0.2
+QUIET = 4.0
+"""Seconds between two notes where there is no terminal."""
+STYLES = {"running": "cyan", "done": "green", "cached": "blue", "failed": "red", "refused": "yellow", "waiting": "dim"}
+
+
+class Display:
+    """Shows stages while they run, ``with Display(workspace, console, stages): ...``; only reads the progress file."""
+
+    def __init__(self, workspace: Workspace, console: Console, stages: Iterable[str]) -> None:
+        self._tail = Tail(workspace.progress)
+        self._board = Board.of(stages)
+        self._console = console
+        self._live = Live(console=console, get_renderable=lambda: draw(self._board), auto_refresh=False)
+        self._printed: dict[str, str] = {}
+        self._last_note = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="display", daemon=True)
+
+    def __enter__(self) -> Display:
+        if self._console.is_terminal:
+            self._live.start()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        self._update()
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def _watch(self) -> None:
+        with suppress(OutputLost):  # the end of the run says so, in the thread that can
+            while not self._over.wait(REFRESH):
+                self._update()
+
+    def _update(self) -> None:
+        for event in self._tail.read():
+            self._board.apply(event)
+            if "remark" in event:
+                self._console.print(Text(message(event["remark"])), soft_wrap=True)
+            if not self._console.is_terminal:
+                self._print_change(self._board.stages[event["stage"]])
+        if self._console.is_terminal:
+            self._live.refresh()
+        else:
+            self._print_note()
+
+    def _print_change(self, view: StageView) -> None:
+        if view.state in ENDED and self._printed.get(view.name) != view.state:
+            self._printed[view.name] = view.state
+            self._console.print(f"{view.name:<10} {view.state:<8} {clock(view.elapsed)}", highlight=False)
+
+    def _print_note(self) -> None:
+        if time.monotonic() - self._last_note < QUIET:
+            return
+        self._last_note = time.monotonic()
+        if view := self._board.running:
+            amount = f"{view.done}/{view.total}" if view.total else "started"
+            parts = (f"{view.name:<10} {amount}", clock(view.elapsed), view.note, view.work)
+            self._console.print(field("  ".join(filter(None, parts))), soft_wrap=True)
+        elif work := described():
+            self._console.print(field(work), soft_wrap=True)
+
+
+def draw(board: Board) -> RenderableType:
+    """The whole picture."""
+    table = Table.grid(padding=(0, 2))
+    for view in board.stages.values():
+        share = ProgressBar(total=view.total or 1, completed=_filled(view), width=28)
+        amount = f"{view.done}/{view.total}" if view.total and view.state == "running" else ""
+        elapsed = clock(view.elapsed) if view.state != "waiting" else ""
+        table.add_row(view.name, Text(view.state, STYLES[view.state]), share, Text(elapsed, "dim"), Text(amount, "dim"))
+    running = board.running
+    below = (running.note, running.work) if running else (described(), "")
+    lines = "\n".join(map(printable, filter(None, below)))
+    note = Text(lines, "cyan", overflow="ellipsis", no_wrap=True)
+    return Group(Padding(table, (1, 1, 0, 1)), Padding(note, (0, 1, 1, 1)))
+
+
+def _filled(view: StageView) -> float:
+    if view.state in ("done", "cached"):
+        return view.total or 1
+    return view.done if view.state != "waiting" else 0

@@ -1,0 +1,79 @@
+"""What `evenkeel run --dry-run` prints: which run it would be, what would be executed, and what is not default."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from components.config import Settings
+from components.errors import InputError
+from components.stages import wanted
+from flows.budget.display import line, table
+from flows.budget.estimate import Estimate, estimate
+from flows.display.output import field
+from flows.run.stages import environment
+from flows.run.workspace import Workspace
+
+Leaf = tuple[str, Any]
+
+
+def show_plan(console: Console, workspace: Workspace) -> None:
+    """Print the plan. Nothing is executed and no workspace is made."""
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row("run", field(workspace.run_id))
+    facts.add_row("workspace", field(f"{workspace.root}{'' if workspace.root.exists() else '  (new)'}"))
+    origin = "HEAD" if workspace.snapshot.clean else "a snapshot of the working tree"
+    facts.add_row("commit", f"{workspace.snapshot.commit[:12]}  ({origin})")
+    console.print(facts, highlight=False)
+    found = estimate(workspace)
+    fates = stage_fates(workspace, found)
+    found = found.without([stage for stage, fate in fates.items() if fate == "up to date"])
+    console.print(table(found, fates))
+    console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
+    for key, value in differences(workspace.settings):
+        console.print(field(f"  {key} = {json.dumps(value)}"))
+
+
+def stage_fates(workspace: Workspace, found: Estimate) -> dict[str, str]:
+    """Stage -> what a run would do with it now."""
+    stages = wanted(workspace.settings)
+    cached = {stage.stage for stage in found.stages if stage.basis == "unchanged"}
+    if not workspace.root.exists():
+        return {stage: "cached" if stage in cached else "executed" for stage in stages}
+    done = subprocess.run(
+        [sys.executable, "-m", "dvc", "status", "--json"],
+        cwd=workspace.root,
+        env=environment(workspace),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise InputError(f"dvc status: {done.stderr.strip()}", where=workspace.root, how="`--fresh` makes it anew")
+    changed = json.loads(done.stdout)
+    executed = {stage: "cached" if stage in cached else "executed" for stage in stages}
+    return {stage: executed[stage] if stage in changed else "up to date" for stage in stages}
+
+
+def differences(settings: Settings) -> list[Leaf]:
+    """Settings that are not the default of their section, in file order; rules are named by their file."""
+    defaults = dict(leaves(Settings().model_dump(mode="json")))
+    chosen = leaves(settings.model_dump(mode="json"))
+    return [
+        (key, value) for key, value in chosen if not key.startswith("health.rules.") and defaults.get(key, ...) != value
+    ]
+
+
+def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[Leaf]:
+    """Dotted key and value of every setting."""
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

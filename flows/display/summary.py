@@ -1,0 +1,164 @@
+"""What a run came to, as the last thing in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from components.files import read_json, read_jsonl
+from components.layout import Layout
+from components.printing import message, printable
+from components.registry import PromotionRecord
+from flows.display.output import field
+from flows.recording import Kept
+
+RESULT_STYLES = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
+
+
+def show_figures(console: Console, layout: Layout) -> None:
+    """Held-out accuracy before and after RL, what the monitor said, and the gate's checks."""
+    if layout.evaluation.exists():
+        evaluation = read_json(layout.evaluation)
+        console.print(_evaluation_table(evaluation))
+        if "champion" in evaluation:
+            console.print(champion_table(evaluation))
+        for line in evaluation.get("words", ()):
+            console.print(field(line), soft_wrap=True)
+    if layout.train_metrics.exists():
+        console.print(_health_line(layout))
+    if layout.gate.exists():
+        console.print(gate_table(read_json(layout.gate)["checks"]))
+
+
+def show_audit(console: Console, layout: Layout) -> None:
+    """What the verifier made of every sort of answer, how long it took, and the page."""
+    audit = read_json(layout.audit)
+    console.print(_audit_table(audit))
+    facts = Table.grid(padding=(0, 2))
+    for label, key in (("a wrong answer accepted", "false_positive"), ("a right answer refused", "false_negative")):
+        share = audit[key]
+        bounds = f"95 % interval {share['low']:.2%} to {share['high']:.2%}"
+        facts.add_row(label, f"{share['count']} of {share['n']} prompts, {share['rate']:.2%}; {bounds}")
+    facts.add_row("judged again", f"{audit['repeated']}, {audit['unstable']} differently")
+    if layout.audit_timing.exists():  # not where the stage was taken from the cache
+        median, slowest, together = (read_json(layout.audit_timing)[key] for key in ("median", "slowest", "per_second"))
+        each = f"{1000 * median:.1f} ms an answer, the slowest {1000 * slowest:.1f} ms"
+        facts.add_row("time", f"{each}; {together:,.0f} a second in a batch")
+    facts.add_row("page", field(layout.audit_page))
+    console.print(facts, highlight=False, soft_wrap=True)
+    console.print(Text(f"verdict {audit['verdict']}", RESULT_STYLES[audit["verdict"]]))
+    for reason in audit["reasons"]:
+        console.print(field(f"  - {reason}"), soft_wrap=True)
+
+
+def show_candidate(console: Console, digest: str, report: Path, decided: PromotionRecord | None, config: Path) -> None:
+    """The candidate and the one command that approves it, or what was decided about it before."""
+    state = decided.says if decided else "awaiting approval"
+    lines = [f"report     {report}", f"candidate  sha256:{digest}", f"state      {state}"]
+    if decided is None:
+        lines.append(f"approve    {_program()} approve {digest[:12]} --by YOUR-NAME --config {config}")
+    for line in lines:
+        console.print(field(line), soft_wrap=True)
+
+
+def _program() -> str:
+    """`evenkeel` by its place below the present folder, runnable without an activated environment."""
+    program = Path(sys.executable).with_name("evenkeel")
+    return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else "evenkeel"
+
+
+def show_kept(console: Console, kept: Kept | None) -> None:
+    """The run's branch, what was pushed where, and what went wrong with that."""
+    if kept is None:
+        text = "problem    the run is not recorded, its disk may be full; `evenkeel run --resume` makes up for it"
+        console.print(Text(text, "yellow"), soft_wrap=True)
+        return
+    lines = [f"recorded   branch {kept.branch}, commit {kept.commit[:12]}"] if kept.commit else []
+    lines += [f"pushed     outputs to the DVC remote {kept.dvc_remote}"] if kept.dvc_remote else []
+    lines += [f"pushed     the branch to {kept.git_remote}"] if kept.git_remote else []
+    for line in [*lines, *(f"note       {note}" for note in kept.notes)]:
+        console.print(field(line), soft_wrap=True)
+    for problem in kept.problems:
+        console.print(field(f"problem    {problem}", "yellow"), soft_wrap=True)
+
+
+def show_refusal(console: Console, reason: str, report: Path) -> None:
+    """Why there is no candidate."""
+    if report.exists():
+        console.print(field(f"report     {report}"), soft_wrap=True)
+    console.print(Text("no candidate", "bold yellow"))
+    console.print(Text(message(reason)), soft_wrap=True)
+
+
+def _audit_table(audit: dict[str, Any]) -> Table:
+    """A row per sort of answer: judged wrongly, the 95 % interval of that in per cent, and where the second differs."""
+    second = any(kind["disagree"] is not None for kind in audit["kinds"])
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("answers", no_wrap=True)
+    for name in ("probes", "wrong", "95 %", "unscored", *(["differ"] if second else [])):
+        table.add_column(name, justify="right", no_wrap=True)
+    for must in ("accepted", "refused"):
+        table.add_row(Text(f"must be {must}", "bold"))
+        for kind in audit["kinds"]:
+            if kind["must_be"] == must:
+                wrong, interval = kind["judged_wrongly"], f"{100 * kind['low']:.1f}-{100 * kind['high']:.1f}"
+                cells = [kind["probes"], wrong, interval, kind["unscorable"], *([kind["disagree"]] if second else [])]
+                table.add_row(f"  {kind['kind']}", *map(str, cells), style="yellow" if wrong else None)
+    return table
+
+
+def _evaluation_table(evaluation: dict[str, Any]) -> Table:
+    return _comparison(Table("held-out test prompts", "SFT", "trained", "gain"), evaluation, "sft", "gain")
+
+
+def champion_table(evaluation: dict[str, Any]) -> Table:
+    """The new checkpoint beside the present champion, on the same prompts."""
+    table = Table("against the champion", "champion", "trained", "gain")
+    return _comparison(table, evaluation, "champion", "gain_over_champion")
+
+
+def _comparison(table: Table, evaluation: dict[str, Any], side: str, gain: str) -> Table:
+    for label, key, interval in (("pass@1", "pass_at_1", gain), ("greedy", "greedy", f"greedy_{gain}")):
+        before, after = evaluation[side][key], evaluation["trained"][key]
+        table.add_row(label, _share(before), _share(after), _interval(evaluation[interval]))
+    return table
+
+
+def _share(value: float | None) -> str:
+    """A share in percent; a dash where nothing could be scored."""
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _interval(gain: dict[str, float] | None) -> str:
+    if gain is None:
+        return "-"
+    points = [100 * gain[key] for key in ("mean", "low", "high")]
+    return f"{points[0]:+.1f} points ({gain['confidence']:.0%} interval {points[1]:+.1f} to {points[2]:+.1f})"
+
+
+def _health_line(layout: Layout) -> Text:
+    train = read_json(layout.train_metrics)
+    levels = Counter(row["level"] for row in read_jsonl(layout.train / "verdicts.jsonl"))
+    said = ", ".join(f"{count} {level}" for level, count in sorted(levels.items()) if level != "pass") or "no warning"
+    stopped = f" by {train['stopped_by']}" if train["stopped_by"] else ""
+    return Text(f"training   {train['outcome']}{stopped} after {train['steps']} steps; the monitor gave {said}")
+
+
+def gate_table(checks: Sequence[Mapping[str, Any]]) -> Table:
+    """A row a check of the gate."""
+    table = Table("gate", "result", "evidence")
+    for check in checks:
+        evidence = field(check["evidence"])
+        if check.get("how"):
+            evidence.append(f"\nto change that: {printable(check['how'])}", "dim")
+        result = field(check["result"], RESULT_STYLES.get(check["result"], ""))
+        table.add_row(field(check["name"]), result, evidence)
+    return table

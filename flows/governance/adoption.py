@@ -1,0 +1,73 @@
+"""`evenkeel adopt`: the policy that the project has now takes the place of the one that its registry goes by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from components.errors import InputError
+from components.registry import (
+    Approval,
+    History,
+    NotApproved,
+    PromotionRecord,
+    Question,
+    Terms,
+    identify,
+    sound_history,
+    standing,
+    store_approval,
+)
+from components.registry.adoption import adopt, adoption_question
+from components.registry.clock import utc_now
+from components.registry.records import record_key
+from flows.governance.policies import HOW, earlier_policy, problems
+from flows.governance.registry import Desk
+from flows.governance.statements import Pen, written
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """What came of it: the record, or what is still missing."""
+
+    record: PromotionRecord | None
+    missing: str = ""
+
+
+def adopt_policy(desk: Desk, pen: Pen) -> Adoption:
+    """Store a person's approval of the project's policy, and put it in force if that was the last one needed.
+
+    Raises:
+        InputError: it is in force, the champion does not hold under the policy in force, or the approval would count
+            neither by the earlier policy nor by the new one; it says why.
+    """
+    history = sound_history(desk.store)
+    asked = replace(adoption_question(history, desk.policy), registry=identify(desk.store))
+    earlier = earlier_policy(desk, asked.policy)
+    _check_champion(replace(desk, policy=earlier), history)
+    days = min(one.settings.valid_days for one in (earlier, desk.policy))
+    approval = written(asked, pen, history, days)
+    _check_counts(desk, approval, asked)
+    store_approval(desk.store, approval)
+    try:
+        return Adoption(adopt(desk.store, asked, earlier, desk.policy))
+    except NotApproved as missing:
+        return Adoption(None, missing.what)
+
+
+def _check_champion(desk: Desk, history: History) -> None:
+    """Refuse to agree to a champion that does not hold now."""
+    if problem := problems(desk, history).get(history.base):
+        what = f"whoever adopts a policy agrees to the present champion, and it does not hold: {problem}"
+        raise InputError(what, where=record_key(history.base), how=HOW)
+
+
+def _check_counts(desk: Desk, approval: Approval, asked: Question) -> None:
+    """Refuse an approval that counts by neither policy."""
+    why = []
+    for policy in (earlier_policy(desk, asked.policy), desk.policy):
+        others = standing([approval], Terms(asked, policy, utc_now(), own_counts=True)).others
+        if not others:
+            return
+        why.append(others[0][1])
+    what = "this would not count: " + "; ".join(dict.fromkeys(why))
+    raise InputError(what, where=asked.digest, how="nothing was recorded; do what it says, or ask another")

@@ -1,0 +1,147 @@
+"""One checkpoint of the registry with all that is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from components.errors import InputError
+from components.gate.checks.champion import TO_BE_COMPARED
+from components.registry import (
+    Approval,
+    Candidate,
+    History,
+    PromotionRecord,
+    Standing,
+    challenger,
+    decided,
+    find,
+    read_candidate,
+    sound_history,
+    standing_on,
+)
+from components.registry.candidates import SHORTEST
+from components.registry.records import gate_of
+from flows.governance.registry import Desk, judge
+
+
+@dataclass(frozen=True)
+class Found:
+    """``names`` are the aliases that point to it, ``checks`` those of the gate: as it was decided by them, or now.
+
+    ``decision`` is final; until there is one, ``standing`` says how far it is approved. ``champion`` is the
+    record that the champion stands on by now.
+    """
+
+    candidate: Candidate
+    names: tuple[str, ...]
+    result: str
+    checks: Sequence[Mapping[str, str]]
+    decision: PromotionRecord | None = None
+    standing: Standing | None = None
+    champion: PromotionRecord | None = None
+
+    @property
+    def stands_on(self) -> PromotionRecord | None:
+        """The record that made it the present champion."""
+        return self.champion if self.champion and self.champion.digest == self.candidate.digest else None
+
+    @property
+    def state(self) -> str:
+        """Where it stands, in words."""
+        if self.decision is None and self.refused:
+            return f"refused by the gate: {', '.join(self.refused)}"
+        if self.decision is None:
+            return f"awaiting approval: {self.standing.lines()[0]}" if self.standing else "awaiting approval"
+        if self.stands_on is not None and self.stands_on.number != self.decision.number:
+            return f"{self.decision.says}; champion again: {self.stands_on.says}"
+        if self.decision.effective and self.stands_on is None and self.champion is not None:
+            return f"{self.decision.says}; the champion is {self.champion.digest[:12]} now, {self.champion.says}"
+        return self.decision.says
+
+    @property
+    def refused(self) -> list[str]:
+        """The checks that fail whoever approves; a comparison with the champion that is yet to be made is none."""
+        return [check["name"] for check in self.checks if check["result"] == "fail" and check["how"] != TO_BE_COMPARED]
+
+    @property
+    def approvals(self) -> list[tuple[Approval, str]]:
+        """Each with the reason why it does not count, or ""; once decided, those that it was decided by."""
+        if self.decision is not None:
+            return [(one, "") for one in self.decision.approvals]
+        if self.standing is None:
+            return []
+        return [*((one, "") for one in self.standing.counted), *self.standing.others]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "digest": self.candidate.digest,
+            "evidence": self.candidate.evidence,
+            "names": list(self.names),
+            "run": dict(self.candidate.run),
+            "state": self.state,
+            "gate": {"result": self.result, "checks": list(self.checks)},
+            "decision": self.decision.to_dict() if self.decision else None,
+            "approvals": [_told(one, why) for one, why in self.approvals],
+        }
+
+
+def _told(one: Approval, why: str) -> dict[str, Any]:
+    said = one.statement
+    return {
+        "by": said.by,
+        "at": said.at,
+        "reason": said.reason,
+        "signed": one.signed,
+        "counts": not why,
+        "why_not": why,
+    }
+
+
+def look_up(desk: Desk, which: str) -> Found:
+    """A checkpoint by an alias or by its digest. Nothing is evaluated, and nothing written.
+
+    Raises:
+        InputError: there is none, or it was never proposed.
+    """
+    history = sound_history(desk.store)
+    aliases = _aliases(desk, history)
+    candidate = _candidate(desk, which, aliases)
+    names = tuple(name for name, digest in aliases.items() if digest == candidate.digest)
+    if (made := decided(history, candidate, history.base)) is not None:
+        return Found(candidate, names, made.gate["result"], made.gate["checks"], made, champion=history.stands_on)
+    judgement = judge(desk, candidate, history, compare=False)
+    standing = standing_on(desk.store, candidate, judgement, desk.policy)
+    return Found(candidate, names, judgement.result, gate_of(judgement)["checks"], standing=standing)
+
+
+def find_candidate(desk: Desk, which: str) -> Candidate:
+    """A candidate by an alias or by the first digits of its digest.
+
+    Raises:
+        InputError: there is none, or more than one fits.
+    """
+    return _candidate(
+        desk, which, _aliases(desk, sound_history(desk.store)) if which in ("champion", "challenger") else {}
+    )
+
+
+def _aliases(desk: Desk, history: History) -> dict[str, str]:
+    """Name -> digest, of those that there are."""
+    found = {"champion": history.champion, "challenger": challenger(desk.store)}
+    return {name: alias.digest for name, alias in found.items() if alias}
+
+
+def _candidate(desk: Desk, which: str, aliases: Mapping[str, str]) -> Candidate:
+    if which in ("champion", "challenger"):
+        if which not in aliases:
+            how = "approve a candidate" if which == "champion" else "a run whose gate passes proposes one"
+            raise InputError(f"there is no {which} yet", where=which, how=how)
+        if (candidate := read_candidate(desk.store, aliases[which])) is None:
+            raise InputError("its candidate record is gone", where=aliases[which], how="restore the registry")
+        return candidate
+    if len(which) < SHORTEST:
+        how = f"write champion, challenger, or {SHORTEST} digits of a digest"
+        raise InputError("names no checkpoint", where=which, how=how)
+    return find(desk.store, which)

@@ -1,0 +1,115 @@
+"""A candidate beside the present champion: as its own run compared the two, or else compared now.
+
+One that is made now takes a minute or more; if it is settled, and can be signed here, it is kept in the registry,
+`comparisons/<candidate>-<champion>.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from components.config import load
+from components.config.promotion import load_policy
+from components.errors import InputError
+from components.files import dump_json, sha256_bytes
+from components.gate import Evidence, comparison_of, recorded_comparison
+from components.layout import Layout
+from components.registry import Candidate, Conflict, Store
+from components.registry.attestations import Attestation, attest, attested, of_comparison
+from flows.governance.signers import signing_key, verified
+
+ANSWERS = Path(".state/evaluations")
+"""Answers that need not be made twice, in the project."""
+
+
+def compared(
+    project: Path, store: Store, candidate: Candidate, champion: str, *, now: bool = True
+) -> dict[str, Any] | None:
+    """What the gate is told, see `components.gate.judge_candidate`; None where it is the champion or has no evidence.
+
+    What is wrong with the candidate is told to the gate as its ``problem``, and that they are yet to be compared as
+    ``pending``.
+
+    Args:
+        now: compare them where that was not done yet.
+
+    Raises:
+        InputError: they could not be compared here and now (a full disk, or a champion whose signature does not hold,
+            say). That is no verdict on the candidate, which can be judged again.
+    """
+    if candidate.evidence is None or candidate.digest == champion:
+        return None
+    name = comparison_key(candidate, champion)
+    kept = _kept(project, store, name, candidate, champion)
+    try:
+        if (recorded := recorded_comparison(store, candidate, champion)) is not None:
+            return recorded
+        if kept is not None:
+            return kept
+        if not now:
+            return {"pending": True, "candidate": candidate.digest, "champion": champion}
+        ours = verified(project, store, candidate.digest)
+    except InputError as error:
+        return {"problem": error.what, "candidate": candidate.digest, "champion": champion}
+    return _told(_made(project, store, name, candidate, ours, champion))
+
+
+def comparison_key(candidate: Candidate, champion: str) -> str:
+    """Where the registry keeps the comparison of the two."""
+    return f"comparisons/{candidate.digest}-{champion}.json"
+
+
+def _kept(project: Path, store: Store, name: str, candidate: Candidate, champion: str) -> dict[str, Any] | None:
+    """What was compared before, on the same evidence; None where nothing that the gate could go by is kept, or nobody
+    who is trusted signed it."""
+    stored = store.get(name)
+    if stored is None:
+        return None
+    try:
+        attested(store, _said(candidate, champion, stored[0]), load_policy(project).signers)
+        figures = json.loads(stored[0])
+        told = _told(figures)
+        of = (figures["evidence"], told["candidate"], told["champion"])
+        said = Evidence({"comparison": told})
+        said.share("comparison", "unscorable_share")
+        if figures["gain"] is not None:  # None: no prompt that both could be scored on
+            said.gain("comparison")
+            said.number("comparison", "n")
+    except (InputError, ValueError, TypeError, LookupError, RecursionError):
+        return None  # it is made anew
+    return told if of == (candidate.evidence, candidate.digest, champion) else None
+
+
+def _told(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """What the gate is told of figures as `compare_with_champion` gives them."""
+    found = {"gain_over_champion": figures["gain"], "champion": figures["figures"]["champion"]}
+    return comparison_of(found, figures["candidate"], figures["champion"])
+
+
+def _made(project: Path, store: Store, name: str, candidate: Candidate, ours: Path, champion: str) -> Mapping[str, Any]:
+    """Evaluate both on the candidate's test prompts; ``ours`` is its checkpoint."""
+    from components.evaluation.against import compare_with_champion  # loads torch
+
+    evidence = Layout(store.tree(str(candidate.evidence)))
+    theirs = verified(project, store, champion)
+    figures = compare_with_champion(load(evidence.params), evidence, ours, theirs, project / ANSWERS)
+    kept = {**figures, "evidence": candidate.evidence}
+    if not figures["settled"]:
+        return kept  # a verdict failed for a moment's trouble: whoever asks next has it made anew
+    stored = store.get(name)
+    key = signing_key(project, load_policy(project))
+    if key is None:
+        return kept  # whoever judges next has no reason to believe it
+    data = dump_json(kept).encode()
+    attest(store, _said(candidate, champion, data), key)
+    with suppress(Conflict):  # somebody else made the same one
+        store.compare_and_swap(name, data, None if stored is None else stored[1])
+    return kept
+
+
+def _said(candidate: Candidate, champion: str, data: bytes) -> Attestation:
+    return of_comparison(candidate.digest, champion, sha256_bytes(data))

@@ -1,0 +1,100 @@
+"""`evenkeel keys new`: a key in a file, and the line that the policy needs. The private key is printed nowhere."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from rich.console import Console
+
+from components.config.people import check_by
+from components.config.promotion import FILE
+from components.errors import InputError
+from components.registry.keys import Purpose, new_key, public_pem, public_text, write_key
+from flows.host.git import succeeds
+
+KEPT = Path(".config/evenkeel")
+"""Folder of keys below a person's own."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A new key: where it is, and what goes into the policy."""
+
+    path: Path
+    policy: str
+
+
+def make(name: str, purpose: Purpose, out: Path | None) -> Made:
+    """Make a key.
+
+    Raises:
+        InputError: the name cannot stand in a policy, the file is there already, or Git would take it for code.
+    """
+    try:
+        name = check_by(name)
+    except ValueError as error:
+        raise InputError(str(error), where="NAME", how="give the name that the policy lists") from None
+    path = out or Path.home() / KEPT / f"{_file_name(name)}{'' if purpose == 'approvals' else f'-{purpose}'}.pem"
+    _refuse_as_code(path)
+    key = new_key(purpose)
+    write_key(key, path)
+    if not isinstance(key, Ed25519PrivateKey):
+        return Made(path, _section("signers", {name: public_pem(key)}))
+    if purpose == "registry":
+        return Made(path, f'registry_key: "{public_text(key)}"\n')
+    return Made(path, _section("approvers", {name: {"key": public_text(key)}}))
+
+
+def show(console: Console, made: Made) -> None:
+    """Where the key is, and the line for the policy."""
+    for line in (
+        f"private key  {made.path}  (only you can read it; keep a copy)",
+        f"for the policy, {FILE}:",
+    ):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    console.print(made.policy, end="", highlight=False, markup=False, soft_wrap=True)
+
+
+def _section(name: str, entry: Mapping[str, object]) -> str:
+    return f"{name}:\n" + "".join(f"  {line}\n" for line in _yaml(entry).splitlines())
+
+
+def _yaml(entry: Mapping[str, object]) -> str:
+    return yaml.dump(dict(entry), Dumper=_Block, default_flow_style=None, allow_unicode=True, width=1000)
+
+
+class _Block(yaml.SafeDumper):
+    """Texts of several lines as blocks."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Block.add_representer(str, _text)
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "key"
+
+
+def _refuse_as_code(path: Path) -> None:
+    """A file that Git takes for code would be in the recorded code of the next run."""
+    real = Path(os.path.realpath(path))  # also of a link that leads to itself
+    folder = real.parent
+    while not folder.is_dir():
+        folder = folder.parent
+    inside = succeeds(folder, "rev-parse", "--is-inside-work-tree")
+    if inside and not succeeds(folder, "check-ignore", "--quiet", str(real)):
+        raise InputError(
+            "this folder belongs to a Git repository, and the key would be recorded with the code",
+            where=path,
+            how="name a file elsewhere with --out",
+        )

@@ -1,0 +1,209 @@
+"""Whether what was decided holds: by the chain of the registry's policies, whose newest must be the project's own.
+
+A record says by the digest of which policy it was decided. Whoever can write to the registry could name one that asks
+for nothing. What gives a policy force is that the project has it now, or that its people and those of the one before
+adopted it (`components/registry/adoption.py`). No time that a record gives of itself counts, and no commit's.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from components.config.promotion import FILE, Policy, load_policy, own_signers
+from components.errors import InputError
+from components.registry import History, PromotionRecord
+from components.registry.adoption import unadopted
+from components.registry.authorization import missing_approvals
+from components.registry.policies import stored_policy
+from components.registry.records import record_key
+from components.registry.witness import check_seen, witness_of
+from flows.governance.champion_review import promoted_by, refused_now
+from flows.governance.registry import Desk
+from flows.host.git import git, succeeds
+
+PATHS = (FILE.parent.as_posix(), "configs/health")
+"""What a policy is read from."""
+HOW = (
+    "where this clone is behind, fetch; where the policy has changed, adopt it (evenkeel adopt --by YOUR-NAME); else "
+    "find out who decided that. A new record by the present policy settles it: approve another candidate, or roll back"
+)
+
+
+class Policies:
+    """Policies by their digests: the project's own, those that the registry has stored, those of Git's history.
+
+    One that lists no signers of checkpoints goes by the key of the project.
+    """
+
+    def __init__(self, desk: Desk, wanted: Collection[str]) -> None:
+        self._known: dict[str, Policy | None] = {one: stored_policy(desk.store, one) for one in wanted}
+        self._known[desk.policy.sha256] = desk.policy
+        missing = {digest for digest, policy in self._known.items() if policy is None}
+        self._known.update(policies_of(desk.project, missing))
+        self._own = own_signers(desk.project)
+
+    def __getitem__(self, sha256: str) -> Policy | None:
+        found = self._known.get(sha256)
+        return found if found is None or found.signers else replace(found, signers=self._own)
+
+
+def policies_of(project: Path, wanted: Collection[str]) -> dict[str, Policy]:
+    """Digest -> policy, of the wanted ones that Git's history has; on which branch is no matter, for the digest says
+    which it is, and gives it no force.
+
+    Raises:
+        InputError: Git cannot say.
+    """
+    found = (policy for policy in (_states(project) if wanted else ()) if policy is not None)
+    return {policy.sha256: policy for policy in found if policy.sha256 in wanted}
+
+
+def earlier_policy(desk: Desk, sha256: str) -> Policy:
+    """The policy with this digest.
+
+    Raises:
+        InputError: neither the registry nor Git's history has it.
+    """
+    policy = Policies(desk, [sha256])[sha256]
+    if policy is None:
+        how = "fetch the whole history, in which it was committed"
+        raise InputError(f"the policy {sha256[:12]} is nowhere to be found", where="the registry", how=how)
+    return policy
+
+
+def problems(desk: Desk, history: History) -> dict[int, str]:
+    """Number -> why a record cannot be shown to rest on the approvals that its policy asked for.
+
+    The champion's record must be one of the policy that the project has now, unless that policy was adopted since: who
+    adopts a policy agrees to all records before. One of the first schema, which kept no approvals, is let be unless the
+    champion stands on it.
+    """
+    known = Policies(desk, {digest for record in history.records for digest in _named(record)})
+    said = {record.number: problem for record in history.records if (problem := _problem(record, known, history))}
+    base = history.stands_on
+    if base is None:
+        return said
+    if base.schema == 1:
+        said.setdefault(base.number, "an earlier version made it, which kept no approvals")
+    elif unheld := _unheld(base, history, desk.policy, said) or _judged_again(desk, history, known):
+        said.setdefault(base.number, unheld)
+    return said
+
+
+def _judged_again(desk: Desk, history: History, known: Policies) -> str:
+    record = promoted_by(history)
+    policy = known[record.policy_sha256] if record else None
+    if record is None or policy is None:
+        return "no record promoted it"
+    refused = refused_now(desk, record, policy)
+    return f"judged again, the gate does not let it pass: {refused}" if refused else ""
+
+
+def _named(record: PromotionRecord) -> tuple[str, ...]:
+    """The digests of the policies that a record names."""
+    if record.schema == 1:
+        return ()
+    return (record.policy_sha256, record.digest) if record.action == "adopt" else (record.policy_sha256,)
+
+
+def _problem(record: PromotionRecord, known: Policies, history: History) -> str:
+    policies = [known[digest] for digest in _named(record)]
+    for digest, policy in zip(_named(record), policies, strict=True):
+        if policy is None:
+            return f"it names the policy {digest[:12]}, which neither the registry nor this project's history has"
+    match policies:
+        case [Policy() as earlier, Policy() as new]:
+            return unadopted(record, earlier, new)
+        case [Policy() as policy]:
+            return missing_approvals(record, policy, history.rejection(record.digest, record.number))
+    return ""
+
+
+def _unheld(base: PromotionRecord, history: History, policy: Policy, said: Collection[int]) -> str:
+    """Why a champion does not hold under the present policy of the project; "" where it does."""
+    if history.in_force != policy.sha256:
+        return (
+            f"the registry goes by the policy {history.in_force:.12}, and this project by {policy.sha256[:12]}, "
+            "which was not adopted there"
+        )
+    if broken := [record.number for record in history.records[base.number :] if record.number in said]:
+        return f"record {broken[0]}, which came after it, does not hold"
+    if history.adopted < base.number and base.policy_sha256 != policy.sha256:
+        return f"it was decided by the policy {base.policy_sha256[:12]}, and the present one was not adopted since"
+    return ""
+
+
+def check_champion(desk: Desk, history: History) -> None:
+    """Refuse a champion that cannot be shown to have been approved.
+
+    Raises:
+        InputError: its record lacks approvals, or does not hold under the project's policy, or a witness has seen other
+            records.
+    """
+    check_witness(desk, history)
+    if problem := problems(desk, history).get(history.base):
+        raise InputError(
+            f"the champion cannot be shown to have been approved: {problem}", where=record_key(history.base), how=HOW
+        )
+
+
+def check_witness(desk: Desk, history: History) -> str:
+    """What the witness that the policy names says of these records.
+
+    Raises:
+        InputError: it has seen other records than the registry has.
+    """
+    witness = witness_of(desk.policy)
+    if witness is None:
+        return "the policy names none"
+    seen = check_seen(witness, desk.store, history)
+    later = len(history.records) - seen
+    return f"it has seen record {seen}" + (f", and not yet the {later} after it" if later else "")
+
+
+def check_recorded(project: Path, policy: Policy) -> None:
+    """Refuse to decide by a policy that nobody could hold the decision against later.
+
+    Raises:
+        InputError: it is not the policy of the commit that is checked out.
+    """
+    present = _at(project, "HEAD") if _committed(project) else None
+    if present is None or policy.sha256 != present.sha256:
+        raise InputError(
+            "the promotion policy is not committed as it is, so nobody could check later what was decided by it",
+            where=project / FILE,
+            how=f"git add {' '.join(PATHS)} && git commit, or put it back: git checkout -- {' '.join(PATHS)}",
+        )
+
+
+def _states(project: Path) -> Iterator[Policy | None]:
+    """The policy after each commit that changed one."""
+    if not _committed(project):
+        return
+    for commit in git(project, "rev-list", "--full-history", "HEAD", "--", *PATHS).splitlines():
+        yield _at(project, commit)
+
+
+def _committed(project: Path) -> bool:
+    return succeeds(project, "rev-parse", "--verify", "--quiet", "HEAD")
+
+
+def _at(project: Path, commit: str) -> Policy | None:
+    """The policy of a commit; None where it had none, or none that this version can read."""
+    listed = git(project, "ls-tree", "-r", "-z", commit, "--", *PATHS).split("\0")
+    blobs = {path: about.split()[2] for about, _, path in (row.partition("\t") for row in listed if row)}
+    if FILE.as_posix() not in blobs:
+        return None
+    with tempfile.TemporaryDirectory(prefix="evenkeel-policy-") as folder:
+        for path, blob in blobs.items():
+            if path.endswith(".yaml"):
+                target = Path(folder) / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(git(project, "cat-file", "blob", blob).encode(errors="surrogateescape"))
+        try:
+            return load_policy(Path(folder))
+        except InputError:
+            return None

@@ -1,0 +1,83 @@
+"""The registry as a person meets it: the project's store and policy, and what the gate says of a candidate now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from components.config import Settings
+from components.config.promotion import Policy, load_policy
+from components.gate import judge_candidate
+from components.registry import Candidate, History, PromotionRecord, Store, open_store, read_history
+from components.registry.candidates import PREFIX as CANDIDATES
+from components.registry.candidates import read_candidate
+from components.registry.promotion import final
+from components.registry.records import PREFIX as RECORDS
+from components.types import Judgement
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What decisions are made with: the project's folder, its store and its policy."""
+
+    project: Path
+    store: Store
+    policy: Policy
+
+
+def project_store(project: Path, settings: Settings) -> Store:
+    """The store the settings name. A relative path starts at the project, so that all runs share it."""
+    return open_store(settings.registry.under(project))
+
+
+def nowhere(project: Path, settings: Settings) -> Path | None:
+    """The folder of the registry where nothing was ever proposed: it is yet to be made, named wrongly, or gone."""
+    named = settings.registry.under(project)
+    if named.kind != "directory":
+        return None
+    store = open_store(named)
+    return None if store.keys(CANDIDATES) or store.keys(RECORDS) else named.path
+
+
+def project_desk(project: Path, settings: Settings) -> Desk:
+    """The store the settings name and the policy of the project, which no setting replaces."""
+    return Desk(project, project_store(project, settings), load_policy(project))
+
+
+def decision_on(store: Store, digest: str) -> PromotionRecord | None:
+    """What was decided for good about a candidate, if anything was."""
+    candidate = read_candidate(store, digest)
+    return None if candidate is None else final(read_history(store), candidate)
+
+
+def judge(desk: Desk, candidate: Candidate, history: History, *, compare: bool = True) -> Judgement:
+    """What the gate says of a candidate by the project's policy, beside the champion of these records.
+
+    Args:
+        compare: evaluate the two on the same prompts where that was not done yet, which takes a minute or more. Without
+            it that check fails then, and says so.
+    """
+    from flows.governance.comparison import compared  # what it is made of takes a while to load
+
+    champion = history.champion
+    beside = compared(desk.project, desk.store, candidate, champion.digest, now=compare) if champion else None
+    return judge_candidate(desk.store, candidate, desk.policy, beside)
+
+
+def after_decision(desk: Desk, candidate: Candidate, record: PromotionRecord) -> list[str]:
+    """Let whoever waits for this decision know, such as a suspended flow run; lines to print about it.
+
+    Called after the record is written and the alias has followed. What fails here undoes nothing.
+    """
+    from flows.promoting.waiting_runs import resume
+
+    names = resume(desk.project, candidate.digest, "decided at a terminal")
+    return [f"flow run {name} goes on, and ends" for name in names]
+
+
+def after_approval(desk: Desk, candidate: Candidate) -> list[str]:
+    """Let a suspended flow run show that one more has approved, or why that does not count; lines to print about it."""
+    from flows.promoting.waiting_runs import resume
+
+    names = resume(desk.project, candidate.digest, "approved at a terminal; that is not enough yet")
+    return [f"flow run {name} asks anew" for name in names]

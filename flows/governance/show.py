@@ -1,0 +1,155 @@
+"""The registry in the terminal: a decision, all decisions, one checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from components.printing import printable
+from components.registry import Approval, History, PromotionRecord, Standing
+from flows.display.output import field
+from flows.display.summary import gate_table
+from flows.governance.adoption import Adoption
+from flows.governance.checkpoint import Found
+from flows.governance.commands import Lines
+from flows.governance.decisions import Decision
+
+STYLES = {"promoted": "green", "rolled back": "yellow", "rejected": "red", "superseded": "dim", "adopted": "cyan"}
+
+
+def show_decision(console: Console, found: Decision, lines: Lines) -> None:
+    """What came of a statement, and what comes next."""
+    short = found.digest[:12]
+    if found.record is None:
+        _waiting(console, found.standing, short, lines)
+        return
+    record = found.record
+    if found.stands_on is not None:
+        _already(console, found, record, found.stands_on, lines)
+        return
+    console.print(Text.assemble((f"{record.outcome}  {short}", STYLES[record.outcome]), f"  record {record.number}"))
+    rows = [("by", record.by), ("reason", record.reason), ("before it", (record.previous or "no champion")[:12])]
+    if record.outcome == "superseded":
+        rows.append(("because", "another became the champion meanwhile, and nothing was compared with that one"))
+        rows.append(("go on", f"{lines.approve(short)}, which judges it again"))
+    elif record.effective:
+        rows.append(("go back", lines.rollback()))
+    _grid(console, [*rows, *(("", line) for line in found.told)])
+
+
+def _already(
+    console: Console, found: Decision, record: PromotionRecord, champion: PromotionRecord, lines: Lines
+) -> None:
+    """That nothing was done, and who is the champion."""
+    console.print(Text.assemble((f"already decided  {found.digest[:12]}", "yellow"), f"  {printable(record.says)}"))
+    to = found.digest if found.gone else "DIGEST" if record.action == "rollback" else ""
+    rows = [
+        ("now", f"nothing was recorded; the champion is {champion.digest[:12]}, {champion.says}"),
+        ("go back", lines.rollback(to)),
+    ]
+    _grid(console, [*rows, *(("", line) for line in found.told)])
+
+
+def _waiting(console: Console, found: Standing | None, short: str, lines: Lines) -> None:
+    if found is None:
+        return
+    first, *others = found.lines()
+    console.print(Text.assemble((f"not yet   {short}", "yellow"), f"  {printable(first)}"))
+    how = lines.rollback(short) if found.question.action == "rollback" else lines.approve(short)
+    who = "another person" if found.missing == 1 else f"{found.missing} other people"
+    _grid(console, [*(("", line) for line in others), ("go on", f"{who}: {how}")])
+
+
+def show_adoption(console: Console, found: Adoption, lines: Lines) -> None:
+    """The record, or which approvals are missing and how to go on."""
+    if found.record is None:
+        console.print(field(found.missing, "yellow"), soft_wrap=True)
+        _grid(console, [("go on", f"others who may: {lines.adopt()}")])
+        return
+    record = found.record
+    console.print(Text.assemble((f"adopted  {record.digest[:12]}", STYLES["adopted"]), f"  record {record.number}"))
+    _grid(console, [("by", record.by), ("before it", record.policy_sha256[:12])])
+
+
+def show_history(console: Console, history: History, problems: Mapping[int, str]) -> None:
+    """A row a record, the present champion marked.
+
+    Args:
+        problems: number -> why a record cannot be shown to rest on approvals.
+    """
+    if not history.records:
+        console.print("nothing was decided yet")
+        return
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("record", justify="right")
+    for name in ("when", "what", "checkpoint", "by", "reason"):
+        table.add_column(name, no_wrap=name in ("when", "checkpoint"))
+    for record in history.records:
+        at = record.number == history.base
+        what = Text(record.outcome, STYLES[record.outcome])
+        cells = [field(record.digest[:12], "bold" if at else ""), field(record.by), field(record.reason)]
+        table.add_row(str(record.number), field(record.at[:16].replace("T", " ")), what, *cells)
+    console.print(table)
+    entry = history.champion
+    told = f"champion  {entry.digest[:12]} by record {entry.record}" if entry else "there is no champion yet"
+    console.print(Text(told, "bold"))
+    for number, problem in problems.items():
+        console.print(field(f"record {number} cannot be shown to be approved: {problem}", "bold red"), soft_wrap=True)
+
+
+def show_checkpoint(console: Console, found: Found, lines: Lines) -> None:
+    """Where it comes from, the gate, the approvals, and how to go on."""
+    candidate, run = found.candidate, found.candidate.run
+    title = field(candidate.digest[:12], "bold")
+    console.print(title.append(f"  {', '.join(found.names)}" if found.names else "", "green"))
+    rows = [("checkpoint", f"sha256:{candidate.digest}"), ("evidence", _digest(candidate.evidence))]
+    rows += [(str(name).replace("_", " "), _text(value)) for name, value in run.items()]
+    _grid(console, [*rows, ("state", found.state)])
+    console.print(gate_table(found.checks))
+    if found.approvals:
+        console.print(_approvals(found.approvals))
+    mend = [(check["name"], check["how"]) for check in found.checks if check.get("how") and found.decision is None]
+    _grid(console, [("mend", f"{name}: {how}") for name, how in mend])
+    _grid(console, [("go on", line) for line in _next(found, lines)])
+
+
+def _approvals(found: list[tuple[Approval, str]]) -> Table:
+    table = Table("by", "when", "signed", "counts", "reason", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for one, why in found:
+        said = one.statement
+        counts = field(f"no: {why}", "yellow") if why else Text("yes", "green")
+        signed = "yes" if one.signed else "no"
+        table.add_row(field(said.by), field(said.at[:16].replace("T", " ")), signed, counts, field(said.reason))
+    return table
+
+
+def _next(found: Found, lines: Lines) -> list[str]:
+    short = found.candidate.digest[:12]
+    if "champion" in found.names:
+        return [lines.rollback()]
+    if found.decision is None:
+        approve = [] if found.refused else [lines.approve(short, doubtful=found.result == "inconclusive")]
+        return [lines.read(short), *approve, lines.reject(short)]
+    if found.decision.effective:
+        return [lines.rollback(short)]
+    return ["nothing: it is decided"]
+
+
+def _digest(digest: str | None) -> str:
+    return f"sha256:{digest}" if digest else "none is stored with it"
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _grid(console: Console, rows: Iterable[tuple[str, str]]) -> None:
+    """A label and a text a line; nothing for an empty text."""
+    for label, text in rows:
+        if text:
+            console.print(field(f"{label:<10} {text}"), soft_wrap=True)

@@ -1,0 +1,178 @@
+"""`evenkeel verify`: does everything about a stored checkpoint hold, and do the records?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from components.errors import EXIT_NO_CANDIDATE, InputError
+from components.registry import Store, candidates, champion, read_candidate, read_history
+from components.registry.checkpoints import check_stored
+from components.registry.signing import verify
+from components.registry.starters import started_by
+from components.words import plural
+from flows.display.output import field
+from flows.governance.checkpoint import find_candidate
+from flows.governance.policies import HOW, check_witness, problems
+from flows.governance.registry import Desk
+
+RECORDS = "records"
+STYLES = {True: "green", False: "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One thing that was looked at: of which checkpoint, what, whether it holds, and in words."""
+
+    of: str
+    what: str
+    holds: bool
+    words: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"of": self.of, "what": self.what, "holds": self.holds, "words": self.words}
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """All that was looked at."""
+
+    found: tuple[Verified, ...]
+
+    @property
+    def holds(self) -> bool:
+        return all(one.holds for one in self.found)
+
+    @property
+    def exit_code(self) -> int:
+        """0 where everything holds, else 3."""
+        return 0 if self.holds else EXIT_NO_CANDIDATE
+
+
+def verify_checkpoint(desk: Desk, which: str) -> Verification:
+    """A checkpoint by an alias or its digest, and the records.
+
+    Raises:
+        InputError: there is no such checkpoint, or the registry cannot be read.
+    """
+    chain = _records(desk)  # first: an alias is found by the records
+    if which in ("champion", "challenger") and not chain.holds:
+        return Verification((chain,))
+    digest = find_candidate(desk, which).digest
+    return Verification((*_of(desk, digest, _named(desk, chain)[digest]), chain, *_decisions(desk)))
+
+
+def verify_all(desk: Desk) -> Verification:
+    """Every checkpoint that a candidate or a record names, and the records."""
+    chain = _records(desk)
+    found = [one for digest, evidence in sorted(_named(desk, chain).items()) for one in _of(desk, digest, evidence)]
+    return Verification((*found, chain, *_decisions(desk)))
+
+
+def _named(desk: Desk, chain: Verified) -> dict[str, list[str | None]]:
+    """Digest -> evidence of it, as its candidate has it and then as it was decided by: a roll-back needs both."""
+    named = [(one.digest, one.evidence) for one in candidates(desk.store)]
+    if chain.holds:
+        decided = read_history(desk.store).records
+        named += [
+            (record.digest, record.evidence) for record in decided if record.schema > 1 and record.action != "adopt"
+        ]
+    found: dict[str, list[str | None]] = {}
+    for digest, evidence in dict.fromkeys(named):
+        found.setdefault(digest, []).append(evidence)
+    return found
+
+
+def _of(desk: Desk, digest: str, evidence: Sequence[str | None]) -> list[Verified]:
+    store = desk.store
+
+    def candidate() -> str:
+        found = read_candidate(store, digest)
+        if found is None:
+            raise InputError("a record is about it, and its candidate record is gone", how="restore the registry")
+        started_by(store, found)  # raises where it names others than the evidence does
+        return "as it was proposed"
+
+    def files() -> str:
+        store.tree(digest)
+        return "as its digest says"
+
+    def form() -> str:
+        try:
+            tree = store.tree(digest)
+        except InputError as error:
+            raise InputError("not looked at: these are not the files of the checkpoint") from error
+        check_stored(tree)
+        return "safetensors, and nothing that can run code"
+
+    def signature() -> str:
+        return f"by {verify(store, digest, desk.policy.signers)}"
+
+    looks = {"candidate": candidate, "files": files, "format": form, "signature": signature}
+    found = [_look(digest[:12], what, look) for what, look in looks.items()]
+    return found + [_look(digest[:12], "evidence", partial(_evidence, store, one)) for one in evidence]
+
+
+def _evidence(store: Store, digest: str | None) -> str:
+    if digest is None:
+        raise InputError("none was stored: it was proposed by an earlier version")
+    store.tree(digest)
+    return f"whole, {digest[:12]}"
+
+
+def _records(desk: Desk) -> Verified:
+    def chain() -> str:
+        first = champion(desk.store)
+        made = plural(len(read_history(desk.store).records), "record")
+        return f"{made} in one chain, the champion is {first.digest[:12] if first else 'none yet'}"
+
+    return _look(RECORDS, "chain", chain)
+
+
+def _decisions(desk: Desk) -> list[Verified]:
+    """The approvals behind the records, and what a witness has seen of them where the policy names one."""
+    found = [_approvals(desk)]
+    if desk.policy.settings.witness is not None:
+        found.append(_look(RECORDS, "witness", lambda: check_witness(desk, read_history(desk.store))))
+    return found
+
+
+def _approvals(desk: Desk) -> Verified:
+    """What came before the record that the champion stands on is told, and does not count: it was decided anew."""
+
+    def rest() -> str:
+        history = read_history(desk.store)
+        found = problems(desk, history)
+        wrong = "; ".join(f"record {number}: {problem}" for number, problem in found.items())
+        if any(number >= history.base for number in found):
+            raise InputError(wrong, how=HOW)
+        made = plural(sum(record.schema > 1 for record in history.records), "record")
+        rest = f"; but for what came before the champion: {wrong}" if found else ""
+        return f"{made}, each with the approvals that the policy of its time asked for{rest}"
+
+    return _look(RECORDS, "approvals", rest)
+
+
+def _look(of: str, what: str, look: Callable[[], str]) -> Verified:
+    try:
+        return Verified(of, what, True, look())
+    except InputError as error:
+        return Verified(of, what, False, f"{error.what}; {error.how}" if error.how else error.what)
+
+
+def show(console: Console, verification: Verification) -> None:
+    """A row for everything that was looked at."""
+    table = Table("checkpoint", "what", "holds", "", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    before = ""
+    for one in verification.found:
+        holds = Text("yes" if one.holds else "no", STYLES[one.holds])
+        table.add_row("" if one.of == before else one.of, one.what, holds, field(one.words))
+        before = one.of
+    console.print(table)

@@ -1,0 +1,186 @@
+"""What a run needs of DVC besides its stages: commands, remotes, the settings of a workspace, and who holds a lock."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from components.errors import InputError
+from components.files import os_errors
+from components.processes.living import lives
+from components.working import working
+from flows.host.git import LOCATION_VARIABLES
+from flows.host.processes import run
+
+COPIES = ("reflink", "copy")
+"""How files come from the cache into a workspace. Not by symbolic links: digests of folders refuse them."""
+LINKS = ("reflink", "hardlink", "copy")
+"""The same for inputs, which may be gigabytes and which nobody writes to."""
+BUSY = ("is busy, it is being blocked by", "Unable to acquire lock")
+"""What DVC says when another process holds what it needs."""
+
+
+def environment(project: Path) -> dict[str, str]:
+    """The environment of DVC and of what it starts: this Python first on the path, no analytics, shared bookkeeping."""
+    inherited = {k: v for k, v in os.environ.items() if k not in (*LOCATION_VARIABLES, "PYTHONSAFEPATH")}
+    return {
+        **inherited,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "PYTHONUNBUFFERED": "1",
+        "DVC_NO_ANALYTICS": "1",
+        "DVC_SITE_CACHE_DIR": str(project / ".state" / "dvc"),
+    }
+
+
+def dvc(root: Path, project: Path, *arguments: str, log: Path, how: str) -> None:
+    """Run a DVC command in the DVC repository ``root`` of ``project``, its output appended to ``log``.
+
+    Raises:
+        InputError: DVC refused; the message is its last word.
+    """
+    mend(root)
+    start = log.stat().st_size if log.exists() else 0
+    with working(f"dvc {arguments[0]}"):
+        code = run([sys.executable, "-m", "dvc", *arguments], cwd=root, env=environment(project), log=log)
+    if code:
+        raise InputError(f"dvc {arguments[0]}: {last_error(log, start)}", where=root, how=f"{how} (log: {log})")
+
+
+def last_error(log: Path, start: int) -> str:
+    """What DVC gave as the reason in the part of its log that begins at byte ``start``."""
+    lines = said(log, start).splitlines()
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return errors[-1] if errors else "it ended without a message"
+
+
+def said(log: Path, start: int) -> str:
+    """The part of a log that begins at byte ``start``."""
+    return log.read_bytes()[start:].decode(errors="replace") if log.exists() else ""
+
+
+def default_remote(project: Path) -> str | None:
+    """The name of the remote that `dvc push` uses in this project, if there is one.
+
+    Raises:
+        InputError: DVC's configuration cannot be read.
+    """
+    name = _settings(project, "system", "global", "repo", "local").get("core", {}).get("remote")
+    return str(name) if name else None
+
+
+def configure(root: Path, project: Path, *, link_types: tuple[str, ...] = COPIES) -> None:
+    """Give the DVC repository ``root`` the cache and the remotes of ``project``, relative paths made absolute.
+
+    They go to the file that Git ignores, readable by its owner alone: a remote's settings may hold a password.
+
+    Raises:
+        InputError: DVC's configuration cannot be read, or the file cannot be written.
+    """
+    from configobj import ConfigObj  # a dependency of DVC, which is not imported before it is needed
+
+    found = _settings(project, "repo", "local")
+    chosen = _as_list(found.get("cache", {}).get("type")) if link_types == COPIES else link_types
+    types = [kind for kind in chosen if kind != "symlink"] or list(COPIES)
+    cache = {"dir": str(project / ".dvc" / "cache"), **found.get("cache", {}), "type": types}
+    remotes = {f'remote "{name}"': dict(values) for name, values in found.get("remote", {}).items()}
+    sections = {"core": dict(found.get("core", {})), "cache": cache, **remotes}
+    lines = ConfigObj({name: values for name, values in sections.items() if values}).write()
+    _write_private(root / ".dvc" / "config.local", "\n".join(lines) + "\n")
+
+
+def _settings(project: Path, *levels: str) -> dict[str, Any]:
+    from dvc.config import Config, ConfigError, merge
+
+    folder = project / ".dvc"
+    try:
+        config = Config(str(folder), validate=True)
+        merged: dict[str, Any] = {}
+        for level in levels:
+            merge(merged, config.load_one(level))
+    except ConfigError as error:
+        raise InputError(f"DVC's configuration cannot be read: {error}", where=folder, how="mend it") from error
+    return merged
+
+
+def _as_list(value: str | list[str] | None) -> tuple[str, ...]:
+    words = value.split(",") if isinstance(value, str) else value or []
+    return tuple(word.strip() for word in words)
+
+
+def _write_private(path: Path, text: str) -> None:
+    with os_errors("write", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # readable by its owner alone
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def busy(log: Path, start: int) -> bool:
+    """Whether DVC gave up because another process holds what it needs, by what it said from byte ``start`` on."""
+    text = said(log, start)
+    return any(words in text for words in BUSY)
+
+
+def holder(root: Path) -> str | None:
+    """The living process that holds a lock of the DVC repository ``root``, in words; None where it is free."""
+    pids = sorted(pid for pid in rwlock_holders(root) if lives(pid))
+    if pids:
+        return describe(pids[0])
+    path = root / ".dvc" / "tmp" / "lock"
+    with contextlib.suppress(FileNotFoundError), path.open("r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # let go at once
+        except BlockingIOError:
+            word = file.read().strip()
+            return describe(int(word)) if word.isdigit() else "another process"
+    return None
+
+
+def rwlock_holders(root: Path) -> set[int]:
+    """The processes that DVC has written down as readers or writers of outputs, dead ones included."""
+    path = root / ".dvc" / "tmp" / "rwlock"
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8") or "{}").values()
+    except (FileNotFoundError, json.JSONDecodeError):
+        return set()
+    found: list[dict[str, Any]] = []
+    for entry in entries:
+        for one in entry.values():
+            found.extend(one if isinstance(one, list) else [one])
+    return {int(one["pid"]) for one in found if "pid" in one}
+
+
+def mend(root: Path) -> None:
+    """Remove DVC's list of readers and writers in ``root`` where a process that was killed while it wrote left a torn
+    one: DVC would refuse every command from then on. Those that it named hold nothing any more, or are dead."""
+    path = root / ".dvc" / "tmp" / "rwlock"
+    if not path.is_file():
+        return
+    with os_errors("mend", path), path.with_name("rwlock.lock").open("a") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)  # as DVC does around every change of the list
+        try:
+            json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            path.unlink()
+
+
+def describe(pid: int) -> str:
+    """A process by its number and its command line."""
+    try:
+        command = " ".join(psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return f"process {pid}"
+    return f"process {pid} ({command[:80]})" if command else f"process {pid}"

@@ -1,0 +1,169 @@
+"""`evenkeel audit`: the health rules over a log that any trainer wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from components.config.judgement import RuleSettings
+from components.errors import EXIT_NO_CANDIDATE
+from components.health import replay, unjudged, worst
+from components.health.monitor import GRAVE
+from components.health.readers import Log, read_log
+from components.health.rulebook import load_rules
+from components.health.rules import compile_rule
+from components.health.summaries.markdown import plain
+from components.printing import printable
+from components.types import Verdict
+from flows.display.output import field
+
+LEVEL_STYLES = {"warn": "yellow", "intervene": "yellow", "rollback": "red", "stop": "red"}
+SHOWN = 3
+"""Values of each signal that the table shows; ``--json`` has all that a verdict carries."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What the rules say of a log, and of which of them that is true."""
+
+    path: Path
+    log: Log
+    verdicts: list[Verdict]
+    judged: list[str]
+    unjudged: Mapping[str, list[str]]
+    """Rules that read signals of which the log has none: the signals."""
+    too_short: Mapping[str, int]
+    """Rules that need more steps than the log has: how many."""
+
+    @property
+    def grave(self) -> list[Verdict]:
+        """What rules of level rollback or stop said."""
+        return [verdict for verdict in self.verdicts if verdict.level in GRAVE]
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 3 if a rule of level rollback or stop spoke."""
+        return EXIT_NO_CANDIDATE if self.grave else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        steps = [record.step for record in self.log.records]
+        return {
+            "log": str(self.path),
+            "format": self.log.format,
+            "trainer": self.log.trainer,
+            "steps": len(steps),
+            "first_step": steps[0],
+            "last_step": steps[-1],
+            "signals": seen(self.log),
+            "remarks": self.log.remarks,
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "worst": worst(self.verdicts),
+            "judged": self.judged,
+            "unjudged": dict(self.unjudged),
+            "too_short": dict(self.too_short),
+            "exit_code": self.exit_code,
+        }
+
+
+def audit_log(path: Path, format: str, names: Path | None, rules: Path) -> Audit:
+    """Judge a log.
+
+    Raises:
+        InputError: rules, mapping or log are not as they must be.
+    """
+    book = load_rules(rules)
+    return judge(path, read_log(path, format, names), book)
+
+
+def judge(path: Path, log: Log, rules: Mapping[str, RuleSettings]) -> Audit:
+    """Replay the rules over what was read."""
+    verdicts = replay(rules, log.records)
+    spoke = {verdict.rule for verdict in verdicts}
+    blind = {name: signals for name, signals in unjudged(rules, log.records).items() if name not in spoke}
+    needed = {name: shortest(name, settings) for name, settings in rules.items() if name not in spoke | blind.keys()}
+    too_short = {name: count for name, count in needed.items() if count > len(log.records)}
+    judged = [name for name in rules if name not in blind and name not in too_short]
+    return Audit(path, log, verdicts, judged, blind, too_short)
+
+
+def shortest(name: str, settings: RuleSettings) -> int:
+    """How many steps a log must have at least for the rule to speak."""
+    windows = [reading.count or 1 for reading in compile_rule(name, settings).when.nested]
+    return max(settings.streak, *windows)
+
+
+def seen(log: Log) -> list[str]:
+    """The signals that the log has in some step."""
+    return sorted({signal for record in log.records for signal in record.signals})
+
+
+def head(audit: Audit) -> str:
+    """What was read, in a line."""
+    steps = [record.step for record in audit.log.records]
+    span = f"{len(steps)} steps from {steps[0]} to {steps[-1]}"
+    return f"{audit.path}: {audit.log.trainer}, {span}, {len(seen(audit.log))} signals"
+
+
+def show(console: Console, audit: Audit) -> None:
+    """What was read, what the rules say, and which of them could not say anything."""
+    console.print(field(head(audit)), soft_wrap=True)
+    for remark in audit.log.remarks:
+        console.print(field(f"  - {remark}", "yellow"), soft_wrap=True)
+    console.print(_verdicts(audit.verdicts) if audit.verdicts else Text("no rule spoke", "green"))
+    console.print(
+        Text(f"could judge {len(audit.judged)} rules: ", "bold") + field(", ".join(audit.judged) or "none", "not bold"),
+        soft_wrap=True,
+    )
+    _rules(console, "too few steps for", [f"{name} (needs {count})" for name, count in audit.too_short.items()])
+    _rules(console, "cannot judge", [f"{name} (no {', '.join(missing)})" for name, missing in audit.unjudged.items()])
+
+
+def _verdicts(verdicts: list[Verdict]) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in ("step", "level", "rule", "why", "latest values"):
+        table.add_column(name, no_wrap=name in ("step", "level", "rule"), justify="right" if name == "step" else "left")
+    for verdict in verdicts:
+        level = field(verdict.level, LEVEL_STYLES.get(verdict.level, ""))
+        evidence = "\n".join(f"{printable(name)} {_values(values)}" for name, values in verdict.evidence.items())
+        table.add_row(str(verdict.step), level, field(verdict.rule), field(verdict.reason), Text(evidence))
+    return table
+
+
+def _values(values: list[float | None]) -> str:
+    """The latest values; what was NaN or infinite is said so."""
+    shown = ["not finite" if value is None else f"{value:.4g}" for value in values[-SHOWN:]]
+    return ", ".join(shown) or "-"
+
+
+def _rules(console: Console, label: str, names: list[str]) -> None:
+    if names:
+        console.print(Text(f"{label} {len(names)} rules:", "bold"))
+        for name in names:
+            console.print(field(f"  {name}"), soft_wrap=True)
+
+
+def markdown(audit: Audit) -> str:
+    """The same for the Prefect UI."""
+    rows = [f"| {v.step} | {v.level} | {plain(v.rule)} | {plain(v.reason)} |" for v in audit.verdicts]
+    table = ["| step | level | rule | why |", "| --- | --- | --- | --- |", *rows] if rows else ["No rule spoke."]
+    blind = [f"- {plain(name)}: no {plain(', '.join(missing))}" for name, missing in audit.unjudged.items()]
+    short = [f"- {plain(name)}: needs {count} steps" for name, count in audit.too_short.items()]
+    return "\n".join(
+        [
+            plain(head(audit)),
+            *(f"- {plain(remark)}" for remark in audit.log.remarks),
+            "",
+            *table,
+            "",
+            f"{len(audit.judged)} rules could judge: {plain(', '.join(audit.judged)) or 'none'}.",
+            *(["", "These could not:", *short, *blind] if short or blind else []),
+        ]
+    )

@@ -1,0 +1,88 @@
+"""`evenkeel gate`: the checks of the gate once more, on what a finished run left. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from components.config import load
+from components.errors import EXIT_NO_CANDIDATE, InputError
+from components.files import read_json
+from components.gate import collect, conclude, judge
+from components.gate.checks import CHECKS
+from components.gate.checks.health import under
+from components.health.rulebook import load_rules
+from components.layout import Layout
+from components.types import GateCheck, GateResult
+from flows.display.output import field
+from flows.display.summary import RESULT_STYLES, gate_table
+from flows.host.git import project_root
+from flows.run.workspace import locate
+
+HEALTH = "training health"
+"""The check that other rules answer anew."""
+
+
+@dataclass(frozen=True)
+class JudgedAgain:
+    """What the gate says now, and what it said then (None where the run never came to it)."""
+
+    root: Path
+    rules: str
+    checks: list[GateCheck]
+    before: str | None
+
+    @property
+    def result(self) -> GateResult:
+        return conclude(self.checks)
+
+    @property
+    def exit_code(self) -> int:
+        """0 for pass, 3 for fail and for inconclusive."""
+        return 0 if self.result == "pass" else EXIT_NO_CANDIDATE
+
+
+def find_run(run: Path | None, config: Path, overrides: Sequence[str] = ()) -> Path:
+    """The folder of a run: the one that is named, by path or by its name in `runs`, or that of a configuration.
+
+    Raises:
+        InputError: it does not exist, or no run has written anything there.
+    """
+    if run is None:
+        root = locate(project_root(Path.cwd()), config, overrides).root
+        how = f"run it first: evenkeel run --config {config}"
+    else:
+        root = run if run.exists() else Path("runs") / run
+        how = "name a folder of runs/"
+    if not (root / "params.yaml").is_file() or not Layout(root).out.is_dir():
+        raise InputError("no run has left anything here", where=root, how=how)
+    return root
+
+
+def judge_again(root: Path, rules: Path | None = None) -> JudgedAgain:
+    """Judge a run by its own settings, or its health by these rules.
+
+    Raises:
+        InputError: settings or rules are malformed. Evidence that is missing is no error: it fails its check.
+    """
+    settings, layout = load(root / "params.yaml"), Layout(root)
+    evidence = collect(layout)
+    checks = judge(evidence, settings)
+    if rules is not None:
+        result, text = under(load_rules(rules), evidence)
+        health = GateCheck(HEALTH, result, text, "" if result == "pass" else CHECKS[HEALTH].how)
+        checks = [health if check.name == HEALTH else check for check in checks]
+    before = str(read_json(layout.gate)["result"]) if layout.gate.exists() else None
+    return JudgedAgain(root, "its own rules" if rules is None else str(rules), checks, before)
+
+
+def show(console: Console, judgement: JudgedAgain) -> None:
+    """The checks, and the result beside what the run's own gate said."""
+    console.print(field(f"{judgement.root}, judged by {judgement.rules}"), soft_wrap=True)
+    console.print(gate_table([check.to_dict() for check in judgement.checks]))
+    then = "the run itself never came to its gate" if judgement.before is None else f"the run said {judgement.before}"
+    console.print(Text(judgement.result, RESULT_STYLES[judgement.result]), field(f"({then})"))

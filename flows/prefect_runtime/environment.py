@@ -1,0 +1,130 @@
+"""Prefect for a run started by hand: its settings, which must be there before it is imported, and its server."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+
+from components.errors import InputError
+from components.processes.ports import LOOPBACK
+from components.working import working
+from flows.host.locks import lock_file
+from flows.serving.place import served
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
+SERVER = Path(__file__).with_name("temporary_server.py")
+GRACE = 5.0
+"""Seconds that the temporary server has to end, as Prefect gives its own."""
+HEARTBEAT_SECONDS = 30
+"""Between two signs of life of a flow run, however it was started; the shortest that Prefect allows. The server that
+serves takes a run that is silent for long for dead (`flows.serving.automations`)."""
+
+
+def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
+    """A private, silent Prefect for a run started by hand; what the caller has set already wins.
+
+    The server of `evenkeel serve` is used where one runs for this project. Without it and without ``PREFECT_API_URL``
+    Prefect starts a server of its own on the loopback interface for as long as the flow runs. Its database stays in the
+    project, so only the very first start has to create it.
+
+    Args:
+        quiet: keep Prefect's log off the terminal; it goes to the server all the same.
+    """
+    home = Path(os.environ.get("PREFECT_HOME", project / ".state" / "prefect"))
+    wanted = {
+        "PREFECT_HOME": str(home),
+        "PREFECT_LOCAL_STORAGE_PATH": str(home / "storage"),
+        "PREFECT_SERVER_MEMO_STORE_PATH": str(home / "memo_store.toml"),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+        "PREFECT_CLI_PROMPT": "false",
+        "PREFECT_CLIENT_MAX_RETRIES": "2",  # six seconds a request, not a minute: a server may go away for good
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),
+        "DO_NOT_TRACK": "1",
+    }
+    if (place := served(project)) is not None:
+        wanted["PREFECT_API_URL"] = place.api_url
+    if quiet:
+        wanted["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
+        wanted["PREFECT_INTERNAL_LOGGING_LEVEL"] = "CRITICAL"  # else an error for each event, when the server is gone
+    return {key: value for key, value in wanted.items() if key not in os.environ}
+
+
+def start_server() -> None:
+    """Wait until the Prefect server answers; where none is named, a temporary one is started, which ends last of all.
+
+    Raises:
+        InputError: the server does not answer, or not without another password.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.settings import get_current_settings
+
+    settings = get_current_settings()
+    if settings.api.url is None and settings.server.ephemeral.enabled:
+        with lock_file(settings.home / "starting") as alone:
+            alone.wait()  # of two servers that make one new database at once, one fails
+            with working("starting the Prefect server"):
+                _start_temporary_server(settings.server.ephemeral.startup_timeout_seconds)
+    with get_client(sync_client=True) as client:
+        problem = client.api_healthcheck() or _refusal(client)
+    if isinstance(problem, httpx.HTTPStatusError) and problem.response.status_code == httpx.codes.UNAUTHORIZED:
+        how = "set PREFECT_API_AUTH_STRING to the user:password that the server was given"
+        raise InputError("the Prefect server asks for another password", where=settings.api.url, how=how)
+    if problem:
+        raise InputError(f"the Prefect server does not answer: {problem}", where=settings.api.url)
+
+
+def _refusal(client: SyncPrefectClient) -> Exception | None:
+    """Why the server does not serve us; that it lives it tells everybody."""
+    try:
+        client.api_version()
+    except httpx.HTTPError as error:
+        return error
+    return None
+
+
+def _start_temporary_server(timeout: float) -> None:
+    """Start it in a session of its own and give it to Prefect, whose own would die of a signal to the whole group.
+
+    Prefect would then wait minutes for it, to say how the run ended.
+    """
+    from prefect.server.api.server import SubprocessASGIServer
+
+    server = SubprocessASGIServer()  # the one that all clients of this process use
+    with socket.create_server((LOOPBACK, 0)) as listening:
+        number = listening.fileno()
+        process = subprocess.Popen(
+            [sys.executable, "-P", str(SERVER), str(number)],
+            stdin=subprocess.PIPE,
+            pass_fds=[number],
+            start_new_session=True,
+        )
+        server.port = listening.getsockname()[1]
+    server.server_process, server.running = process, True
+    atexit.register(_end, process)
+    try:
+        httpx.get(f"{server.api_url}/health", timeout=timeout).raise_for_status()
+    except httpx.HTTPError as error:
+        raise InputError(
+            f"Prefect's temporary server does not answer: {error}", how="see what it says above"
+        ) from error
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """Close its input; then it writes down what it still holds."""
+    if server.stdin is not None:
+        server.stdin.close()
+    try:
+        server.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()

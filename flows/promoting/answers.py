@@ -1,0 +1,96 @@
+"""An answer becomes a statement of a person, which is kept. Whether it counts is for the policy to say.
+
+A signed one is pasted, and anything can be: what does not count is not kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from components.config.people import person
+from components.config.promotion import Action, PromotionPolicy
+from components.errors import InputError
+from components.registry import (
+    Approval,
+    Candidate,
+    Question,
+    Statement,
+    Terms,
+    identify,
+    read_approval,
+    sound_history,
+    state,
+    store_approval,
+)
+from components.registry.clock import utc_now
+from components.registry.standing import check_counts
+from components.registry.starters import started_by
+from flows.governance.registry import Desk
+from flows.promoting.form import Decision, filled
+from flows.promoting.request import Request
+
+ACTIONS: dict[str, Action] = {"approve": "promote", "reject": "reject"}
+FIELD = "signed_approval"
+
+
+def take(desk: Desk, candidate: Candidate, request: Request, values: Any, at: datetime) -> Approval:
+    """Keep what was answered to ``request``; the same answer again is the same statement.
+
+    Args:
+        values: what the form sent.
+        at: when.
+
+    Raises:
+        InputError: it answers nothing: not a decision, or not of this person about this candidate; or what was pasted
+            does not count.
+    """
+    form, policy = filled(values), desk.policy.settings
+    asked = request.question(ACTIONS[form.decision], identify(desk.store))
+    if text := form.signed_approval.strip():
+        approval = read_approval(text, where=FIELD)
+        _check_same(approval, asked, form, policy)
+        if desk.store.get(approval.stored_under) is None:
+            _check_counts(desk, candidate, asked, approval)
+    elif policy.quorum(asked.action).signed:
+        how = "make one with the command that is shown above the form and --print, and paste what it prints"
+        raise InputError("the policy asks for a signature, and none was given", where=FIELD, how=how)
+    else:
+        approval = Approval(_stated(asked, form, at, timedelta(days=policy.valid_days)))
+    return store_approval(desk.store, approval)
+
+
+def _check_counts(desk: Desk, candidate: Candidate, asked: Question, approval: Approval) -> None:
+    """Raise unless it counts now, whatever was so when it was asked for."""
+    base = sound_history(desk.store).base
+    now = replace(asked, evidence=candidate.evidence, policy=desk.policy.sha256, base=base)
+    check_counts(approval, Terms(now, desk.policy, utc_now(), started_by(desk.store, candidate)))
+
+
+def _stated(asked: Question, form: Decision, at: datetime, valid: timedelta) -> Statement:
+    try:
+        return state(asked, by=form.by, reason=form.reason, at=at, valid=valid)
+    except InputError as error:
+        raise InputError(error.what, where="the form", how="fill in the form again") from error
+
+
+def _check_same(approval: Approval, asked: Question, form: Decision, policy: PromotionPolicy) -> None:
+    """Raise unless the signed statement says what the form around it says."""
+    statement = approval.statement
+    if statement.digest != asked.digest:
+        raise _other(f"it is about the checkpoint {statement.digest[:12]}, and this is {asked.digest[:12]}")
+    if statement.action != asked.action:
+        raise _other(f"it says {statement.action}, and the form says {form.decision}")
+    if _who(statement.by, policy) != _who(form.by, policy):
+        raise _other("it is in another name than the form")
+
+
+def _other(what: str) -> InputError:
+    return InputError(
+        f"the signed approval is of something else: {what}", where=FIELD, how="paste the one made for this"
+    )
+
+
+def _who(name: str, policy: PromotionPolicy) -> str:
+    return policy.approver(name) or person(name)

@@ -1,0 +1,216 @@
+"""The end of a run: its record, its branch, and the push. None of it can cost the run its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pydantic import Field
+
+from components.config.base import Section
+from components.config.documents import foreign
+from components.errors import EvenkeelError, InputError
+from components.files import read_json, read_text, write_json, write_text
+from components.stages import OPTIONAL, wanted
+from flows.host.branches import branch_of, commit_run, push_branch
+from flows.host.dvc import configure, default_remote, dvc
+from flows.host.git import RECORD
+from flows.recording.inputs import adopt
+from flows.recording.record import (
+    LOCK,
+    OutcomeRecord,
+    RunRecord,
+    StageRecord,
+    begin,
+    complete,
+    read_record,
+    stages_since,
+    uncached,
+    write_record,
+)
+from flows.run.workspace import Workspace
+
+KEPT = "recording.json"
+REFUSAL = "refusal.html"
+NO_REMOTE = "outputs stay on this machine: the project has no DVC remote (`dvc remote add --default` names one)"
+
+
+class Kept(Section):
+    """What is kept of a run outside its workspace, and what went wrong on the way."""
+
+    branch: str | None = None
+    commit: str | None = None
+    dvc_remote: str | None = None
+    """The remote that has all outputs and inputs of the commit."""
+    git_remote: str | None = None
+    """The remote that has the branch."""
+    notes: list[str] = Field(default_factory=list)
+    problems: list[str] = Field(default_factory=list)
+
+
+class Recorder:
+    """Learns how the run ends; ``kept`` says afterwards what became of its record."""
+
+    def __init__(self) -> None:
+        self.outcome: OutcomeRecord | None = None
+        self.kept: Kept | None = None
+
+    def conclude(self, candidate: str | None, reason: str = "") -> None:
+        """The line came to its end, with a candidate or with the reason why there is none."""
+        state: str = "candidate" if candidate else "no candidate"
+        self.outcome = OutcomeRecord.model_validate({"state": state, "candidate": candidate, "reason": reason})
+
+
+@contextmanager
+def recorded(workspace: Workspace, flow_run_id: str | None = None) -> Iterator[Recorder]:
+    """Record the run inside: at once that it began, at its end everything. Call it with the workspace held.
+
+    A run that fails or is stopped leaves its record in the workspace alone, where it can be resumed; a branch is
+    promised to be reproducible, so only a run that came to its end has one.
+    """
+    before = read_record(workspace.root)
+    offset = workspace.progress.stat().st_size if workspace.progress.exists() else 0
+    record = begin(workspace, flow_run_id)
+    if before is None or not before.finished:
+        write_record(workspace.root, record.model_copy(update={"stages": before.stages if before else {}}))
+    recorder = Recorder()
+
+    def close(outcome: OutcomeRecord) -> RunRecord:
+        stages = stages_since(workspace.progress, offset, before)
+        return _unless_the_same(before, complete(record, workspace, outcome, stages))
+
+    try:
+        yield recorder
+    except BaseException as error:
+        concluded = recorder.outcome
+        if concluded is not None and isinstance(error, Exception):  # the line was through; telling of it was not
+            recorder.kept = keep(workspace, lambda: close(concluded))
+            raise
+        if before is None or not before.finished:
+            with suppress(EvenkeelError):  # a full disk, say: what ended the run matters more
+                write_record(workspace.root, close(ending(error, stages_since(workspace.progress, offset, before))))
+        raise
+    if (outcome := recorder.outcome) is not None:
+        recorder.kept = keep(workspace, lambda: close(outcome))
+
+
+def ending(error: BaseException, stages: dict[str, StageRecord]) -> OutcomeRecord:
+    """How a run ended that did not come to its end."""
+    failed = next((name for name, stage in stages.items() if stage.state in ("failed", "running")), None)
+    if isinstance(error, Exception):
+        return OutcomeRecord(state="failed", reason=str(error) or type(error).__name__, failed_stage=failed)
+    return OutcomeRecord(state="stopped", reason=type(error).__name__, failed_stage=failed)
+
+
+def _unless_the_same(before: RunRecord | None, after: RunRecord) -> RunRecord:
+    """A run that only found again what it had left keeps the record of when it was made."""
+    same = before and before.finished and (before.digests, before.outcome) == (after.digests, after.outcome)
+    return before if before and same else after
+
+
+def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
+    """Write the record that ``make`` makes, commit it to the run's branch, and push.
+
+    What cannot be done is said in what is returned, and costs nothing else.
+    """
+    kept = read_kept(workspace.root) or Kept()
+    kept = kept.model_copy(update={"notes": [], "problems": []})
+    try:
+        make_whole(workspace)
+        record = make().model_copy(update={"tolerance": workspace.settings.record.tolerance})  # it may change later
+        write_record(workspace.root, record)
+        files = [RECORD, "params.yaml", *uncached(workspace.root), *adopt(workspace)]
+        files += [LOCK] if (workspace.root / LOCK).exists() else []
+        files += _report_of_a_refusal(workspace)
+        done = commit_run(workspace.project, workspace.run_id, record.commit, workspace.root, files)
+        pushed = {} if done.new else {"dvc_remote": kept.dvc_remote, "git_remote": kept.git_remote}
+        kept = Kept(branch=branch_of(workspace.run_id), commit=done.commit, **pushed)
+        kept = _push(workspace, kept)
+    except (InputError, OSError) as error:
+        kept = kept.model_copy(update={"problems": [*kept.problems, f"not recorded: {_in_a_line(error)}"]})
+    path = workspace.layout.state / KEPT
+    path.unlink(missing_ok=True)  # where the next line fails, none is better than one that is not true any more
+    with suppress(InputError):
+        write_json(path, kept.model_dump(mode="json"))
+    return kept
+
+
+def _report_of_a_refusal(workspace: Workspace) -> list[str]:
+    """The report of a line that ended early, which DVC knows nothing of. The name that DVC knows stays free for it."""
+    report = workspace.layout.report
+    if not report.exists() or "report" in _stages_in(workspace.root / LOCK):
+        return []
+    kept = report.with_name(REFUSAL)
+    write_text(kept, read_text(report))
+    return [kept.relative_to(workspace.root).as_posix()]
+
+
+def make_whole(workspace: Workspace) -> None:
+    """Let the stages that the settings leave out write their empty outputs, so that `dvc repro` finds nothing to do.
+
+    A line that ended early is not whole, and stays so.
+
+    Raises:
+        InputError: DVC could not.
+    """
+    known = _stages_in(workspace.root / LOCK)
+    if not known.issuperset(wanted(workspace.settings)):
+        return
+    for stage in OPTIONAL.keys() - known:
+        log = workspace.log(stage)
+        how = "see its log; the rest of the run is not touched by it"
+        dvc(workspace.root, workspace.project, "repro", "--single-item", stage, log=log, how=how)
+
+
+def _stages_in(lock: Path) -> set[str]:
+    return set((foreign(read_text(lock), lock) or {}).get("stages") or {}) if lock.exists() else set()
+
+
+def _push(workspace: Workspace, kept: Kept) -> Kept:
+    """To the DVC remote, then the branch to the Git remote; what either has already is not pushed again."""
+    wanted, found = workspace.settings.record, kept.model_dump()
+    if not wanted.push:
+        found["notes"].append("outputs are not pushed: record.push is off")
+    else:
+        try:
+            remote = default_remote(workspace.project)
+            if remote is None:
+                found["notes"].append(NO_REMOTE)
+            elif kept.dvc_remote != remote:
+                push_outputs(workspace)
+                found["dvc_remote"] = remote
+        except InputError as error:
+            found["problems"].append(f"outputs were not pushed: {_in_a_line(error)}")
+    if wanted.git_remote and kept.git_remote != wanted.git_remote:
+        try:
+            push_branch(workspace.project, wanted.git_remote, workspace.run_id)
+            found["git_remote"] = wanted.git_remote
+        except InputError as error:
+            found["problems"].append(f"the branch was not pushed to {wanted.git_remote}: {_in_a_line(error)}")
+    return Kept.model_validate(found)
+
+
+def push_outputs(workspace: Workspace) -> None:
+    """Push what the run's stages made, and its inputs, to the project's default DVC remote.
+
+    Raises:
+        InputError: DVC could not, and says why.
+    """
+    stages = sorted(_stages_in(workspace.root / LOCK))
+    pointers = [one.pointer for one in workspace.inputs if one.kept_by == "link"]
+    tracked = [one.target for one in workspace.inputs if one.kept_by == "dvc"]
+    configure(workspace.root, workspace.project)
+    how = f"see that the remote can be reached, then `evenkeel run --resume {workspace.run_id}` pushes again"
+    log = workspace.log("recording")
+    dvc(workspace.root, workspace.project, "push", "--", *stages, *pointers, *tracked, log=log, how=how)
+
+
+def read_kept(root: Path) -> Kept | None:
+    """What was kept of the run in the workspace ``root``; None where nothing was."""
+    path = root / ".state" / KEPT
+    return Kept.model_validate(read_json(path)) if path.exists() else None
+
+
+def _in_a_line(error: Exception) -> str:
+    return f"{error.what}; {error.how}" if isinstance(error, InputError) and error.how else str(error)

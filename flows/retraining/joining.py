@@ -1,0 +1,145 @@
+"""The configured source and every file that ever joined it, as one file.
+
+Copies of the files that joined are kept, so that their folder may be emptied. The joined file is named by its digest
+and made only when something joins.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from components.errors import InputError
+from components.files import fsync_directory, os_errors, read_json, sha256_bytes, sha256_file, write_json
+from flows.retraining.incoming import Arrival, Passed, blocks
+from flows.retraining.ledger import Ledger, Seen, current
+from flows.retraining.versions import earlier_version
+
+KEPT = 3
+"""Joined files that are kept: tonight's, and those of runs that may still be continued."""
+
+
+def take_in(ledger: Ledger, arrivals: Sequence[Arrival], source_sha256: str) -> list[Passed]:
+    """Let the files that are new join, and say of the others that could be taken for new why they are not.
+
+    A newer version of a file that joined takes its place, see `flows.retraining.versions`. What is gone from the folder
+    leaves unless a night with it has ended: so a file that stops the nights can be mended, or taken away.
+    """
+    digests = {}
+    for arrival in arrivals:
+        with os_errors("read", arrival.path):
+            digests[arrival] = sha256_file(arrival.path)
+    gone = ledger.keep(set(digests.values()))
+    passed = [Passed(row.name, "no longer joins: it left or changed before a night with it had ended") for row in gone]
+    for arrival, digest in digests.items():
+        name = arrival.path.name
+        known = _known(ledger, name, digest)
+        if digest == source_sha256:
+            passed.append(Passed(name, "is left out: it is the configured source itself"))
+        elif known is None:
+            row = _store(ledger, arrival, digest)
+            if row is None:
+                passed.append(Passed(name, "waits for the next night: it changed while it was read"))
+            else:
+                ledger.add(row)
+        elif known.name != name:
+            passed.append(Passed(name, f"has nothing new: it has the content of {known.name}"))
+    return passed
+
+
+def _known(ledger: Ledger, name: str, digest: str) -> Seen | None:
+    """The file of this content, unless the one of this name was set back to what it had been."""
+    seen = ledger.seen()
+    now = current(seen)
+    set_back = any(row.name == name for row in now) and all(row.sha256 != digest for row in now)
+    return None if set_back else next((row for row in reversed(seen) if row.sha256 == digest), None)
+
+
+def _store(ledger: Ledger, arrival: Arrival, digest: str) -> Seen | None:
+    """Copy a file to where it stays; None where it is not what it was a moment ago."""
+    target, name = ledger.part(digest), arrival.path.name
+    copied, rows = _write(target.parent, blocks(arrival.path), lambda _: target)
+    if copied != digest:
+        target.unlink()
+        return None
+    earlier = earlier_version(ledger, name, target)
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    return Seen(digest, name, target.stat().st_size, rows, at, earlier.sha256 if earlier else None)
+
+
+def join(ledger: Ledger, source: Path, source_sha256: str, rows: Sequence[Seen], incoming: Path) -> tuple[Path, str]:
+    """The joined file and its digest; made unless it is there.
+
+    Raises:
+        InputError: a file that joined earlier is gone, and so is what was made of it.
+    """
+    folder = ledger.folder / "joined"
+    recipe = sha256_bytes("\n".join([source_sha256, *(row.sha256 for row in rows)]).encode())
+    note = folder / f"{recipe}.json"
+    if note.exists():
+        digest = str(read_json(note)["sha256"])
+        if (folder / f"{digest}.jsonl").is_file():
+            return folder / f"{digest}.jsonl", digest
+    files = [source, *(_part_of(ledger, row, incoming) for row in rows)]
+    digest, _ = _write(folder, _chained(files), lambda digest: folder / f"{digest}.jsonl")
+    write_json(note, {"sha256": digest, "source": source_sha256, "files": [row.sha256 for row in rows]})
+    _forget_old(folder)
+    return folder / f"{digest}.jsonl", digest
+
+
+def _part_of(ledger: Ledger, row: Seen, incoming: Path) -> Path:
+    for path in (ledger.part(row.sha256), *sorted(incoming.glob("*.jsonl"))):
+        if path.is_file() and path.stat().st_size == row.bytes and sha256_file(path) == row.sha256:
+            return path
+    raise InputError(
+        f"a file that was trained on is gone: {row.name} (sha256 {row.sha256[:12]}, first seen {row.at})",
+        where=ledger.part(row.sha256),
+        how=f"put it into {incoming} again, or move {ledger.folder} away to begin anew with the configured source",
+    )
+
+
+def _chained(files: Sequence[Path]) -> Iterator[bytes]:
+    """The bytes of all files, each ended by a line break. A byte order mark belongs at the beginning of a text only."""
+    for number, path in enumerate(files):
+        last = b"\n"
+        for index, block in enumerate(blocks(path)):
+            begins = number > 0 and index == 0 and block.startswith(codecs.BOM_UTF8)
+            yield block[len(codecs.BOM_UTF8) :] if begins else block
+            last = block[-1:]
+        if last != b"\n":
+            yield b"\n"
+
+
+def _write(folder: Path, content: Iterator[bytes], name: Callable[[str], Path]) -> tuple[str, int]:
+    """Write a file atomically under the name that its digest gives it; returns digest and number of rows."""
+    digest, rows, last = hashlib.sha256(), 0, b"\n"
+    with os_errors("write", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                for block in content:
+                    file.write(block)
+                    digest.update(block)
+                    rows, last = rows + block.count(b"\n"), block[-1:]
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, name(digest.hexdigest()))
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        fsync_directory(folder)
+    return digest.hexdigest(), rows + (last != b"\n")
+
+
+def _forget_old(folder: Path) -> None:
+    """Joined files can be made again from their parts."""
+    newest = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for path in newest[KEPT:]:
+        path.unlink()

@@ -1,0 +1,165 @@
+"""What is known from earlier nights: a log of files, and those of nights that began and that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from components.errors import InputError
+from components.files import append_line, os_errors, read_jsonl, write_jsonl
+from flows.host.locks import lock_file
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file that joined. ``replaces`` is the digest of the file that it is a newer version of.
+
+    ``at`` is an ISO 8601 time in UTC, ``name`` what the file was called then.
+    """
+
+    sha256: str
+    name: str
+    bytes: int
+    rows: int
+    at: str
+    replaces: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A night that came to an answer.
+
+    ``key`` stands for all that its training depended on; ``seen`` is how many rows of the log of files were trained on.
+    """
+
+    run_id: str
+    key: str
+    champion: str | None
+    candidate: str | None
+    reason: str
+    seen: int
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A night that began: what is needed to go on with it, and to note its end."""
+
+    run_id: str
+    key: str
+    champion: str | None
+    seen: int
+    lines: list[str]
+    """What was said before the run."""
+
+    def ended(self, candidate: str | None, reason: str) -> Ended:
+        """The night with its answer, which was given now."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return Ended(self.run_id, self.key, self.champion, candidate, reason, self.seen, now)
+
+
+class Ledger:
+    """The logs of one nightly configuration, in `.state/nightly/<name>/`."""
+
+    def __init__(self, project: Path, name: str) -> None:
+        self.project = project
+        self.folder = project / ".state" / "nightly" / name
+        self._seen, self._nights = self.folder / "seen.jsonl", self.folder / "nights.jsonl"
+        self._begun = self.folder / "begun.jsonl"
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """One night at a time. The lock ends with the process, however that ends.
+
+        Raises:
+            InputError: another night of this name is at work.
+        """
+        with lock_file(self.folder / "lock") as lock:
+            if not lock.take():
+                how = "this night is left out; the next one takes in all that has arrived"
+                raise InputError(f"a night is at work in process {lock.owner}", where=self.folder, how=how)
+            yield
+
+    def part(self, digest: str) -> Path:
+        """Where the copy of a file that joined is."""
+        return self.folder / "parts" / f"{digest}.jsonl"
+
+    def seen(self) -> list[Seen]:
+        """Every file that joined, in that order."""
+        return _read(self._seen, Seen)
+
+    @property
+    def settled(self) -> int:
+        """How many of these files, from the first on, were in a night that ended: they have joined for good."""
+        return max((night.seen for night in self.nights()), default=0)
+
+    def keep(self, digests: set[str]) -> list[Seen]:
+        """Forget the files that have not joined for good, but those of these digests; returns what is gone.
+
+        Call it with the lock held.
+        """
+        seen, kept, lost = self.seen(), self.seen()[: self.settled], set()
+        for row in seen[len(kept) :]:
+            if row.sha256 in digests and row.replaces not in lost:
+                kept.append(row)
+            else:  # a version of what is gone is forgotten too: it may be one of what was there before
+                lost.add(row.sha256)
+        if lost:
+            write_jsonl(self._seen, [asdict(row) for row in kept])
+        return [row for row in seen if row.sha256 in lost - digests]
+
+    def nights(self) -> list[Ended]:
+        """Every night that ended, in order."""
+        return _read(self._nights, Ended)
+
+    def begun(self, run_id: str) -> Begun | None:
+        """The night that began this run last."""
+        return next((row for row in reversed(_read(self._begun, Begun)) if row.run_id == run_id), None)
+
+    def add(self, row: Seen | Begun | Ended) -> None:
+        """Append a row. Call it with the lock held."""
+        path = {Seen: self._seen, Begun: self._begun, Ended: self._nights}[type(row)]
+        _cut_torn_line(path)
+        append_line(path, asdict(row))
+
+
+def current(seen: list[Seen]) -> list[Seen]:
+    """The files whose rows are trained on: a newer version takes the place of the one that it continues."""
+    order: dict[str, Seen] = {}
+    for row in seen:
+        place = next((key for key, kept in order.items() if kept.sha256 == row.replaces), row.sha256)
+        order[place] = row
+    return list(order.values())
+
+
+def _read(path: Path, kind: type[Row]) -> list[Row]:
+    """The rows of a log.
+
+    Raises:
+        InputError: a line is not one of its rows: somebody edited it.
+    """
+    _cut_torn_line(path)
+    if not path.exists():
+        return []
+    how = "restore it from a backup, or move the folder away to begin anew with the configured source"
+    rows: list[dict[str, Any]] = list(read_jsonl(path, how=how))
+    try:
+        return [kind(**row) for row in rows]
+    except TypeError as error:
+        raise InputError(f"not a row of this log: {error}", where=path, how=how) from error
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Remove what a crash left of a line that was never whole."""
+    if not path.exists():
+        return
+    with os_errors("write", path), path.open("rb+") as file:
+        text = file.read()
+        if text and not text.endswith(b"\n"):
+            file.truncate(text.rfind(b"\n") + 1)

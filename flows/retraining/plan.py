@@ -1,0 +1,174 @@
+"""What tonight's run is."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from components.config import Settings, load, substance
+from components.config.load import check_digest
+from components.config.policy import CheckpointModel
+from components.config.promotion import load_policy
+from components.config.sources import FileSource
+from components.errors import InputError
+from components.files import dump_json, sha256_bytes, sha256_path
+from components.registry import champion as champion_of
+from components.registry import sound_history
+from components.words import plural
+from flows.governance.policies import check_champion
+from flows.governance.registry import Desk, project_store
+from flows.governance.signers import verified
+from flows.host.git import succeeds
+from flows.retraining.incoming import Passed, look
+from flows.retraining.joining import join, take_in
+from flows.retraining.ledger import Ended, Ledger, Seen, current
+from flows.run.workspace import Workspace, locate
+
+Start = Literal["base", "champion"]
+
+
+@dataclass(frozen=True)
+class Night:
+    """Tonight's run, and how it came about."""
+
+    ledger: Ledger
+    workspace: Workspace
+    key: str
+    """Stands for data, settings and code; not for the champion that is compared with or started from."""
+    start: str
+    """Where the policy starts from, in words."""
+    champion: str | None
+    joined: list[Seen]
+    """Files that are trained on for the first time."""
+    files: list[Seen]
+    """All that are."""
+    passed: list[Passed]
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def answered(self) -> Ended | None:
+        """The night that was this one already: the same key, and the same champion or one that it made itself."""
+        same = [row for row in self.ledger.nights() if row.key == self.key]
+        return next((row for row in same if row.champion == self.champion or self.crowned(row)), None)
+
+    def crowned(self, row: Ended) -> bool:
+        """Whether the champion is what that night made."""
+        return self.champion is not None and self.champion == row.candidate
+
+
+def plan_night(
+    project: Path,
+    config: Path,
+    incoming: str = "",
+    start: Start = "base",
+    overrides: Sequence[str] = (),
+    commit: str | None = None,
+    now: float | None = None,
+) -> Night:
+    """Let new data join and find the run that follows. Call it with the ledger of the configuration held.
+
+    The same files give the same run. What joined is new until a night with it has ended. ``now`` is when the night
+    began, in seconds since the epoch: what was written later than a minute before waits.
+
+    Raises:
+        InputError: settings, folder or files are not as they must be, or a champion is asked for that cannot be read.
+    """
+    wanted = load(config, overrides)
+    if isinstance(wanted.data.source, FileSource) and not wanted.data.source.path.exists():
+        how = f"put the first prompts there; the head of {config} may say how they are made"
+        raise InputError("there is no source yet that data could join", where=wanted.data.source.path, how=how)
+    ledger = Ledger(project, wanted.name)
+    remarks: list[str] = []
+    data, files, passed = _data(ledger, wanted, incoming, now or time.time(), remarks)
+    begin, said, champion = _policy(project, wanted, start, remarks)
+    workspace = locate(project, config, [*overrides, *data, *begin], commit)
+    before = {row.sha256 for row in ledger.seen()[: ledger.settled]}
+    joined = [row for row in files if row.sha256 not in before]
+    key = _key(wanted, start, workspace)
+    return Night(ledger, workspace, key, said, champion, joined, files, passed, remarks)
+
+
+def _key(wanted: Settings, start: Start, workspace: Workspace) -> str:
+    """Digest of the run's settings and code, with the configuration's own where the registry's champion takes part."""
+    tree = substance(workspace.settings)
+    if wanted.evaluation.champion is None:
+        tree["evaluation"].pop("champion")
+    if start == "champion":
+        model = wanted.policy.model
+        content = sha256_path(model.path) if isinstance(model, CheckpointModel) and model.path.exists() else None
+        tree["policy"]["model"] = [start, model.model_dump(mode="json"), content]
+        tree["sft"]["steps"] = wanted.sft.steps
+    return sha256_bytes((dump_json(tree) + workspace.snapshot.tree).encode())
+
+
+def _data(
+    ledger: Ledger, wanted: Settings, incoming: str, now: float, remarks: list[str]
+) -> tuple[list[str], list[Seen], list[Passed]]:
+    """The overrides that make the joined file the source, the files in it, and what was left out."""
+    if not incoming:
+        if seen := current(ledger.seen()):
+            rows = f"the rows of {plural(len(seen), 'file')} that joined are left out"
+            remarks.append(f"no folder for incoming data is named: {rows}")
+        return [], [], []
+    folder, source = Path(incoming), wanted.data.source
+    if not isinstance(source, FileSource) or source.kind != "jsonl":
+        raise InputError(
+            f"incoming data cannot join a source of kind {source.kind}",
+            where="data.source",
+            how="new rows are JSON lines: name a source of kind jsonl, or leave the folder for incoming data out",
+        )
+    arrivals, passed = look(folder, now)
+    _refuse_as_code(ledger, folder)
+    digest = check_digest(source.path, source.sha256)
+    passed += take_in(ledger, arrivals, digest)
+    files = current(ledger.seen())
+    if not files:
+        return [], [], passed
+    path, joined = join(ledger, source.path, digest, files, folder)
+    # The name is part of the prompts' ids: with the file's own, which is another every night, all rows would be new.
+    changed = {"path": str(path), "sha256": joined, "name": source.name or source.path.stem}
+    section = source.model_dump(mode="json") | changed
+    return [f"data.source={json.dumps(section)}", *_trust(wanted, joined, digest, files, remarks)], files, passed
+
+
+def _refuse_as_code(ledger: Ledger, folder: Path) -> None:
+    """A folder that Git takes for code would be copied into every run, and each new file in it would be new code."""
+    inside = folder.resolve().is_relative_to(ledger.project)
+    if inside and not succeeds(ledger.project, "check-ignore", "--quiet", str(folder.resolve() / "any.jsonl")):
+        how = f"add it to .gitignore: echo '/{folder.resolve().relative_to(ledger.project)}/' >> .gitignore"
+        raise InputError("the folder for incoming data belongs to the code", where=folder, how=how)
+
+
+def _trust(wanted: Settings, joined: str, source: str, files: Sequence[Seen], remarks: list[str]) -> list[str]:
+    """Somebody who vouches for every file vouches for what they are together."""
+    trusted = {entry.casefold() for entry in wanted.data.trusted}
+    if not trusted:
+        return []
+    names = {source: "the configured source", **{row.sha256: row.name for row in files}}
+    if strange := [name for digest, name in names.items() if digest not in trusted]:
+        remarks.append(f"labels are audited, for data.trusted does not hold the digests of {', '.join(strange)}")
+        return []
+    return [f"data.trusted={json.dumps([*wanted.data.trusted, joined])}"]
+
+
+def _policy(project: Path, wanted: Settings, start: Start, remarks: list[str]) -> tuple[list[str], str, str | None]:
+    """The overrides for start and comparison, the start in words, and the champion's digest."""
+    store = project_store(project, wanted)
+    alias = champion_of(store)
+    if alias is None:
+        if start == "champion":
+            remarks.append("there is no champion yet: the run starts from the base")
+        return [], "the base", None
+    check_champion(Desk(project, store, load_policy(project)), sound_history(store))
+    folder: dict[str, Any] = {"path": str(verified(project, store, alias.digest)), "sha256": alias.digest}
+    overrides = [] if wanted.evaluation.champion else [f"evaluation.champion={json.dumps(folder)}"]
+    if wanted.evaluation.champion:
+        remarks.append("the configuration names a champion of its own (evaluation.champion): that is compared with")
+    if start == "base":
+        return overrides, "the base", alias.digest
+    model = json.dumps({"kind": "checkpoint", **folder})
+    return [*overrides, f"policy.model={model}", "sft.steps=0"], f"the champion {alias.digest[:12]}", alias.digest

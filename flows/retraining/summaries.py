@@ -1,0 +1,92 @@
+"""What a night came to, in Markdown: for the Prefect UI, and as it is for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from components.files import read_json
+from components.layout import Layout
+from components.printing import block
+from components.words import percent, plural, points
+from flows.display.board import Tail
+from flows.retraining.ledger import Ended
+from flows.retraining.plan import Night
+from flows.run.workspace import Workspace
+
+FILES_SHOWN = 20
+
+
+def told_before(night: Night) -> list[str]:
+    """What is known before the run: one line each."""
+    lines = [f"{row.name}: {plural(row.rows, 'row')} joined{_over(night, row)}" for row in night.joined[:FILES_SHOWN]]
+    if len(night.joined) > FILES_SHOWN:
+        rest = night.joined[FILES_SHOWN:]
+        lines.append(f"{plural(len(rest), 'file')} more: {plural(sum(row.rows for row in rest), 'row')} joined")
+    if not night.joined:
+        lines.append("no data joined")
+    lines += [f"{one.name} {one.why}" for one in night.passed]
+    compared = f", compared with the champion {night.champion[:12]}" if night.champion else ""
+    return [*lines, *night.remarks, f"starts from {night.start}{compared}"]
+
+
+def _over(night: Night, row: Any) -> str:
+    before = {one.sha256: one for one in night.ledger.seen()}
+    if row.replaces not in before:
+        return ""
+    earlier = before[row.replaces]
+    known_as = "" if earlier.name == row.name else f", {earlier.name},"
+    return f", in place of an earlier version{known_as} of {plural(earlier.rows, 'row')}"
+
+
+def told_nothing_new(night: Night, earlier: Ended) -> str:
+    """Why there is nothing to do."""
+    crowned = ", the champion by now" if night.crowned(earlier) else ""
+    answer = f"candidate {earlier.candidate[:12]}{crowned}" if earlier.candidate else "no candidate"
+    return f"nothing new since {earlier.at}: run {earlier.run_id} had the same data, settings and code ({answer})"
+
+
+def stage_states(workspace: Workspace) -> dict[str, str]:
+    """Stage -> how it ended last, by the run's progress file."""
+    states: dict[str, str] = {}
+    for event in Tail(workspace.progress).read():
+        if "state" in event:
+            states[str(event["stage"])] = str(event["state"])
+    return states
+
+
+def told_after(workspace: Workspace, candidate: str | None, reason: str) -> list[str]:
+    """What was executed, how the result compares with the champion, and the answer."""
+    states = stage_states(workspace)
+    by_state: dict[str, list[str]] = {}
+    for stage, state in states.items():
+        by_state.setdefault(state, []).append(stage)
+    words = {"done": "executed", "cached": "unchanged"}
+    lines = [f"{words.get(state, state)}: {', '.join(stages)}" for state, stages in by_state.items()]
+    if compared := against_champion(workspace.layout):
+        lines.append(compared)
+    return [*lines, f"candidate {candidate}" if candidate else f"no candidate: {reason}"]
+
+
+def against_champion(layout: Layout) -> str:
+    """The gain over the champion in one line; empty where nothing was compared."""
+    evaluation: Mapping[str, Any] = read_json(layout.evaluation) if layout.evaluation.exists() else {}
+    if "champion" not in evaluation:
+        return ""
+    sides = [percent(evaluation[side]["pass_at_1"]) for side in ("champion", "trained")]
+    gain = evaluation["gain_over_champion"]
+    if gain is None:
+        return "the champion could not be compared with: no prompt was scorable under both"
+    interval = f"95 % interval {points(gain['low'])} to {points(gain['high'])}"
+    return f"pass@1 {sides[1]} against the champion's {sides[0]}: {points(gain['mean'])} points, {interval}"
+
+
+def markdown(title: str, lines: list[str]) -> str:
+    """A heading and a list; what files are called and what a stage said is shown as it is."""
+    return "\n".join([f"# {title}", "", *(f"- {_plain(line)}" for line in lines), ""])
+
+
+def _plain(line: str) -> str:
+    """Without what Markdown or HTML would act upon."""
+    kept = block(line).replace("\n", " ").replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{char}" if char in "\\`*_[]#|!" else char for char in kept)

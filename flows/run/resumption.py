@@ -1,0 +1,128 @@
+"""Going on with a run from its workspace: with its settings and its code, whatever the present tree holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from components.config import load
+from components.errors import InputError
+from components.files import read_text, write_text
+from flows.host.branches import branch_of
+from flows.host.git import RECORD, at_commit, check_git_remote, git
+from flows.recording import read_record
+from flows.recording.record import RunRecord
+from flows.run.inputs import settled
+from flows.run.workspace import UNSAID, Asked, Workspace, name_of
+
+
+def refuse_beside_resume(dashes: str, **given: bool) -> None:
+    """A run that goes on keeps its settings: nothing that is typed beside it is left out without a word.
+
+    Args:
+        dashes: what names begin with where they are typed: nothing in a form.
+        given: what was typed, by name.
+    """
+    beside = ", ".join(f"{dashes}{name}" for name, is_there in given.items() if is_there)
+    if beside:
+        where, how = f"{dashes}resume", "leave it out; a run with other settings is a run of its own"
+        raise InputError(f"{where} goes on with a run as it was begun, without {beside}", where=where, how=how)
+
+
+def reopen(project: Path, run_id: str, overrides: Sequence[str] = ()) -> Workspace:
+    """The workspace of a run that was begun. The first characters of its id are enough where no other has the same.
+
+    Args:
+        overrides: logistics that are others from now on: a higher limit, another address.
+
+    Raises:
+        InputError: there is no such workspace (the message lists those that can be resumed), somebody edited its
+            settings, or an override would make another run of it.
+    """
+    root = _find(project, run_id)
+    settings = load(root / "params.yaml")
+    taken = at_commit(root, "HEAD")
+    if name_of(settings, taken.tree) != root.name:
+        how = "undo the change, or start a run of its own with `evenkeel run --set`"
+        raise InputError("the settings of this run were edited", where=root / "params.yaml", how=how)
+    if overrides:
+        settings = load(root / "params.yaml", overrides)
+        check_git_remote(project, settings.record.git_remote)
+        if name_of(settings, taken.tree) != root.name:
+            what = f"a run that goes on keeps what it computes; this is another run: {', '.join(overrides)}"
+            raise InputError(what, where="--resume", how="leave that out, or start a run of its own without --resume")
+    record = read_record(root)
+    asked = Asked(record.config, tuple(record.overrides), record.recipe) if record else UNSAID
+    return Workspace(project, root.name, settings, taken, settled(settings, project, taken.commit), asked)
+
+
+def remember(project: Path, flow_run_id: str | None, run_id: str) -> None:
+    """Note which run a flow run began: the run's own record names only the flow run that had it last."""
+    if flow_run_id:
+        write_text(_begun(project, flow_run_id), run_id)
+
+
+def begun_by(project: Path, flow_run_id: str | None) -> str:
+    """The run that an earlier attempt of this flow run began, or nothing: a retry goes on with it, whatever the present
+    tree holds by now, and whoever had the run in between."""
+    if not flow_run_id or not (path := _begun(project, flow_run_id)).exists():
+        return ""
+    run_id = read_text(path)
+    return run_id if (project / "runs" / run_id / "params.yaml").exists() else ""
+
+
+def _begun(project: Path, flow_run_id: str) -> Path:
+    return project / ".state" / "flow-runs" / flow_run_id
+
+
+def _find(project: Path, run_id: str) -> Path:
+    if not run_id:
+        raise InputError("no run is named", where="--resume", how=_resumable(project))
+    there = [root for root in workspaces(project) if root.name.startswith(run_id)]
+    exact = [root for root in there if root.name == run_id]
+    if len(exact or there) == 1:
+        return (exact or there)[0]
+    if there:
+        names = ", ".join(root.name for root in there)
+        raise InputError(f"more than one run begins with {run_id!r}: {names}", where=project / "runs", how="say more")
+    branches = git(project, "for-each-ref", "--format=%(refname)", f"refs/heads/{branch_of(run_id)}*", "refs/remotes")
+    if any(f"/{branch_of(run_id)}" in line for line in branches.splitlines()):
+        how = f"evenkeel reproduce {run_id}"
+        raise InputError(f"the workspace of {run_id} is gone, but its branch is there", where=project / "runs", how=how)
+    raise InputError(f"no run named {run_id!r}", where=project / "runs", how=_resumable(project))
+
+
+def workspaces(project: Path) -> list[Path]:
+    """The folders of all runs of the project, the one that was used last first."""
+    found = [path.parent for path in (project / "runs").glob("*/params.yaml") if not path.parent.name.startswith(".")]
+    return sorted(found, key=_last_used, reverse=True)
+
+
+def _record_of(root: Path) -> RunRecord | None:
+    """Its record; one that cannot be read must not keep anybody from other runs."""
+    try:
+        return read_record(root)
+    except InputError:
+        return None
+
+
+def _last_used(root: Path) -> float:
+    record = root / RECORD
+    return record.stat().st_mtime if record.exists() else 0.0
+
+
+def _resumable(project: Path) -> str:
+    """The runs that did not come to their end, and how each of them ended."""
+    lines = []
+    for root in workspaces(project):
+        record = _record_of(root)
+        if record is None or not record.finished:
+            lines.append(f"\n    {root.name}  {_how_it_ended(record)}")
+    return f"name one that did not come to its end:{''.join(lines)}" if lines else "no run here can be resumed"
+
+
+def _how_it_ended(record: RunRecord | None) -> str:
+    if record is None:
+        return "never began"
+    stage = f" in stage {record.outcome.failed_stage}" if record.outcome.failed_stage else ""
+    return f"{record.outcome.state}{stage}, {record.ended or f'begun {record.began}'}"

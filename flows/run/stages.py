@@ -1,0 +1,144 @@
+"""One stage of a run: `dvc repro --single-item <stage>` inside the workspace."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from components.errors import EXIT_BAD_INPUT, EXIT_NO_CANDIDATE, EvenkeelError
+from components.files import append_line
+from components.layout import EVALUATIONS_VARIABLE
+from components.progress import PROGRESS_VARIABLE
+from components.status import StageStatus, clear_status, read_status
+from flows.budget.history import remember
+from flows.budget.spending import BudgetSpent, attempt
+from flows.host import dvc
+from flows.host.processes import run
+from flows.run.idle_progress import broken
+from flows.run.workspace import POLL, Workspace
+
+PATIENCE = 300.0
+"""Seconds that a stage waits for a DVC command that somebody else runs in its workspace."""
+
+StageState = Literal["running", "done", "cached", "failed", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """How a stage ended: executed (``done``), taken over unchanged (``cached``), or executed with the answer no
+    (``refused``, and why), and how long that took."""
+
+    stage: str
+    state: StageState
+    seconds: float
+    message: str = ""
+
+
+class StageFailed(EvenkeelError):
+    """A stage did not succeed; carries the stage's own exit code and message."""
+
+    def __init__(self, stage: str, status: StageStatus, log: Path) -> None:
+        super().__init__(f"stage {stage} failed: {status.message}\n  log:   {log}")
+        self.exit_code = status.exit_code
+
+
+def environment(workspace: Workspace) -> dict[str, str]:
+    """The environment of a stage: that of DVC, where to report progress, and where answers to test prompts are kept."""
+    return {
+        **dvc.environment(workspace.project),
+        PROGRESS_VARIABLE: str(workspace.progress),
+        EVALUATIONS_VARIABLE: str(workspace.evaluations),
+    }
+
+
+def reproduce(workspace: Workspace, stage: str, *, force: bool = False) -> StageResult:
+    """Bring one stage up to date; the stages before it are taken as they are.
+
+    Args:
+        force: execute it even if nothing changed or the cache knows the result.
+
+    Raises:
+        StageFailed: it was stopped by anything but its own answer.
+    """
+    result = _run(workspace, stage, ["dvc", "repro", "--single-item", *(["--force"] if force else []), stage])
+    if result.state in ("done", "cached"):
+        remember(workspace, stage, executed=result.state == "done")
+    return result
+
+
+def execute(workspace: Workspace, stage: str) -> StageResult:
+    """Execute one stage on whatever is there, outside DVC, which would ask for every stage before it.
+
+    Raises:
+        StageFailed: it did not succeed.
+    """
+    return _run(workspace, stage, ["components", stage, "--config", "params.yaml"])
+
+
+def _run(workspace: Workspace, stage: str, module: list[str]) -> StageResult:
+    began = time.monotonic()
+
+    def report(state: StageState, message: str = "") -> StageResult:
+        seconds = round(time.monotonic() - began, 1)
+        append_line(workspace.progress, {"stage": stage, "state": state, "seconds": seconds})
+        return StageResult(stage, state, seconds, message)
+
+    report("running")
+    clear_status(workspace.layout, stage)
+    log = workspace.log(stage)
+    try:
+        code, log_start = _when_free(workspace, stage, module, log)
+    except BudgetSpent:
+        report("failed")
+        raise
+    status = read_status(workspace.layout, stage)
+    if code == 0:
+        return report("done" if status else "cached")
+    if status and status.exit_code == EXIT_NO_CANDIDATE:
+        return report("refused", status.message)
+    report("failed")
+    if not status or status.exit_code == 0:
+        status = StageStatus(EXIT_BAD_INPUT, _last_words(workspace, log, log_start))
+    raise StageFailed(stage, status, log)
+
+
+def _last_words(workspace: Workspace, log: Path, start: int) -> str:
+    """Why, for a stage that was killed or that DVC did not even start."""
+    if not dvc.busy(log, start):
+        return dvc.last_error(log, start)
+    who = dvc.holder(workspace.root) or "another process"
+    return f"{who} held DVC's lock of this workspace for {PATIENCE / 60:.0f} minutes; stop it, or wait for it"
+
+
+def _when_free(workspace: Workspace, stage: str, module: list[str], log: Path) -> tuple[int, int]:
+    """Run the command, again and again while a living process holds DVC's lock of the workspace, but not for ever.
+
+    Returns:
+        Its exit code, and where in the log its last attempt begins.
+    """
+    patient_until = time.monotonic() + PATIENCE
+    while True:
+        start = log.stat().st_size if log.exists() else 0
+        code = _attempt(workspace, stage, module, log)
+        if code == 0 or read_status(workspace.layout, stage) or not dvc.busy(log, start):
+            return code, start
+        said = ""
+        while (who := dvc.holder(workspace.root)) and time.monotonic() < patient_until:
+            if who != said:
+                said, note = who, f"waits for {who}, which holds DVC's lock of this workspace"
+                append_line(workspace.progress, {"stage": stage, "done": 0, "total": 0, "note": note})
+            time.sleep(POLL)
+        if time.monotonic() >= patient_until:
+            return code, start
+
+
+def _attempt(workspace: Workspace, stage: str, module: list[str], log: Path) -> int:
+    """Run the command within what is left of the run's budget; returns its exit code."""
+    command, env = [sys.executable, "-m", *module], environment(workspace)
+    with attempt(workspace, stage) as account, broken(workspace, stage):
+        code = run(command, cwd=workspace.root, env=env, log=log, timeout=account.left)
+        account.whole = code == 0
+    return code

@@ -1,0 +1,217 @@
+"""A run's own folder, `runs/<run-id>`: the recorded code, the resolved settings, and everything the run writes.
+
+The run id follows from the settings and the code alone. The same command on the same tree therefore continues where it
+was, and a change of either starts a new folder; stages whose inputs did not change come from the shared DVC cache.
+Where servers and ranks are, how many, and how long is waited for them (`components.config.logistics`) is no part of it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from components.config import Settings, dump, load, pin_inputs, substance
+from components.directories import write_directory
+from components.errors import InputError
+from components.extensions import check_extensions
+from components.files import dump_json, os_errors, read_text, sha256_bytes, write_text
+from components.health import check_rules
+from components.layout import Layout
+from components.tasks.reasoning_gym import check_sources
+from flows.host.branches import head_of
+from flows.host.dvc import configure, describe, mend
+from flows.host.git import Snapshot, check_git_remote, check_out, code_at, git, snapshot
+from flows.host.locks import Lock, lock_file
+from flows.host.processes import take_over
+from flows.run.inputs import Input, place, settle_paths
+
+WRITTEN_BY_RUNS = ("--untracked-files=all", "--", ".", ":!params.yaml", ":!dvc.lock", ":!run.json")
+POLL, SAY_AGAIN = 0.5, 30.0
+"""Seconds between two looks at a lock that is held, and between two words about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What somebody asked for: a configuration file, settings that replace its own, and a recipe in its place."""
+
+    config: str = ""
+    overrides: tuple[str, ...] = ()
+    recipe: str = ""
+
+
+UNSAID = Asked()
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """One run's folder. Finding it writes nothing; `ensure` makes it."""
+
+    project: Path
+    run_id: str
+    settings: Settings
+    snapshot: Snapshot
+    inputs: tuple[Input, ...] = ()
+    asked: Asked = UNSAID
+
+    @property
+    def root(self) -> Path:
+        return self.project / "runs" / self.run_id
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.root)
+
+    @property
+    def progress(self) -> Path:
+        """JSON lines of what happens, see `components.progress` and `flows.run.stages`."""
+        return self.layout.state / "progress.jsonl"
+
+    @property
+    def evaluations(self) -> Path:
+        """Answers of checkpoints to test prompts, shared by the runs of the project: the same to the byte."""
+        return Layout(self.project).evaluations
+
+    def log(self, stage: str) -> Path:
+        """Everything that DVC and the stage printed."""
+        return self.root / "logs" / f"{stage}.log"
+
+    @property
+    def params(self) -> str:
+        """The resolved settings, as they stand in the workspace's `params.yaml`."""
+        return self._params(self.settings)
+
+    def _params(self, settings: Settings) -> str:
+        return f"# The resolved settings of run {self.run_id}.\n{dump(settings)}"
+
+    @contextmanager
+    def lock(self, wait: Callable[[str], None] | None = None) -> Iterator[None]:
+        """Hold the workspace. The lock ends with the process, however that ends.
+
+        Args:
+            wait: wait for whoever holds it, and say so through this every half minute; refuse when None.
+
+        Raises:
+            InputError: another process holds it.
+        """
+        with lock_file(self._lock_file) as lock:
+            self._take(lock, wait)
+            yield
+
+    @property
+    def _lock_file(self) -> Path:
+        return lock_of(self.project, self.run_id)
+
+    def _take(self, lock: Lock, wait: Callable[[str], None] | None) -> None:
+        said = -SAY_AGAIN
+        while not lock.take():
+            owner = lock.owner
+            if wait is None:
+                how = "wait for it, or stop it; a different setting or a different tree gets a run of its own"
+                raise InputError(f"this run is in progress in process {owner}", where=self.root, how=how)
+            if time.monotonic() - said >= SAY_AGAIN:
+                said = time.monotonic()
+                wait(f"{self.run_id} waits for {describe(int(owner)) if owner.isdigit() else owner}, which runs it now")
+            time.sleep(POLL)
+
+    @contextmanager
+    def held(self, *, fresh: bool = False, wait: Callable[[str], None] | None = None) -> Iterator[None]:
+        """Hold the workspace, with nothing left running of a run that was killed, and the folder made or checked.
+
+        Args:
+            wait: as for `lock`.
+
+        Raises:
+            InputError: as `lock` and `ensure` do.
+        """
+        with self.lock(wait):
+            take_over(self.project)
+            mend(self.root)
+            self.ensure(fresh=fresh)
+            yield
+
+    def ensure(self, *, fresh: bool = False) -> None:
+        """Make the folder, whole or not at all, or check that the one there is this run's. Call with the lock held.
+
+        Raises:
+            InputError: somebody edited the code or the settings inside the workspace, an input is gone, or the run's
+                branch is somebody else's.
+        """
+        head_of(self.project, self.run_id)
+        if fresh and self.root.exists():
+            with os_errors("remove", self.root):
+                shutil.rmtree(self.root)
+        if self.root.exists():
+            self._check()
+        else:
+            write_directory(self.root, self._fill)
+        place(self.root, self.project, self.inputs, log=self.log("inputs"))
+        git(self.project, "update-ref", f"refs/evenkeel/runs/{self.run_id}", self.snapshot.commit)
+
+    def _fill(self, target: Path) -> None:
+        check_out(self.project, self.snapshot.commit, target)
+        write_text(target / "params.yaml", self.params)
+        configure(target, self.project)
+
+    def _check(self) -> None:
+        linked = [f":!{PurePosixPath(one.path).parent}" for one in self.inputs if one.kept_by == "link"]
+        edited = git(self.root, "status", "--porcelain", *WRITTEN_BY_RUNS, *linked)
+        if not edited and read_text(self.root / "params.yaml") != self.params:
+            if self._were_mine(self.root / "params.yaml"):
+                write_text(self.root / "params.yaml", self.params)
+            else:
+                edited = "params.yaml"
+        if edited:
+            how = "change the project and its configuration, not the workspace; `--fresh` makes the workspace anew"
+            raise InputError(f"files inside the workspace were edited:\n{edited}", where=self.root, how=how)
+
+    def _were_mine(self, params: Path) -> bool:
+        """Whether an earlier command of this run wrote the file: only the logistics in it are others."""
+        try:
+            found = load(params)
+        except InputError:
+            return False
+        return substance(found) == substance(self.settings) and read_text(params) == self._params(found)
+
+
+def lock_of(project: Path, run_id: str) -> Path:
+    """The file on which whoever works in the workspace holds a lock."""
+    return project / ".state" / "locks" / run_id
+
+
+def locate(
+    project: Path,
+    config: Path,
+    overrides: Sequence[str] = (),
+    commit: str | None = None,
+    recipe: Path | None = None,
+) -> Workspace:
+    """The workspace of a configuration on the present tree, or on ``commit``. Nothing is created but Git objects.
+
+    Raises:
+        InputError: the settings, an input or the commit cannot be had, or the working folder is not the project's top,
+            which paths in configurations are relative to.
+    """
+    if project.resolve() in Path.cwd().parents:
+        how = f"cd {shlex.quote(str(project))}"
+        raise InputError("a run begins in the top folder of its project", where=Path.cwd(), how=how)
+    wanted = load(config, overrides, recipe)
+    check_rules(wanted.health.rules)
+    check_git_remote(project, wanted.record.git_remote)
+    taken = code_at(project, commit) if commit else snapshot(project)
+    pinned = pin_inputs(wanted)
+    check_sources(pinned)
+    check_extensions(pinned)
+    settings, inputs = settle_paths(pinned, project, taken.commit)
+    asked = Asked(str(config), tuple(overrides), recipe.stem if recipe else "")
+    return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs, asked)
+
+
+def name_of(settings: Settings, tree: str) -> str:
+    """The id of the run of settings on a tree of code."""
+    digest = sha256_bytes((dump_json(substance(settings)) + tree).encode())[:8]
+    return f"{settings.name}-{digest}"
