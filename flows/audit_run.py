@@ -10,13 +10,13 @@ from prefect.artifacts import create_markdown_artifact
 
 from components.health.rulebook import DEFAULT_RULES
 from flows.judging.audit_log import Audit, audit_log, markdown
-from flows.prefect_runtime.states import answer, told
+from flows.prefect_runtime.states import completed_as, expected_failures
 
 AUDIT = "run-audit"
 
 
 @flow(name="audit-run")
-@told
+@expected_failures
 def audit_run(
     log: str, format: Literal["auto", "trl", "verl", "prime-rl", "jsonl"] = "auto", names: str = "", rules: str = ""
 ) -> Audit:
@@ -32,5 +32,5 @@ def audit_run(
     create_markdown_artifact(markdown(found), key=AUDIT, description=f"Audit of {log}")
     if found.exit_code:
         grave = "; ".join(f"{verdict.rule} at step {verdict.step}" for verdict in found.grave)
-        return answer(found, "Breached", grave)
+        return completed_as(found, "Breached", grave)
     return found

@@ -13,7 +13,7 @@ from prefect import flow, get_run_logger
 from components.files import read_json
 from flows.host.git import project_root
 from flows.post_training import run_stage
-from flows.prefect_runtime.states import answer, told
+from flows.prefect_runtime.states import completed_as, expected_failures
 from flows.run.parameters import Config, settings_of
 from flows.run.workspace import locate
 from flows.watching.execution import executing
@@ -22,7 +22,7 @@ STAGES = ("data", "audit")
 
 
 @flow(name="audit-verifier")
-@told
+@expected_failures
 def audit_verifier(
     config: Config = "configs/demo.yaml",
     dataset: str = "",
@@ -48,5 +48,5 @@ def audit_verifier(
     verdict = str(audit["verdict"])
     get_run_logger().info("%s: %s", workspace.run_id, verdict)
     if verdict != "pass":
-        return answer(verdict, "CannotBeTrusted", "\n".join(audit["reasons"]))
+        return completed_as(verdict, "CannotBeTrusted", "\n".join(audit["reasons"]))
     return verdict

@@ -17,7 +17,7 @@ from components.config.kubernetes import NAME
 from flows.cleaning.cleanup import clean
 from flows.cleaning.workspaces import MOST_DAYS
 from flows.host.git import project_root
-from flows.prefect_runtime.states import told
+from flows.prefect_runtime.states import expected_failures
 
 KEY = "janitor"
 Days = Annotated[int, Field(ge=0, le=MOST_DAYS)]
@@ -25,7 +25,7 @@ Namespace = Annotated[str, Field(pattern=rf"{NAME}|^$")]
 
 
 @flow(name="janitor")
-@told
+@expected_failures
 def janitor(keep_days: Days = 0, namespace: Namespace = "") -> list[dict[str, str]]:
     """End processes, remove half-made folders, and settle flow runs, of runs that are dead; returns what was done.
 
@@ -35,9 +35,9 @@ def janitor(keep_days: Days = 0, namespace: Namespace = "") -> list[dict[str, st
     """
     with get_client(sync_client=True) as server:
         api = str(server.api_url)
-    deeds = clean(project_root(Path.cwd()), keep_days, api, namespace)
-    for deed in deeds:
-        get_run_logger().info("%s %s: %s, %s", deed.kind, deed.what, deed.done, deed.why)
-    rows = [deed.to_dict() for deed in deeds]
+    actions = clean(project_root(Path.cwd()), keep_days, api, namespace)
+    for action in actions:
+        get_run_logger().info("%s %s: %s, %s", action.kind, action.what, action.done, action.why)
+    rows = [action.to_dict() for action in actions]
     create_table_artifact(rows, key=KEY, description=f"{len(rows)} things were left to do")
     return rows

@@ -20,13 +20,13 @@ from components.planning.least import check_run
 from components.stages import wanted
 from flows.budget.work import located
 from flows.host.git import project_root
-from flows.post_training import Outcome, conduct
-from flows.prefect_runtime.states import answer, told
-from flows.retraining.ledger import Begun, Ended, Ledger
-from flows.retraining.plan import Night, Start, plan_night
-from flows.retraining.summaries import markdown, told_after, told_before, told_nothing_new
+from flows.post_training import Outcome, run_workspace
+from flows.prefect_runtime.states import completed_as, expected_failures
+from flows.retraining.ledger import FinishedRun, Ledger, StartedRun
+from flows.retraining.plan import RetrainingPlan, Start, plan_retraining
+from flows.retraining.summaries import markdown, summary_after, summary_before, unchanged_summary
 from flows.run.parameters import AS_CONFIGURED, Config, Launcher, Limit, settings_of
-from flows.run.resumption import begun_by, reopen
+from flows.run.resumption import reopen, run_of_flow_run
 from flows.run.workspace import Workspace
 
 SUMMARY = "nightly"
@@ -34,7 +34,7 @@ Folder = Annotated[str, Field(description="Folder of JSON-lines files.")]
 
 
 @dataclass(frozen=True, slots=True)
-class NightOutcome:
+class RetrainingOutcome:
     """What the night's run came to, or the run that gave the same answer before; and the night in a line each."""
 
     outcome: Outcome
@@ -43,7 +43,7 @@ class NightOutcome:
 
 
 @flow(name="nightly")
-@told
+@expected_failures
 def nightly(
     config: Config = "configs/nightly.yaml",
     incoming: Folder = "",
@@ -55,7 +55,7 @@ def nightly(
     commit: str = "",
     fresh: bool = False,
     now: float = 0,
-) -> NightOutcome:
+) -> RetrainingOutcome:
     """Train on all data there are by now, and compare the result with the champion.
 
     Args:
@@ -74,39 +74,39 @@ def nightly(
     typed = [*settings_of(launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours), *overrides]
     ledger = Ledger(project, load(Path(config), typed).name)
     with ledger.held():
-        begun = ledger.begun(begun_by(project, flow_run.get_id()))
+        begun = ledger.begun(run_of_flow_run(project, flow_run.get_id()))
         if begun:  # by an earlier attempt of this flow run: what has arrived since is for the next night
             workspace, fresh = reopen(project, begun.run_id), False
         else:
-            night = plan_night(project, Path(config), incoming, start, typed, commit or None, now or None)
-            if night.answered and not fresh:
-                return _unchanged(night, night.answered)
-            workspace, begun = night.workspace, begins(night)
+            plan = plan_retraining(project, Path(config), incoming, start, typed, commit or None, now or None)
+            if plan.previous and not fresh:
+                return _unchanged(plan, plan.previous)
+            workspace, begun = plan.workspace, start_row(plan)
             check_run(located(workspace), wanted(workspace.settings))
             ledger.add(begun)
         say(begun.lines)
-        outcome = conduct(workspace, fresh=fresh)
+        outcome = run_workspace(workspace, fresh=fresh)
         ledger.add(begun.ended(outcome.candidate, outcome.reason))
-    lines = [*begun.lines, *told_after(workspace, outcome.candidate, outcome.reason)]
+    lines = [*begun.lines, *summary_after(workspace, outcome.candidate, outcome.reason)]
     publish(workspace, lines)
-    result = NightOutcome(outcome, False, lines)
-    return result if outcome.candidate else answer(result, "NoCandidate", outcome.reason)
+    result = RetrainingOutcome(outcome, False, lines)
+    return result if outcome.candidate else completed_as(result, "NoCandidate", outcome.reason)
 
 
-def _unchanged(night: Night, earlier: Ended) -> NightOutcome:
+def _unchanged(plan: RetrainingPlan, earlier: FinishedRun) -> RetrainingOutcome:
     """End at once with the answer of the night that was the same."""
-    lines, said = told_before(night), told_nothing_new(night, earlier)
+    lines, said = summary_before(plan), unchanged_summary(plan, earlier)
     say(lines)
-    publish(night.workspace, [*lines, said])
-    root = night.workspace.project / "runs" / earlier.run_id
+    publish(plan.workspace, [*lines, said])
+    root = plan.workspace.project / "runs" / earlier.run_id
     outcome = Outcome(earlier.run_id, str(root), earlier.candidate, earlier.reason)
-    return answer(NightOutcome(outcome, True, [*lines, said]), "NothingNew", said)
+    return completed_as(RetrainingOutcome(outcome, True, [*lines, said]), "NothingNew", said)
 
 
-def begins(night: Night) -> Begun:
+def start_row(plan: RetrainingPlan) -> StartedRun:
     """What is noted of a night before its run."""
-    seen = len(night.ledger.seen()) if night.files else night.ledger.settled
-    return Begun(night.workspace.run_id, night.key, night.champion, seen, told_before(night))
+    seen = len(plan.ledger.seen()) if plan.files else plan.ledger.settled
+    return StartedRun(plan.workspace.run_id, plan.key, plan.champion, seen, summary_before(plan))
 
 
 def say(lines: list[str]) -> None:

@@ -36,12 +36,12 @@ from flows.governance.registry import project_store
 from flows.governance.signers import signing_key
 from flows.host.git import project_root
 from flows.prefect_runtime import events
-from flows.prefect_runtime.states import answer, told, value
+from flows.prefect_runtime.states import completed_as, expected_failures, value
 from flows.recording import recorded
 from flows.recording.lineage import trace
 from flows.recording.starters import note_starter
 from flows.run.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
-from flows.run.resumption import begun_by, refuse_beside_resume, remember, reopen
+from flows.run.resumption import note_flow_run, refuse_with_resume, reopen, run_of_flow_run
 from flows.run.stages import StageResult, execute, reproduce
 from flows.run.workspace import Workspace, locate
 from flows.watching.artifacts import publish
@@ -62,16 +62,16 @@ class Outcome:
 
 
 @task(name="stage", task_run_name="{stage}", cache_policy=NO_CACHE)
-@told
+@expected_failures
 def stage_task(workspace: Workspace, stage: str, force: bool = False) -> StageResult:
     """One stage of the line. The UI shows by the name of the state whether it was executed."""
     with watched(workspace, stage):
         result = reproduce(workspace, stage, force=force)
     get_run_logger().info("%s %s in %.0f s; log: %s", stage, result.state, result.seconds, workspace.log(stage))
     if result.state == "cached":
-        return answer(result, "Cached", "nothing it depends on has changed")
+        return completed_as(result, "Cached", "nothing it depends on has changed")
     if result.state == "refused":
-        return answer(result, "Refused", result.message)
+        return completed_as(result, "Refused", result.message)
     return result
 
 
@@ -81,14 +81,14 @@ def run_stage(workspace: Workspace, stage: str, force: bool = False) -> StageRes
 
 
 @task(name="report-refusal", task_run_name="report", cache_policy=NO_CACHE)
-@told
+@expected_failures
 def report_refusal(workspace: Workspace) -> StageResult:
     """The report of a line that ended early."""
     return execute(workspace, "report")
 
 
 @task(name="propose", task_run_name="propose", cache_policy=NO_CACHE)
-@told
+@expected_failures
 def propose_candidate(workspace: Workspace) -> str:
     """Put the checkpoint into the registry with its evidence; returns its digest. Proposing twice changes nothing."""
     layout, evidence, lineage = workspace.layout, workspace.layout.state / "evidence", trace(workspace)
@@ -107,7 +107,7 @@ def propose_candidate(workspace: Workspace) -> str:
 
 
 @flow(name="post-training")
-@told
+@expected_failures
 def post_training(
     config: Config = DEMO,
     recipe: Recipe = AS_CONFIGURED,
@@ -138,25 +138,25 @@ def post_training(
     project = project_root(Path.cwd())
     if resume:
         others = {"config": config != DEMO, "recipe": recipe not in ("", AS_CONFIGURED), "commit": bool(commit)}
-        refuse_beside_resume("", **others, fresh=fresh)
-    if earlier := resume or begun_by(project, flow_run.get_id()):
+        refuse_with_resume("", **others, fresh=fresh)
+    if earlier := resume or run_of_flow_run(project, flow_run.get_id()):
         workspace, fresh = reopen(project, earlier, [*fields, *overrides] if resume else ()), False
     else:
         workspace = locate(project, Path(config), [*fields, *overrides], commit or None, recipe_file(recipe))
         check_run(located(workspace), wanted(workspace.settings))
-    outcome = conduct(workspace, fresh=fresh)
+    outcome = run_workspace(workspace, fresh=fresh)
     if outcome.candidate is None:
-        return answer(outcome, "NoCandidate", outcome.reason)
+        return completed_as(outcome, "NoCandidate", outcome.reason)
     return outcome
 
 
-def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
+def run_workspace(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     """Take the run through the whole line and show what came of it. Call it inside a flow run."""
-    check_surroundings(workspace.settings, workspace.root)
+    check_resources(workspace.settings, workspace.root)
     signing_key(workspace.project, load_policy(workspace.project))  # what is wrong with it is said now
     get_run_logger().info("run %s in %s", workspace.run_id, workspace.root)
     tag(workspace.run_id)
-    remember(workspace.project, flow_run.get_id(), workspace.run_id)
+    note_flow_run(workspace.project, flow_run.get_id(), workspace.run_id)
     wait = get_run_logger().info
     publish_estimate(workspace, begin(workspace, fresh=fresh, wait=wait))
     with (
@@ -165,11 +165,11 @@ def conduct(workspace: Workspace, *, fresh: bool = False) -> Outcome:
         recorded(workspace, flow_run.get_id()) as recorder,
     ):
         note_starter(workspace, flow_run.get_id(), deployed=bool(deployment.get_id()))
-        outcome = run_line(workspace, force=fresh)
+        outcome = run_stages(workspace, force=fresh)
         recorder.conclude(outcome.candidate, outcome.reason)
         publish(workspace, outcome.candidate, outcome.reason)
-        running.came_to(outcome.candidate, outcome.reason)
-    for problem in recorder.kept.problems if recorder.kept else ():
+        running.set_outcome(outcome.candidate, outcome.reason)
+    for problem in recorder.result.problems if recorder.result else ():
         get_run_logger().warning(problem)
     events.announce(workspace, outcome)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
@@ -182,7 +182,7 @@ def tag(run_id: str) -> None:
         client.update_flow_run(UUID(flow_run.get_id()), tags=sorted({*flow_run.tags, run_id}))
 
 
-def check_surroundings(settings: Settings, folder: Path) -> None:
+def check_resources(settings: Settings, folder: Path) -> None:
     """See now that the servers and pods of later stages can be had, and not when the first of these needs one.
 
     Args:
@@ -202,7 +202,7 @@ def check_surroundings(settings: Settings, folder: Path) -> None:
         rehearse(settings, folder, [stage for stage in wanted(settings) if stage in elsewhere])
 
 
-def run_line(workspace: Workspace, *, force: bool) -> Outcome:
+def run_stages(workspace: Workspace, *, force: bool) -> Outcome:
     """Every stage that is wanted, in order, then the proposal. A report is written whatever the answer is."""
 
     def outcome(candidate: str | None, reason: str = "") -> Outcome:

@@ -21,24 +21,24 @@ from components.config.promotion import load_policy
 from components.errors import InputError
 from components.registry import Approval, Candidate, find, read_history
 from components.registry.appending import check_in_force
-from flows.governance.commands import SHORT, Lines
+from flows.governance.commands import SHORT, DecisionCommands
 from flows.governance.policies import check_recorded
-from flows.governance.registry import Desk
+from flows.governance.registry import RegistryContext
 from flows.host.git import project_root
-from flows.prefect_runtime.states import answer, told
-from flows.promoting.answers import take
+from flows.prefect_runtime.states import completed_as, expected_failures
+from flows.promoting.answers import store_answer
 from flows.promoting.duplicates import asks_already
-from flows.promoting.evidence import ended, needs
-from flows.promoting.outcome import Ended, conclude
+from flows.promoting.evidence import approvals_needed, outcome_page
+from flows.promoting.outcome import Concluded, conclude
 from flows.promoting.registries import DEFAULT, named_store
-from flows.promoting.request import recall
+from flows.promoting.request import load_request
 from flows.promoting.rounds import Answer, rounds
-from flows.promoting.suspension import ARTIFACT, ask
-from flows.promoting.waiting_runs import LEFT
+from flows.promoting.suspension import ARTIFACT, request_approval
+from flows.promoting.waiting_runs import DUPLICATE
 
 
 @flow(name="promote")
-@told
+@expected_failures
 def promote(digest: str, registry: str = DEFAULT) -> str:
     """Ask a person about a candidate, and make it the champion or turn it down; returns its digest.
 
@@ -46,7 +46,7 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
         digest: The candidate, or its first digits.
         registry: Folder of the registry, relative to the project; settings of another kind of registry as JSON.
     """
-    project, me = project_root(Path.cwd()), present()
+    project, me = project_root(Path.cwd()), current_flow_run()
     store = named_store(project, registry)
     candidate = find(store, digest)
     with get_client(sync_client=True) as client:
@@ -55,26 +55,28 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
         if other is None:
             client.update_flow_run(me.id, name=f"{candidate.run.get('run', 'candidate')} {candidate.digest[:SHORT]}")
     if other is not None:
-        return answer(candidate.digest, LEFT, f"flow run {other.name} asks about {candidate.digest[:SHORT]} already")
-    desk = Desk(project, store, load_policy(project))
-    check_recorded(project, desk.policy)
-    said, trouble = hear(desk, candidate, so_far.answer)
-    found = conclude(desk, candidate, said)
-    if isinstance(found, Ended):
+        return completed_as(
+            candidate.digest, DUPLICATE, f"flow run {other.name} asks about {candidate.digest[:SHORT]} already"
+        )
+    context = RegistryContext(project, store, load_policy(project))
+    check_recorded(project, context.policy)
+    said, trouble = read_answer(context, candidate, so_far.answer)
+    found = conclude(context, candidate, said)
+    if isinstance(found, Concluded):
         publish(candidate, found)
         get_run_logger().info("%s: %s", found.state, found.words)
-        return answer(candidate.digest, found.state, found.words)
-    check_in_force(read_history(desk.store), desk.policy)  # before anybody reads on
+        return completed_as(candidate.digest, found.state, found.words)
+    check_in_force(read_history(context.store), context.policy)  # before anybody reads on
     if me.deployment_id is None:
-        policy = desk.policy.settings
-        how = Lines(policy).approve(candidate.digest, doubtful=found.judgement.result == "inconclusive")
-        words = f"{needs(found.standing, policy.quorum('promote').signed)}: {how}"
-        return answer(candidate.digest, "AwaitingApproval", words)
-    ask(desk, candidate, found.noting(trouble), so_far, me)
+        policy = context.policy.settings
+        how = DecisionCommands(policy).approve(candidate.digest, doubtful=found.judgement.result == "inconclusive")
+        words = f"{approvals_needed(found.standing, policy.quorum('promote').signed)}: {how}"
+        return completed_as(candidate.digest, "AwaitingApproval", words)
+    request_approval(context, candidate, found.with_note(trouble), so_far, me)
     return candidate.digest
 
 
-def present() -> FlowRun:
+def current_flow_run() -> FlowRun:
     """This flow run."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
@@ -82,22 +84,22 @@ def present() -> FlowRun:
     return context.flow_run
 
 
-def hear(desk: Desk, candidate: Candidate, heard: Answer | None) -> tuple[Approval | None, str]:
+def read_answer(context: RegistryContext, candidate: Candidate, given: Answer | None) -> tuple[Approval | None, str]:
     """Keep what was answered; or why it cannot be taken for an answer."""
-    if heard is None:
+    if given is None:
         return None, ""
     try:
-        request = recall(desk.store, candidate.digest, heard.request)
-        return take(desk, candidate, request, heard.values, heard.at), ""
+        request = load_request(context.store, candidate.digest, given.request)
+        return store_answer(context, candidate, request, given.values, given.at), ""
     except InputError as error:
-        get_run_logger().warning("the answer of %s was not taken: %s", heard.at, error)
+        get_run_logger().warning("the answer of %s was not taken: %s", given.at, error)
         return None, f"The answer was not taken: {'; '.join(filter(None, (error.what, error.how)))}."
 
 
-def publish(candidate: Candidate, found: Ended) -> None:
+def publish(candidate: Candidate, found: Concluded) -> None:
     """Leave what it came to as an artifact."""
     create_markdown_artifact(
-        ended(candidate, found.state, found.words, found.judgement),
+        outcome_page(candidate, found.state, found.words, found.judgement),
         key=ARTIFACT,
         description=f"Candidate {candidate.digest[:SHORT]}: {found.state.lower()}",
     )

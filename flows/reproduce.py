@@ -12,9 +12,9 @@ from components.errors import EXIT_NO_CANDIDATE, EvenkeelError
 from components.health.telling.markdown import plain
 from flows.host.git import project_root
 from flows.post_training import run_stage
-from flows.prefect_runtime.states import told, value
+from flows.prefect_runtime.states import expected_failures, value
 from flows.recording.comparison import Comparison
-from flows.recording.reproduction import checked_out, redo
+from flows.recording.reproduction import checked_out, reproduce_run
 from flows.run.stages import StageResult
 from flows.run.workspace import Workspace
 
@@ -30,7 +30,7 @@ class Differs(EvenkeelError):
 
 
 @flow(name="reproduce")
-@told
+@expected_failures
 def reproduce(run_id: str) -> dict[str, Any]:
     """Execute a recorded run anew from its branch; the flow fails where the result is another.
 
@@ -39,7 +39,7 @@ def reproduce(run_id: str) -> dict[str, Any]:
     """
     say = get_run_logger().info
     with checked_out(project_root(Path.cwd()), run_id, wait=say) as reproduction:
-        found = redo(reproduction, stage_task)
+        found = reproduce_run(reproduction, stage_task)
     create_markdown_artifact(as_markdown(found), key=ARTIFACT, description=f"Reproduction of {found.run_id}")
     if not found.equal:
         raise Differs(f"{found.run_id} came out differently: {len(found.differences)} differences", where=run_id)

@@ -37,7 +37,7 @@ def line(workspace: Workspace, found: Estimate) -> str:
     return said
 
 
-def table(found: Estimate, fates: Mapping[str, str]) -> Table:
+def table(found: Estimate, states: Mapping[str, str]) -> Table:
     """A row a stage and one for all of them; ``fates`` says what a run would do with a stage."""
     with_gpus = any(stage.gpus for stage in found.stages)
     columns = ["stage", "would be", "about", "between", *(["GPU-hours"] if with_gpus else []), "known from"]
@@ -45,7 +45,7 @@ def table(found: Estimate, fates: Mapping[str, str]) -> Table:
     for stage in found.stages:
         gpu = [f"{stage.seconds * stage.gpus / HOUR:.2g}"] if with_gpus else []
         times = ["", ""] if stage.basis == "unchanged" else [duration(stage.seconds), interval(stage.low, stage.high)]
-        shown.add_row(stage.stage, fates[stage.stage], *times, *gpu, known_from(stage))
+        shown.add_row(stage.stage, states[stage.stage], *times, *gpu, known_from(stage))
     gpu = [f"{found.gpu_hours:.2g}"] if with_gpus else []
     shown.add_section()
     shown.add_row("all", "", duration(found.seconds), interval(found.low, found.high), *gpu, "", style="bold")

@@ -12,7 +12,7 @@ from components.stages import wanted
 from flows.budget.costs import shape_of, slowness
 from flows.budget.history import Executed, history
 from flows.budget.identity import result_keys, settings_keys
-from flows.budget.spending import HOUR, seconds_of, settle, spent
+from flows.budget.spending import HOUR, close_killed_attempt, seconds_of, spent
 from flows.budget.work import gpus_of, located, machinery, work_of
 from flows.run.workspace import Workspace
 
@@ -101,7 +101,7 @@ def estimate(workspace: Workspace, *, fresh: bool = False) -> Estimate:
             stages.append(StageEstimate(stage, 0.0, 0.0, 0.0, gpus, "unchanged", done.run))
         else:
             found = _of_stage(workspace, stage, [row for row in rows if row.stage == stage], same.get(stage))
-            stages.append(found if fresh else _rest(workspace, found))
+            stages.append(found if fresh else _remaining(workspace, found))
     if fresh or not workspace.root.exists():
         return Estimate(stages, 0.0, 0.0)
     taken = spent(workspace)
@@ -112,7 +112,7 @@ def _of_stage(workspace: Workspace, stage: str, rows: Sequence[Executed], key: s
     settings = located(workspace)
     work, kind, gpus = work_of(settings, stage), machinery(settings, stage), gpus_of(settings, stage)
     alike = [row for row in rows if row.executed and row.machinery == kind and row.unit == work.unit]
-    exact = [row for row in alike if row.settings == key and _about(row.amount, work.amount)][-RECENT:]
+    exact = [row for row in alike if row.settings == key and _similar(row.amount, work.amount)][-RECENT:]
     if exact:
         times = [row.seconds for row in exact]
         mean = sum(times) / len(times)
@@ -134,12 +134,12 @@ def _of_stage(workspace: Workspace, stage: str, rows: Sequence[Executed], key: s
     return StageEstimate(stage, seconds, seconds / ROUGH, seconds * ROUGH, gpus, "rough guess", said)
 
 
-def _about(one: float, other: float) -> bool:
+def _similar(one: float, other: float) -> bool:
     """Within five per cent: a file of prompts that grew by a little has not become other work."""
     return abs(one - other) <= 0.05 * max(one, other)
 
 
-def _rest(workspace: Workspace, found: StageEstimate) -> StageEstimate:
+def _remaining(workspace: Workspace, found: StageEstimate) -> StageEstimate:
     """Without what attempts that were broken off have done already: a stage goes on from its last checkpoint."""
     done = seconds_of(workspace, found.stage, unfinished=True) if workspace.root.exists() else 0.0
     seconds, low, high = (max(FIXED, value - done) for value in (found.seconds, found.low, found.high))
@@ -159,7 +159,7 @@ def begin(workspace: Workspace, *, fresh: bool = False, wait: Callable[[str], No
     """
     with workspace.lock(wait):
         if workspace.root.exists() and not fresh:
-            settle(workspace)
+            close_killed_attempt(workspace)
         found = estimate(workspace, fresh=fresh)
     if over := exceeded(workspace, found.without_guesses()):
         raise InputError(

@@ -52,7 +52,7 @@ def path_of(project: Path) -> Path:
     return project / ".state" / "history.jsonl"
 
 
-def remember(workspace: Workspace, stage: str, *, executed: bool) -> None:
+def record_execution(workspace: Workspace, stage: str, *, executed: bool) -> None:
     """Enter a stage that was brought up to date just now; one from the cache only where its result was unknown."""
     result = result_keys(workspace)[stage]
     if not executed and any(row.result == result for row in history(workspace.project)):

@@ -77,7 +77,7 @@ def attempt(workspace: Workspace, stage: str) -> Iterator[Attempt]:
     Raises:
         BudgetSpent: the limit was reached before it or in the middle of it.
     """
-    settle(workspace)
+    close_killed_attempt(workspace)
     gpus, limit = gpus_of(workspace.settings, stage), _left(workspace, stage)
     if limit is not None and limit <= 0:
         raise _refusal(workspace, f"stage {stage} was not begun")
@@ -94,7 +94,7 @@ def attempt(workspace: Workspace, stage: str) -> Iterator[Attempt]:
     _close(workspace, stage, time.time() - began, gpus, current.whole)
 
 
-def settle(workspace: Workspace) -> None:
+def close_killed_attempt(workspace: Workspace) -> None:
     """Enter an attempt whose process was killed."""
     path = _open_attempt(workspace)
     if not path.exists():

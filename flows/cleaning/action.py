@@ -9,7 +9,7 @@ Kind = Literal["process", "folder", "weights", "flow run", "workspace", "server"
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class CleanupAction:
     """``what`` was found, ``done`` with it, and ``why``."""
 
     kind: Kind

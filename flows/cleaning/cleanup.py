@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.cleaning import approval_requests, flow_runs, folders, jobsets, processes, workspaces
-from flows.cleaning.action import Deed
+from flows.cleaning.action import CleanupAction
 from flows.display.output import field
 from flows.watching.runs import all_runs
 
 
-def clean(project: Path, keep_days: int, api: str | None, namespace: str = "") -> list[Deed]:
+def clean(project: Path, keep_days: int, api: str | None, namespace: str = "") -> list[CleanupAction]:
     """Do it; returns what was done. This process is marked as nobody's owner.
 
     Args:
@@ -23,26 +23,26 @@ def clean(project: Path, keep_days: int, api: str | None, namespace: str = "") -
         api: address of the Prefect server with the project's own database, where there is one.
         namespace: of the cluster whose JobSets are looked at too; empty where there is none.
     """
-    deeds = [*processes.end_leftovers(project)]
-    deeds += flow_runs.settle(all_runs(project), api)
-    deeds += folders.remove_half_made(project, all_runs(project))
-    deeds += folders.remove_weights(all_runs(project))
+    actions = [*processes.end_leftovers(project)]
+    actions += flow_runs.close_dead(all_runs(project), api)
+    actions += folders.remove_partial(project, all_runs(project))
+    actions += folders.remove_weights(all_runs(project))
     if keep_days:
-        deeds += workspaces.remove_old(project, all_runs(project), keep_days)
+        actions += workspaces.remove_old(project, all_runs(project), keep_days)
     if namespace:
-        deeds += jobsets.remove_left(project, namespace)
-    deeds += approval_requests.settle(project, api)
-    return deeds
+        actions += jobsets.remove_orphans(project, namespace)
+    actions += approval_requests.settle_requests(project, api)
+    return actions
 
 
-def show(console: Console, deeds: Sequence[Deed]) -> None:
+def show(console: Console, actions: Sequence[CleanupAction]) -> None:
     """A row a deed."""
-    if not deeds:
+    if not actions:
         console.print("nothing that a dead run left")
         return
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in ("what", "", "done", "why"):
         table.add_column(name, overflow="fold")
-    for deed in deeds:
-        table.add_row(deed.kind, field(deed.what), field(deed.done), field(deed.why))
+    for action in actions:
+        table.add_row(action.kind, field(action.what), field(action.done), field(action.why))
     console.print(table)

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from flows.cleaning.action import Deed
+from flows.cleaning.action import CleanupAction
 from flows.host.processes import mark_of, marked
 from flows.serving.under_way import UNDER_WAY, ZOMBIE
 from flows.watching.api import client, json_of
@@ -25,28 +25,28 @@ CANCELLING = timedelta(minutes=1)
 FLOW_RUN = "PREFECT__FLOW_RUN_ID"
 
 
-def settle(runs: Iterable[RunView], api: str | None) -> Iterator[Deed]:
+def close_dead(runs: Iterable[RunView], api: str | None) -> Iterator[CleanupAction]:
     """Tell the servers which of their runs are dead.
 
     Args:
         api: the server to ask about runs that had one of their own, with the project's database.
     """
-    silent: set[str] = set()
+    unreachable: set[str] = set()
     for run in runs:
         execution = run.execution
         if execution is None or execution.standing != "dead" or not execution.here:
             continue
         url = execution.api or api
-        if url is None or url in silent:
+        if url is None or url in unreachable:
             continue
         try:
-            yield from _settle(execution, url)
+            yield from _close_dead(execution, url)
         except httpx.HTTPError as error:
-            silent.add(url)
-            yield Deed("server", url, "left alone", f"it does not answer: {type(error).__name__}")
+            unreachable.add(url)
+            yield CleanupAction("server", url, "left alone", f"it does not answer: {type(error).__name__}")
 
 
-def _settle(execution: Execution, url: str) -> Iterator[Deed]:
+def _close_dead(execution: Execution, url: str) -> Iterator[CleanupAction]:
     with client(url, TIMEOUT) as server:
         for id in dict.fromkeys((execution.deployed, execution.flow_run)):
             if id is None or _has_process(id):
@@ -55,15 +55,15 @@ def _settle(execution: Execution, url: str) -> Iterator[Deed]:
             if answer.status_code == httpx.codes.NOT_FOUND:
                 continue
             state = json_of(answer)["state"]
-            wanted = verdict(execution, state)
+            wanted = target_state(execution, state)
             if wanted is not None:
                 body = {"state": wanted, "force": True}
                 server.post(f"/flow_runs/{id}/set_state", json=body).raise_for_status()
                 why = f"process {execution.pid} of {execution.run_id} is gone"
-                yield Deed("flow run", id, f"{state['name']} -> {wanted['name']}", why)
+                yield CleanupAction("flow run", id, f"{state['name']} -> {wanted['name']}", why)
 
 
-def verdict(execution: Execution, state: dict[str, Any] | None) -> dict[str, str] | None:
+def target_state(execution: Execution, state: dict[str, Any] | None) -> dict[str, str] | None:
     """The state that a flow run of a dead execution is to have; None where it is as it should be, or another process
     may have begun it anew."""
     if state is None or state["type"] not in UNDER_WAY:

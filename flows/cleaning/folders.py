@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from components.processes.owner import abandoned
-from flows.cleaning.action import Deed
+from flows.cleaning.action import CleanupAction
 from flows.watching.runs import RunView
 
 TEMPORARY = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}(?P<old>\.old)?")
@@ -29,7 +29,7 @@ WITHIN = ("out", ".state")
 """Parts of a workspace that stages write."""
 
 
-def remove_half_made(project: Path, runs: Iterable[RunView]) -> Iterator[Deed]:
+def remove_partial(project: Path, runs: Iterable[RunView]) -> Iterator[CleanupAction]:
     """Remove what nobody has written to for an hour; nothing of a run that lives."""
     state = project / ".state"
     places = [project / "runs", project / "registry", state, state / "reproductions"]
@@ -46,7 +46,9 @@ def remove_half_made(project: Path, runs: Iterable[RunView]) -> Iterator[Deed]:
             continue  # the only copy there is: the next writer puts it back
         age = time.time() - _changed(path)
         if age > AGE and remove(path):
-            yield Deed("folder", str(path.relative_to(project)), "removed", f"half-made {age / 3600:.0f} h ago")
+            yield CleanupAction(
+                "folder", str(path.relative_to(project)), "removed", f"half-made {age / 3600:.0f} h ago"
+            )
 
 
 def _children(folder: Path) -> Iterator[Path]:
@@ -76,19 +78,19 @@ def _changed(path: Path) -> float:
 
 def remove(path: Path) -> bool:
     """Take it out of everybody's way by renaming it, then remove it; False where somebody else already did."""
-    doomed = path.with_name(f"{REMOVED}{secrets.token_hex(4)}")
+    renamed = path.with_name(f"{REMOVED}{secrets.token_hex(4)}")
     try:
-        os.replace(path, doomed)
+        os.replace(path, renamed)
     except OSError:
         return False
-    if doomed.is_dir() and not doomed.is_symlink():
-        shutil.rmtree(doomed, ignore_errors=True)
+    if renamed.is_dir() and not renamed.is_symlink():
+        shutil.rmtree(renamed, ignore_errors=True)
     else:
-        doomed.unlink(missing_ok=True)
-    return not doomed.exists()
+        renamed.unlink(missing_ok=True)
+    return not renamed.exists()
 
 
-def remove_weights(runs: Iterable[RunView]) -> Iterator[Deed]:
+def remove_weights(runs: Iterable[RunView]) -> Iterator[CleanupAction]:
     """Remove folders in which dead runs handed weights to their servers, or their ranks met."""
     places = {Path(tempfile.gettempdir())}
     for run in runs:
@@ -98,4 +100,4 @@ def remove_weights(runs: Iterable[RunView]) -> Iterator[Deed]:
     for place in sorted(places):
         for path in sorted(place.glob("evenkeel-*")):
             if path.is_dir() and not path.is_symlink() and abandoned(path) and remove(path):
-                yield Deed("weights", str(path), "removed", "the run that they were for is gone")
+                yield CleanupAction("weights", str(path), "removed", "the run that they were for is gone")

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from components.errors import InputError
-from flows.cleaning.action import Deed
+from flows.cleaning.action import CleanupAction
 from flows.watching.runs import RunView
 
 
-def remove_left(project: Path, namespace: str) -> Iterator[Deed]:
+def remove_orphans(project: Path, namespace: str) -> Iterator[CleanupAction]:
     """Delete those of a namespace that nobody waits for. What is not known of a run counts as nothing against it."""
     from components.launch.kubernetes.api import Cluster  # loads the client, which takes a second
     from components.launch.kubernetes.janitor import sweep
 
     try:
         for removal in sweep(Cluster.connect(namespace), lambda run, workspace: alive(project, run, workspace)):
-            yield Deed("jobset", removal.name, "deleted", removal.why)
+            yield CleanupAction("jobset", removal.name, "deleted", removal.why)
     except InputError as error:
-        yield Deed("cluster", namespace, "left alone", error.what)
+        yield CleanupAction("cluster", namespace, "left alone", error.what)
 
 
 def alive(project: Path, run_id: str, workspace: str) -> bool | None:

@@ -8,25 +8,27 @@ from pathlib import Path
 
 import psutil
 
-from flows.cleaning.action import Deed
+from flows.cleaning.action import CleanupAction
 from flows.host.processes import OWNER_VARIABLE, end, leftovers, mark_of
 
-SETTLE = 6.0
+GRACE = 6.0
 """Seconds that the children of a run that ended in order need to end of themselves: its own Prefect server, say."""
 
 
-def end_leftovers(project: Path, settle: float = SETTLE) -> Iterator[Deed]:
+def end_leftovers(project: Path, grace: float = GRACE) -> Iterator[CleanupAction]:
     """End the processes of this project whose run is gone, and was gone some seconds ago as well."""
     seen = set(leftovers(project))
     if not seen:
         return
-    time.sleep(settle)
+    time.sleep(grace)
     # Found anew: a run may have taken over meanwhile, and what it started is not in `seen`.
     left = [process for process in leftovers(project) if process in seen]
-    told = {process.pid: (_command(process), mark_of(process, OWNER_VARIABLE).partition(":")[0]) for process in left}
+    commands = {
+        process.pid: (_command(process), mark_of(process, OWNER_VARIABLE).partition(":")[0]) for process in left
+    }
     for pid in end(left):
-        command, owner = told.get(pid, ("", ""))
-        yield Deed("process", f"{pid} {command}".rstrip(), "ended", f"its run, process {owner}, is gone")
+        command, owner = commands.get(pid, ("", ""))
+        yield CleanupAction("process", f"{pid} {command}".rstrip(), "ended", f"its run, process {owner}, is gone")
 
 
 def _command(process: psutil.Process) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.files import read_json
-from flows.cleaning.action import Deed
+from flows.cleaning.action import CleanupAction
 from flows.cleaning.folders import REMOVED
 from flows.host.branches import branch_of, head_of
 from flows.host.git import RECORD, git
@@ -27,7 +27,7 @@ KEPT = ("candidate", "stopped", "failed", "dead", "running", "unknown")
 """States in which somebody still needs the workspace: to decide, to continue, or to see what happened."""
 
 
-def remove_old(project: Path, runs: Iterable[RunView], days: int) -> Iterator[Deed]:
+def remove_old(project: Path, runs: Iterable[RunView], days: int) -> Iterator[CleanupAction]:
     """Remove workspaces of runs that ended more than ``days`` days ago, with nothing left to do or to decide."""
     before = datetime.now(UTC) - timedelta(days=days)
     for run in runs:
@@ -36,9 +36,9 @@ def remove_old(project: Path, runs: Iterable[RunView], days: int) -> Iterator[De
             continue
         problem = unrecorded(project, run)
         if problem:
-            yield Deed("workspace", run.run_id, "kept", problem)
+            yield CleanupAction("workspace", run.run_id, "kept", problem)
         elif _remove(project, run):
-            yield Deed(
+            yield CleanupAction(
                 "workspace", run.run_id, "removed", f"{run.state} at {ended}; its record is on {branch_of(run.run_id)}"
             )
 
@@ -59,13 +59,13 @@ def unrecorded(project: Path, run: RunView) -> str:
 
 def _remove(project: Path, run: RunView) -> bool:
     """Rename it while nobody can begin to run it, then remove it at leisure."""
-    doomed = run.root.with_name(f"{REMOVED}{run.run_id}")
+    renamed = run.root.with_name(f"{REMOVED}{run.run_id}")
     with lock_file(lock_of(project, run.run_id)) as lock:
         if not lock.take():
             return False
         fresh = RunView(project, run.run_id)  # as it is now
-        if fresh.running or fresh.execution != run.execution or doomed.exists():
+        if fresh.running or fresh.execution != run.execution or renamed.exists():
             return False
-        os.replace(run.root, doomed)
-    shutil.rmtree(doomed, ignore_errors=True)
+        os.replace(run.root, renamed)
+    shutil.rmtree(renamed, ignore_errors=True)
     return True

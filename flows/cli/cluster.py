@@ -54,7 +54,7 @@ def status(
         else:
             console.print(_table(found) if found else f"no runs in namespace {namespace}")
         return
-    one, findings = clusters.shown(clusters.find(place, run, stage))
+    one, findings = clusters.describe(clusters.find(place, run, stage))
     if one is None:
         raise typer.Exit(2)
     if as_json:

@@ -11,13 +11,13 @@ import typer
 from components.config import load
 from components.errors import EXIT_NO_CANDIDATE, InputError
 from flows.cli.base import DEMO, Config, app, console
-from flows.governance.registry import Desk, project_desk
+from flows.governance.registry import RegistryContext, project_context
 from flows.host.git import project_root
 
 if TYPE_CHECKING:
     from components.registry import Approval
     from flows.governance.decisions import Decision
-    from flows.governance.statements import Pen
+    from flows.governance.statements import StatementOptions
 
 Digest = Annotated[str, typer.Argument(help="Digest of the candidate, or its first digits.")]
 By = Annotated[str, typer.Option("--by", help="Your name. Without a signature it is a claim, recorded as you type it.")]
@@ -44,13 +44,13 @@ def approve(
     no, or another became champion meanwhile."""
     from flows.governance import decisions, statements
 
-    at, pen = _deciding(config), statements.Pen(by, reason, key, days)
+    context, options = _decision_context(config), statements.StatementOptions(by, reason, key, days)
     if only_print:
-        _print(pen, lambda: decisions.write_approval(at, digest, pen))
+        _print(options, lambda: decisions.write_approval(context, digest, options))
         return
     with console.status("judging the candidate again"):
-        found = decisions.approve_candidate(at, digest, pen)
-    _show(at, found)
+        found = decisions.approve_candidate(context, digest, options)
+    _show(context, found)
 
 
 @app.command()
@@ -60,11 +60,11 @@ def reject(
     """Turn a candidate down. That is recorded, and final for the evidence that it was proposed with."""
     from flows.governance import decisions, statements
 
-    at, pen = _deciding(config), statements.Pen(by, reason, key)
+    context, options = _decision_context(config), statements.StatementOptions(by, reason, key)
     if only_print:
-        _print(pen, lambda: decisions.write_rejection(at, digest, pen))
+        _print(options, lambda: decisions.write_rejection(context, digest, options))
         return
-    _show(at, decisions.reject_candidate(at, digest, pen))
+    _show(context, decisions.reject_candidate(context, digest, options))
 
 
 @app.command()
@@ -73,10 +73,10 @@ def promote(digest: Digest, config: Config = DEMO) -> None:
     another is the champion by now."""
     from flows.governance import decisions
 
-    at = _deciding(config)
+    context = _decision_context(config)
     with console.status("judging the candidate again"):
-        found = decisions.promote_candidate(at, digest)
-    _show(at, found)
+        found = decisions.promote_candidate(context, digest)
+    _show(context, found)
     if found.record is None:
         raise typer.Exit(EXIT_NO_CANDIDATE)
 
@@ -95,8 +95,8 @@ def rollback(
     """Go back to a checkpoint that was the champion before. Exit code 3: another became champion meanwhile."""
     from flows.governance import decisions, statements
 
-    at = _deciding(config)
-    _show(at, decisions.roll_back(at, to, statements.Pen(by, reason, key, days)))
+    context = _decision_context(config)
+    _show(context, decisions.roll_back(context, to, statements.StatementOptions(by, reason, key, days)))
 
 
 @app.command()
@@ -114,39 +114,39 @@ def adopt(
     """
     from flows.governance import adoption, statements
     from flows.governance import show as show_registry
-    from flows.governance.commands import Lines
+    from flows.governance.commands import DecisionCommands
 
-    at = _deciding(config)
-    found = adoption.adopt_policy(at, statements.Pen(by, reason, key, days))
-    show_registry.show_adoption(console, found, Lines(at.policy.settings))
+    context = _decision_context(config)
+    found = adoption.adopt_policy(context, statements.StatementOptions(by, reason, key, days))
+    show_registry.show_adoption(console, found, DecisionCommands(context.policy.settings))
     if found.record is None:
         raise typer.Exit(EXIT_NO_CANDIDATE)
 
 
-def desk(config: Path) -> Desk:
+def registry_context(config: Path) -> RegistryContext:
     """The project's registry, as a configuration names it, and the project's policy."""
-    return project_desk(project_root(Path.cwd()), load(config))
+    return project_context(project_root(Path.cwd()), load(config))
 
 
-def _deciding(config: Path) -> Desk:
+def _decision_context(config: Path) -> RegistryContext:
     """The desk to decide at: by a policy that the decision can be held against later."""
     from flows.governance.policies import check_recorded
 
-    at = desk(config)
-    check_recorded(at.project, at.policy)
-    return at
+    context = registry_context(config)
+    check_recorded(context.project, context.policy)
+    return context
 
 
-def _print(pen: Pen, write: Callable[[], Approval]) -> None:
-    if pen.key is None:
+def _print(options: StatementOptions, write: Callable[[], Approval]) -> None:
+    if options.key is None:
         raise InputError("there is nothing to print without a signature", where="--print", how="name a key: --key")
     print(write().to_text())
 
 
-def _show(at: Desk, found: Decision) -> None:
+def _show(context: RegistryContext, found: Decision) -> None:
     from flows.governance import show as show_registry
-    from flows.governance.commands import Lines
+    from flows.governance.commands import DecisionCommands
 
-    show_registry.show_decision(console, found, Lines(at.policy.settings))
-    if found.gone:
+    show_registry.show_decision(console, found, DecisionCommands(context.policy.settings))
+    if found.superseded:
         raise typer.Exit(EXIT_NO_CANDIDATE)

@@ -43,7 +43,7 @@ def gate(
     """Judge a finished run again. Exit code 0: pass; 3: fail or inconclusive, as the table says."""
     from flows.judging import rejudge  # the only command that needs a stage's code
 
-    found = rejudge.judge_again(rejudge.find_run(run, config, overrides or ()), rules)
+    found = rejudge.rejudge_run(rejudge.find_run(run, config, overrides or ()), rules)
     rejudge.show(console, found)
     raise typer.Exit(found.exit_code)
 

@@ -16,14 +16,14 @@ from components.stages import wanted
 from flows.budget.display import line
 from flows.budget.estimate import begin
 from flows.cli.base import Config, Debug, Overrides, app, console
-from flows.cli.runs import conclude, prepare, show_header, stoppable
+from flows.cli.runs import handle_signals, prepare, print_outcome, show_header
 from flows.display.console import Display
 from flows.display.output import field
 from flows.host.git import project_root
 from flows.prefect_runtime.environment import prefect_environment, start_server
 from flows.retraining.ledger import Ledger
-from flows.retraining.plan import Start, plan_night
-from flows.retraining.summaries import told_before, told_nothing_new
+from flows.retraining.plan import Start, plan_retraining
+from flows.retraining.summaries import summary_before, unchanged_summary
 
 NIGHTLY = Path("configs/nightly.yaml")
 
@@ -40,11 +40,11 @@ def nightly(
     """Train on what is new, and compare with the champion. Nothing new: say so, and stop. One at a time."""
     project, typed, now = project_root(Path.cwd()), overrides or (), time.time()
     with Ledger(project, load(config, typed).name).held():
-        night = plan_night(project, config, incoming, start, typed, now=now)
-    workspace, answered = night.workspace, None if fresh else night.answered
+        plan = plan_retraining(project, config, incoming, start, typed, now=now)
+    workspace, answered = plan.workspace, None if fresh else plan.previous
     os.environ.update(prefect_environment(project, quiet=not debug))
     if answered and "PREFECT_API_URL" not in os.environ:  # no server to tell
-        say([*told_before(night), told_nothing_new(night, answered)])
+        say([*summary_before(plan), unchanged_summary(plan, answered)])
         return
     if not answered:
         found = begin(workspace, fresh=fresh)
@@ -53,7 +53,7 @@ def nightly(
         console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     from flows import nightly as flow  # imports Prefect, which reads its environment only once
 
-    with stoppable(), Display(workspace, console, wanted(workspace.settings)):
+    with handle_signals(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
         ended = flow.nightly(
             str(config), incoming, start, overrides=typed, commit=workspace.snapshot.commit, fresh=fresh, now=now
@@ -64,7 +64,7 @@ def nightly(
     say(ended.lines[:-1])
     # Another one than was planned where another night has ended, or a champion been approved, since then.
     workspace = replace(workspace, run_id=ended.outcome.run_id)
-    conclude(workspace, ended.outcome.candidate, ended.outcome.reason)
+    print_outcome(workspace, ended.outcome.candidate, ended.outcome.reason)
 
 
 def say(lines: Sequence[str]) -> None:

@@ -10,9 +10,9 @@ import typer
 from components.config import load
 from components.files import write_text
 from flows.cli.base import DEMO, Config, app, console
-from flows.cli.deciding import desk
+from flows.cli.deciding import registry_context
 from flows.display.output import field, print_json
-from flows.governance.registry import nowhere
+from flows.governance.registry import missing_registry
 
 
 @app.command()
@@ -24,13 +24,13 @@ def history(
     from flows.governance import policies
     from flows.governance import show as show_registry
 
-    at = desk(config)
-    found = sound_history(at.store)
+    context = registry_context(config)
+    found = sound_history(context.store)
     if as_json:
         print_json([record.to_dict() for record in found.records])
     else:
-        show_registry.show_history(console, found, policies.problems(at, found))
-        if folder := nowhere(at.project, load(config)):
+        show_registry.show_history(console, found, policies.problems(context, found))
+        if folder := missing_registry(context.project, load(config)):
             console.print(field(f"there is no registry at {folder}", "yellow"), soft_wrap=True)
 
 
@@ -47,19 +47,19 @@ def show(
     from components.registry import sound_history
     from flows.governance import checkpoint, policies
     from flows.governance import show as show_registry
-    from flows.governance.commands import Lines
+    from flows.governance.commands import DecisionCommands
 
-    at = desk(config)
-    found = checkpoint.look_up(at, which)
+    context = registry_context(config)
+    found = checkpoint.look_up(context, which)
     if page is not None:
         from flows.promoting.report import report_of
 
-        write_text(page, report_of(at, found))
+        write_text(page, report_of(context, found))
     if as_json:
         print_json(found.to_dict())
     else:
-        show_registry.show_checkpoint(console, found, Lines(at.policy.settings))
+        show_registry.show_checkpoint(console, found, DecisionCommands(context.policy.settings))
         made = found.stands_on or found.decision
-        if made and (problem := policies.problems(at, sound_history(at.store)).get(made.number)):
+        if made and (problem := policies.problems(context, sound_history(context.store)).get(made.number)):
             said = f"record {made.number} cannot be shown to be approved: {problem}"
             console.print(field(said, "bold red"), soft_wrap=True)

@@ -11,9 +11,9 @@ from components.config import load
 from components.errors import InputError
 from components.printing import printable
 from flows.cli.base import DEMO, Config, app, console
-from flows.cli.deciding import desk
+from flows.cli.deciding import registry_context
 from flows.display.output import print_json
-from flows.governance.registry import nowhere
+from flows.governance.registry import missing_registry
 
 Which = Annotated[str, typer.Argument(metavar="[champion|challenger|DIGEST]", help="Which one.")]
 
@@ -30,11 +30,11 @@ def verify(
 
     if every and which:
         raise InputError("--all looks at every checkpoint", where=which, how="leave one of the two out")
-    at = desk(config)
-    if folder := nowhere(at.project, load(config)):
+    context = registry_context(config)
+    if folder := missing_registry(context.project, load(config)):
         how = "name the right one in the configuration, or bring it back; the first candidate makes it"
         raise InputError("there is no registry, so nothing was verified", where=folder, how=how)
-    found = verification.verify_all(at) if every else verification.verify_checkpoint(at, which or "champion")
+    found = verification.verify_all(context) if every else verification.verify_checkpoint(context, which or "champion")
     if as_json:
         print_json([one.to_dict() for one in found.found])
     else:
@@ -57,10 +57,10 @@ def pull(
     from flows.governance.policies import check_champion
     from flows.governance.signers import verified
 
-    at = desk(config)
+    context = registry_context(config)
     if which == "champion":
-        check_champion(at, sound_history(at.store))
-    digest = find_candidate(at, which).digest
-    verified(at.project, at.store, digest)
-    at.store.fetch_tree(digest, to)
+        check_champion(context, sound_history(context.store))
+    digest = find_candidate(context, which).digest
+    verified(context.project, context.store, digest)
+    context.store.fetch_tree(digest, to)
     print(f"{printable(to)}  sha256:{digest}")

@@ -16,7 +16,7 @@ from flows.display.console import Display
 from flows.display.output import field
 from flows.host.git import project_root
 from flows.recording.comparison import Comparison, Difference
-from flows.recording.reproduction import Reproduction, checked_out, redo
+from flows.recording.reproduction import Reproduction, checked_out, reproduce_run
 
 SHOWN = 8
 """Differences of a stage that are shown; the file named at the end has all."""
@@ -27,12 +27,15 @@ WIDTH = 22
 @app.command()
 def reproduce(run_id: Annotated[str, typer.Argument(help="The run, or the first characters of its id.")]) -> None:
     """Execute a recorded run anew from its branch and compare. Exit code 0: as recorded; 3: not; 2: impossible."""
-    from flows.cli.runs import stoppable  # here, so that `--help` keeps its order
+    from flows.cli.runs import handle_signals  # here, so that `--help` keeps its order
 
     with checked_out(project_root(Path.cwd()), run_id) as reproduction:
         show_header(reproduction)
-        with stoppable("; the same command begins anew"), Display(reproduction, console, wanted(reproduction.settings)):
-            found = redo(reproduction)
+        with (
+            handle_signals("; the same command begins anew"),
+            Display(reproduction, console, wanted(reproduction.settings)),
+        ):
+            found = reproduce_run(reproduction)
         show(found, reproduction)
     raise typer.Exit(found.exit_code)
 

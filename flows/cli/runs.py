@@ -32,9 +32,9 @@ from flows.governance.registry import decision_on, project_store
 from flows.host.git import project_root
 from flows.prefect_runtime.environment import prefect_environment, start_server
 from flows.prefect_runtime.server_lost import NOTE, outcome_on_disk
-from flows.recording import keep, read_kept, read_record
+from flows.recording import read_record, read_recording, store_run
 from flows.run.parameters import recipe_file
-from flows.run.resumption import refuse_beside_resume, reopen
+from flows.run.resumption import refuse_with_resume, reopen
 from flows.run.workspace import Workspace, locate
 
 EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
@@ -53,7 +53,7 @@ def run(
     """Train, judge and propose a checkpoint. The same command again continues a run that was stopped."""
     project = project_root(Path.cwd())
     if resume:
-        refuse_beside_resume("--", config=config != DEMO, recipe=bool(recipe), fresh=fresh)
+        refuse_with_resume("--", config=config != DEMO, recipe=bool(recipe), fresh=fresh)
     with reporting("evenkeel"), working("reading the settings and the inputs"):
         if resume:
             workspace = reopen(project, resume, overrides or ())
@@ -67,9 +67,9 @@ def run(
     record = read_record(workspace.root) if resume else None
     if record and record.finished:
         with workspace.held():
-            keep(workspace, lambda: record)  # what could not be pushed at its end
+            store_run(workspace, lambda: record)  # what could not be pushed at its end
         console.print(f"{workspace.run_id} came to its end on {record.ended}: nothing is left to do", highlight=False)
-        conclude(workspace, record.outcome.candidate, record.outcome.reason)
+        print_outcome(workspace, record.outcome.candidate, record.outcome.reason)
         return
     with reporting("evenkeel"):
         with working("estimating the costs"):
@@ -81,7 +81,7 @@ def run(
     note = ""
     show_header(workspace)
     console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
-    with stoppable(), Display(workspace, console, wanted(workspace.settings)):
+    with handle_signals(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
         commit, name = ("", workspace.run_id) if resume else (workspace.snapshot.commit, "")
         try:
@@ -92,19 +92,19 @@ def run(
             outcome, note = outcome_on_disk(workspace, lost), NOTE
     if note:
         console.print(note, highlight=False, soft_wrap=True)
-    conclude(workspace, outcome.candidate, outcome.reason)
+    print_outcome(workspace, outcome.candidate, outcome.reason)
 
 
-def conclude(workspace: Workspace, candidate: str | None, reason: str) -> None:
+def print_outcome(workspace: Workspace, candidate: str | None, reason: str) -> None:
     """The last words about a run: its figures, where it is recorded, and what the answer is."""
-    layout, asked = workspace.layout, workspace.asked
+    layout, request = workspace.layout, workspace.request
     summary.show_figures(console, layout)
-    summary.show_kept(console, read_kept(workspace.root))
+    summary.show_recording(console, read_recording(workspace.root))
     if candidate is None:
         summary.show_refusal(console, reason, layout.report)
         raise typer.Exit(EXIT_NO_CANDIDATE)
     decided = decision_on(project_store(workspace.project, workspace.settings), candidate)
-    summary.show_candidate(console, candidate, layout.report, decided, Path(asked.config or DEMO))
+    summary.show_candidate(console, candidate, layout.report, decided, Path(request.config or DEMO))
 
 
 @app.command(name="audit-verifier")
@@ -123,7 +123,7 @@ def audit_verifier(
             from flows import audit_verifier as flow
 
     show_header(workspace)
-    with stoppable(), Display(workspace, console, flow.STAGES):
+    with handle_signals(), Display(workspace, console, flow.STAGES):
         start_server()
         verdict = flow.audit_verifier(
             str(config), overrides=overrides or (), commit=workspace.snapshot.commit, fresh=fresh
@@ -152,7 +152,7 @@ def show_header(workspace: Workspace) -> None:
 
 
 @contextmanager
-def stoppable(how_to_go_on: str = "; the same command continues from the last checkpoint") -> Iterator[None]:
+def handle_signals(resume_hint: str = "; the same command continues from the last checkpoint") -> Iterator[None]:
     """Turn SIGINT and SIGTERM into an orderly end that says how to go on."""
 
     def terminate(number: int, frame: FrameType | None) -> NoReturn:
@@ -162,7 +162,7 @@ def stoppable(how_to_go_on: str = "; the same command continues from the last ch
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as stopped:
-        print(f"stopped{how_to_go_on}", file=sys.stderr)
+        print(f"stopped{resume_hint}", file=sys.stderr)
         code = stopped.code if isinstance(stopped, SystemExit) else EXIT_INTERRUPTED
         raise typer.Exit(code if isinstance(code, int) else EXIT_TERMINATED) from stopped
     finally:

@@ -98,13 +98,13 @@ def janitor(
 ) -> None:
     """Remove what dead runs left: processes, half-made folders, weights, flow runs that nobody runs any more."""
     from flows.cleaning import cleanup
-    from flows.serving.place import served
+    from flows.serving.service import served
 
     project = project_root(Path.cwd())
-    place = served(project)
-    api = os.environ.get("PREFECT_API_URL") or (place.api_url if place else None)
-    deeds = cleanup.clean(project, keep_days, api, namespace)
+    service = served(project)
+    api = os.environ.get("PREFECT_API_URL") or (service.api_url if service else None)
+    actions = cleanup.clean(project, keep_days, api, namespace)
     if as_json:
-        print_json([deed.to_dict() for deed in deeds])
+        print_json([action.to_dict() for action in actions])
     else:
-        cleanup.show(console, deeds)
+        cleanup.show(console, actions)

@@ -73,7 +73,7 @@ def find(cluster: Cluster, run: str, stage: str = "train") -> Observed:
     )
 
 
-def shown(observed: Observed) -> tuple[ClusterRun | None, list[Finding]]:
+def describe(observed: Observed) -> tuple[ClusterRun | None, list[Finding]]:
     """A run, and what is the matter with it."""
     return _run(observed), diagnose(observed)
 

@@ -32,15 +32,15 @@ def show_plan(console: Console, workspace: Workspace) -> None:
     facts.add_row("commit", f"{workspace.snapshot.commit[:12]}  ({origin})")
     console.print(facts, highlight=False)
     found = estimate(workspace)
-    fates = stage_fates(workspace, found)
-    found = found.without([stage for stage, fate in fates.items() if fate == "up to date"])
-    console.print(table(found, fates))
+    states = planned_states(workspace, found)
+    found = found.without([stage for stage, state in states.items() if state == "up to date"])
+    console.print(table(found, states))
     console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     for key, value in differences(workspace.settings):
         console.print(field(f"  {key} = {json.dumps(value)}"))
 
 
-def stage_fates(workspace: Workspace, found: Estimate) -> dict[str, str]:
+def planned_states(workspace: Workspace, found: Estimate) -> dict[str, str]:
     """Stage -> what a run would do with it now."""
     stages = wanted(workspace.settings)
     cached = {stage.stage for stage in found.stages if stage.basis == "unchanged"}

@@ -18,7 +18,7 @@ from components.layout import Layout
 from components.printing import message, printable
 from components.registry import PromotionRecord
 from flows.display.output import field
-from flows.recording import Kept
+from flows.recording import RecordingResult
 
 RESULT_STYLES = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 
@@ -75,7 +75,7 @@ def _program() -> str:
     return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else "evenkeel"
 
 
-def show_kept(console: Console, kept: Kept | None) -> None:
+def show_recording(console: Console, kept: RecordingResult | None) -> None:
     """The run's branch, what was pushed where, and what went wrong with that."""
     if kept is None:
         text = "problem    the run is not recorded, its disk may be full; `evenkeel run --resume` makes up for it"

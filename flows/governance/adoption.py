@@ -21,8 +21,8 @@ from components.registry.adoption import adopt, adoption_question
 from components.registry.clock import utc_now
 from components.registry.records import record_key
 from flows.governance.policies import HOW, earlier_policy, problems
-from flows.governance.registry import Desk
-from flows.governance.statements import Pen, written
+from flows.governance.registry import RegistryContext
+from flows.governance.statements import StatementOptions, unchecked_statement
 
 
 @dataclass(frozen=True)
@@ -33,38 +33,38 @@ class Adoption:
     missing: str = ""
 
 
-def adopt_policy(desk: Desk, pen: Pen) -> Adoption:
+def adopt_policy(context: RegistryContext, options: StatementOptions) -> Adoption:
     """Store a person's approval of the project's policy, and put it in force if that was the last one needed.
 
     Raises:
         InputError: it is in force, the champion does not hold under the policy in force, or the approval would count
             neither by the earlier policy nor by the new one; it says why.
     """
-    history = sound_history(desk.store)
-    asked = replace(adoption_question(history, desk.policy), registry=identify(desk.store))
-    earlier = earlier_policy(desk, asked.policy)
-    _check_champion(replace(desk, policy=earlier), history)
-    days = min(one.settings.valid_days for one in (earlier, desk.policy))
-    approval = written(asked, pen, history, days)
-    _check_counts(desk, approval, asked)
-    store_approval(desk.store, approval)
+    history = sound_history(context.store)
+    asked = replace(adoption_question(history, context.policy), registry=identify(context.store))
+    earlier = earlier_policy(context, asked.policy)
+    _check_champion(replace(context, policy=earlier), history)
+    days = min(one.settings.valid_days for one in (earlier, context.policy))
+    approval = unchecked_statement(asked, options, history, days)
+    _check_counts(context, approval, asked)
+    store_approval(context.store, approval)
     try:
-        return Adoption(adopt(desk.store, asked, earlier, desk.policy))
+        return Adoption(adopt(context.store, asked, earlier, context.policy))
     except NotApproved as missing:
         return Adoption(None, missing.what)
 
 
-def _check_champion(desk: Desk, history: History) -> None:
+def _check_champion(context: RegistryContext, history: History) -> None:
     """Refuse to agree to a champion that does not hold now."""
-    if problem := problems(desk, history).get(history.base):
+    if problem := problems(context, history).get(history.base):
         what = f"whoever adopts a policy agrees to the present champion, and it does not hold: {problem}"
         raise InputError(what, where=record_key(history.base), how=HOW)
 
 
-def _check_counts(desk: Desk, approval: Approval, asked: Question) -> None:
+def _check_counts(context: RegistryContext, approval: Approval, asked: Question) -> None:
     """Refuse an approval that counts by neither policy."""
     why = []
-    for policy in (earlier_policy(desk, asked.policy), desk.policy):
+    for policy in (earlier_policy(context, asked.policy), context.policy):
         others = standing([approval], Terms(asked, policy, utc_now(), own_counts=True)).others
         if not others:
             return

@@ -14,7 +14,7 @@ from components.registry import History, PromotionRecord, read_candidate
 from components.registry.authorization import missing_approvals
 from components.registry.starters import in_evidence
 from components.registry.warrant import unapproved
-from flows.governance.registry import Desk
+from flows.governance.registry import RegistryContext
 
 
 def promoted_by(history: History) -> PromotionRecord | None:
@@ -26,18 +26,18 @@ def promoted_by(history: History) -> PromotionRecord | None:
     return next((one for one in promotions if one.digest == base.digest), None)
 
 
-def refused_now(desk: Desk, record: PromotionRecord, policy: Policy) -> str:
+def refused_now(context: RegistryContext, record: PromotionRecord, policy: Policy) -> str:
     """Why a champion is refused by its evidence, by the gate or for want of approvals; "" where it is not.
 
     What the gate leaves to people takes a reason of everyone who approved, as when they did.
     """
-    stored = read_candidate(desk.store, record.digest)
+    stored = read_candidate(context.store, record.digest)
     if stored is None:
         return "its candidate record is gone"
     candidate = replace(stored, evidence=record.evidence)
-    judgement = judge_candidate(desk.store, candidate, policy, None)
+    judgement = judge_candidate(context.store, candidate, policy, None)
     if judgement.result == "fail":
         return "; ".join(check.words for check in judgement.checks if check.result == "fail")
     if judgement.result == "inconclusive" and not all(one.statement.reason for one in record.approvals):
         return "the gate is inconclusive, and not everyone who approved gave a reason"
-    return missing_approvals(record, policy, starter=in_evidence(desk.store, candidate))
+    return unapproved(record, policy, starter=in_evidence(context.store, candidate))

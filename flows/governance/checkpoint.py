@@ -23,11 +23,11 @@ from components.registry import (
 )
 from components.registry.candidates import SHORTEST
 from components.registry.records import gate_of
-from flows.governance.registry import Desk, judge
+from flows.governance.registry import RegistryContext, judge
 
 
 @dataclass(frozen=True)
-class Found:
+class CheckpointView:
     """``names`` are the aliases that point to it, ``checks`` those of the gate: as it was decided by them, or now.
 
     ``decision`` is final; until there is one, ``standing`` says how far it is approved. ``champion`` is the
@@ -83,11 +83,11 @@ class Found:
             "state": self.state,
             "gate": {"result": self.result, "checks": list(self.checks)},
             "decision": self.decision.to_dict() if self.decision else None,
-            "approvals": [_told(one, why) for one, why in self.approvals],
+            "approvals": [_approval_row(one, why) for one, why in self.approvals],
         }
 
 
-def _told(one: Approval, why: str) -> dict[str, Any]:
+def _approval_row(one: Approval, why: str) -> dict[str, Any]:
     said = one.statement
     return {
         "by": said.by,
@@ -99,49 +99,51 @@ def _told(one: Approval, why: str) -> dict[str, Any]:
     }
 
 
-def look_up(desk: Desk, which: str) -> Found:
+def look_up(context: RegistryContext, which: str) -> CheckpointView:
     """A checkpoint by an alias or by its digest. Nothing is evaluated, and nothing written.
 
     Raises:
         InputError: there is none, or it was never proposed.
     """
-    history = sound_history(desk.store)
-    aliases = _aliases(desk, history)
-    candidate = _candidate(desk, which, aliases)
+    history = sound_history(context.store)
+    aliases = _aliases(context, history)
+    candidate = _candidate(context, which, aliases)
     names = tuple(name for name, digest in aliases.items() if digest == candidate.digest)
     if (made := decided(history, candidate, history.base)) is not None:
-        return Found(candidate, names, made.gate["result"], made.gate["checks"], made, champion=history.stands_on)
-    judgement = judge(desk, candidate, history, compare=False)
-    standing = standing_on(desk.store, candidate, judgement, desk.policy)
-    return Found(candidate, names, judgement.result, gate_of(judgement)["checks"], standing=standing)
+        return CheckpointView(
+            candidate, names, made.gate["result"], made.gate["checks"], made, champion=history.stands_on
+        )
+    judgement = judge(context, candidate, history, compare=False)
+    standing = standing_on(context.store, candidate, judgement, context.policy)
+    return CheckpointView(candidate, names, judgement.result, gate_of(judgement)["checks"], standing=standing)
 
 
-def find_candidate(desk: Desk, which: str) -> Candidate:
+def find_candidate(context: RegistryContext, which: str) -> Candidate:
     """A candidate by an alias or by the first digits of its digest.
 
     Raises:
         InputError: there is none, or more than one fits.
     """
     return _candidate(
-        desk, which, _aliases(desk, sound_history(desk.store)) if which in ("champion", "challenger") else {}
+        context, which, _aliases(context, sound_history(context.store)) if which in ("champion", "challenger") else {}
     )
 
 
-def _aliases(desk: Desk, history: History) -> dict[str, str]:
+def _aliases(context: RegistryContext, history: History) -> dict[str, str]:
     """Name -> digest, of those that there are."""
-    found = {"champion": history.champion, "challenger": challenger(desk.store)}
+    found = {"champion": history.champion, "challenger": challenger(context.store)}
     return {name: alias.digest for name, alias in found.items() if alias}
 
 
-def _candidate(desk: Desk, which: str, aliases: Mapping[str, str]) -> Candidate:
+def _candidate(context: RegistryContext, which: str, aliases: Mapping[str, str]) -> Candidate:
     if which in ("champion", "challenger"):
         if which not in aliases:
             how = "approve a candidate" if which == "champion" else "a run whose gate passes proposes one"
             raise InputError(f"there is no {which} yet", where=which, how=how)
-        if (candidate := read_candidate(desk.store, aliases[which])) is None:
+        if (candidate := read_candidate(context.store, aliases[which])) is None:
             raise InputError("its candidate record is gone", where=aliases[which], how="restore the registry")
         return candidate
     if len(which) < SHORTEST:
         how = f"write champion, challenger, or {SHORTEST} digits of a digest"
         raise InputError("names no checkpoint", where=which, how=how)
-    return find(desk.store, which)
+    return find(context.store, which)

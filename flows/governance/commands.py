@@ -11,7 +11,7 @@ SHORT = 12
 
 
 @dataclass(frozen=True)
-class Lines:
+class DecisionCommands:
     """``--key`` stands in them where only a signature counts."""
 
     policy: PromotionPolicy

@@ -26,7 +26,7 @@ ANSWERS = Path(".state/evaluations")
 """Answers that need not be made twice, in the project."""
 
 
-def compared(
+def comparison_with(
     project: Path, store: Store, candidate: Candidate, champion: str, *, now: bool = True
 ) -> dict[str, Any] | None:
     """What the gate is told, see `components.gate.judge_candidate`; None where it is the champion or has no evidence.
@@ -44,7 +44,7 @@ def compared(
     if candidate.evidence is None or candidate.digest == champion:
         return None
     name = comparison_key(candidate, champion)
-    kept = _kept(project, store, name, candidate, champion)
+    kept = _stored(project, store, name, candidate, champion)
     try:
         if (recorded := recorded_comparison(store, candidate, champion)) is not None:
             return recorded
@@ -55,7 +55,7 @@ def compared(
         ours = verified(project, store, candidate.digest)
     except InputError as error:
         return {"problem": error.what, "candidate": candidate.digest, "champion": champion}
-    return _told(_made(project, store, name, candidate, ours, champion))
+    return _gate_input(_compute(project, store, name, candidate, ours, champion))
 
 
 def comparison_key(candidate: Candidate, champion: str) -> str:
@@ -63,16 +63,16 @@ def comparison_key(candidate: Candidate, champion: str) -> str:
     return f"comparisons/{candidate.digest}-{champion}.json"
 
 
-def _kept(project: Path, store: Store, name: str, candidate: Candidate, champion: str) -> dict[str, Any] | None:
+def _stored(project: Path, store: Store, name: str, candidate: Candidate, champion: str) -> dict[str, Any] | None:
     """What was compared before, on the same evidence; None where nothing that the gate could go by is kept, or nobody
     who is trusted signed it."""
     stored = store.get(name)
     if stored is None:
         return None
     try:
-        attested(store, _said(candidate, champion, stored[0]), load_policy(project).signers)
+        attested(store, _attestation(candidate, champion, stored[0]), load_policy(project).signers)
         figures = json.loads(stored[0])
-        told = _told(figures)
+        told = _gate_input(figures)
         of = (figures["evidence"], told["candidate"], told["champion"])
         said = Evidence({"comparison": told})
         said.share("comparison", "unscorable_share")
@@ -84,13 +84,15 @@ def _kept(project: Path, store: Store, name: str, candidate: Candidate, champion
     return told if of == (candidate.evidence, candidate.digest, champion) else None
 
 
-def _told(figures: Mapping[str, Any]) -> dict[str, Any]:
+def _gate_input(figures: Mapping[str, Any]) -> dict[str, Any]:
     """What the gate is told of figures as `compare_with_champion` gives them."""
     found = {"gain_over_champion": figures["gain"], "champion": figures["figures"]["champion"]}
     return comparison_of(found, figures["candidate"], figures["champion"])
 
 
-def _made(project: Path, store: Store, name: str, candidate: Candidate, ours: Path, champion: str) -> Mapping[str, Any]:
+def _compute(
+    project: Path, store: Store, name: str, candidate: Candidate, ours: Path, champion: str
+) -> Mapping[str, Any]:
     """Evaluate both on the candidate's test prompts; ``ours`` is its checkpoint."""
     from components.evaluation.against import compare_with_champion  # loads torch
 
@@ -105,11 +107,11 @@ def _made(project: Path, store: Store, name: str, candidate: Candidate, ours: Pa
     if key is None:
         return kept  # whoever judges next has no reason to believe it
     data = dump_json(kept).encode()
-    attest(store, _said(candidate, champion, data), key)
+    attest(store, _attestation(candidate, champion, data), key)
     with suppress(Conflict):  # somebody else made the same one
         store.compare_and_swap(name, data, None if stored is None else stored[1])
     return kept
 
 
-def _said(candidate: Candidate, champion: str, data: bytes) -> Attestation:
+def _attestation(candidate: Candidate, champion: str, data: bytes) -> Attestation:
     return of_comparison(candidate.digest, champion, sha256_bytes(data))

@@ -23,14 +23,14 @@ KEPT = Path(".config/evenkeel")
 
 
 @dataclass(frozen=True)
-class Made:
+class NewKey:
     """A new key: where it is, and what goes into the policy."""
 
     path: Path
     policy: str
 
 
-def make(name: str, purpose: Purpose, out: Path | None) -> Made:
+def make(name: str, purpose: Purpose, out: Path | None) -> NewKey:
     """Make a key.
 
     Raises:
@@ -45,13 +45,13 @@ def make(name: str, purpose: Purpose, out: Path | None) -> Made:
     key = new_key(purpose)
     write_key(key, path)
     if not isinstance(key, Ed25519PrivateKey):
-        return Made(path, _section("signers", {name: public_pem(key)}))
+        return NewKey(path, _section("signers", {name: public_pem(key)}))
     if purpose == "registry":
-        return Made(path, f'registry_key: "{public_text(key)}"\n')
-    return Made(path, _section("approvers", {name: {"key": public_text(key)}}))
+        return NewKey(path, f'registry_key: "{public_text(key)}"\n')
+    return NewKey(path, _section("approvers", {name: {"key": public_text(key)}}))
 
 
-def show(console: Console, made: Made) -> None:
+def show(console: Console, made: NewKey) -> None:
     """Where the key is, and the line for the policy."""
     for line in (
         f"private key  {made.path}  (only you can read it; keep a copy)",

@@ -21,7 +21,7 @@ from components.registry.policies import stored_policy
 from components.registry.records import record_key
 from components.registry.witness import check_seen, witness_of
 from flows.governance.champion_review import promoted_by, refused_now
-from flows.governance.registry import Desk
+from flows.governance.registry import RegistryContext
 from flows.host.git import git, succeeds
 
 PATHS = (FILE.parent.as_posix(), "configs/health")
@@ -38,12 +38,12 @@ class Policies:
     One that lists no signers of checkpoints goes by the key of the project.
     """
 
-    def __init__(self, desk: Desk, wanted: Collection[str]) -> None:
-        self._known: dict[str, Policy | None] = {one: stored_policy(desk.store, one) for one in wanted}
-        self._known[desk.policy.sha256] = desk.policy
+    def __init__(self, context: RegistryContext, wanted: Collection[str]) -> None:
+        self._known: dict[str, Policy | None] = {one: stored_policy(context.store, one) for one in wanted}
+        self._known[context.policy.sha256] = context.policy
         missing = {digest for digest, policy in self._known.items() if policy is None}
-        self._known.update(policies_of(desk.project, missing))
-        self._own = own_signers(desk.project)
+        self._known.update(policies_of(context.project, missing))
+        self._own = own_signers(context.project)
 
     def __getitem__(self, sha256: str) -> Policy | None:
         found = self._known.get(sha256)
@@ -61,44 +61,44 @@ def policies_of(project: Path, wanted: Collection[str]) -> dict[str, Policy]:
     return {policy.sha256: policy for policy in found if policy.sha256 in wanted}
 
 
-def earlier_policy(desk: Desk, sha256: str) -> Policy:
+def earlier_policy(context: RegistryContext, sha256: str) -> Policy:
     """The policy with this digest.
 
     Raises:
         InputError: neither the registry nor Git's history has it.
     """
-    policy = Policies(desk, [sha256])[sha256]
+    policy = Policies(context, [sha256])[sha256]
     if policy is None:
         how = "fetch the whole history, in which it was committed"
         raise InputError(f"the policy {sha256[:12]} is nowhere to be found", where="the registry", how=how)
     return policy
 
 
-def problems(desk: Desk, history: History) -> dict[int, str]:
+def problems(context: RegistryContext, history: History) -> dict[int, str]:
     """Number -> why a record cannot be shown to rest on the approvals that its policy asked for.
 
     The champion's record must be one of the policy that the project has now, unless that policy was adopted since: who
     adopts a policy agrees to all records before. One of the first schema, which kept no approvals, is let be unless the
     champion stands on it.
     """
-    known = Policies(desk, {digest for record in history.records for digest in _named(record)})
+    known = Policies(context, {digest for record in history.records for digest in _named(record)})
     said = {record.number: problem for record in history.records if (problem := _problem(record, known, history))}
     base = history.stands_on
     if base is None:
         return said
     if base.schema == 1:
         said.setdefault(base.number, "an earlier version made it, which kept no approvals")
-    elif unheld := _unheld(base, history, desk.policy, said) or _judged_again(desk, history, known):
+    elif unheld := _not_in_force(base, history, context.policy, said) or _rejudged(context, history, known):
         said.setdefault(base.number, unheld)
     return said
 
 
-def _judged_again(desk: Desk, history: History, known: Policies) -> str:
+def _rejudged(context: RegistryContext, history: History, known: Policies) -> str:
     record = promoted_by(history)
     policy = known[record.policy_sha256] if record else None
     if record is None or policy is None:
         return "no record promoted it"
-    refused = refused_now(desk, record, policy)
+    refused = refused_now(context, record, policy)
     return f"judged again, the gate does not let it pass: {refused}" if refused else ""
 
 
@@ -122,7 +122,7 @@ def _problem(record: PromotionRecord, known: Policies, history: History) -> str:
     return ""
 
 
-def _unheld(base: PromotionRecord, history: History, policy: Policy, said: Collection[int]) -> str:
+def _not_in_force(base: PromotionRecord, history: History, policy: Policy, said: Collection[int]) -> str:
     """Why a champion does not hold under the present policy of the project; "" where it does."""
     if history.in_force != policy.sha256:
         return (
@@ -136,30 +136,30 @@ def _unheld(base: PromotionRecord, history: History, policy: Policy, said: Colle
     return ""
 
 
-def check_champion(desk: Desk, history: History) -> None:
+def check_champion(context: RegistryContext, history: History) -> None:
     """Refuse a champion that cannot be shown to have been approved.
 
     Raises:
         InputError: its record lacks approvals, or does not hold under the project's policy, or a witness has seen other
             records.
     """
-    check_witness(desk, history)
-    if problem := problems(desk, history).get(history.base):
+    check_witness(context, history)
+    if problem := problems(context, history).get(history.base):
         raise InputError(
             f"the champion cannot be shown to have been approved: {problem}", where=record_key(history.base), how=HOW
         )
 
 
-def check_witness(desk: Desk, history: History) -> str:
+def check_witness(context: RegistryContext, history: History) -> str:
     """What the witness that the policy names says of these records.
 
     Raises:
         InputError: it has seen other records than the registry has.
     """
-    witness = witness_of(desk.policy)
+    witness = witness_of(context.policy)
     if witness is None:
         return "the policy names none"
-    seen = check_seen(witness, desk.store, history)
+    seen = check_seen(witness, context.store, history)
     later = len(history.records) - seen
     return f"it has seen record {seen}" + (f", and not yet the {later} after it" if later else "")
 

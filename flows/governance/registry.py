@@ -17,7 +17,7 @@ from components.types import Judgement
 
 
 @dataclass(frozen=True)
-class Desk:
+class RegistryContext:
     """What decisions are made with: the project's folder, its store and its policy."""
 
     project: Path
@@ -30,7 +30,7 @@ def project_store(project: Path, settings: Settings) -> Store:
     return open_store(settings.registry.under(project))
 
 
-def nowhere(project: Path, settings: Settings) -> Path | None:
+def missing_registry(project: Path, settings: Settings) -> Path | None:
     """The folder of the registry where nothing was ever proposed: it is yet to be made, named wrongly, or gone."""
     named = settings.registry.under(project)
     if named.kind != "directory":
@@ -39,9 +39,9 @@ def nowhere(project: Path, settings: Settings) -> Path | None:
     return None if store.keys(CANDIDATES) or store.keys(RECORDS) else named.path
 
 
-def project_desk(project: Path, settings: Settings) -> Desk:
+def project_context(project: Path, settings: Settings) -> RegistryContext:
     """The store the settings name and the policy of the project, which no setting replaces."""
-    return Desk(project, project_store(project, settings), load_policy(project))
+    return RegistryContext(project, project_store(project, settings), load_policy(project))
 
 
 def decision_on(store: Store, digest: str) -> PromotionRecord | None:
@@ -50,34 +50,36 @@ def decision_on(store: Store, digest: str) -> PromotionRecord | None:
     return None if candidate is None else final(read_history(store), candidate)
 
 
-def judge(desk: Desk, candidate: Candidate, history: History, *, compare: bool = True) -> Judgement:
+def judge(context: RegistryContext, candidate: Candidate, history: History, *, compare: bool = True) -> Judgement:
     """What the gate says of a candidate by the project's policy, beside the champion of these records.
 
     Args:
         compare: evaluate the two on the same prompts where that was not done yet, which takes a minute or more. Without
             it that check fails then, and says so.
     """
-    from flows.governance.comparison import compared  # what it is made of takes a while to load
+    from flows.governance.comparison import comparison_with  # what it is made of takes a while to load
 
     champion = history.champion
-    beside = compared(desk.project, desk.store, candidate, champion.digest, now=compare) if champion else None
-    return judge_candidate(desk.store, candidate, desk.policy, beside)
+    beside = (
+        comparison_with(context.project, context.store, candidate, champion.digest, now=compare) if champion else None
+    )
+    return judge_candidate(context.store, candidate, context.policy, beside)
 
 
-def after_decision(desk: Desk, candidate: Candidate, record: PromotionRecord) -> list[str]:
+def after_decision(context: RegistryContext, candidate: Candidate, record: PromotionRecord) -> list[str]:
     """Let whoever waits for this decision know, such as a suspended flow run; lines to print about it.
 
     Called after the record is written and the alias has followed. What fails here undoes nothing.
     """
     from flows.promoting.waiting_runs import resume
 
-    names = resume(desk.project, candidate.digest, "decided at a terminal")
+    names = resume(context.project, candidate.digest, "decided at a terminal")
     return [f"flow run {name} goes on, and ends" for name in names]
 
 
-def after_approval(desk: Desk, candidate: Candidate) -> list[str]:
+def after_approval(context: RegistryContext, candidate: Candidate) -> list[str]:
     """Let a suspended flow run show that one more has approved, or why that does not count; lines to print about it."""
     from flows.promoting.waiting_runs import resume
 
-    names = resume(desk.project, candidate.digest, "approved at a terminal; that is not enough yet")
+    names = resume(context.project, candidate.digest, "approved at a terminal; that is not enough yet")
     return [f"flow run {name} asks anew" for name in names]

@@ -15,14 +15,14 @@ from components.registry import Approval, History, PromotionRecord, Standing
 from flows.display.output import field
 from flows.display.summary import gate_table
 from flows.governance.adoption import Adoption
-from flows.governance.checkpoint import Found
-from flows.governance.commands import Lines
+from flows.governance.checkpoint import CheckpointView
+from flows.governance.commands import DecisionCommands
 from flows.governance.decisions import Decision
 
 STYLES = {"promoted": "green", "rolled back": "yellow", "rejected": "red", "superseded": "dim", "adopted": "cyan"}
 
 
-def show_decision(console: Console, found: Decision, lines: Lines) -> None:
+def show_decision(console: Console, found: Decision, lines: DecisionCommands) -> None:
     """What came of a statement, and what comes next."""
     short = found.digest[:12]
     if found.record is None:
@@ -39,23 +39,23 @@ def show_decision(console: Console, found: Decision, lines: Lines) -> None:
         rows.append(("go on", f"{lines.approve(short)}, which judges it again"))
     elif record.effective:
         rows.append(("go back", lines.rollback()))
-    _grid(console, [*rows, *(("", line) for line in found.told)])
+    _grid(console, [*rows, *(("", line) for line in found.notes)])
 
 
 def _already(
-    console: Console, found: Decision, record: PromotionRecord, champion: PromotionRecord, lines: Lines
+    console: Console, found: Decision, record: PromotionRecord, champion: PromotionRecord, lines: DecisionCommands
 ) -> None:
     """That nothing was done, and who is the champion."""
     console.print(Text.assemble((f"already decided  {found.digest[:12]}", "yellow"), f"  {printable(record.says)}"))
-    to = found.digest if found.gone else "DIGEST" if record.action == "rollback" else ""
+    to = found.digest if found.superseded else "DIGEST" if record.action == "rollback" else ""
     rows = [
         ("now", f"nothing was recorded; the champion is {champion.digest[:12]}, {champion.says}"),
         ("go back", lines.rollback(to)),
     ]
-    _grid(console, [*rows, *(("", line) for line in found.told)])
+    _grid(console, [*rows, *(("", line) for line in found.notes)])
 
 
-def _waiting(console: Console, found: Standing | None, short: str, lines: Lines) -> None:
+def _waiting(console: Console, found: Standing | None, short: str, lines: DecisionCommands) -> None:
     if found is None:
         return
     first, *others = found.lines()
@@ -65,7 +65,7 @@ def _waiting(console: Console, found: Standing | None, short: str, lines: Lines)
     _grid(console, [*(("", line) for line in others), ("go on", f"{who}: {how}")])
 
 
-def show_adoption(console: Console, found: Adoption, lines: Lines) -> None:
+def show_adoption(console: Console, found: Adoption, lines: DecisionCommands) -> None:
     """The record, or which approvals are missing and how to go on."""
     if found.record is None:
         console.print(field(found.missing, "yellow"), soft_wrap=True)
@@ -95,14 +95,14 @@ def show_history(console: Console, history: History, problems: Mapping[int, str]
         cells = [field(record.digest[:12], "bold" if at else ""), field(record.by), field(record.reason)]
         table.add_row(str(record.number), field(record.at[:16].replace("T", " ")), what, *cells)
     console.print(table)
-    entry = history.champion
-    told = f"champion  {entry.digest[:12]} by record {entry.record}" if entry else "there is no champion yet"
-    console.print(Text(told, "bold"))
+    reign = history.champion
+    texts = f"champion  {reign.digest[:12]} by record {reign.record}" if reign else "there is no champion yet"
+    console.print(Text(texts, "bold"))
     for number, problem in problems.items():
         console.print(field(f"record {number} cannot be shown to be approved: {problem}", "bold red"), soft_wrap=True)
 
 
-def show_checkpoint(console: Console, found: Found, lines: Lines) -> None:
+def show_checkpoint(console: Console, found: CheckpointView, lines: DecisionCommands) -> None:
     """Where it comes from, the gate, the approvals, and how to go on."""
     candidate, run = found.candidate, found.candidate.run
     title = field(candidate.digest[:12], "bold")
@@ -128,7 +128,7 @@ def _approvals(found: list[tuple[Approval, str]]) -> Table:
     return table
 
 
-def _next(found: Found, lines: Lines) -> list[str]:
+def _next(found: CheckpointView, lines: DecisionCommands) -> list[str]:
     short = found.candidate.digest[:12]
     if "champion" in found.names:
         return [lines.rollback()]

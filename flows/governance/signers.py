@@ -39,12 +39,12 @@ def _make(path: Path) -> None:
     """Write a new key, whole or not at all; one that another process has just written stays."""
     from components.registry.keys import new_key, write_key
 
-    beside = write_key(new_key("checkpoints"), path.with_name(f".{path.name}.{uuid4().hex}"))
+    temporary = write_key(new_key("checkpoints"), path.with_name(f".{path.name}.{uuid4().hex}"))
     try:
         with os_errors("write a key", path), suppress(FileExistsError):
-            os.link(beside, path)
+            os.link(temporary, path)
     finally:
-        beside.unlink()
+        temporary.unlink()
 
 
 def verified(project: Path, store: Store, digest: str) -> Path:

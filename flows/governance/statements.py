@@ -11,11 +11,11 @@ from components.registry import Approval, History, Question, Statement, Terms, s
 from components.registry.appending import check_in_force
 from components.registry.clock import utc_now
 from components.registry.standing import check_counts
-from flows.governance.registry import Desk
+from flows.governance.registry import RegistryContext
 
 
 @dataclass(frozen=True)
-class Pen:
+class StatementOptions:
     """Who states something, and with what: a name, a reason, and the file of a private key or none."""
 
     by: str
@@ -24,22 +24,22 @@ class Pen:
     days: int | None = None
 
 
-def stated(
-    desk: Desk,
+def make_statement(
+    context: RegistryContext,
     asked: Question,
-    pen: Pen,
+    options: StatementOptions,
     history: History,
     started_by: tuple[str, ...] | None = None,
     doubtful: bool = False,
 ) -> Approval:
     """The statement, signed where a key is given; refused now where it would not count later."""
-    check_in_force(history, desk.policy)
-    approval = written(asked, pen, history, desk.policy.settings.valid_days)
-    check_counts(approval, Terms(asked, desk.policy, utc_now(), started_by, doubtful))
+    check_in_force(history, context.policy)
+    approval = unchecked_statement(asked, options, history, context.policy.settings.valid_days)
+    check_counts(approval, Terms(asked, context.policy, utc_now(), started_by, doubtful))
     return approval
 
 
-def written(asked: Question, pen: Pen, history: History, longest: int) -> Approval:
+def unchecked_statement(asked: Question, options: StatementOptions, history: History, longest: int) -> Approval:
     """The statement, signed where a key is given; whether it counts is not looked at.
 
     Args:
@@ -47,11 +47,11 @@ def written(asked: Question, pen: Pen, history: History, longest: int) -> Approv
     """
     now = utc_now()
     history.check_clock(now)
-    days = longest if pen.days is None else pen.days
+    days = longest if options.days is None else options.days
     if not 1 <= days <= longest:
         raise InputError(f"valid for {days} days", where="--expires-days", how=f"the policy allows 1 to {longest}")
-    statement = state(asked, by=pen.by, reason=pen.reason, at=now, valid=timedelta(days=days))
-    return _signed(statement, pen.key) if pen.key else Approval(statement)
+    statement = state(asked, by=options.by, reason=options.reason, at=now, valid=timedelta(days=days))
+    return _signed(statement, options.key) if options.key else Approval(statement)
 
 
 def _signed(statement: Statement, key: Path) -> Approval:

@@ -21,14 +21,14 @@ from components.words import plural
 from flows.display.output import field
 from flows.governance.checkpoint import find_candidate
 from flows.governance.policies import HOW, check_witness, problems
-from flows.governance.registry import Desk
+from flows.governance.registry import RegistryContext
 
 RECORDS = "records"
 STYLES = {True: "green", False: "bold red"}
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedItem:
     """One thing that was looked at: of which checkpoint, what, whether it holds, and in words."""
 
     of: str
@@ -44,7 +44,7 @@ class Verified:
 class Verification:
     """All that was looked at."""
 
-    found: tuple[Verified, ...]
+    found: tuple[VerifiedItem, ...]
 
     @property
     def holds(self) -> bool:
@@ -56,31 +56,33 @@ class Verification:
         return 0 if self.holds else EXIT_NO_CANDIDATE
 
 
-def verify_checkpoint(desk: Desk, which: str) -> Verification:
+def verify_checkpoint(context: RegistryContext, which: str) -> Verification:
     """A checkpoint by an alias or its digest, and the records.
 
     Raises:
         InputError: there is no such checkpoint, or the registry cannot be read.
     """
-    chain = _records(desk)  # first: an alias is found by the records
+    chain = _records(context)  # first: an alias is found by the records
     if which in ("champion", "challenger") and not chain.holds:
         return Verification((chain,))
-    digest = find_candidate(desk, which).digest
-    return Verification((*_of(desk, digest, _named(desk, chain)[digest]), chain, *_decisions(desk)))
+    digest = find_candidate(context, which).digest
+    return Verification((*_of(context, digest, _named(context, chain)[digest]), chain, *_decisions(context)))
 
 
-def verify_all(desk: Desk) -> Verification:
+def verify_all(context: RegistryContext) -> Verification:
     """Every checkpoint that a candidate or a record names, and the records."""
-    chain = _records(desk)
-    found = [one for digest, evidence in sorted(_named(desk, chain).items()) for one in _of(desk, digest, evidence)]
-    return Verification((*found, chain, *_decisions(desk)))
+    chain = _records(context)
+    found = [
+        one for digest, evidence in sorted(_named(context, chain).items()) for one in _of(context, digest, evidence)
+    ]
+    return Verification((*found, chain, *_decisions(context)))
 
 
-def _named(desk: Desk, chain: Verified) -> dict[str, list[str | None]]:
+def _named(context: RegistryContext, chain: VerifiedItem) -> dict[str, list[str | None]]:
     """Digest -> evidence of it, as its candidate has it and then as it was decided by: a roll-back needs both."""
-    named = [(one.digest, one.evidence) for one in candidates(desk.store)]
+    named = [(one.digest, one.evidence) for one in candidates(context.store)]
     if chain.holds:
-        decided = read_history(desk.store).records
+        decided = read_history(context.store).records
         named += [
             (record.digest, record.evidence) for record in decided if record.schema > 1 and record.action != "adopt"
         ]
@@ -90,8 +92,8 @@ def _named(desk: Desk, chain: Verified) -> dict[str, list[str | None]]:
     return found
 
 
-def _of(desk: Desk, digest: str, evidence: Sequence[str | None]) -> list[Verified]:
-    store = desk.store
+def _of(context: RegistryContext, digest: str, evidence: Sequence[str | None]) -> list[VerifiedItem]:
+    store = context.store
 
     def candidate() -> str:
         found = read_candidate(store, digest)
@@ -113,11 +115,11 @@ def _of(desk: Desk, digest: str, evidence: Sequence[str | None]) -> list[Verifie
         return "safetensors, and nothing that can run code"
 
     def signature() -> str:
-        return f"by {verify(store, digest, desk.policy.signers)}"
+        return f"by {verify(store, digest, context.policy.signers)}"
 
     looks = {"candidate": candidate, "files": files, "format": form, "signature": signature}
-    found = [_look(digest[:12], what, look) for what, look in looks.items()]
-    return found + [_look(digest[:12], "evidence", partial(_evidence, store, one)) for one in evidence]
+    found = [_verify(digest[:12], what, look) for what, look in looks.items()]
+    return found + [_verify(digest[:12], "evidence", partial(_evidence, store, one)) for one in evidence]
 
 
 def _evidence(store: Store, digest: str | None) -> str:
@@ -127,29 +129,29 @@ def _evidence(store: Store, digest: str | None) -> str:
     return f"whole, {digest[:12]}"
 
 
-def _records(desk: Desk) -> Verified:
+def _records(context: RegistryContext) -> VerifiedItem:
     def chain() -> str:
-        first = champion(desk.store)
-        made = plural(len(read_history(desk.store).records), "record")
+        first = champion(context.store)
+        made = plural(len(read_history(context.store).records), "record")
         return f"{made} in one chain, the champion is {first.digest[:12] if first else 'none yet'}"
 
-    return _look(RECORDS, "chain", chain)
+    return _verify(RECORDS, "chain", chain)
 
 
-def _decisions(desk: Desk) -> list[Verified]:
+def _decisions(context: RegistryContext) -> list[VerifiedItem]:
     """The approvals behind the records, and what a witness has seen of them where the policy names one."""
-    found = [_approvals(desk)]
-    if desk.policy.settings.witness is not None:
-        found.append(_look(RECORDS, "witness", lambda: check_witness(desk, read_history(desk.store))))
+    found = [_approvals(context)]
+    if context.policy.settings.witness is not None:
+        found.append(_verify(RECORDS, "witness", lambda: check_witness(context, read_history(context.store))))
     return found
 
 
-def _approvals(desk: Desk) -> Verified:
+def _approvals(context: RegistryContext) -> VerifiedItem:
     """What came before the record that the champion stands on is told, and does not count: it was decided anew."""
 
     def rest() -> str:
-        history = read_history(desk.store)
-        found = problems(desk, history)
+        history = read_history(context.store)
+        found = problems(context, history)
         wrong = "; ".join(f"record {number}: {problem}" for number, problem in found.items())
         if any(number >= history.base for number in found):
             raise InputError(wrong, how=HOW)
@@ -157,14 +159,14 @@ def _approvals(desk: Desk) -> Verified:
         rest = f"; but for what came before the champion: {wrong}" if found else ""
         return f"{made}, each with the approvals that the policy of its time asked for{rest}"
 
-    return _look(RECORDS, "approvals", rest)
+    return _verify(RECORDS, "approvals", rest)
 
 
-def _look(of: str, what: str, look: Callable[[], str]) -> Verified:
+def _verify(of: str, what: str, look: Callable[[], str]) -> VerifiedItem:
     try:
-        return Verified(of, what, True, look())
+        return VerifiedItem(of, what, True, look())
     except InputError as error:
-        return Verified(of, what, False, f"{error.what}; {error.how}" if error.how else error.what)
+        return VerifiedItem(of, what, False, f"{error.what}; {error.how}" if error.how else error.what)
 
 
 def show(console: Console, verification: Verification) -> None:

@@ -23,7 +23,7 @@ PUSH_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RunCommit:
     """The commit that holds a run's record; ``new`` where something had changed since the last."""
 
     commit: str
@@ -62,7 +62,7 @@ def _owner(project: Path, commit: str) -> str | None:
         return None
 
 
-def commit_run(project: Path, run_id: str, base: str, root: Path, files: Sequence[str]) -> Recorded:
+def commit_run(project: Path, run_id: str, base: str, root: Path, files: Sequence[str]) -> RunCommit:
     """Commit these files of the workspace ``root`` onto the run's branch, which begins at ``base``.
 
     A record that differs in nothing but its times is no reason for another commit.
@@ -75,13 +75,13 @@ def commit_run(project: Path, run_id: str, base: str, root: Path, files: Sequenc
     if head:
         changed = git(project, "diff-tree", "-r", "--name-only", head, tree).splitlines()
         if set(changed) <= {RECORD}:
-            return Recorded(head, new=False)
+            return RunCommit(head, new=False)
     _refuse_checked_out(project, branch_of(run_id))
     message = f"evenkeel: record of run {run_id}"
     commit = git(project, "commit-tree", tree, "-p", head or base, "-m", message, extra=IDENTITY)
     ref = f"refs/heads/{branch_of(run_id)}"
     git(project, *NO_HOOKS, *WAIT_FOR_REFS, "update-ref", "-m", message, ref, commit, head or "0" * len(commit))
-    return Recorded(commit, new=True)
+    return RunCommit(commit, new=True)
 
 
 def _tree(project: Path, base: str, root: Path, files: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ from components.stages import wanted
 from flows.host.dvc import rwlock_holders
 from flows.host.git import EVERYTHING, git, project_root, succeeds
 from flows.serving.api import authorization
-from flows.serving.place import served
+from flows.serving.service import served
 from flows.watching.api import AUTH_VARIABLE
 
 FOREIGN = "work in a clone of Evenkeel, or restore the file: git checkout"
@@ -175,8 +175,8 @@ def dvc_state(project: Path) -> Check:
 
 def prefect_api(project: Path) -> Check:
     """The server that ``PREFECT_API_URL`` names, or that of `evenkeel serve`."""
-    named, place = os.environ.get("PREFECT_API_URL"), served(project)
-    url = named or (place.api_url if place else "")
+    named, service = os.environ.get("PREFECT_API_URL"), served(project)
+    url = named or (service.api_url if service else "")
     if not url:
         return Check("prefect", "ok", f"{_installed('prefect')}, with a temporary server of its own")
     request = urllib.request.Request(

@@ -46,7 +46,7 @@ def dvc(root: Path, project: Path, *arguments: str, log: Path, how: str) -> None
     Raises:
         InputError: DVC refused; the message is its last word.
     """
-    mend(root)
+    repair_rwlock(root)
     start = log.stat().st_size if log.exists() else 0
     with working(f"dvc {arguments[0]}"):
         code = run([sys.executable, "-m", "dvc", *arguments], cwd=root, env=environment(project), log=log)
@@ -56,12 +56,12 @@ def dvc(root: Path, project: Path, *arguments: str, log: Path, how: str) -> None
 
 def last_error(log: Path, start: int) -> str:
     """What DVC gave as the reason in the part of its log that begins at byte ``start``."""
-    lines = said(log, start).splitlines()
+    lines = log_since(log, start).splitlines()
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return errors[-1] if errors else "it ended without a message"
 
 
-def said(log: Path, start: int) -> str:
+def log_since(log: Path, start: int) -> str:
     """The part of a log that begins at byte ``start``."""
     return log.read_bytes()[start:].decode(errors="replace") if log.exists() else ""
 
@@ -130,7 +130,7 @@ def _write_private(path: Path, text: str) -> None:
 
 def busy(log: Path, start: int) -> bool:
     """Whether DVC gave up because another process holds what it needs, by what it said from byte ``start`` on."""
-    text = said(log, start)
+    text = log_since(log, start)
     return any(words in text for words in BUSY)
 
 
@@ -163,13 +163,13 @@ def rwlock_holders(root: Path) -> set[int]:
     return {int(one["pid"]) for one in found if "pid" in one}
 
 
-def mend(root: Path) -> None:
+def repair_rwlock(root: Path) -> None:
     """Remove DVC's list of readers and writers in ``root`` where a process that was killed while it wrote left a torn
     one: DVC would refuse every command from then on. Those that it named hold nothing any more, or are dead."""
     path = root / ".dvc" / "tmp" / "rwlock"
     if not path.is_file():
         return
-    with os_errors("mend", path), path.with_name("rwlock.lock").open("a") as guard:
+    with os_errors("repair", path), path.with_name("rwlock.lock").open("a") as guard:
         fcntl.flock(guard, fcntl.LOCK_EX)  # as DVC does around every change of the list
         try:
             json.loads(path.read_text(encoding="utf-8"))

@@ -65,20 +65,20 @@ def stop(process: subprocess.Popen[bytes], mark: str) -> None:
     asked: a training needs them for its last checkpoint, and they end with it. A second signal that comes meanwhile, as
     from somebody impatient, ends the politeness and not the ending.
     """
-    family = _Family(process, mark)
+    tree = _ProcessTree(process, mark)
     try:
         deadline = time.monotonic() + GRACE
-        family.ask()
-        while time.monotonic() < deadline and family.lives():
+        tree.terminate()
+        while time.monotonic() < deadline and tree.lives():
             time.sleep(POLL)
     finally:
         deadline = time.monotonic() + GRACE
-        while time.monotonic() < deadline and family.lives():  # one that waits for a dead disk cannot even be killed
-            family.kill()
+        while time.monotonic() < deadline and tree.lives():  # one that waits for a dead disk cannot even be killed
+            tree.kill()
             time.sleep(POLL)
 
 
-class _Family:
+class _ProcessTree:
     """A command that this process started, and all that came of it, as it was found now and is found later."""
 
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
@@ -94,7 +94,7 @@ class _Family:
         self._known = {one for one in marked(COMMAND_VARIABLE) if mark_of(one, COMMAND_VARIABLE) == self._mark}
         return any(map(lives, self._known))
 
-    def ask(self) -> None:
+    def terminate(self) -> None:
         """Ask what is in the command's own session to end."""
         self._signal_session(signal.SIGTERM)
 

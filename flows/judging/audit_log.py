@@ -86,12 +86,16 @@ def audit_log(path: Path, format: str, names: Path | None, rules: Path) -> Audit
 def judge(path: Path, log: Log, rules: Mapping[str, RuleSettings]) -> Audit:
     """Replay the rules over what was read."""
     verdicts = replay(rules, log.records)
-    spoke = {verdict.rule for verdict in verdicts}
-    blind = {name: signals for name, signals in unjudged(rules, log.records).items() if name not in spoke}
-    needed = {name: shortest(name, settings) for name, settings in rules.items() if name not in spoke | blind.keys()}
+    triggered = {verdict.rule for verdict in verdicts}
+    missing_signals = {name: signals for name, signals in unjudged(rules, log.records).items() if name not in triggered}
+    needed = {
+        name: shortest(name, settings)
+        for name, settings in rules.items()
+        if name not in triggered | missing_signals.keys()
+    }
     too_short = {name: count for name, count in needed.items() if count > len(log.records)}
-    judged = [name for name in rules if name not in blind and name not in too_short]
-    return Audit(path, log, verdicts, judged, blind, too_short)
+    judged = [name for name in rules if name not in missing_signals and name not in too_short]
+    return Audit(path, log, verdicts, judged, missing_signals, too_short)
 
 
 def shortest(name: str, settings: RuleSettings) -> int:
@@ -154,7 +158,7 @@ def markdown(audit: Audit) -> str:
     """The same for the Prefect UI."""
     rows = [f"| {v.step} | {v.level} | {plain(v.rule)} | {plain(v.reason)} |" for v in audit.verdicts]
     table = ["| step | level | rule | why |", "| --- | --- | --- | --- |", *rows] if rows else ["No rule spoke."]
-    blind = [f"- {plain(name)}: no {plain(', '.join(missing))}" for name, missing in audit.unjudged.items()]
+    missing_signals = [f"- {plain(name)}: no {plain(', '.join(missing))}" for name, missing in audit.unjudged.items()]
     short = [f"- {plain(name)}: needs {count} steps" for name, count in audit.too_short.items()]
     return "\n".join(
         [
@@ -164,6 +168,6 @@ def markdown(audit: Audit) -> str:
             *table,
             "",
             f"{len(audit.judged)} rules could judge: {plain(', '.join(audit.judged)) or 'none'}.",
-            *(["", "These could not:", *short, *blind] if short or blind else []),
+            *(["", "These could not:", *short, *missing_signals] if short or missing_signals else []),
         ]
     )

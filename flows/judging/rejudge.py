@@ -28,7 +28,7 @@ HEALTH = "training health"
 
 
 @dataclass(frozen=True)
-class JudgedAgain:
+class Rejudgement:
     """What the gate says now, and what it said then (None where the run never came to it)."""
 
     root: Path
@@ -63,7 +63,7 @@ def find_run(run: Path | None, config: Path, overrides: Sequence[str] = ()) -> P
     return root
 
 
-def judge_again(root: Path, rules: Path | None = None) -> JudgedAgain:
+def rejudge_run(root: Path, rules: Path | None = None) -> Rejudgement:
     """Judge a run by its own settings, or its health by these rules.
 
     Raises:
@@ -77,10 +77,10 @@ def judge_again(root: Path, rules: Path | None = None) -> JudgedAgain:
         health = GateCheck(HEALTH, result, text, "" if result == "pass" else CHECKS[HEALTH].how)
         checks = [health if check.name == HEALTH else check for check in checks]
     before = str(read_json(layout.gate)["result"]) if layout.gate.exists() else None
-    return JudgedAgain(root, "its own rules" if rules is None else str(rules), checks, before)
+    return Rejudgement(root, "its own rules" if rules is None else str(rules), checks, before)
 
 
-def show(console: Console, judgement: JudgedAgain) -> None:
+def show(console: Console, judgement: Rejudgement) -> None:
     """The checks, and the result beside what the run's own gate said."""
     console.print(field(f"{judgement.root}, judged by {judgement.rules}"), soft_wrap=True)
     console.print(gate_table([check.to_dict() for check in judgement.checks]))

@@ -16,7 +16,7 @@ from components.errors import InputError
 from components.processes.ports import LOOPBACK
 from components.working import working
 from flows.host.locks import lock_file
-from flows.serving.place import served
+from flows.serving.service import served
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
@@ -51,8 +51,8 @@ def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),
         "DO_NOT_TRACK": "1",
     }
-    if (place := served(project)) is not None:
-        wanted["PREFECT_API_URL"] = place.api_url
+    if (service := served(project)) is not None:
+        wanted["PREFECT_API_URL"] = service.api_url
     if quiet:
         wanted["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
         wanted["PREFECT_INTERNAL_LOGGING_LEVEL"] = "CRITICAL"  # else an error for each event, when the server is gone

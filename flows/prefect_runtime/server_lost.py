@@ -27,7 +27,7 @@ def outcome_on_disk(workspace: Workspace, lost: httpx.HTTPError) -> Outcome:
     """
     from flows.post_training import Outcome
 
-    forget_events()
+    drop_queued_events()
     last = read(workspace.root)
     mine = last is not None and last.pid == os.getpid() and last.ended is not None
     if last is None or not mine or last.state not in ("candidate", "refused", "failed"):
@@ -38,7 +38,7 @@ def outcome_on_disk(workspace: Workspace, lost: httpx.HTTPError) -> Outcome:
     return Outcome(workspace.run_id, str(workspace.root), last.candidate, last.reason)
 
 
-def forget_events() -> None:
+def drop_queued_events() -> None:
     """Drop what waits to be told to the server: Prefect would try each event for seconds before the process ends."""
     from prefect.events.worker import EventsWorker
 

@@ -16,7 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def told(body: Callable[P, R]) -> Callable[P, R]:
+def expected_failures(body: Callable[P, R]) -> Callable[P, R]:
     """Put it under ``@flow`` or ``@task``. Who calls these in Python still gets the failure raised.
 
     Prefect would log the whole stack of a misspelt setting, and show its last line. A bug keeps its traceback.
@@ -35,9 +35,9 @@ def told(body: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def answer(value: R, name: str, message: str) -> R:
-    """End with ``value`` in a state of type Completed that the UI shows under ``name``; return what this returns."""
-    state: Any = Completed(name=name, message=message, data=value)
+def completed_as(outcome: R, name: str, message: str) -> R:
+    """End with ``outcome`` in a state of type Completed that the UI shows under ``name``; return what this returns."""
+    state: Any = Completed(name=name, message=message, data=outcome)
     return cast("R", state)
 
 
@@ -45,7 +45,7 @@ def value(returned: R) -> R:
     """What a call of a task returned. Unlike a flow, a task that ends with a state of its own returns that state.
 
     Raises:
-        EvenkeelError: the failure that `told` put there.
+        EvenkeelError: the failure that `expected_failures` put there.
     """
     if not isinstance(returned, State):
         return returned

@@ -27,7 +27,7 @@ from components.registry import (
 from components.registry.clock import utc_now
 from components.registry.standing import check_counts
 from components.registry.starters import started_by
-from flows.governance.registry import Desk
+from flows.governance.registry import RegistryContext
 from flows.promoting.form import Decision, filled
 from flows.promoting.request import Request
 
@@ -35,7 +35,9 @@ ACTIONS: dict[str, Action] = {"approve": "promote", "reject": "reject"}
 FIELD = "signed_approval"
 
 
-def take(desk: Desk, candidate: Candidate, request: Request, values: Any, at: datetime) -> Approval:
+def store_answer(
+    context: RegistryContext, candidate: Candidate, request: Request, values: Any, at: datetime
+) -> Approval:
     """Keep what was answered to ``request``; the same answer again is the same statement.
 
     Args:
@@ -46,26 +48,26 @@ def take(desk: Desk, candidate: Candidate, request: Request, values: Any, at: da
         InputError: it answers nothing: not a decision, or not of this person about this candidate; or what was pasted
             does not count.
     """
-    form, policy = filled(values), desk.policy.settings
-    asked = request.question(ACTIONS[form.decision], identify(desk.store))
+    form, policy = filled(values), context.policy.settings
+    asked = request.question(ACTIONS[form.decision], identify(context.store))
     if text := form.signed_approval.strip():
         approval = read_approval(text, where=FIELD)
         _check_same(approval, asked, form, policy)
-        if desk.store.get(approval.stored_under) is None:
-            _check_counts(desk, candidate, asked, approval)
+        if context.store.get(approval.stored_under) is None:
+            _check_counts(context, candidate, asked, approval)
     elif policy.quorum(asked.action).signed:
         how = "make one with the command that is shown above the form and --print, and paste what it prints"
         raise InputError("the policy asks for a signature, and none was given", where=FIELD, how=how)
     else:
         approval = Approval(_stated(asked, form, at, timedelta(days=policy.valid_days)))
-    return store_approval(desk.store, approval)
+    return store_approval(context.store, approval)
 
 
-def _check_counts(desk: Desk, candidate: Candidate, asked: Question, approval: Approval) -> None:
+def _check_counts(context: RegistryContext, candidate: Candidate, asked: Question, approval: Approval) -> None:
     """Raise unless it counts now, whatever was so when it was asked for."""
-    base = sound_history(desk.store).base
-    now = replace(asked, evidence=candidate.evidence, policy=desk.policy.sha256, base=base)
-    check_counts(approval, Terms(now, desk.policy, utc_now(), started_by(desk.store, candidate)))
+    base = sound_history(context.store).base
+    now = replace(asked, evidence=candidate.evidence, policy=context.policy.sha256, base=base)
+    check_counts(approval, Terms(now, context.policy, utc_now(), started_by(context.store, candidate)))
 
 
 def _stated(asked: Question, form: Decision, at: datetime, valid: timedelta) -> Statement:

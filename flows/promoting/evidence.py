@@ -9,13 +9,13 @@ from components.health.summaries.markdown import plain
 from components.registry import Candidate, Standing
 from components.types import GateCheck, Judgement
 from components.words import plural
-from flows.governance.commands import SHORT, Lines
+from flows.governance.commands import SHORT, DecisionCommands
 
 GROUPS = {"fail": "Failed", "inconclusive": "Left to you", "pass": "Passed"}
 """Results in the order in which they are shown, and what stands above them."""
 
 
-def needs(standing: Standing, signed: bool) -> str:
+def approvals_needed(standing: Standing, signed: bool) -> str:
     """What is needed, in words."""
     kind = "signed approval" if signed else "approval"
     if not standing.counted:
@@ -23,7 +23,7 @@ def needs(standing: Standing, signed: bool) -> str:
     return f"{plural(standing.missing, f'more {kind}')} needed; so far: {standing.by}"
 
 
-def shown(
+def request_page(
     candidate: Candidate,
     judgement: Judgement,
     standing: Standing,
@@ -49,12 +49,12 @@ def shown(
         "\n".join(_approvals(standing, signed)),
         *checks_list(judgement.checks),
         "\n".join(_how(candidate, policy, judgement.result == "inconclusive")),
-        _binds(candidate, judgement, policy.valid_days),
+        _scope(candidate, judgement, policy.valid_days),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def ended(candidate: Candidate, state: str, words: str, judgement: Judgement | None) -> str:
+def outcome_page(candidate: Candidate, state: str, words: str, judgement: Judgement | None) -> str:
     """What it came to; with the checks, where they were made."""
     parts = [
         f"## {candidate.digest[:SHORT]} from {plain(str(candidate.run.get('run', 'an unknown run')))}: {state.lower()}",
@@ -88,14 +88,14 @@ def _words(check: GateCheck) -> str:
 
 
 def _approvals(standing: Standing, signed: bool) -> Iterator[str]:
-    yield f"**{plain(needs(standing, signed))}.**"
+    yield f"**{plain(approvals_needed(standing, signed))}.**"
     for approval, why in standing.others:
         said = approval.statement
         yield f"- the one by {plain(said.by)} ({said.at}) does not count: {plain(why)}"
 
 
 def _how(candidate: Candidate, policy: PromotionPolicy, doubtful: bool) -> Iterator[str]:
-    lines, signed = Lines(policy), policy.quorum("promote").signed
+    lines, signed = DecisionCommands(policy), policy.quorum("promote").signed
     yield "### How to decide"
     yield ""
     if signed:
@@ -112,7 +112,7 @@ def _how(candidate: Candidate, policy: PromotionPolicy, doubtful: bool) -> Itera
     yield f"To go back later: `{lines.rollback()}`"
 
 
-def _binds(candidate: Candidate, judgement: Judgement, valid_days: int) -> str:
+def _scope(candidate: Candidate, judgement: Judgement, valid_days: int) -> str:
     evidence = f"evidence `{(judgement.evidence or 'none')[:SHORT]}`"
     return (
         f"An approval is for checkpoint `{candidate.digest[:SHORT]}`, {evidence}, policy "

@@ -19,7 +19,7 @@ from components.registry import (
     sound_history,
 )
 from components.types import Judgement
-from flows.governance.registry import Desk, judge
+from flows.governance.registry import RegistryContext, judge
 
 LONGEST = 300
 """Characters of a reason that a state shows; the record has all of it."""
@@ -27,7 +27,7 @@ NAMES = {"promoted": "Promoted", "rejected": "Rejected"}
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class Concluded:
     """Nobody needs to be asked; ``state`` and ``words`` are what the flow run ends with."""
 
     state: str
@@ -36,56 +36,56 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class Undecided:
     """A person has to decide. ``note`` says why an answer that was given did not do."""
 
     judgement: Judgement
     standing: Standing
     note: str = ""
 
-    def noting(self, trouble: str) -> Open:
+    def with_note(self, trouble: str) -> Undecided:
         """The same with one more thing said."""
         return replace(self, note=" ".join(filter(None, (trouble, self.note))))
 
 
-def conclude(desk: Desk, candidate: Candidate, said: Approval | None = None) -> Ended | Open:
+def conclude(context: RegistryContext, candidate: Candidate, said: Approval | None = None) -> Concluded | Undecided:
     """Carry out what is decided, or say what is missing.
 
     Args:
         said: what was just answered, and is stored.
     """
     while True:
-        if (made := settled(desk.store, candidate)) is not None:
-            return Ended("Decided", told_of(made))
-        history, note = sound_history(desk.store), ""
+        if (made := existing_decision(context.store, candidate)) is not None:
+            return Concluded("Decided", describe(made))
+        history, note = sound_history(context.store), ""
         rejects = said is not None and said.statement.action == "reject"
-        judgement = judge(desk, candidate, history, compare=not rejects)
+        judgement = judge(context, candidate, history, compare=not rejects)
         try:
-            if rejects and (note := _rejected(desk, candidate, judgement)):
-                judgement = judge(desk, candidate, history)
-            record = promote(desk.store, candidate, judgement, desk.policy)
+            if rejects and (note := _rejected(context, candidate, judgement)):
+                judgement = judge(context, candidate, history)
+            record = promote(context.store, candidate, judgement, context.policy)
         except NotApproved as missing:
-            return Open(judgement, missing.standing, note)
+            return Undecided(judgement, missing.standing, note)
         except NoCandidate as refusal:
-            if sound_history(desk.store).base != history.base:  # while it was compared with the one before
+            if sound_history(context.store).base != history.base:  # while it was compared with the one before
                 continue
-            return Ended("Refused", refusal.what, judgement)
+            return Concluded("Refused", refusal.what, judgement)
         except InputError:
-            if (made := settled(desk.store, candidate)) is None:
+            if (made := existing_decision(context.store, candidate)) is None:
                 raise
-            return Ended(NAMES.get(made.outcome, "Decided"), told_of(made), judgement)
+            return Concluded(NAMES.get(made.outcome, "Decided"), describe(made), judgement)
         if record.outcome != "superseded":  # else the champion changed under the judgement: look again
-            return Ended(NAMES.get(record.outcome, "Decided"), told_of(record), judgement)
+            return Concluded(NAMES.get(record.outcome, "Decided"), describe(record), judgement)
 
 
-def told_of(record: PromotionRecord) -> str:
+def describe(record: PromotionRecord) -> str:
     """What was decided, by whom, and why."""
     reason = " ".join(record.reason.split())
     shown = reason if len(reason) <= LONGEST else f"{reason[: LONGEST - 1]}…"
     return f"{record.says}: {shown}" if shown else record.says
 
 
-def settled(store: Store, candidate: Candidate) -> PromotionRecord | None:
+def existing_decision(store: Store, candidate: Candidate) -> PromotionRecord | None:
     """The decision that there is; the alias follows it, where a crash kept it from doing so."""
     history = sound_history(store)
     made = decided(history, candidate, history.base)
@@ -94,10 +94,10 @@ def settled(store: Store, candidate: Candidate) -> PromotionRecord | None:
     return made
 
 
-def _rejected(desk: Desk, candidate: Candidate, judgement: Judgement) -> str:
+def _rejected(context: RegistryContext, candidate: Candidate, judgement: Judgement) -> str:
     """Turn it down; or why what was said does not do that."""
     try:
-        reject(desk.store, candidate, judgement, desk.policy)
+        reject(context.store, candidate, judgement, context.policy)
     except NotApproved as missing:
         return f"The rejection does not count: {'; '.join(why for _, why in missing.standing.others)}."
     return ""

@@ -14,24 +14,24 @@ from components.errors import InputError
 from components.layout import Layout
 from components.registry import Candidate, PromotionRecord, Store, champion, read_candidate, sound_history
 from components.types import Judgement
-from flows.governance.checkpoint import Found
+from flows.governance.checkpoint import CheckpointView
 from flows.governance.comparison import comparison_key
 from flows.governance.policies import Policies, problems
-from flows.governance.registry import Desk, judge
+from flows.governance.registry import RegistryContext, judge
 
 
-def report(desk: Desk, candidate: Candidate, judgement: Judgement) -> str:
+def report(context: RegistryContext, candidate: Candidate, judgement: Judgement) -> str:
     """HTML of the page for whoever is to decide; the same as long as evidence, policy and champion are the same.
 
     Raises:
         InputError: the evidence is gone, damaged, or not what the page can be made of.
     """
-    present = champion(desk.store)
+    present = champion(context.store)
     beside = None if present is None or present.digest == candidate.digest else present.digest
-    return _page(desk, candidate, judgement.to_dict(), judgement.policy_sha256, beside)
+    return _page(context, candidate, judgement.to_dict(), judgement.policy_sha256, beside)
 
 
-def report_of(desk: Desk, found: Found) -> str:
+def report_of(context: RegistryContext, found: CheckpointView) -> str:
     """HTML of the page: as it was decided, beside the champion of then, or else as it would be decided now.
 
     One that is not decided upon is compared with the champion first, which may take a minute.
@@ -40,12 +40,12 @@ def report_of(desk: Desk, found: Found) -> str:
         InputError: as `report`.
     """
     if (made := found.decision) is None:
-        return report(desk, found.candidate, judge(desk, found.candidate, sound_history(desk.store)))
-    problem = problems(desk, sound_history(desk.store)).get((found.stands_on or made).number, "")
+        return report(context, found.candidate, judge(context, found.candidate, sound_history(context.store)))
+    problem = problems(context, sound_history(context.store)).get((found.stands_on or made).number, "")
     beside = None if made.previous == found.candidate.digest else made.previous
     candidate = replace(found.candidate, evidence=made.evidence or found.candidate.evidence)
     decided = _decided(found.stands_on or made, found.names, problem)
-    return _page(desk, candidate, dict(made.gate), made.policy_sha256, beside, decided)
+    return _page(context, candidate, dict(made.gate), made.policy_sha256, beside, decided)
 
 
 def _decided(record: PromotionRecord, names: Collection[str], problem: str) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _decided(record: PromotionRecord, names: Collection[str], problem: str) -> d
 
 
 def _page(
-    desk: Desk,
+    context: RegistryContext,
     candidate: Candidate,
     gate: dict[str, Any],
     policy: str,
@@ -69,25 +69,25 @@ def _page(
         raise InputError("the candidate has no evidence", where=candidate.digest, how="propose it again")
     found = None
     if beside is not None:
-        found = champion_of(beside, _evidence(desk.store, beside))
+        found = champion_of(beside, _evidence(context.store, beside))
     run = load_evidence(
-        Layout(desk.store.tree(candidate.evidence)),
+        Layout(context.store.tree(candidate.evidence)),
         origin=candidate.run,
         decided=decided,
         judgement=gate,
-        required=_required(desk, policy),
-        signed=frozenset(action for action in get_args(Action) if desk.policy.settings.quorum(action).signed),
-        comparison=None if beside is None else _comparison(desk.store, candidate, beside),
+        required=_required(context, policy),
+        signed=frozenset(action for action in get_args(Action) if context.policy.settings.quorum(action).signed),
+        comparison=None if beside is None else _comparison(context.store, candidate, beside),
         champion=found,
     )
     return render(run)
 
 
-def _required(desk: Desk, policy: str) -> dict[str, RequiredCanary] | None:
+def _required(context: RegistryContext, policy: str) -> dict[str, RequiredCanary] | None:
     """What the policy with this digest asks for; None where it is not known: an earlier one is in Git's history."""
-    if policy == desk.policy.sha256:
-        return desk.policy.settings.gate.canaries
-    earlier = Policies(desk, [policy])[policy]
+    if policy == context.policy.sha256:
+        return context.policy.settings.gate.canaries
+    earlier = Policies(context, [policy])[policy]
     return earlier.settings.gate.canaries if earlier else None
 
 

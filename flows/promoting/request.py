@@ -46,7 +46,7 @@ class Request:
         return sha256_bytes(self.to_bytes())
 
     @property
-    def matters(self) -> tuple[object, ...]:
+    def identity(self) -> tuple[object, ...]:
         """What makes it another question; not in which words, or for the how-manieth time, it is asked."""
         return self.digest, self.evidence, self.policy, self.base, self.gate, self.approved
 
@@ -60,12 +60,12 @@ class Request:
         return f"promote-{self.digest[:16]}-{self.sha256}-{round}"
 
 
-def keep(store: Store, request: Request) -> None:
+def store_request(store: Store, request: Request) -> None:
     """Write it down before anybody is asked."""
     store.put_if_absent(_name(request.digest, request.sha256), request.to_bytes())
 
 
-def recall(store: Store, digest: str, sha256: str) -> Request:
+def load_request(store: Store, digest: str, sha256: str) -> Request:
     """What was asked about this candidate.
 
     Raises:

@@ -10,34 +10,36 @@ from prefect.exceptions import Pause
 from components.errors import InputError
 from components.registry import Candidate, Store, champion
 from flows.governance.commands import SHORT
-from flows.governance.registry import Desk
+from flows.governance.registry import RegistryContext
 from flows.prefect_runtime import events
-from flows.promoting.evidence import needs, shown
+from flows.promoting.evidence import approvals_needed, request_page
 from flows.promoting.form import form
-from flows.promoting.outcome import Open
+from flows.promoting.outcome import Undecided
 from flows.promoting.pages import pages
 from flows.promoting.report import report
-from flows.promoting.request import Request, keep, recall
+from flows.promoting.request import Request, load_request, store_request
 from flows.promoting.rounds import Rounds
 
 ARTIFACT = "promotion-request"
 
 
-def ask(desk: Desk, candidate: Candidate, found: Open, so_far: Rounds, me: FlowRun) -> None:
+def request_approval(
+    context: RegistryContext, candidate: Candidate, found: Undecided, so_far: Rounds, me: FlowRun
+) -> None:
     """Suspend this flow run with the evidence and a form; does not return.
 
     Raises:
         InputError: Prefect let the run go on at once, as if this had been answered.
     """
-    settings, present = desk.policy.settings, champion(desk.store)
+    settings, present = context.policy.settings, champion(context.store)
     signed = settings.quorum("promote").signed
-    text = shown(
+    text = request_page(
         candidate,
         found.judgement,
         found.standing,
         settings,
         champion=f"{present.digest[:SHORT]} (record {present.record})" if present else "none yet",
-        pages=pages(desk.project, desk.store, candidate.evidence, _report(desk, candidate, found)),
+        pages=pages(context.project, context.store, candidate.evidence, _report(context, candidate, found)),
         note=found.note,
     )
     asked = found.standing.question
@@ -51,11 +53,11 @@ def ask(desk: Desk, candidate: Candidate, found: Open, so_far: Rounds, me: FlowR
         shown=text,
         flow_run=str(me.id),
     )
-    keep(desk.store, request)
+    store_request(context.store, request)
     create_markdown_artifact(text, key=ARTIFACT, description=f"Candidate {candidate.digest[:SHORT]}")
-    if _is_news(desk.store, request, so_far):
-        events.waiting(candidate.digest, str(candidate.run.get("run")), needs(found.standing, signed))
-    wanted = needs(found.standing, signed)
+    if _is_news(context.store, request, so_far):
+        events.waiting(candidate.digest, str(candidate.run.get("run")), approvals_needed(found.standing, signed))
+    wanted = approvals_needed(found.standing, signed)
     get_run_logger().info("%s: %s; Resume shows the evidence and asks", candidate.digest[:SHORT], wanted)
     kind = form(signed, found.judgement.result == "inconclusive", text)
     try:
@@ -67,10 +69,10 @@ def ask(desk: Desk, candidate: Candidate, found: Open, so_far: Rounds, me: FlowR
     raise InputError("Prefect took the question for one that was answered", where=str(me.id), how=how)
 
 
-def _report(desk: Desk, candidate: Candidate, found: Open) -> str | None:
+def _report(context: RegistryContext, candidate: Candidate, found: Undecided) -> str | None:
     """The page with what is known now; None, and the run's own is shown, where it cannot be made."""
     try:
-        return report(desk, candidate, found.judgement)
+        return report(context, candidate, found.judgement)
     except InputError as error:
         get_run_logger().warning("the report is the run's own, without what is known since: %s", error)
         return None
@@ -81,7 +83,7 @@ def _is_news(store: Store, request: Request, so_far: Rounds) -> bool:
     if so_far.last is None:
         return True
     try:
-        before = recall(store, request.digest, so_far.last)
+        before = load_request(store, request.digest, so_far.last)
     except InputError:
         return True
-    return request.matters != before.matters
+    return request.identity != before.identity

@@ -16,11 +16,11 @@ import httpx
 
 from components.registry.candidates import digits
 from flows.promoting.registries import DEFAULT
-from flows.serving.place import served
+from flows.serving.service import served
 from flows.watching.api import client, json_of
 
 DEPLOYMENT = "promote"
-LEFT = "Asked"
+DUPLICATE = "Asked"
 """The state of a run that asked nobody, for another one does."""
 LIVE = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
 TIMEOUT = 10.0
@@ -44,7 +44,7 @@ class Run:
     registry: str
     schema: str | None
     key: str | None
-    left: bool = False
+    duplicate: bool = False
 
     @property
     def waits(self) -> bool:
@@ -56,10 +56,10 @@ class Run:
         return bool(self.digest) and digest.startswith(self.digest) and self.registry == registry
 
 
-def api_of(project: Path) -> str | None:
+def server_url(project: Path) -> str | None:
     """The server of this project, where one is up."""
-    place = served(project)
-    return os.environ.get("PREFECT_API_URL") or (place.api_url if place else None)
+    service = served(project)
+    return os.environ.get("PREFECT_API_URL") or (service.api_url if service else None)
 
 
 def runs(server: httpx.Client, *states: str) -> Iterator[Run]:
@@ -93,11 +93,11 @@ def _run(row: dict[str, Any]) -> Run:
         registry=str(parameters.get("registry", DEFAULT)),
         schema=(details.get("run_input_keyset") or {}).get("schema"),
         key=details.get("pause_key"),
-        left=state.get("name") == LEFT,
+        duplicate=state.get("name") == DUPLICATE,
     )
 
 
-def go_on(server: httpx.Client, run: Run, why: str) -> bool:
+def resume_run(server: httpx.Client, run: Run, why: str) -> bool:
     """Let a run that is suspended, or failed, begin again from its first line; whether the server does it.
 
     One that is suspended goes on without an answer: resuming it in Prefect's sense needs a filled-in form, which is the
@@ -120,12 +120,12 @@ def resume(project: Path, digest: str, why: str) -> list[str]:
     A server that is not up is no error: its run finds the decision when it next looks, at the latest when the janitor
     comes by.
     """
-    api = api_of(project)
+    api = server_url(project)
     if api is None:
         return []
     try:
         with client(api, TIMEOUT) as server:
             waiting = [run for run in runs(server, "PAUSED") if run.about(digest, run.registry)]
-            return [run.name for run in waiting if go_on(server, run, why)]
+            return [run.name for run in waiting if resume_run(server, run, why)]
     except httpx.HTTPError:
         return []

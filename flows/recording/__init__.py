@@ -10,6 +10,6 @@
 """
 
 from flows.recording.record import RunRecord, read_record
-from flows.recording.storing import Kept, keep, read_kept, recorded
+from flows.recording.storing import RecordingResult, read_recording, recorded, store_run
 
-__all__ = ["Kept", "RunRecord", "keep", "read_kept", "read_record", "recorded"]
+__all__ = ["RecordingResult", "RunRecord", "read_record", "read_recording", "recorded", "store_run"]

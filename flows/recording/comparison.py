@@ -106,7 +106,7 @@ def _compare_metrics(into: Comparison, stage: str, path: str, project: Path, roo
         return
     before = dict(leaves(json.loads(git(project, "show", recorded)), ""))
     after = dict(leaves(read_json(root / path), ""))
-    agree = near(into.tolerance)
+    agree = within_tolerance(into.tolerance)
     for key in sorted(before | after):
         old, new = before.get(key, "nothing"), after.get(key, "nothing")
         if into.tolerance and _is_digest(old) and _is_digest(new):
@@ -116,7 +116,7 @@ def _compare_metrics(into: Comparison, stage: str, path: str, project: Path, roo
             into.differences.append(Difference(stage, f"{path} {key.removeprefix('.')}", str(old), str(new)))
 
 
-def near(tolerance: float) -> Callable[[Any, Any], bool]:
+def within_tolerance(tolerance: float) -> Callable[[Any, Any], bool]:
     """Whether two values count as equal: numbers within the tolerance, absolutely or relatively."""
 
     def agree(old: Any, new: Any) -> bool:

@@ -15,7 +15,7 @@ from flows.run.inputs import DIGITS, Input
 from flows.run.workspace import Workspace
 
 
-def adopt(workspace: Workspace) -> list[str]:
+def track_inputs(workspace: Workspace) -> list[str]:
     """Put every linked input under DVC; returns their `.dvc` files and the ignore files beside them.
 
     Raises:

@@ -80,13 +80,13 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def begin(workspace: Workspace, flow_run_id: str | None) -> RunRecord:
+def new_record(workspace: Workspace, flow_run_id: str | None) -> RunRecord:
     """The record of a run that is about to work."""
     return RunRecord(
         run_id=workspace.run_id,
-        config=workspace.asked.config,
-        recipe=workspace.asked.recipe,
-        overrides=list(workspace.asked.overrides),
+        config=workspace.request.config,
+        recipe=workspace.request.recipe,
+        overrides=list(workspace.request.overrides),
         commit=workspace.snapshot.commit,
         tree=workspace.snapshot.tree,
         began=now(),
@@ -98,7 +98,9 @@ def begin(workspace: Workspace, flow_run_id: str | None) -> RunRecord:
     )
 
 
-def complete(record: RunRecord, workspace: Workspace, outcome: OutcomeRecord, stages: Mapping[str, Any]) -> RunRecord:
+def finish_record(
+    record: RunRecord, workspace: Workspace, outcome: OutcomeRecord, stages: Mapping[str, Any]
+) -> RunRecord:
     """The record with how the run ended, and everything that it left."""
     fields = {
         "ended": now(),

@@ -23,7 +23,7 @@ from flows.host.processes import take_over
 from flows.recording.comparison import OUTCOME, Comparison, Difference, compare_stage
 from flows.recording.machine import differences, this_machine
 from flows.recording.record import RunRecord, parse_record
-from flows.run.inputs import fetch, settled
+from flows.run.inputs import fetch, recorded_inputs
 from flows.run.stages import StageFailed, StageResult, execute, reproduce
 from flows.run.workspace import Workspace
 
@@ -91,7 +91,7 @@ def checked_out(project: Path, run_id: str, wait: Callable[[str], None] | None =
         take_over(project)
         _make(bare)
         settings = load(bare.root / "params.yaml")
-        inputs = settled(settings, project, bare.snapshot.commit)
+        inputs = recorded_inputs(settings, project, bare.snapshot.commit)
         for one in inputs:
             if one.kept_by == "link":
                 how = "record the run again where its input is: evenkeel run --resume"
@@ -130,12 +130,14 @@ def recorded_in(reproduction: Reproduction) -> RunRecord:
         raise InputError(f"not valid JSON: {error}", where=f"{commit[:12]}:{RECORD}") from error
 
 
-def again(workspace: Workspace, stage: str) -> StageResult:
+def execute_stage(workspace: Workspace, stage: str) -> StageResult:
     """One stage, executed whatever the cache knows."""
     return reproduce(workspace, stage, force=True)
 
 
-def redo(reproduction: Reproduction, run: Callable[[Workspace, str], StageResult] = again) -> Comparison:
+def reproduce_run(
+    reproduction: Reproduction, run: Callable[[Workspace, str], StageResult] = execute_stage
+) -> Comparison:
     """Execute every stage that the run consisted of, in order, and compare each with the record.
 
     Raises:

@@ -23,7 +23,7 @@ FILE = "started_by.json"
 
 def note_starter(workspace: Workspace, flow_run_id: str | None, deployed: bool) -> None:
     """Add whoever works on the run now to those who did before. Call it with the workspace held."""
-    names = _of_flow_run(flow_run_id) if deployed and flow_run_id else at_terminal(workspace.project)
+    names = _of_flow_run(flow_run_id) if deployed and flow_run_id else local_identity(workspace.project)
     before = starters(workspace)
     if names is None or before == []:
         write_json(_path(workspace), [])
@@ -41,7 +41,7 @@ def _path(workspace: Workspace) -> Path:
     return workspace.layout.state / FILE
 
 
-def at_terminal(project: Path) -> list[str]:
+def local_identity(project: Path) -> list[str]:
     """Name and e-mail address that Git is configured with, and the login."""
     found = []
     for key in ("user.name", "user.email"):

@@ -16,14 +16,14 @@ from components.stages import OPTIONAL, wanted
 from flows.host.branches import branch_of, commit_run, push_branch
 from flows.host.dvc import configure, default_remote, dvc
 from flows.host.git import RECORD
-from flows.recording.inputs import adopt
+from flows.recording.inputs import track_inputs
 from flows.recording.record import (
     LOCK,
     OutcomeRecord,
     RunRecord,
     StageRecord,
-    begin,
-    complete,
+    finish_record,
+    new_record,
     read_record,
     stages_since,
     uncached,
@@ -31,12 +31,12 @@ from flows.recording.record import (
 )
 from flows.run.workspace import Workspace
 
-KEPT = "recording.json"
+RESULT_FILE = "recording.json"
 REFUSAL = "refusal.html"
 NO_REMOTE = "outputs stay on this machine: the project has no DVC remote (`dvc remote add --default` names one)"
 
 
-class Kept(Section):
+class RecordingResult(Section):
     """What is kept of a run outside its workspace, and what went wrong on the way."""
 
     branch: str | None = None
@@ -54,7 +54,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.outcome: OutcomeRecord | None = None
-        self.kept: Kept | None = None
+        self.result: RecordingResult | None = None
 
     def conclude(self, candidate: str | None, reason: str = "") -> None:
         """The line came to its end, with a candidate or with the reason why there is none."""
@@ -71,31 +71,33 @@ def recorded(workspace: Workspace, flow_run_id: str | None = None) -> Iterator[R
     """
     before = read_record(workspace.root)
     offset = workspace.progress.stat().st_size if workspace.progress.exists() else 0
-    record = begin(workspace, flow_run_id)
+    record = new_record(workspace, flow_run_id)
     if before is None or not before.finished:
         write_record(workspace.root, record.model_copy(update={"stages": before.stages if before else {}}))
     recorder = Recorder()
 
     def close(outcome: OutcomeRecord) -> RunRecord:
         stages = stages_since(workspace.progress, offset, before)
-        return _unless_the_same(before, complete(record, workspace, outcome, stages))
+        return _unchanged_record(before, finish_record(record, workspace, outcome, stages))
 
     try:
         yield recorder
     except BaseException as error:
         concluded = recorder.outcome
         if concluded is not None and isinstance(error, Exception):  # the line was through; telling of it was not
-            recorder.kept = keep(workspace, lambda: close(concluded))
+            recorder.result = store_run(workspace, lambda: close(concluded))
             raise
         if before is None or not before.finished:
             with suppress(EvenkeelError):  # a full disk, say: what ended the run matters more
-                write_record(workspace.root, close(ending(error, stages_since(workspace.progress, offset, before))))
+                write_record(
+                    workspace.root, close(failure_outcome(error, stages_since(workspace.progress, offset, before)))
+                )
         raise
     if (outcome := recorder.outcome) is not None:
-        recorder.kept = keep(workspace, lambda: close(outcome))
+        recorder.result = store_run(workspace, lambda: close(outcome))
 
 
-def ending(error: BaseException, stages: dict[str, StageRecord]) -> OutcomeRecord:
+def failure_outcome(error: BaseException, stages: dict[str, StageRecord]) -> OutcomeRecord:
     """How a run ended that did not come to its end."""
     failed = next((name for name, stage in stages.items() if stage.state in ("failed", "running")), None)
     if isinstance(error, Exception):
@@ -103,40 +105,40 @@ def ending(error: BaseException, stages: dict[str, StageRecord]) -> OutcomeRecor
     return OutcomeRecord(state="stopped", reason=type(error).__name__, failed_stage=failed)
 
 
-def _unless_the_same(before: RunRecord | None, after: RunRecord) -> RunRecord:
+def _unchanged_record(before: RunRecord | None, after: RunRecord) -> RunRecord:
     """A run that only found again what it had left keeps the record of when it was made."""
     same = before and before.finished and (before.digests, before.outcome) == (after.digests, after.outcome)
     return before if before and same else after
 
 
-def keep(workspace: Workspace, make: Callable[[], RunRecord]) -> Kept:
+def store_run(workspace: Workspace, make: Callable[[], RunRecord]) -> RecordingResult:
     """Write the record that ``make`` makes, commit it to the run's branch, and push.
 
     What cannot be done is said in what is returned, and costs nothing else.
     """
-    kept = read_kept(workspace.root) or Kept()
+    kept = read_recording(workspace.root) or RecordingResult()
     kept = kept.model_copy(update={"notes": [], "problems": []})
     try:
-        make_whole(workspace)
+        complete_optional_stages(workspace)
         record = make().model_copy(update={"tolerance": workspace.settings.record.tolerance})  # it may change later
         write_record(workspace.root, record)
-        files = [RECORD, "params.yaml", *uncached(workspace.root), *adopt(workspace)]
+        files = [RECORD, "params.yaml", *uncached(workspace.root), *track_inputs(workspace)]
         files += [LOCK] if (workspace.root / LOCK).exists() else []
-        files += _report_of_a_refusal(workspace)
+        files += _refusal_report(workspace)
         done = commit_run(workspace.project, workspace.run_id, record.commit, workspace.root, files)
         pushed = {} if done.new else {"dvc_remote": kept.dvc_remote, "git_remote": kept.git_remote}
-        kept = Kept(branch=branch_of(workspace.run_id), commit=done.commit, **pushed)
+        kept = RecordingResult(branch=branch_of(workspace.run_id), commit=done.commit, **pushed)
         kept = _push(workspace, kept)
     except (InputError, OSError) as error:
-        kept = kept.model_copy(update={"problems": [*kept.problems, f"not recorded: {_in_a_line(error)}"]})
-    path = workspace.layout.state / KEPT
+        kept = kept.model_copy(update={"problems": [*kept.problems, f"not recorded: {_one_line(error)}"]})
+    path = workspace.layout.state / RESULT_FILE
     path.unlink(missing_ok=True)  # where the next line fails, none is better than one that is not true any more
     with suppress(InputError):
         write_json(path, kept.model_dump(mode="json"))
     return kept
 
 
-def _report_of_a_refusal(workspace: Workspace) -> list[str]:
+def _refusal_report(workspace: Workspace) -> list[str]:
     """The report of a line that ended early, which DVC knows nothing of. The name that DVC knows stays free for it."""
     report = workspace.layout.report
     if not report.exists() or "report" in _stages_in(workspace.root / LOCK):
@@ -146,7 +148,7 @@ def _report_of_a_refusal(workspace: Workspace) -> list[str]:
     return [kept.relative_to(workspace.root).as_posix()]
 
 
-def make_whole(workspace: Workspace) -> None:
+def complete_optional_stages(workspace: Workspace) -> None:
     """Let the stages that the settings leave out write their empty outputs, so that `dvc repro` finds nothing to do.
 
     A line that ended early is not whole, and stays so.
@@ -167,7 +169,7 @@ def _stages_in(lock: Path) -> set[str]:
     return set((foreign(read_text(lock), lock) or {}).get("stages") or {}) if lock.exists() else set()
 
 
-def _push(workspace: Workspace, kept: Kept) -> Kept:
+def _push(workspace: Workspace, kept: RecordingResult) -> RecordingResult:
     """To the DVC remote, then the branch to the Git remote; what either has already is not pushed again."""
     wanted, found = workspace.settings.record, kept.model_dump()
     if not wanted.push:
@@ -181,14 +183,14 @@ def _push(workspace: Workspace, kept: Kept) -> Kept:
                 push_outputs(workspace)
                 found["dvc_remote"] = remote
         except InputError as error:
-            found["problems"].append(f"outputs were not pushed: {_in_a_line(error)}")
+            found["problems"].append(f"outputs were not pushed: {_one_line(error)}")
     if wanted.git_remote and kept.git_remote != wanted.git_remote:
         try:
             push_branch(workspace.project, wanted.git_remote, workspace.run_id)
             found["git_remote"] = wanted.git_remote
         except InputError as error:
-            found["problems"].append(f"the branch was not pushed to {wanted.git_remote}: {_in_a_line(error)}")
-    return Kept.model_validate(found)
+            found["problems"].append(f"the branch was not pushed to {wanted.git_remote}: {_one_line(error)}")
+    return RecordingResult.model_validate(found)
 
 
 def push_outputs(workspace: Workspace) -> None:
@@ -206,11 +208,11 @@ def push_outputs(workspace: Workspace) -> None:
     dvc(workspace.root, workspace.project, "push", "--", *stages, *pointers, *tracked, log=log, how=how)
 
 
-def read_kept(root: Path) -> Kept | None:
+def read_recording(root: Path) -> RecordingResult | None:
     """What was kept of the run in the workspace ``root``; None where nothing was."""
-    path = root / ".state" / KEPT
-    return Kept.model_validate(read_json(path)) if path.exists() else None
+    path = root / ".state" / RESULT_FILE
+    return RecordingResult.model_validate(read_json(path)) if path.exists() else None
 
 
-def _in_a_line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return f"{error.what}; {error.how}" if isinstance(error, InputError) and error.how else str(error)

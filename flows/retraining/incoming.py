@@ -20,7 +20,7 @@ LONGEST_LINE = 2**24
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class IncomingFile:
     """A file that is whole."""
 
     path: Path
@@ -28,14 +28,14 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class SkippedFile:
     """A file of the folder that does not join tonight, and why."""
 
     name: str
     why: str
 
 
-def look(folder: Path, now: float) -> tuple[list[Arrival], list[Passed]]:
+def scan(folder: Path, now: float) -> tuple[list[IncomingFile], list[SkippedFile]]:
     """The JSON-lines files of a folder by name, and what is there besides. Hidden files are nobody's business.
 
     Args:
@@ -46,20 +46,20 @@ def look(folder: Path, now: float) -> tuple[list[Arrival], list[Passed]]:
     """
     if not folder.is_dir():
         raise InputError("no folder for incoming data", where=folder, how="make it (mkdir), or name another one")
-    arrivals, passed = [], []
+    incoming_files, skipped = [], []
     with os_errors("read", folder):
         for path in sorted(folder.iterdir()):
             if path.name.startswith("."):
                 continue
-            why = _objection(path, now)
+            why = _skip_reason(path, now)
             if why:
-                passed.append(Passed(path.name, why))
+                skipped.append(SkippedFile(path.name, why))
             else:
-                arrivals.append(Arrival(path, path.stat().st_size))
-    return arrivals, passed
+                incoming_files.append(IncomingFile(path, path.stat().st_size))
+    return incoming_files, skipped
 
 
-def _objection(path: Path, now: float) -> str:
+def _skip_reason(path: Path, now: float) -> str:
     """Why a file does not join tonight; empty where nothing is wrong with it."""
     if path.is_symlink() or not path.is_file():
         return "is not read: it is no file of its own (a folder, a link)"
@@ -70,12 +70,12 @@ def _objection(path: Path, now: float) -> str:
         return "waits for the next night: it was written less than a minute ago"
     if not status.st_size:
         return "waits for the next night: it is empty"
-    if not _ends_whole(path, status.st_size):
+    if not _is_complete(path, status.st_size):
         return "waits for the next night: its last line is not whole"
     return ""
 
 
-def _ends_whole(path: Path, size: int) -> bool:
+def _is_complete(path: Path, size: int) -> bool:
     """Whether the last line has its line break, or is a JSON object without one."""
     with path.open("rb") as file:
         file.seek(max(0, size - LONGEST_LINE))

@@ -16,43 +16,45 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.files import fsync_directory, os_errors, read_json, sha256_bytes, sha256_file, write_json
-from flows.retraining.incoming import Arrival, Passed, blocks
-from flows.retraining.ledger import Ledger, Seen, current
+from flows.retraining.incoming import IncomingFile, SkippedFile, blocks
+from flows.retraining.ledger import JoinedFile, Ledger, current
 from flows.retraining.versions import earlier_version
 
 KEPT = 3
 """Joined files that are kept: tonight's, and those of runs that may still be continued."""
 
 
-def take_in(ledger: Ledger, arrivals: Sequence[Arrival], source_sha256: str) -> list[Passed]:
+def add_new_files(ledger: Ledger, incoming_files: Sequence[IncomingFile], source_sha256: str) -> list[SkippedFile]:
     """Let the files that are new join, and say of the others that could be taken for new why they are not.
 
     A newer version of a file that joined takes its place, see `flows.retraining.versions`. What is gone from the folder
     leaves unless a night with it has ended: so a file that stops the nights can be mended, or taken away.
     """
     digests = {}
-    for arrival in arrivals:
-        with os_errors("read", arrival.path):
-            digests[arrival] = sha256_file(arrival.path)
+    for incoming_file in incoming_files:
+        with os_errors("read", incoming_file.path):
+            digests[incoming_file] = sha256_file(incoming_file.path)
     gone = ledger.keep(set(digests.values()))
-    passed = [Passed(row.name, "no longer joins: it left or changed before a night with it had ended") for row in gone]
-    for arrival, digest in digests.items():
-        name = arrival.path.name
+    skipped = [
+        SkippedFile(row.name, "no longer joins: it left or changed before a night with it had ended") for row in gone
+    ]
+    for incoming_file, digest in digests.items():
+        name = incoming_file.path.name
         known = _known(ledger, name, digest)
         if digest == source_sha256:
-            passed.append(Passed(name, "is left out: it is the configured source itself"))
+            skipped.append(SkippedFile(name, "is left out: it is the configured source itself"))
         elif known is None:
-            row = _store(ledger, arrival, digest)
+            row = _store(ledger, incoming_file, digest)
             if row is None:
-                passed.append(Passed(name, "waits for the next night: it changed while it was read"))
+                skipped.append(SkippedFile(name, "waits for the next night: it changed while it was read"))
             else:
                 ledger.add(row)
         elif known.name != name:
-            passed.append(Passed(name, f"has nothing new: it has the content of {known.name}"))
-    return passed
+            skipped.append(SkippedFile(name, f"has nothing new: it has the content of {known.name}"))
+    return skipped
 
 
-def _known(ledger: Ledger, name: str, digest: str) -> Seen | None:
+def _known(ledger: Ledger, name: str, digest: str) -> JoinedFile | None:
     """The file of this content, unless the one of this name was set back to what it had been."""
     seen = ledger.seen()
     now = current(seen)
@@ -60,19 +62,21 @@ def _known(ledger: Ledger, name: str, digest: str) -> Seen | None:
     return None if set_back else next((row for row in reversed(seen) if row.sha256 == digest), None)
 
 
-def _store(ledger: Ledger, arrival: Arrival, digest: str) -> Seen | None:
+def _store(ledger: Ledger, incoming_file: IncomingFile, digest: str) -> JoinedFile | None:
     """Copy a file to where it stays; None where it is not what it was a moment ago."""
-    target, name = ledger.part(digest), arrival.path.name
-    copied, rows = _write(target.parent, blocks(arrival.path), lambda _: target)
+    target, name = ledger.part(digest), incoming_file.path.name
+    copied, rows = _write(target.parent, blocks(incoming_file.path), lambda _: target)
     if copied != digest:
         target.unlink()
         return None
     earlier = earlier_version(ledger, name, target)
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    return Seen(digest, name, target.stat().st_size, rows, at, earlier.sha256 if earlier else None)
+    return JoinedFile(digest, name, target.stat().st_size, rows, at, earlier.sha256 if earlier else None)
 
 
-def join(ledger: Ledger, source: Path, source_sha256: str, rows: Sequence[Seen], incoming: Path) -> tuple[Path, str]:
+def join(
+    ledger: Ledger, source: Path, source_sha256: str, rows: Sequence[JoinedFile], incoming: Path
+) -> tuple[Path, str]:
     """The joined file and its digest; made unless it is there.
 
     Raises:
@@ -88,11 +92,11 @@ def join(ledger: Ledger, source: Path, source_sha256: str, rows: Sequence[Seen],
     files = [source, *(_part_of(ledger, row, incoming) for row in rows)]
     digest, _ = _write(folder, _chained(files), lambda digest: folder / f"{digest}.jsonl")
     write_json(note, {"sha256": digest, "source": source_sha256, "files": [row.sha256 for row in rows]})
-    _forget_old(folder)
+    _remove_old(folder)
     return folder / f"{digest}.jsonl", digest
 
 
-def _part_of(ledger: Ledger, row: Seen, incoming: Path) -> Path:
+def _part_of(ledger: Ledger, row: JoinedFile, incoming: Path) -> Path:
     for path in (ledger.part(row.sha256), *sorted(incoming.glob("*.jsonl"))):
         if path.is_file() and path.stat().st_size == row.bytes and sha256_file(path) == row.sha256:
             return path
@@ -138,7 +142,7 @@ def _write(folder: Path, content: Iterator[bytes], name: Callable[[str], Path]) 
     return digest.hexdigest(), rows + (last != b"\n")
 
 
-def _forget_old(folder: Path) -> None:
+def _remove_old(folder: Path) -> None:
     """Joined files can be made again from their parts."""
     newest = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
     for path in newest[KEPT:]:

@@ -17,7 +17,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class JoinedFile:
     """A file that joined. ``replaces`` is the digest of the file that it is a newer version of.
 
     ``at`` is an ISO 8601 time in UTC, ``name`` what the file was called then.
@@ -32,7 +32,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class FinishedRun:
     """A night that came to an answer.
 
     ``key`` stands for all that its training depended on; ``seen`` is how many rows of the log of files were trained on.
@@ -48,7 +48,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedRun:
     """A night that began: what is needed to go on with it, and to note its end."""
 
     run_id: str
@@ -58,10 +58,10 @@ class Begun:
     lines: list[str]
     """What was said before the run."""
 
-    def ended(self, candidate: str | None, reason: str) -> Ended:
+    def ended(self, candidate: str | None, reason: str) -> FinishedRun:
         """The night with its answer, which was given now."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        return Ended(self.run_id, self.key, self.champion, candidate, reason, self.seen, now)
+        return FinishedRun(self.run_id, self.key, self.champion, candidate, reason, self.seen, now)
 
 
 class Ledger:
@@ -90,16 +90,16 @@ class Ledger:
         """Where the copy of a file that joined is."""
         return self.folder / "parts" / f"{digest}.jsonl"
 
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[JoinedFile]:
         """Every file that joined, in that order."""
-        return _read(self._seen, Seen)
+        return _read(self._seen, JoinedFile)
 
     @property
     def settled(self) -> int:
         """How many of these files, from the first on, were in a night that ended: they have joined for good."""
-        return max((night.seen for night in self.nights()), default=0)
+        return max((night.seen for night in self.finished_runs()), default=0)
 
-    def keep(self, digests: set[str]) -> list[Seen]:
+    def keep(self, digests: set[str]) -> list[JoinedFile]:
         """Forget the files that have not joined for good, but those of these digests; returns what is gone.
 
         Call it with the lock held.
@@ -114,24 +114,24 @@ class Ledger:
             write_jsonl(self._seen, [asdict(row) for row in kept])
         return [row for row in seen if row.sha256 in lost - digests]
 
-    def nights(self) -> list[Ended]:
+    def finished_runs(self) -> list[FinishedRun]:
         """Every night that ended, in order."""
-        return _read(self._nights, Ended)
+        return _read(self._nights, FinishedRun)
 
-    def begun(self, run_id: str) -> Begun | None:
+    def begun(self, run_id: str) -> StartedRun | None:
         """The night that began this run last."""
-        return next((row for row in reversed(_read(self._begun, Begun)) if row.run_id == run_id), None)
+        return next((row for row in reversed(_read(self._begun, StartedRun)) if row.run_id == run_id), None)
 
-    def add(self, row: Seen | Begun | Ended) -> None:
+    def add(self, row: JoinedFile | StartedRun | FinishedRun) -> None:
         """Append a row. Call it with the lock held."""
-        path = {Seen: self._seen, Begun: self._begun, Ended: self._nights}[type(row)]
+        path = {JoinedFile: self._seen, StartedRun: self._begun, FinishedRun: self._nights}[type(row)]
         _cut_torn_line(path)
         append_line(path, asdict(row))
 
 
-def current(seen: list[Seen]) -> list[Seen]:
+def current(seen: list[JoinedFile]) -> list[JoinedFile]:
     """The files whose rows are trained on: a newer version takes the place of the one that it continues."""
-    order: dict[str, Seen] = {}
+    order: dict[str, JoinedFile] = {}
     for row in seen:
         place = next((key for key, kept in order.items() if kept.sha256 == row.replaces), row.sha256)
         order[place] = row

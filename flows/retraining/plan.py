@@ -20,19 +20,19 @@ from components.registry import champion as champion_of
 from components.registry import sound_history
 from components.words import plural
 from flows.governance.policies import check_champion
-from flows.governance.registry import Desk, project_store
+from flows.governance.registry import RegistryContext, project_store
 from flows.governance.signers import verified
 from flows.host.git import succeeds
-from flows.retraining.incoming import Passed, look
-from flows.retraining.joining import join, take_in
-from flows.retraining.ledger import Ended, Ledger, Seen, current
+from flows.retraining.incoming import SkippedFile, scan
+from flows.retraining.joining import add_new_files, join
+from flows.retraining.ledger import FinishedRun, JoinedFile, Ledger, current
 from flows.run.workspace import Workspace, locate
 
 Start = Literal["base", "champion"]
 
 
 @dataclass(frozen=True)
-class Night:
+class RetrainingPlan:
     """Tonight's run, and how it came about."""
 
     ledger: Ledger
@@ -42,25 +42,25 @@ class Night:
     start: str
     """Where the policy starts from, in words."""
     champion: str | None
-    joined: list[Seen]
+    joined: list[JoinedFile]
     """Files that are trained on for the first time."""
-    files: list[Seen]
+    files: list[JoinedFile]
     """All that are."""
-    passed: list[Passed]
+    skipped: list[SkippedFile]
     remarks: list[str] = field(default_factory=list)
 
     @property
-    def answered(self) -> Ended | None:
+    def previous(self) -> FinishedRun | None:
         """The night that was this one already: the same key, and the same champion or one that it made itself."""
-        same = [row for row in self.ledger.nights() if row.key == self.key]
-        return next((row for row in same if row.champion == self.champion or self.crowned(row)), None)
+        same = [row for row in self.ledger.finished_runs() if row.key == self.key]
+        return next((row for row in same if row.champion == self.champion or self.promoted(row)), None)
 
-    def crowned(self, row: Ended) -> bool:
+    def promoted(self, row: FinishedRun) -> bool:
         """Whether the champion is what that night made."""
         return self.champion is not None and self.champion == row.candidate
 
 
-def plan_night(
+def plan_retraining(
     project: Path,
     config: Path,
     incoming: str = "",
@@ -68,7 +68,7 @@ def plan_night(
     overrides: Sequence[str] = (),
     commit: str | None = None,
     now: float | None = None,
-) -> Night:
+) -> RetrainingPlan:
     """Let new data join and find the run that follows. Call it with the ledger of the configuration held.
 
     The same files give the same run. What joined is new until a night with it has ended. ``now`` is when the night
@@ -83,13 +83,13 @@ def plan_night(
         raise InputError("there is no source yet that data could join", where=wanted.data.source.path, how=how)
     ledger = Ledger(project, wanted.name)
     remarks: list[str] = []
-    data, files, passed = _data(ledger, wanted, incoming, now or time.time(), remarks)
+    data, files, skipped = _data(ledger, wanted, incoming, now or time.time(), remarks)
     begin, said, champion = _policy(project, wanted, start, remarks)
     workspace = locate(project, config, [*overrides, *data, *begin], commit)
     before = {row.sha256 for row in ledger.seen()[: ledger.settled]}
     joined = [row for row in files if row.sha256 not in before]
     key = _key(wanted, start, workspace)
-    return Night(ledger, workspace, key, said, champion, joined, files, passed, remarks)
+    return RetrainingPlan(ledger, workspace, key, said, champion, joined, files, skipped, remarks)
 
 
 def _key(wanted: Settings, start: Start, workspace: Workspace) -> str:
@@ -107,7 +107,7 @@ def _key(wanted: Settings, start: Start, workspace: Workspace) -> str:
 
 def _data(
     ledger: Ledger, wanted: Settings, incoming: str, now: float, remarks: list[str]
-) -> tuple[list[str], list[Seen], list[Passed]]:
+) -> tuple[list[str], list[JoinedFile], list[SkippedFile]]:
     """The overrides that make the joined file the source, the files in it, and what was left out."""
     if not incoming:
         if seen := current(ledger.seen()):
@@ -121,18 +121,18 @@ def _data(
             where="data.source",
             how="new rows are JSON lines: name a source of kind jsonl, or leave the folder for incoming data out",
         )
-    arrivals, passed = look(folder, now)
+    incoming_files, skipped = scan(folder, now)
     _refuse_as_code(ledger, folder)
     digest = check_digest(source.path, source.sha256)
-    passed += take_in(ledger, arrivals, digest)
+    skipped += add_new_files(ledger, incoming_files, digest)
     files = current(ledger.seen())
     if not files:
-        return [], [], passed
+        return [], [], skipped
     path, joined = join(ledger, source.path, digest, files, folder)
     # The name is part of the prompts' ids: with the file's own, which is another every night, all rows would be new.
     changed = {"path": str(path), "sha256": joined, "name": source.name or source.path.stem}
     section = source.model_dump(mode="json") | changed
-    return [f"data.source={json.dumps(section)}", *_trust(wanted, joined, digest, files, remarks)], files, passed
+    return [f"data.source={json.dumps(section)}", *_trust(wanted, joined, digest, files, remarks)], files, skipped
 
 
 def _refuse_as_code(ledger: Ledger, folder: Path) -> None:
@@ -143,7 +143,7 @@ def _refuse_as_code(ledger: Ledger, folder: Path) -> None:
         raise InputError("the folder for incoming data belongs to the code", where=folder, how=how)
 
 
-def _trust(wanted: Settings, joined: str, source: str, files: Sequence[Seen], remarks: list[str]) -> list[str]:
+def _trust(wanted: Settings, joined: str, source: str, files: Sequence[JoinedFile], remarks: list[str]) -> list[str]:
     """Somebody who vouches for every file vouches for what they are together."""
     trusted = {entry.casefold() for entry in wanted.data.trusted}
     if not trusted:
@@ -163,7 +163,7 @@ def _policy(project: Path, wanted: Settings, start: Start, remarks: list[str]) -
         if start == "champion":
             remarks.append("there is no champion yet: the run starts from the base")
         return [], "the base", None
-    check_champion(Desk(project, store, load_policy(project)), sound_history(store))
+    check_champion(RegistryContext(project, store, load_policy(project)), sound_history(store))
     folder: dict[str, Any] = {"path": str(verified(project, store, alias.digest)), "sha256": alias.digest}
     overrides = [] if wanted.evaluation.champion else [f"evaluation.champion={json.dumps(folder)}"]
     if wanted.evaluation.champion:

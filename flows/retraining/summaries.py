@@ -10,28 +10,31 @@ from components.layout import Layout
 from components.printing import block
 from components.words import percent, plural, points
 from flows.display.board import Tail
-from flows.retraining.ledger import Ended
-from flows.retraining.plan import Night
+from flows.retraining.ledger import FinishedRun
+from flows.retraining.plan import RetrainingPlan
 from flows.run.workspace import Workspace
 
 FILES_SHOWN = 20
 
 
-def told_before(night: Night) -> list[str]:
+def summary_before(plan: RetrainingPlan) -> list[str]:
     """What is known before the run: one line each."""
-    lines = [f"{row.name}: {plural(row.rows, 'row')} joined{_over(night, row)}" for row in night.joined[:FILES_SHOWN]]
-    if len(night.joined) > FILES_SHOWN:
-        rest = night.joined[FILES_SHOWN:]
+    lines = [
+        f"{row.name}: {plural(row.rows, 'row')} joined{_replaced_version(plan, row)}"
+        for row in plan.joined[:FILES_SHOWN]
+    ]
+    if len(plan.joined) > FILES_SHOWN:
+        rest = plan.joined[FILES_SHOWN:]
         lines.append(f"{plural(len(rest), 'file')} more: {plural(sum(row.rows for row in rest), 'row')} joined")
-    if not night.joined:
+    if not plan.joined:
         lines.append("no data joined")
-    lines += [f"{one.name} {one.why}" for one in night.passed]
-    compared = f", compared with the champion {night.champion[:12]}" if night.champion else ""
-    return [*lines, *night.remarks, f"starts from {night.start}{compared}"]
+    lines += [f"{one.name} {one.why}" for one in plan.skipped]
+    compared = f", compared with the champion {plan.champion[:12]}" if plan.champion else ""
+    return [*lines, *plan.remarks, f"starts from {plan.start}{compared}"]
 
 
-def _over(night: Night, row: Any) -> str:
-    before = {one.sha256: one for one in night.ledger.seen()}
+def _replaced_version(plan: RetrainingPlan, row: Any) -> str:
+    before = {one.sha256: one for one in plan.ledger.seen()}
     if row.replaces not in before:
         return ""
     earlier = before[row.replaces]
@@ -39,9 +42,9 @@ def _over(night: Night, row: Any) -> str:
     return f", in place of an earlier version{known_as} of {plural(earlier.rows, 'row')}"
 
 
-def told_nothing_new(night: Night, earlier: Ended) -> str:
+def unchanged_summary(plan: RetrainingPlan, earlier: FinishedRun) -> str:
     """Why there is nothing to do."""
-    crowned = ", the champion by now" if night.crowned(earlier) else ""
+    crowned = ", the champion by now" if plan.promoted(earlier) else ""
     answer = f"candidate {earlier.candidate[:12]}{crowned}" if earlier.candidate else "no candidate"
     return f"nothing new since {earlier.at}: run {earlier.run_id} had the same data, settings and code ({answer})"
 
@@ -55,7 +58,7 @@ def stage_states(workspace: Workspace) -> dict[str, str]:
     return states
 
 
-def told_after(workspace: Workspace, candidate: str | None, reason: str) -> list[str]:
+def summary_after(workspace: Workspace, candidate: str | None, reason: str) -> list[str]:
     """What was executed, how the result compares with the champion, and the answer."""
     states = stage_states(workspace)
     by_state: dict[str, list[str]] = {}

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from components.files import os_errors
-from flows.retraining.ledger import Ledger, Seen, current
+from flows.retraining.ledger import JoinedFile, Ledger, current
 
 ALIKE = 0.5
 """Of the rows of the shorter of two files of one name: from there on they are two versions of one file. A name that is
 used again for other data, as a log's is, has none or few rows in common with what it stood for before."""
 
 
-def earlier_version(ledger: Ledger, name: str, path: Path) -> Seen | None:
+def earlier_version(ledger: Ledger, name: str, path: Path) -> JoinedFile | None:
     """The file whose place the one at ``path`` takes.
 
     One with whose bytes it begins, whatever either is called; else one of its name that is alike.

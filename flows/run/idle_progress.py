@@ -17,15 +17,15 @@ from components.status import read_status
 from components.working import Work, describe
 from flows.run.workspace import Workspace
 
-SILENCE = 3.5
+INTERVAL = 3.5
 """Seconds without a line in the progress file after which one is written here."""
 LOOKS = 10
 """Looks at the file in that time."""
 
 
 @contextmanager
-def broken(workspace: Workspace, stage: str) -> Iterator[None]:
-    """Inside the block a command executes ``stage``; no silence in the progress file lasts longer than `SILENCE`."""
+def report_idle(workspace: Workspace, stage: str) -> Iterator[None]:
+    """Inside the block a command executes ``stage``; no silence in the progress file lasts longer than `INTERVAL`."""
     over = threading.Event()
     thread = threading.Thread(target=_watch, args=(workspace, stage, over), name=f"silence-{stage}", daemon=True)
     thread.start()
@@ -37,12 +37,12 @@ def broken(workspace: Workspace, stage: str) -> Iterator[None]:
 
 
 def _watch(workspace: Workspace, stage: str, over: threading.Event) -> None:
-    looks, size, spoken = 0, _size(workspace), False
-    work = Work(_doing(workspace, stage, spoken))
-    while not over.wait(SILENCE / LOOKS):
+    looks, size, reported = 0, _size(workspace), False
+    work = Work(_doing(workspace, stage, reported))
+    while not over.wait(INTERVAL / LOOKS):
         if (now := _size(workspace)) != size:
-            looks, size, spoken = 0, now, True
-        what, looks = _doing(workspace, stage, spoken), looks + 1
+            looks, size, reported = 0, now, True
+        what, looks = _doing(workspace, stage, reported), looks + 1
         if what != work.what:
             work = Work(what)
         if looks > LOOKS:
@@ -51,10 +51,10 @@ def _watch(workspace: Workspace, stage: str, over: threading.Event) -> None:
             looks, size = 0, size + len(dump_line(line).encode())
 
 
-def _doing(workspace: Workspace, stage: str, spoken: bool) -> str:
+def _doing(workspace: Workspace, stage: str, reported: bool) -> str:
     if read_status(workspace.layout, stage) is not None:
         return "DVC saves the outputs to its cache"
-    return "working" if spoken else "DVC checks what has changed"
+    return "working" if reported else "DVC checks what has changed"
 
 
 def _size(workspace: Workspace) -> int:

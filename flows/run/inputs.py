@@ -48,7 +48,7 @@ class Input:
         return f"{self.path}.dvc"
 
 
-def settle_paths(settings: Settings, project: Path, commit: str) -> tuple[Settings, tuple[Input, ...]]:
+def resolve_inputs(settings: Settings, project: Path, commit: str) -> tuple[Settings, tuple[Input, ...]]:
     """Make the paths of pinned inputs work from inside the workspace, and say how each gets there."""
     tree = settings.model_dump(mode="json")
     inputs = []
@@ -62,10 +62,10 @@ def settle_paths(settings: Settings, project: Path, commit: str) -> tuple[Settin
     return Settings.model_validate(tree), tuple(inputs)
 
 
-def settled(settings: Settings, project: Path, commit: str) -> tuple[Input, ...]:
+def recorded_inputs(settings: Settings, project: Path, commit: str) -> tuple[Input, ...]:
     """The inputs of a run whose paths were settled before, as its `params.yaml` has them."""
     nodes = input_sections(settings.model_dump(mode="json"))
-    return tuple(_as_settled(node["path"], node["sha256"], project, commit) for node in nodes)
+    return tuple(_recorded_input(node["path"], node["sha256"], project, commit) for node in nodes)
 
 
 def _locate(path: Path, sha256: str, project: Path, commit: str) -> Input:
@@ -93,7 +93,7 @@ def _safe(name: str) -> str:
     return f"{safe}_" if safe.endswith(".dvc") else safe
 
 
-def _as_settled(path: str, sha256: str, project: Path, commit: str) -> Input:
+def _recorded_input(path: str, sha256: str, project: Path, commit: str) -> Input:
     if PurePosixPath(path).is_absolute():
         how = "start it again with the command that began it"
         raise InputError("this run names an input by a place on one machine", where=path, how=how)
@@ -118,7 +118,7 @@ def _known_to_dvc(project: Path, commit: str, path: str) -> str:
     return path if any(succeeds(project, "cat-file", "-e", f"{commit}:{one}.dvc") for one in around) else ""
 
 
-def place(root: Path, project: Path, inputs: tuple[Input, ...], *, log: Path) -> None:
+def place_inputs(root: Path, project: Path, inputs: tuple[Input, ...], *, log: Path) -> None:
     """Put a run's inputs into its workspace; those that are there stay.
 
     Raises:
@@ -129,7 +129,7 @@ def place(root: Path, project: Path, inputs: tuple[Input, ...], *, log: Path) ->
         if one.kept_by == "link" and not _link(root / one.path, one.origin):
             if not (root / one.pointer).exists():
                 how = "put it back, or start the run again with the command that names where it is now"
-                raise InputError("an input of this run is gone", where=_leads_to(root / one.path), how=how)
+                raise InputError("an input of this run is gone", where=_link_target(root / one.path), how=how)
             (root / one.path).unlink(missing_ok=True)
             wanted.append(replace(one, target=one.pointer))  # it was recorded before it went
     fetch(root, project, wanted, log=log)
@@ -140,18 +140,18 @@ def _link(link: Path, origin: Path | None) -> bool:
 
     The digest in the settings says whether it is still the same.
     """
-    if origin is None or (link.exists() and not link.is_symlink()) or _leads_to(link) == origin:
+    if origin is None or (link.exists() and not link.is_symlink()) or _link_target(link) == origin:
         return link.exists()
     with os_errors("link", link):
         link.parent.mkdir(parents=True, exist_ok=True)
-        beside = link.with_name(f".{link.name}.new")
-        beside.unlink(missing_ok=True)
-        beside.symlink_to(origin)
-        os.replace(beside, link)
+        temporary = link.with_name(f".{link.name}.new")
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(origin)
+        os.replace(temporary, link)
     return True
 
 
-def _leads_to(link: Path) -> Path:
+def _link_target(link: Path) -> Path:
     return link.readlink() if link.is_symlink() else link
 
 

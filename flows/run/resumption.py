@@ -12,21 +12,21 @@ from flows.host.branches import branch_of
 from flows.host.git import RECORD, at_commit, check_git_remote, git
 from flows.recording import read_record
 from flows.recording.record import RunRecord
-from flows.run.inputs import settled
-from flows.run.workspace import UNSAID, Asked, Workspace, name_of
+from flows.run.inputs import recorded_inputs
+from flows.run.workspace import UNKNOWN_REQUEST, RunRequest, Workspace, name_of
 
 
-def refuse_beside_resume(dashes: str, **given: bool) -> None:
+def refuse_with_resume(dashes: str, **given: bool) -> None:
     """A run that goes on keeps its settings: nothing that is typed beside it is left out without a word.
 
     Args:
         dashes: what names begin with where they are typed: nothing in a form.
         given: what was typed, by name.
     """
-    beside = ", ".join(f"{dashes}{name}" for name, is_there in given.items() if is_there)
-    if beside:
+    refused = ", ".join(f"{dashes}{name}" for name, is_there in given.items() if is_there)
+    if refused:
         where, how = f"{dashes}resume", "leave it out; a run with other settings is a run of its own"
-        raise InputError(f"{where} goes on with a run as it was begun, without {beside}", where=where, how=how)
+        raise InputError(f"{where} goes on with a run as it was begun, without {refused}", where=where, how=how)
 
 
 def reopen(project: Path, run_id: str, overrides: Sequence[str] = ()) -> Workspace:
@@ -52,26 +52,26 @@ def reopen(project: Path, run_id: str, overrides: Sequence[str] = ()) -> Workspa
             what = f"a run that goes on keeps what it computes; this is another run: {', '.join(overrides)}"
             raise InputError(what, where="--resume", how="leave that out, or start a run of its own without --resume")
     record = read_record(root)
-    asked = Asked(record.config, tuple(record.overrides), record.recipe) if record else UNSAID
-    return Workspace(project, root.name, settings, taken, settled(settings, project, taken.commit), asked)
+    request = RunRequest(record.config, tuple(record.overrides), record.recipe) if record else UNKNOWN_REQUEST
+    return Workspace(project, root.name, settings, taken, recorded_inputs(settings, project, taken.commit), request)
 
 
-def remember(project: Path, flow_run_id: str | None, run_id: str) -> None:
+def note_flow_run(project: Path, flow_run_id: str | None, run_id: str) -> None:
     """Note which run a flow run began: the run's own record names only the flow run that had it last."""
     if flow_run_id:
-        write_text(_begun(project, flow_run_id), run_id)
+        write_text(_flow_run_file(project, flow_run_id), run_id)
 
 
-def begun_by(project: Path, flow_run_id: str | None) -> str:
+def run_of_flow_run(project: Path, flow_run_id: str | None) -> str:
     """The run that an earlier attempt of this flow run began, or nothing: a retry goes on with it, whatever the present
     tree holds by now, and whoever had the run in between."""
-    if not flow_run_id or not (path := _begun(project, flow_run_id)).exists():
+    if not flow_run_id or not (path := _flow_run_file(project, flow_run_id)).exists():
         return ""
     run_id = read_text(path)
     return run_id if (project / "runs" / run_id / "params.yaml").exists() else ""
 
 
-def _begun(project: Path, flow_run_id: str) -> Path:
+def _flow_run_file(project: Path, flow_run_id: str) -> Path:
     return project / ".state" / "flow-runs" / flow_run_id
 
 

@@ -13,14 +13,14 @@ from components.files import append_line
 from components.layout import EVALUATIONS_VARIABLE
 from components.progress import PROGRESS_VARIABLE
 from components.status import StageStatus, clear_status, read_status
-from flows.budget.history import remember
+from flows.budget.history import record_execution
 from flows.budget.spending import BudgetSpent, attempt
 from flows.host import dvc
 from flows.host.processes import run
-from flows.run.idle_progress import broken
+from flows.run.idle_progress import report_idle
 from flows.run.workspace import POLL, Workspace
 
-PATIENCE = 300.0
+LOCK_TIMEOUT = 300.0
 """Seconds that a stage waits for a DVC command that somebody else runs in its workspace."""
 
 StageState = Literal["running", "done", "cached", "failed", "refused"]
@@ -65,7 +65,7 @@ def reproduce(workspace: Workspace, stage: str, *, force: bool = False) -> Stage
     """
     result = _run(workspace, stage, ["dvc", "repro", "--single-item", *(["--force"] if force else []), stage])
     if result.state in ("done", "cached"):
-        remember(workspace, stage, executed=result.state == "done")
+        record_execution(workspace, stage, executed=result.state == "done")
     return result
 
 
@@ -90,7 +90,7 @@ def _run(workspace: Workspace, stage: str, module: list[str]) -> StageResult:
     clear_status(workspace.layout, stage)
     log = workspace.log(stage)
     try:
-        code, log_start = _when_free(workspace, stage, module, log)
+        code, log_start = _run_when_unlocked(workspace, stage, module, log)
     except BudgetSpent:
         report("failed")
         raise
@@ -101,44 +101,44 @@ def _run(workspace: Workspace, stage: str, module: list[str]) -> StageResult:
         return report("refused", status.message)
     report("failed")
     if not status or status.exit_code == 0:
-        status = StageStatus(EXIT_BAD_INPUT, _last_words(workspace, log, log_start))
+        status = StageStatus(EXIT_BAD_INPUT, _failure_message(workspace, log, log_start))
     raise StageFailed(stage, status, log)
 
 
-def _last_words(workspace: Workspace, log: Path, start: int) -> str:
+def _failure_message(workspace: Workspace, log: Path, start: int) -> str:
     """Why, for a stage that was killed or that DVC did not even start."""
     if not dvc.busy(log, start):
         return dvc.last_error(log, start)
     who = dvc.holder(workspace.root) or "another process"
-    return f"{who} held DVC's lock of this workspace for {PATIENCE / 60:.0f} minutes; stop it, or wait for it"
+    return f"{who} held DVC's lock of this workspace for {LOCK_TIMEOUT / 60:.0f} minutes; stop it, or wait for it"
 
 
-def _when_free(workspace: Workspace, stage: str, module: list[str], log: Path) -> tuple[int, int]:
+def _run_when_unlocked(workspace: Workspace, stage: str, module: list[str], log: Path) -> tuple[int, int]:
     """Run the command, again and again while a living process holds DVC's lock of the workspace, but not for ever.
 
     Returns:
         Its exit code, and where in the log its last attempt begins.
     """
-    patient_until = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         start = log.stat().st_size if log.exists() else 0
         code = _attempt(workspace, stage, module, log)
         if code == 0 or read_status(workspace.layout, stage) or not dvc.busy(log, start):
             return code, start
         said = ""
-        while (who := dvc.holder(workspace.root)) and time.monotonic() < patient_until:
+        while (who := dvc.holder(workspace.root)) and time.monotonic() < deadline:
             if who != said:
                 said, note = who, f"waits for {who}, which holds DVC's lock of this workspace"
                 append_line(workspace.progress, {"stage": stage, "done": 0, "total": 0, "note": note})
             time.sleep(POLL)
-        if time.monotonic() >= patient_until:
+        if time.monotonic() >= deadline:
             return code, start
 
 
 def _attempt(workspace: Workspace, stage: str, module: list[str], log: Path) -> int:
     """Run the command within what is left of the run's budget; returns its exit code."""
     command, env = [sys.executable, "-m", *module], environment(workspace)
-    with attempt(workspace, stage) as account, broken(workspace, stage):
+    with attempt(workspace, stage) as account, report_idle(workspace, stage):
         code = run(command, cwd=workspace.root, env=env, log=log, timeout=account.left)
         account.whole = code == 0
     return code

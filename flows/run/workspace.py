@@ -24,27 +24,27 @@ from components.health import check_rules
 from components.layout import Layout
 from components.tasks.reasoning_gym import check_sources
 from flows.host.branches import head_of
-from flows.host.dvc import configure, describe, mend
+from flows.host.dvc import configure, describe, repair_rwlock
 from flows.host.git import Snapshot, check_git_remote, check_out, code_at, git, snapshot
 from flows.host.locks import Lock, lock_file
 from flows.host.processes import take_over
-from flows.run.inputs import Input, place, settle_paths
+from flows.run.inputs import Input, place_inputs, resolve_inputs
 
 WRITTEN_BY_RUNS = ("--untracked-files=all", "--", ".", ":!params.yaml", ":!dvc.lock", ":!run.json")
-POLL, SAY_AGAIN = 0.5, 30.0
+POLL, REMIND_SECONDS = 0.5, 30.0
 """Seconds between two looks at a lock that is held, and between two words about it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What somebody asked for: a configuration file, settings that replace its own, and a recipe in its place."""
+class RunRequest:
+    """What the user requested: a configuration file, overrides of its settings, and a recipe in place of its own."""
 
     config: str = ""
     overrides: tuple[str, ...] = ()
     recipe: str = ""
 
 
-UNSAID = Asked()
+UNKNOWN_REQUEST = RunRequest()
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Workspace:
     settings: Settings
     snapshot: Snapshot
     inputs: tuple[Input, ...] = ()
-    asked: Asked = UNSAID
+    request: RunRequest = UNKNOWN_REQUEST
 
     @property
     def root(self) -> Path:
@@ -107,13 +107,13 @@ class Workspace:
         return lock_of(self.project, self.run_id)
 
     def _take(self, lock: Lock, wait: Callable[[str], None] | None) -> None:
-        said = -SAY_AGAIN
+        said = -REMIND_SECONDS
         while not lock.take():
             owner = lock.owner
             if wait is None:
                 how = "wait for it, or stop it; a different setting or a different tree gets a run of its own"
                 raise InputError(f"this run is in progress in process {owner}", where=self.root, how=how)
-            if time.monotonic() - said >= SAY_AGAIN:
+            if time.monotonic() - said >= REMIND_SECONDS:
                 said = time.monotonic()
                 wait(f"{self.run_id} waits for {describe(int(owner)) if owner.isdigit() else owner}, which runs it now")
             time.sleep(POLL)
@@ -130,7 +130,7 @@ class Workspace:
         """
         with self.lock(wait):
             take_over(self.project)
-            mend(self.root)
+            repair_rwlock(self.root)
             self.ensure(fresh=fresh)
             yield
 
@@ -149,7 +149,7 @@ class Workspace:
             self._check()
         else:
             write_directory(self.root, self._fill)
-        place(self.root, self.project, self.inputs, log=self.log("inputs"))
+        place_inputs(self.root, self.project, self.inputs, log=self.log("inputs"))
         git(self.project, "update-ref", f"refs/evenkeel/runs/{self.run_id}", self.snapshot.commit)
 
     def _fill(self, target: Path) -> None:
@@ -161,7 +161,7 @@ class Workspace:
         linked = [f":!{PurePosixPath(one.path).parent}" for one in self.inputs if one.kept_by == "link"]
         edited = git(self.root, "status", "--porcelain", *WRITTEN_BY_RUNS, *linked)
         if not edited and read_text(self.root / "params.yaml") != self.params:
-            if self._were_mine(self.root / "params.yaml"):
+            if self._written_by_this_run(self.root / "params.yaml"):
                 write_text(self.root / "params.yaml", self.params)
             else:
                 edited = "params.yaml"
@@ -169,7 +169,7 @@ class Workspace:
             how = "change the project and its configuration, not the workspace; `--fresh` makes the workspace anew"
             raise InputError(f"files inside the workspace were edited:\n{edited}", where=self.root, how=how)
 
-    def _were_mine(self, params: Path) -> bool:
+    def _written_by_this_run(self, params: Path) -> bool:
         """Whether an earlier command of this run wrote the file: only the logistics in it are others."""
         try:
             found = load(params)
@@ -206,9 +206,9 @@ def locate(
     pinned = pin_inputs(wanted)
     check_sources(pinned)
     check_extensions(pinned)
-    settings, inputs = settle_paths(pinned, project, taken.commit)
-    asked = Asked(str(config), tuple(overrides), recipe.stem if recipe else "")
-    return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs, asked)
+    settings, inputs = resolve_inputs(pinned, project, taken.commit)
+    request = RunRequest(str(config), tuple(overrides), recipe.stem if recipe else "")
+    return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs, request)
 
 
 def name_of(settings: Settings, tree: str) -> str:

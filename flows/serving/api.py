@@ -13,7 +13,7 @@ from components.errors import InputError
 
 PAGE = 100
 TIMEOUT = 30.0
-BUSY = 5
+BUSY_RETRIES = 5
 """How often a server is asked again that is busy, as one on SQLite says now and then; a second apart."""
 
 
@@ -43,7 +43,7 @@ class Api:
         """
         try:
             answer = self._http.post(path, json=body)
-            for _ in range(BUSY):
+            for _ in range(BUSY_RETRIES):
                 if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
                     break
                 time.sleep(1)

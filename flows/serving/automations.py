@@ -34,7 +34,7 @@ HEARTBEAT = "prefect.flow-run.heartbeat"
 FAILED = ("Failed", BudgetSpent.state_name)
 """Names of the states of a failed run. Prefect names its events after these, not after the state's type; see
 `flows.prefect_runtime.states`."""
-AT_REST = (
+IDLE_STATES = (
     "Completed",
     *FAILED,
     "Crashed",
@@ -87,13 +87,13 @@ MESSAGES = {
 
 def set_automations(client: SyncPrefectClient, notify: str) -> None:
     """Create or update all of them; without a URL those that tell people go."""
-    wanted = [zombies()]
+    wanted = [crash_detection()]
     if notify:
         block = Webhook(method="POST", url=SecretStr(notify), headers=SecretDict({"Content-Type": "application/json"}))
         document = asyncio.run(block.asave(BLOCK, overwrite=True))
-        wanted += [telling(name, message, document) for name, message in MESSAGES.items()]
+        wanted += [notification(name, message, document) for name, message in MESSAGES.items()]
     else:
-        forget(client)
+        delete_webhook(client)
     there = {found.name: found for found in client.read_automations() if found.name.startswith(PREFIX)}
     for automation in wanted:
         if (found := there.pop(automation.name, None)) is None:
@@ -104,7 +104,7 @@ def set_automations(client: SyncPrefectClient, notify: str) -> None:
         client.delete_automation(gone.id)
 
 
-def forget(client: SyncPrefectClient) -> None:
+def delete_webhook(client: SyncPrefectClient) -> None:
     """Remove the webhook's URL."""
     try:
         document = client.read_block_document_by_name(BLOCK, "webhook")
@@ -113,7 +113,7 @@ def forget(client: SyncPrefectClient) -> None:
     client.delete_block_document(document.id)
 
 
-def zombies() -> AutomationCore:
+def crash_detection() -> AutomationCore:
     """A run that gives no sign of life any more has crashed."""
     return AutomationCore(
         name=f"{PREFIX}no sign of life",
@@ -121,7 +121,7 @@ def zombies() -> AutomationCore:
         trigger=EventTrigger(
             posture=Posture.Proactive,
             after={HEARTBEAT},
-            expect={HEARTBEAT, SUSPENDED, *(f"prefect.flow-run.{state}" for state in AT_REST)},
+            expect={HEARTBEAT, SUSPENDED, *(f"prefect.flow-run.{state}" for state in IDLE_STATES)},
             match={"prefect.resource.id": ["prefect.flow-run.*"]},
             for_each={"prefect.resource.id"},
             threshold=1,
@@ -137,7 +137,7 @@ def zombies() -> AutomationCore:
     )
 
 
-def telling(name: str, message: Message, block: UUID) -> AutomationCore:
+def notification(name: str, message: Message, block: UUID) -> AutomationCore:
     """One kind of message, as JSON ``{"text": ...}``: Slack, Mattermost and Teams take that."""
     return AutomationCore(
         name=f"{PREFIX}{name}",

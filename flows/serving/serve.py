@@ -23,9 +23,9 @@ from flows.serving import environments
 from flows.serving.api import Api
 from flows.serving.options import POOL, Options, check_free
 from flows.serving.pages import PageServer
-from flows.serving.part import Part, end_leftovers, wait_for
-from flows.serving.place import Place, Who, only_one, place_file, write_place
-from flows.serving.under_way import give_back, give_back_if_possible
+from flows.serving.process import SupervisedProcess, end_leftovers, wait_for
+from flows.serving.service import ProcessIdentity, Service, exclusive, service_file, write_service
+from flows.serving.under_way import reschedule, reschedule_if_possible
 
 STARTUP = 180.0
 """Seconds that the server may take; the first start makes the database."""
@@ -45,7 +45,7 @@ class Serving:
         self._stopping = threading.Event()
         self._logs = options.project / ".state" / "serve"
         self._worker_name = f"{socket.gethostname()}-{hashlib.sha256(bytes(options.project)).hexdigest()[:6]}"
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, SupervisedProcess] = {}
 
     def run(self) -> None:
         """Serve until a signal.
@@ -53,15 +53,15 @@ class Serving:
         Raises:
             InputError: it cannot be started, or a part of it dies again and again.
         """
-        with only_one(self._project), self._signals():
+        with exclusive(self._project), self._signals():
             end_leftovers(self._project)
             check_free(self._options.port)
-            place_file(self._project).unlink(missing_ok=True)
+            service_file(self._project).unlink(missing_ok=True)
             try:
                 with PageServer(self._project) as pages:
                     self._start(pages.url)
                     while not self._stopping.wait(LOOK):
-                        self._look(pages.url)
+                        self._supervise(pages.url)
             finally:
                 self._end()
 
@@ -80,7 +80,7 @@ class Serving:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _start(self, pages_url: str) -> None:
@@ -89,18 +89,18 @@ class Serving:
         if self._stopping.is_set():
             return
         where = "database elsewhere" if self._options.database else "SQLite in the project"
-        self._say(f"server    {self._options.api_url}  ({where}, {time.monotonic() - began:.1f} s)")
+        self._print(f"server    {self._options.api_url}  ({where}, {time.monotonic() - began:.1f} s)")
         for line in self._register():
-            self._say(line)
+            self._print(line)
         if self._stopping.is_set():
             return
         self._start_worker(pages_url, "evenkeel serve was ended", since)
         self._announce(pages_url)
 
     def _announce(self, pages_url: str) -> None:
-        self._say(f"pages     {pages_url}")
-        self._say(f"UI        {self._options.base_url}")
-        self._say("Ctrl-C ends all of this; runs under way then are continued by the next `evenkeel serve`")
+        self._print(f"pages     {pages_url}")
+        self._print(f"UI        {self._options.base_url}")
+        self._print("Ctrl-C ends all of this; runs under way then are continued by the next `evenkeel serve`")
 
     def _start_server(self) -> None:
         command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app"]
@@ -117,13 +117,13 @@ class Serving:
             raise InputError(f"the Prefect server did not start; {server.ending()}", where=server.log, how=how)
 
     def _start_worker(self, pages_url: str, why: str, crashed_since: datetime | None = None) -> None:
-        for name in give_back(self._api, why, self._worker_name, crashed_since):
-            self._say(f"continue  {name}")
+        for name in reschedule(self._api, why, self._worker_name, crashed_since):
+            self._print(f"continue  {name}")
         command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
         command += ["--name", self._worker_name, "--no-create-pool-if-not-found"]
         # No grace: a run is killed with its worker and not asked, or else it would call itself Crashed.
         self._run_part("worker", command, environments.worker(self._options, pages_url), 0.0)
-        self._write_place(pages_url)
+        self._write_service(pages_url)
 
     def _run_part(self, name: str, command: list[str], env: Mapping[str, str], grace: float) -> None:
         home = environments.home(self._project)
@@ -132,14 +132,14 @@ class Serving:
         if (part := self._parts.get(name)) is None:
             log = self._logs / f"{name}.log"
             log.unlink(missing_ok=True)  # of the last time
-            part = self._parts[name] = Part(name, command, env, log, home, grace)
+            part = self._parts[name] = SupervisedProcess(name, command, env, log, home, grace)
         part.start()
 
-    def _write_place(self, pages_url: str) -> None:
+    def _write_service(self, pages_url: str) -> None:
         parts = {name: who for name, part in self._parts.items() if (who := part.who)}
-        me = Who.of(os.getpid())
+        me = ProcessIdentity.of(os.getpid())
         urls = {"api_url": self._options.api_url, "ui_url": self._options.base_url, "pages_url": pages_url}
-        write_place(self._project, Place(server=me, parts=parts, **urls))
+        write_service(self._project, Service(server=me, parts=parts, **urls))
 
     def _register(self) -> list[str]:
         """What was deployed, in the words of `flows.serving.register`."""
@@ -162,37 +162,37 @@ class Serving:
             raise InputError(f"the deployments could not be registered:\n{said.strip()}")
         return out.splitlines()
 
-    def _look(self, pages_url: str) -> None:
+    def _supervise(self, pages_url: str) -> None:
         """Start again what has died."""
         for name, part in self._parts.items():
             if part.alive or self._stopping.is_set():
                 continue
             if name != "server" and not self._api.ready():
                 continue  # there is nobody to work for; that comes first
-            pause = part.note_death()
-            self._say(f"{part.ending()}\n{name} is started again" + (f" in {pause:.0f} s" if pause else ""))
-            if part.hopeless:
+            pause = part.record_exit()
+            self._print(f"{part.ending()}\n{name} is started again" + (f" in {pause:.0f} s" if pause else ""))
+            if part.gave_up:
                 raise InputError(f"the {name} dies again and again", where=part.log, how="the log says why")
             if self._stopping.wait(pause):
                 return
             if name == "server":
                 self._start_server()
-                self._write_place(pages_url)
+                self._write_service(pages_url)
             else:
                 self._start_worker(pages_url, "its worker ended")
-            self._say(f"{name} is back")
+            self._print(f"{name} is back")
 
     def _end(self) -> None:
         """The worker with its runs first, then their state is set right, then the server ends."""
         worker, server = self._parts.get("worker"), self._parts.get("server")
         if worker is not None:
             worker.stop()
-            for name in give_back_if_possible(self._api, "evenkeel serve was stopped", self._worker_name):
-                self._say(f"stopped   {name}; the next `evenkeel serve` continues it")
+            for name in reschedule_if_possible(self._api, "evenkeel serve was stopped", self._worker_name):
+                self._print(f"stopped   {name}; the next `evenkeel serve` continues it")
         if server is not None:
             server.stop()
-        place_file(self._project).unlink(missing_ok=True)
-        self._say("stopped")
+        service_file(self._project).unlink(missing_ok=True)
+        self._print("stopped")
 
 
 def serve(options: Options, console: Console) -> None:

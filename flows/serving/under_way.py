@@ -1,7 +1,7 @@
 """Flow runs that lost their process: they are given back, so that a worker continues them.
 
 A flow run of the pool dies with its worker (`flow_run`). Nothing in Prefect says so: it would stay Running for ever.
-Whoever knows that the worker is gone calls `give_back`. The run is then scheduled again, begins from its first
+Whoever knows that the worker is gone calls `reschedule`. The run is then scheduled again, begins from its first
 line, and takes over what its workspace holds: finished stages are cached, the interrupted one goes on from its
 checkpoint. A run that somebody had asked to cancel is cancelled.
 """
@@ -21,7 +21,7 @@ ZOMBIE = "Its process gave no sign of life"
 """How the message of a run begins that the server took for dead (`automations`)."""
 
 
-def give_back(api: Api, why: str, worker: str, crashed_since: datetime | None = None) -> list[str]:
+def reschedule(api: Api, why: str, worker: str, crashed_since: datetime | None = None) -> list[str]:
     """Schedule every run again that ``worker`` had under way, now that it is gone; returns their names.
 
     Args:
@@ -38,7 +38,7 @@ def give_back(api: Api, why: str, worker: str, crashed_since: datetime | None = 
     }
     returned = []
     # A run that no worker has signed yet may be about to start at another one.
-    unsigned = "" if _others_work(api, worker) else worker
+    unsigned = "" if _other_workers(api, worker) else worker
     for run in list(api.flow_runs(wanted)):
         if run["labels"].get("prefect.worker.name", unsigned) != worker:
             continue
@@ -52,7 +52,7 @@ def give_back(api: Api, why: str, worker: str, crashed_since: datetime | None = 
     return returned
 
 
-def _others_work(api: Api, worker: str) -> bool:
+def _other_workers(api: Api, worker: str) -> bool:
     found = api.post(f"/work_pools/{POOL}/workers/filter", {})
     return any(other["status"] == "ONLINE" and other["name"] != worker for other in found)
 
@@ -62,9 +62,9 @@ def _taken_for_dead(state: Mapping[str, Any], since: datetime | None) -> bool:
     return since is not None and at >= since and str(state["message"]).startswith(ZOMBIE)
 
 
-def give_back_if_possible(api: Api, why: str, worker: str) -> list[str]:
+def reschedule_if_possible(api: Api, why: str, worker: str) -> list[str]:
     """The same, where a server that does not answer is no error: the next start of `serve` does it."""
     try:
-        return give_back(api, why, worker)
+        return reschedule(api, why, worker)
     except InputError:
         return []

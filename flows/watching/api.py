@@ -24,7 +24,7 @@ PAUSES = (0.2, 0.5, 1.0, 2.0)
 """Seconds between one try and the next where the server says that it cannot just now."""
 
 
-class Patient(httpx.HTTPTransport):
+class RetryTransport(httpx.HTTPTransport):
     """Asks again where the answer is 503: so Prefect says that its SQLite file is busy and that it has done nothing."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -49,7 +49,7 @@ def client(url: str, timeout: float) -> httpx.Client:
         here = httpx.URL(url).host in (LOOPBACK, "localhost", "::1")  # a proxy would look for it on its own machine
     except httpx.InvalidURL as error:  # no HTTPError in httpx
         raise httpx.UnsupportedProtocol(f"{error}: {url}") from error
-    transport = Patient() if here else None  # another one would keep the proxies of the environment out
+    transport = RetryTransport() if here else None  # another one would keep the proxies of the environment out
     return httpx.Client(base_url=url, auth=auth, timeout=timeout, trust_env=not here, transport=transport)
 
 
@@ -65,7 +65,7 @@ def json_of(answer: httpx.Response) -> Any:
         raise httpx.DecodingError("not JSON", request=answer.request) from error
 
 
-def trouble(error: httpx.HTTPError) -> str:
+def describe_error(error: httpx.HTTPError) -> str:
     """What is wrong with the server: that it refuses is not that it does not answer."""
     if not isinstance(error, httpx.HTTPStatusError):
         return f"does not answer ({type(error).__name__})"

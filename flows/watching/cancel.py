@@ -17,21 +17,31 @@ import psutil
 from components.errors import InputError
 from components.processes.owner import alive
 from flows.host.processes import end
-from flows.serving.place import served
-from flows.watching.api import CANCELLED, CANCELLING, TIMEOUT, UNDER_WAY, client, json_of, set_state, state_of, trouble
+from flows.serving.service import served
+from flows.watching.api import (
+    CANCELLED,
+    CANCELLING,
+    TIMEOUT,
+    UNDER_WAY,
+    client,
+    describe_error,
+    json_of,
+    set_state,
+    state_of,
+)
 from flows.watching.execution import Execution, now, read, write
 from flows.watching.runs import RunView
 
 POLL = 0.2
-HANDED_OVER = 20.0
+WORKER_START = 20.0
 """Seconds after which a server that accepted the request but has no worker to carry it out is not waited for."""
-WORKERS_TURN = 15.0
+WORKER_GRACE = 15.0
 """Seconds that a worker has to say that the run is cancelled: it looks every few seconds whether it has ended."""
 KILLED = "killed by `evenkeel cancel`"
-Say = Callable[[str], object]
+Report = Callable[[str], object]
 
 
-def cancel(run: RunView, grace: float, say: Say) -> None:
+def cancel(run: RunView, grace: float, report: Report) -> None:
     """Stop it.
 
     Args:
@@ -43,41 +53,41 @@ def cancel(run: RunView, grace: float, say: Say) -> None:
     """
     execution = run.execution
     if execution is not None and execution.standing == "dead" and execution.deployed and execution.api:
-        execution = _given_back(run, execution, say)
+        execution = _cancel_dead(run, execution, report)
         if execution is None:
             return
     if execution is None or not execution.alive:
         state = "nobody has recorded to run it" if execution is None else f"it is {run.state}"
-        raise InputError(f"{run.run_id} does not run: {state}", where=run.root, how=_otherwise(run))
-    _waiting(execution, say)
-    asked = execution.deployed is not None and _ask(execution, say)
+        raise InputError(f"{run.run_id} does not run: {state}", where=run.root, how=_hint(run))
+    _cancel_waiting(execution, report)
+    asked = execution.deployed is not None and _request_cancellation(execution, report)
     if not execution.here:
         if not asked:
             how = f"`evenkeel cancel {run.run_id}` there"
             raise InputError(f"it runs on {execution.host}", where=run.root, how=how)
-        say(f"it runs on {execution.host}: its worker there ends it")
+        report(f"it runs on {execution.host}: its worker there ends it")
         return
     began = time.monotonic()
     if not asked:
         _send(execution, "terminate")
-        say(f"asked process {execution.pid} to end")
-    elif not _ended(execution, min(grace, HANDED_OVER)):
+        report(f"asked process {execution.pid} to end")
+    elif not _wait_for_end(execution, min(grace, WORKER_START)):
         _send(execution, "terminate")
-        say(f"no worker has ended it: asked process {execution.pid} itself")
-    if not _ended(execution, grace - (time.monotonic() - began)):
-        say(f"it did not end within {grace:g} s: killing process {execution.pid}")
+        report(f"no worker has ended it: asked process {execution.pid} itself")
+    if not _wait_for_end(execution, grace - (time.monotonic() - began)):
+        report(f"it did not end within {grace:g} s: killing process {execution.pid}")
         _send(execution, "kill")
-        _ended(execution, TIMEOUT)
+        _wait_for_end(execution, TIMEOUT)
     left = end(one for one in run.processes() if one.pid != execution.pid)
     if left:
-        say(f"ended what it left: {', '.join(map(str, left))}")
+        report(f"ended what it left: {', '.join(map(str, left))}")
     if read(run.root) == execution:  # killed: it could not say so itself, and nobody has begun anew
         write(run.root, replace(execution, state="stopped", ended=now(), reason=KILLED))
-    _settle(execution, WORKERS_TURN if asked else 0, say)
-    say(f"cancelled; to continue: evenkeel run --resume {run.run_id}")
+    _ensure_cancelled(execution, WORKER_GRACE if asked else 0, report)
+    report(f"cancelled; to continue: evenkeel run --resume {run.run_id}")
 
 
-def _given_back(run: RunView, dead: Execution, say: Say) -> Execution | None:
+def _cancel_dead(run: RunView, dead: Execution, report: Report) -> Execution | None:
     """Cancel the flow run of a process that is gone: a worker that lost it, or `serve` at its next start, goes on with
     it unasked.
 
@@ -87,31 +97,31 @@ def _given_back(run: RunView, dead: Execution, say: Say) -> Execution | None:
     Raises:
         InputError: the server does not answer.
     """
-    place = served(run.project)
-    known = replace(dead, api=place.api_url) if place else dead  # a restarted server may have another port
+    service = served(run.project)
+    known = replace(dead, api=service.api_url) if service else dead  # a restarted server may have another port
     flow_run = str(known.deployed)
     try:
         state = state_of(known.api, flow_run)
         if state not in UNDER_WAY:
             return dead
-        _waiting(known, say)
+        _cancel_waiting(known, report)
         if state == "SCHEDULED":
             set_state(known.api, flow_run, CANCELLED, force=True)
     except httpx.HTTPError as error:
         what = f"{run.run_id} is dead, but `evenkeel serve` goes on with it at its next start"
-        where, how = known.api, f"the Prefect server {trouble(error)}; start it, and cancel again"
+        where, how = known.api, f"the Prefect server {describe_error(error)}; start it, and cancel again"
         raise InputError(what, where=where, how=how) from error
-    if state != "SCHEDULED" and _ask(known, say):
-        _settle(known, HANDED_OVER, say)
+    if state != "SCHEDULED" and _request_cancellation(known, report):
+        _ensure_cancelled(known, WORKER_START, report)
     begun = read(run.root)
     if begun is not None and begun.alive:  # a worker was quicker
         return begun
     write(run.root, replace(dead, state="stopped", ended=now(), reason=KILLED))
-    say(f"it was to be continued: cancelled flow run {flow_run}; to continue: evenkeel run --resume {run.run_id}")
+    report(f"it was to be continued: cancelled flow run {flow_run}; to continue: evenkeel run --resume {run.run_id}")
     return None
 
 
-def _waiting(execution: Execution, say: Say) -> None:
+def _cancel_waiting(execution: Execution, report: Report) -> None:
     """Cancel the other flow runs of the same run: the first of them would take the workspace over at once.
 
     One that was started by hand has nobody who could end it here; it is named.
@@ -126,16 +136,16 @@ def _waiting(execution: Execution, say: Say) -> None:
             if other["id"] in (execution.deployed, execution.flow_run):
                 continue
             if other["deployment_id"] is None:
-                say(f"flow run {other['name']} was started by hand and takes the run over: stop it where it runs")
+                report(f"flow run {other['name']} was started by hand and takes the run over: stop it where it runs")
                 continue
             scheduled = other["state_type"] == "SCHEDULED"
             set_state(execution.api, other["id"], CANCELLED if scheduled else CANCELLING, force=scheduled)
-            say(f"cancelled flow run {other['name']} too, which waited for the same run")
+            report(f"cancelled flow run {other['name']} too, which waited for the same run")
     except httpx.HTTPError as error:
-        say(f"whether other flow runs wait for this run is not known: the Prefect server {trouble(error)}")
+        report(f"whether other flow runs wait for this run is not known: the Prefect server {describe_error(error)}")
 
 
-def _otherwise(run: RunView) -> str:
+def _hint(run: RunView) -> str:
     if run.state in ("stopped", "failed", "dead"):
         return f"to continue it: evenkeel run --resume {run.run_id}; to end what dead runs left: evenkeel janitor"
     return "`evenkeel status` shows what runs"
@@ -149,7 +159,7 @@ def _send(execution: Execution, how: str) -> None:
             getattr(process, how)()
 
 
-def _ended(execution: Execution, seconds: float) -> bool:
+def _wait_for_end(execution: Execution, seconds: float) -> bool:
     """Whether it ends within this time."""
     deadline = time.monotonic() + seconds
     while alive(execution.pid, execution.created):
@@ -159,21 +169,21 @@ def _ended(execution: Execution, seconds: float) -> bool:
     return True
 
 
-def _ask(execution: Execution, say: Say) -> bool:
+def _request_cancellation(execution: Execution, report: Report) -> bool:
     """Ask the Prefect server to have the run cancelled; whether it will."""
     try:
         answer = set_state(execution.api, str(execution.deployed), CANCELLING)
     except httpx.HTTPError as error:
-        say(f"the Prefect server at {execution.api} {trouble(error)}")
+        report(f"the Prefect server at {execution.api} {describe_error(error)}")
         return False
     if answer != "ACCEPT":
-        say(f"the Prefect server did not accept it ({answer.lower()})")
+        report(f"the Prefect server did not accept it ({answer.lower()})")
     else:
-        say(f"asked the Prefect server at {execution.api} to cancel flow run {execution.deployed}")
+        report(f"asked the Prefect server at {execution.api} to cancel flow run {execution.deployed}")
     return answer == "ACCEPT"
 
 
-def _settle(execution: Execution, patience: float, say: Say) -> None:
+def _ensure_cancelled(execution: Execution, patience: float, report: Report) -> None:
     """See to it that the flow run is Cancelled on its server: one that was only killed could not say so.
 
     Args:
@@ -190,4 +200,4 @@ def _settle(execution: Execution, patience: float, say: Say) -> None:
                 return
             time.sleep(POLL)
     except httpx.HTTPError as error:
-        say(f"its state on the Prefect server was not changed: it {trouble(error)}")
+        report(f"its state on the Prefect server was not changed: it {describe_error(error)}")

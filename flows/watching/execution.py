@@ -21,8 +21,10 @@ from components.errors import InputError, NoCandidate
 from components.files import os_errors, read_json, write_json
 from components.layout import Layout
 from components.processes.owner import alive
-from flows.run.workspace import UNSAID, Asked, Workspace
+from flows.run.workspace import UNKNOWN_REQUEST, RunRequest, Workspace
 
+REQUEST = "asked"
+"""The key of the request in the file; earlier versions wrote it so."""
 State = Literal["running", "candidate", "refused", "failed", "stopped", "done"]
 """`done`: a flow that proposes nothing has ended; `refused`: the answer is no; `stopped`: by a signal, or cancelled."""
 
@@ -39,11 +41,11 @@ class Execution:
     host: str
     began: str
     commit: str
-    asked: Asked = UNSAID
+    request: RunRequest = UNKNOWN_REQUEST
     flow_run: str | None = None
     """The flow run on the Prefect server."""
     deployed: str | None = None
-    """The flow run for which a worker started the process: cancelling is asked of this one."""
+    """The flow run for which a worker started the process: cancellation is requested for this one."""
     api: str | None = None
     """The Prefect server's address; none where a temporary server served this run alone."""
     state: State = "running"
@@ -84,8 +86,9 @@ def read(root: Path) -> Execution | None:
     row = read_json(path, how="remove it; the run itself does not need it")
     known = {field.name for field in fields(Execution)}
     try:
-        asked = Asked(**{**row["asked"], "overrides": tuple(row["asked"]["overrides"])})
-        return Execution(**{**{name: row[name] for name in known}, "asked": asked})
+        stored = row.pop(REQUEST)
+        row["request"] = RunRequest(**{**stored, "overrides": tuple(stored["overrides"])})
+        return Execution(**{name: row[name] for name in known})
     except (KeyError, TypeError) as error:
         how = "remove it; the run itself does not need it"
         raise InputError(f"not a record of an execution: {error}", where=path, how=how) from error
@@ -94,6 +97,7 @@ def read(root: Path) -> Execution | None:
 def write(root: Path, execution: Execution) -> None:
     """Write it, atomically."""
     row: dict[str, Any] = asdict(execution)
+    row[REQUEST] = row.pop("request")
     write_json(_path(root), row)
 
 
@@ -108,7 +112,7 @@ class Running:
     def __init__(self, root: Path, execution: Execution) -> None:
         self.root, self.execution = root, execution
 
-    def came_to(self, candidate: str | None, reason: str = "") -> None:
+    def set_outcome(self, candidate: str | None, reason: str = "") -> None:
         """Note a candidate's digest, or why there is none. It is written at the end."""
         state: State = "candidate" if candidate else "refused"
         self.execution = replace(self.execution, state=state, candidate=candidate, reason=reason)
@@ -138,7 +142,7 @@ def executing(workspace: Workspace, flow: str) -> Iterator[Running]:
         created=psutil.Process().create_time(),
         host=platform.node(),
         began=now(),
-        asked=workspace.asked,
+        request=workspace.request,
         commit=workspace.snapshot.commit,
         flow_run=flow_run,
         deployed=deployed,

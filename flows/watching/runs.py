@@ -101,7 +101,7 @@ class RunView:
         return DECIDED[record.outcome] if record else None
 
     @property
-    def says(self) -> str:
+    def status_line(self) -> str:
         """The live line of a run that works, or that was stopped; else why it ended, or how healthy it was."""
         if self.state in ("running", "stopped", "dead"):
             return self.stage.note if self.stage else ""
@@ -132,10 +132,10 @@ class RunView:
         elif self.execution.alive:
             end = datetime.now(UTC)
         else:
-            end = datetime.fromtimestamp(self._heard(), UTC)
+            end = datetime.fromtimestamp(self._last_activity(), UTC)
         return max(0.0, (end - self.began).total_seconds())
 
-    def _heard(self) -> float:
+    def _last_activity(self) -> float:
         """When the workspace was last written to by its flow or a stage, in seconds since the epoch."""
         files = (self.root / ".state" / name for name in ("progress.jsonl", "execution.json"))
         return max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
@@ -161,7 +161,7 @@ class RunView:
             "stage": stage.name if stage else None,
             "done": stage.done if stage else None,
             "total": stage.total if stage else None,
-            "says": self.says,
+            "says": self.status_line,
             "began": execution.began if execution else None,
             "ended": execution.ended if execution else None,
             "seconds": self.took,

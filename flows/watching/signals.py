@@ -33,7 +33,7 @@ COLUMNS = (
 per token; what a step did not measure is left empty."""
 
 
-class Growing:
+class GrowingFile:
     """The objects of a JSON-lines file that another process appends to, each given once.
 
     A file that was replaced or cut, as a run that resumes does with its log, is given anew from its beginning.
@@ -50,15 +50,15 @@ class Growing:
             with self._path.open("rb") as file:
                 found = self._path.stat()
                 identity = (found.st_dev, found.st_ino)
-                anew = identity != self._file or found.st_size < self._offset
-                self._file, self._offset = identity, 0 if anew else self._offset
+                replaced = identity != self._file or found.st_size < self._offset
+                self._file, self._offset = identity, 0 if replaced else self._offset
                 file.seek(self._offset)
                 text = file.read()
         except OSError:
             return [], False  # not there yet, or not any more
         complete = text[: text.rfind(b"\n") + 1]
         self._offset += len(complete)
-        return [row for line in complete.splitlines() if (row := _parse(line)) is not None], anew
+        return [row for line in complete.splitlines() if (row := _parse(line)) is not None], replaced
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
@@ -74,15 +74,15 @@ class SignalTable:
     """The latest steps of the training in a workspace; `update` takes in what was added."""
 
     def __init__(self, layout: Layout) -> None:
-        self._records = Growing(layout.state / "train" / layout.records.name)
+        self._records = GrowingFile(layout.state / "train" / layout.records.name)
         self._ledger_path = layout.state / "train" / layout.ledger.name
         self._latest: deque[Mapping[str, Any]] = deque(maxlen=STEPS)
         self._ledger = Ledger()
 
     def update(self) -> bool:
         """Whether there is anything to show."""
-        rows, anew = self._records.read()
-        if anew:
+        rows, replaced = self._records.read()
+        if replaced:
             self._latest.clear()
         self._latest.extend(rows)
         with contextlib.suppress(InputError):  # it is being written to: the next look sees it whole
@@ -91,16 +91,16 @@ class SignalTable:
 
     def rows(self) -> list[dict[str, str]]:
         """A row a step, the newest first."""
-        acted: dict[int, list[str]] = {}
+        responses: dict[int, list[str]] = {}
         for response in ledger_rows(self._ledger):
-            acted.setdefault(response.step, []).append("; ".join(response.changed) or response.level)
-        return [_row(record, acted) for record in reversed(self._latest)]
+            responses.setdefault(response.step, []).append("; ".join(response.changed) or response.level)
+        return [_row(record, responses) for record in reversed(self._latest)]
 
 
-def _row(record: Mapping[str, Any], acted: Mapping[int, list[str]]) -> dict[str, str]:
+def _row(record: Mapping[str, Any], responses: Mapping[int, list[str]]) -> dict[str, str]:
     signals, notes = record.get("signals", {}), record.get("notes", {})
     figures = {head: text.format(signals[name]) if name in signals else "" for head, name, text in COLUMNS}
     said = [f"{verdict['rule']}: {verdict['level']}" for verdict in notes.get("verdicts", ())]
     step = record.get("step")
-    done = acted.get(step, []) if isinstance(step, int) else []
+    done = responses.get(step, []) if isinstance(step, int) else []
     return {"Step": str(step), **figures, "Verdicts": ", ".join(said), "Acted": ", ".join(done)}

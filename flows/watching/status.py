@@ -51,7 +51,7 @@ def show_runs(console: Console, runs: Sequence[RunView]) -> None:
         "began": [field(local(run)) for run in runs],
         "took": [field("" if run.took is None else clock(run.took)) for run in runs],
         "candidate": [field((run.execution.candidate or "")[:12] if run.execution else "") for run in runs],
-        "says": [field(run.says) for run in runs],
+        "says": [field(run.status_line) for run in runs],
     }
     shown = {name: cells for name, cells in columns.items() if any(cells)}
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -111,11 +111,11 @@ def _facts(run: RunView) -> list[tuple[str, Text]]:
             ("", field("no flow has recorded that it ran this workspace")),
             ("workspace", field(str(run.root))),
         ]
-    asked = execution.asked
-    said = " ".join([asked.config, *(f"--set {one}" for one in asked.overrides)])
+    request = execution.request
+    arguments = " ".join([request.config, *(f"--set {one}" for one in request.overrides)])
     took = f", {clock(run.took)}" if run.took is not None else ""
     facts += [
-        ("flow", field(f"{execution.flow}  {said}".rstrip())),
+        ("flow", field(f"{execution.flow}  {arguments}".rstrip())),
         ("commit", field(execution.commit[:12])),
         ("began", field(f"{local(run)}{took}")),
         ("workspace", field(str(run.root))),

@@ -23,7 +23,7 @@ from flows.run.workspace import Workspace
 from flows.watching.channel import Artifact, Channel
 from flows.watching.signals import SignalTable
 
-WORTH = 5.0
+SHOW_AFTER = 5.0
 """Seconds after which a stage is shown."""
 LEAST, MOST, SHARE = 3.0, 30.0, 1 / 50
 """Seconds between two looks: this share of the time so far, within these bounds. A look costs this process 4 ms of
@@ -85,7 +85,7 @@ class Watcher:
             self._thread.join(LAST)
 
     def _run(self) -> None:
-        if self._over.wait(WORTH):
+        if self._over.wait(SHOW_AFTER):
             return
         with self._channel:
             self._look()

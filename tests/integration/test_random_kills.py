@@ -25,7 +25,7 @@ from components.files import manifest
 from components.launch import Job
 from components.launch.processes import ProcessLauncher
 from components.registry import open_store, read_history
-from flows.governance.registry import Desk
+from flows.governance.registry import RegistryContext
 from flows.governance.signers import signing_key
 from flows.governance.verification import verify_checkpoint
 from flows.host.git import git
@@ -169,7 +169,7 @@ def test_approvals_over_s3_that_are_killed_promote_once(
         assert code == 0, (now, said)
         history = read_history(store)
         assert [record.outcome for record in history.records] == ["promoted"], (now, said)
-        assert verify_checkpoint(Desk(project, store, load_policy(project)), "champion").holds
+        assert verify_checkpoint(RegistryContext(project, store, load_policy(project)), "champion").holds
         mean, killed = min(mean, (time.monotonic() - begun) / 2), killed + now
     assert killed == KILLS["promotions"]
 

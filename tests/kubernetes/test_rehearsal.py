@@ -11,7 +11,7 @@ from components.errors import InputError
 from components.launch.kubernetes.api import Cluster
 from components.launch.kubernetes.rehearsal import rehearse
 from components.stages import wanted
-from flows.post_training import check_surroundings
+from flows.post_training import check_resources
 from tests.kubernetes.conftest import QUICK
 from tests.kubernetes.fake_api import FakeApi, Fault, answers
 from tests.kubernetes.profiles import CPU, ROOT
@@ -60,10 +60,10 @@ def test_a_folder_that_pods_cannot_see_is_refused_without_asking_anybody(
 def test_the_line_does_not_begin_without_its_cluster(settings: Settings, tmp_path: Path) -> None:
     assert "train" in wanted(settings)
     with pytest.raises(InputError, match="no cluster is configured"):
-        check_surroundings(settings, tmp_path / "runs" / "demo-1")
+        check_resources(settings, tmp_path / "runs" / "demo-1")
 
 
 def test_a_line_that_stays_here_asks_for_no_cluster(settings: Settings, tmp_path: Path) -> None:
     here = {"launch": {**settings.launch.model_dump(), "kind": "inline"}, "rollout": {"engine": {"kind": "torch"}}}
     here["learner"] = {"kind": "torch"}
-    check_surroundings(Settings.model_validate({**settings.model_dump(), **here}), tmp_path)
+    check_resources(Settings.model_validate({**settings.model_dump(), **here}), tmp_path)

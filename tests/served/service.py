@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import psutil
 
-from flows.serving.place import last_place
+from flows.serving.service import last_service
 
 STARTED = 240.0
 """Seconds that `serve` may take."""
@@ -77,7 +77,7 @@ class Service:
         except BaseException:
             self.stop()
             raise
-        place = last_place(self.project)
+        place = last_service(self.project)
         assert place is not None
         self.place = place
         return self
@@ -118,7 +118,7 @@ class Service:
 
     def part(self, name: str) -> psutil.Process:
         """The process of the `server` or the `worker`, below its guardian."""
-        place = last_place(self.project)
+        place = last_service(self.project)
         assert place is not None
         (process,) = psutil.Process(place.parts[name].pid).children()
         return process

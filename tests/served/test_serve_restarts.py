@@ -12,7 +12,7 @@ import yaml
 
 from components.files import read_json
 from components.processes.living import lives
-from flows.serving.place import last_place, served
+from flows.serving.service import last_service, served
 from tests.served.service import Service, wait_for
 
 LONG = "train.steps=400"
@@ -84,7 +84,7 @@ def test_stopped_in_order_nothing_is_left_and_the_next_serve_continues_the_run(p
         assert first.stop(signal.SIGINT) == 0
         assert gone(family)
         assert "next `evenkeel serve` continues it" in first.said()
-        assert last_place(project) is None
+        assert last_service(project) is None
     with Service(project, "--port", first.port) as second:
         assert second.api_url == first.api_url
         assert second.wait(run)["state_type"] == "COMPLETED"
@@ -98,7 +98,7 @@ def test_killed_outright_nothing_is_left_and_the_next_serve_continues_the_run(pr
         family = first.family()
         first.process.kill()
         first.process.wait()
-        assert last_place(project) is not None
+        assert last_service(project) is not None
         assert served(project) is None, "a stale file is no server"
         with Service(project, "--port", first.port) as second:
             assert gone(family)

@@ -28,8 +28,8 @@ from components.files import read_json, write_json, write_text
 from components.processes import free_port
 from components.processes.owner import claim
 from flows.cleaning import cleanup, flow_runs, folders, jobsets, processes
-from flows.cleaning.action import Deed
-from flows.cleaning.folders import remove_half_made, remove_weights
+from flows.cleaning.action import CleanupAction
+from flows.cleaning.folders import remove_partial, remove_weights
 from flows.cleaning.processes import end_leftovers
 from flows.cleaning.workspaces import remove_old
 from flows.host.git import git
@@ -95,7 +95,7 @@ def half_made(target: Path, suffix: str = "abcd_123", hours: float = 2) -> Path:
 
 
 def cleaned(project: Path) -> list[str]:
-    return [deed.what for deed in remove_half_made(project, all_runs(project))]
+    return [action.what for action in remove_partial(project, all_runs(project))]
 
 
 # processes
@@ -127,8 +127,8 @@ def test_only_processes_whose_run_is_gone_are_ended(
     project: Path, family: dict[str, subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(OWNER_VARIABLE, raising=False)
-    (deed,) = end_leftovers(project, settle=0.1)
-    assert deed.what.startswith(f"{family['dead'].pid} ")
+    (action,) = end_leftovers(project, grace=0.1)
+    assert action.what.startswith(f"{family['dead'].pid} ")
     assert [name for name, one in family.items() if one.poll() is None] == ["living", "elsewhere"]
     assert OWNER_VARIABLE not in os.environ, "the janitor owns nothing"
 
@@ -138,7 +138,7 @@ def test_a_process_that_ends_by_itself_after_its_run_is_given_the_time(project: 
     mark = f"{me.pid}:{me.create_time() - 1000:.0f}:{project}"
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.5)"], env={OWNER_VARIABLE: mark})
     threading.Thread(target=child.wait).start()
-    assert list(end_leftovers(project, settle=2)) == []
+    assert list(end_leftovers(project, grace=2)) == []
 
 
 # folders
@@ -230,7 +230,7 @@ def test_janitors_beside_each_other_and_beside_writers_meet_without_harm(project
         write_directory(run.layout.train, lambda folder: write_text(folder / "x", "whole"))
 
     def janitor() -> None:
-        list(remove_half_made(project, all_runs(project)))
+        list(remove_partial(project, all_runs(project)))
 
     threads = [threading.Thread(target=guarded, args=(body,)) for body in (writer, janitor, janitor)]
     for thread in threads:
@@ -267,7 +267,7 @@ def test_weights_for_servers_go_when_their_run_is_gone(
     elsewhere = dead_owner(memory / "evenkeel-0004")
     owner = json.loads((elsewhere / "owner.json").read_text(encoding="utf-8"))
     write_json(elsewhere / "owner.json", owner | {"host": "elsewhere"})
-    assert sorted(deed.what for deed in remove_weights(all_runs(project))) == sorted(map(str, gone))
+    assert sorted(action.what for action in remove_weights(all_runs(project))) == sorted(map(str, gone))
     assert all(path.exists() for path in (*kept, elsewhere))
 
 
@@ -296,7 +296,7 @@ def test_a_flow_run_is_settled_unless_another_process_may_have_begun_it_anew(
 ) -> None:
     execution = ran(project, "demo-1", **DEAD).execution
     assert execution is not None
-    found = flow_runs.verdict(execution, state(kind, after, execution))
+    found = flow_runs.target_state(execution, state(kind, after, execution))
     assert (found["type"] if found else None) == wanted
 
 
@@ -304,15 +304,15 @@ def test_a_worker_that_is_cancelling_right_now_is_given_its_time(project: Path) 
     execution = ran(project, "demo-1", **DEAD).execution
     assert execution is not None
     now = {"type": "CANCELLING", "name": "Cancelling", "timestamp": datetime.now(UTC).isoformat()}
-    assert flow_runs.verdict(execution, now) is None
+    assert flow_runs.target_state(execution, now) is None
 
 
 def test_a_server_that_does_not_answer_is_said_once(project: Path) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}/api"
     for name in ("demo-1", "demo-2"):
         ran(project, name, **DEAD, flow_run="f10", api=nowhere)
-    (deed,) = flow_runs.settle(all_runs(project), None)
-    assert deed == Deed("server", nowhere, "left alone", "it does not answer: ConnectError")
+    (action,) = flow_runs.close_dead(all_runs(project), None)
+    assert action == CleanupAction("server", nowhere, "left alone", "it does not answer: ConnectError")
 
 
 def test_nobody_is_asked_about_runs_that_live_or_ended_or_are_elsewhere(project: Path) -> None:
@@ -320,7 +320,7 @@ def test_nobody_is_asked_about_runs_that_live_or_ended_or_are_elsewhere(project:
     ran(project, "living-1", **LIVING, **asked)
     ran(project, "ended-1", **asked)
     ran(project, "elsewhere-1", **DEAD | {"host": "elsewhere"}, **asked)
-    assert list(flow_runs.settle(all_runs(project), None)) == []
+    assert list(flow_runs.close_dead(all_runs(project), None)) == []
 
 
 # workspaces
@@ -348,7 +348,7 @@ def recorded(project: Path, run_id: str, **changes: Any) -> RunView:
 
 
 def removed(project: Path, days: int = 7) -> dict[str, str]:
-    return {deed.what: deed.done for deed in remove_old(project, all_runs(project), days)}
+    return {action.what: action.done for action in remove_old(project, all_runs(project), days)}
 
 
 def test_an_old_workspace_goes_when_its_branch_holds_its_record(repository: Path) -> None:
@@ -395,11 +395,11 @@ def test_a_workspace_that_a_run_holds_stays_whatever_its_record_says(repository:
 
 
 def test_by_default_workspaces_are_kept(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "SETTLE", 0.0)
+    monkeypatch.setattr(processes, "GRACE", 0.0)
     run = recorded(repository, "demo-1")
     assert cleanup.clean(repository, 0, None) == []
     assert run.root.exists()
-    assert [deed.kind for deed in cleanup.clean(repository, 1, None)] == ["workspace"]
+    assert [action.kind for action in cleanup.clean(repository, 1, None)] == ["workspace"]
 
 
 def test_a_project_without_runs_has_nothing_to_clean(tmp_path: Path) -> None:
@@ -454,9 +454,9 @@ def test_jobsets_go_whose_run_is_known_to_be_over(project: Path, monkeypatch: py
     ran(project, "done-1")
     cluster = Cluster(project, ["living-1", "far-1", "dead-1", "done-1", "somebodys-1"])
     monkeypatch.setattr("components.launch.kubernetes.api.Cluster.connect", lambda namespace: cluster)
-    deeds = list(jobsets.remove_left(project, "evenkeel"))
-    assert cluster.deleted == [deed.what for deed in deeds] == ["dead-1", "done-1"]
-    assert {(deed.kind, deed.done) for deed in deeds} == {("jobset", "deleted")}
+    actions = list(jobsets.remove_orphans(project, "evenkeel"))
+    assert cluster.deleted == [action.what for action in actions] == ["dead-1", "done-1"]
+    assert {(action.kind, action.done) for action in actions} == {("jobset", "deleted")}
 
 
 def test_the_jobset_of_somebody_elses_run_of_the_same_name_stays(
@@ -465,7 +465,7 @@ def test_the_jobset_of_somebody_elses_run_of_the_same_name_stays(
     ran(project, "dead-1", **DEAD)
     cluster = Cluster(tmp_path / "another" / "project", ["dead-1"])
     monkeypatch.setattr("components.launch.kubernetes.api.Cluster.connect", lambda namespace: cluster)
-    assert list(jobsets.remove_left(project, "evenkeel")) == []
+    assert list(jobsets.remove_orphans(project, "evenkeel")) == []
     assert cluster.deleted == []
 
 
@@ -476,13 +476,18 @@ def test_a_cluster_that_cannot_be_asked_is_told_and_stops_nothing_else(
         raise InputError("no cluster is configured")
 
     monkeypatch.setattr("components.launch.kubernetes.api.Cluster.connect", refuse)
-    monkeypatch.setattr(cleanup.approval_requests, "settle", lambda *_: [Deed("candidate", "x", "asked", "y")])
+    monkeypatch.setattr(
+        cleanup.approval_requests, "settle_requests", lambda *_: [CleanupAction("candidate", "x", "asked", "y")]
+    )
     monkeypatch.setattr(cleanup.processes, "end_leftovers", lambda _: [])
-    deeds = cleanup.clean(project, 0, None, "evenkeel")
-    assert [(deed.kind, deed.why) for deed in deeds] == [("cluster", "no cluster is configured"), ("candidate", "y")]
+    actions = cleanup.clean(project, 0, None, "evenkeel")
+    assert [(action.kind, action.why) for action in actions] == [
+        ("cluster", "no cluster is configured"),
+        ("candidate", "y"),
+    ]
 
 
 def test_without_a_namespace_no_cluster_is_asked(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobsets, "remove_left", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(jobsets, "remove_orphans", lambda *_: pytest.fail("asked"))
     monkeypatch.setattr(cleanup.processes, "end_leftovers", lambda _: [])
     assert cleanup.clean(project, 0, None) == []

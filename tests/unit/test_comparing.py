@@ -14,8 +14,8 @@ from components.config.promotion import load_policy
 from components.errors import InputError
 from components.evaluation import against
 from components.registry import Candidate, DirectoryStore
-from flows.governance.comparison import compared
-from flows.governance.registry import Desk
+from flows.governance.comparison import comparison_with
+from flows.governance.registry import RegistryContext
 from tests.code_graph import ROOT
 from tests.fake_line.against import compare_with_champion
 from tests.proposals import propose_in
@@ -35,8 +35,8 @@ def pair(project: Path) -> tuple[Candidate, Candidate]:
 
 
 def beside(project: Path, candidate: Candidate, champion: Candidate, *, now: bool = True) -> dict[str, Any] | None:
-    desk = Desk(project, DirectoryStore(project / "registry"), load_policy(project))
-    return compared(desk.project, desk.store, candidate, champion.digest, now=now)
+    context = RegistryContext(project, DirectoryStore(project / "registry"), load_policy(project))
+    return comparison_with(context.project, context.store, candidate, champion.digest, now=now)
 
 
 def test_a_comparison_is_made_once_and_kept(

@@ -20,7 +20,7 @@ from components.layout import Layout
 from components.types import StepRecord
 from flows.cli import app, main
 from flows.judging.audit_log import audit_log
-from flows.judging.rejudge import find_run, judge_again
+from flows.judging.rejudge import find_run, rejudge_run
 
 RULES = {
     "low": {"when": "entropy < 0.5", "level": "warn", "why": "low entropy", "streak": 2},
@@ -215,7 +215,7 @@ def finished(tmp_path: Path) -> Path:
 
 
 def health(root: Path, book: Path | None = None) -> tuple[str, str]:
-    [check] = [check for check in judge_again(root, book).checks if check.name == "training health"]
+    [check] = [check for check in rejudge_run(root, book).checks if check.name == "training health"]
     return check.result, check.evidence
 
 

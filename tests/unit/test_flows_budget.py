@@ -23,9 +23,9 @@ from components.stages import STAGES, wanted
 from flows.budget import costs, spending, work
 from flows.budget.display import duration, line, markdown
 from flows.budget.estimate import FIXED, begin, estimate
-from flows.budget.history import Executed, history, path_of, remember
+from flows.budget.history import Executed, history, path_of, record_execution
 from flows.budget.identity import result_keys, settings_keys
-from flows.budget.spending import HOUR, BudgetSpent, attempt, seconds_of, settle, spent
+from flows.budget.spending import HOUR, BudgetSpent, attempt, close_killed_attempt, seconds_of, spent
 from flows.budget.work import gpus_of, work_of
 from flows.host import processes
 from flows.host.git import git
@@ -148,8 +148,8 @@ def test_a_time_on_other_machinery_says_nothing(project: Path) -> None:
 
 
 def test_what_was_found_in_the_cache_says_nothing_of_its_time(project: Path) -> None:
-    remember(at(project), "train", executed=False)
-    remember(at(project), "train", executed=False)
+    record_execution(at(project), "train", executed=False)
+    record_execution(at(project), "train", executed=False)
     assert len(history(project)) == 1
     assert of(at(project), "train").basis == "unchanged"
     assert of(at(project, "train.steps=41"), "train").basis == "rough guess"
@@ -366,8 +366,8 @@ def test_an_attempt_that_was_killed_counts_until_its_last_sign_of_life(project: 
     began = time.time() - 100
     os.utime(log, (began + 60, began + 60))
     write_json(workspace.layout.state / "attempt.json", {"stage": "train", "began": began, "gpus": 0})
-    settle(workspace)
-    settle(workspace)
+    close_killed_attempt(workspace)
+    close_killed_attempt(workspace)
     assert [(row["stage"], row["seconds"], row["whole"]) for row in account(workspace)] == [("train", 60.0, False)]
 
 

@@ -23,9 +23,9 @@ from components.errors import InputError, NoCandidate
 from components.registry import champion
 from components.stages import wanted
 from flows.budget.estimate import estimate
-from flows.budget.history import remember
+from flows.budget.history import record_execution
 from flows.cli import app, base, main
-from flows.display.plan import differences, stage_fates
+from flows.display.plan import differences, planned_states
 from flows.governance.registry import project_store
 from flows.host.git import git
 from flows.prefect_runtime.environment import prefect_environment, start_server
@@ -85,11 +85,11 @@ def test_a_dry_run_says_what_would_happen_and_makes_nothing(project: Path) -> No
 
 def test_a_dry_run_of_a_run_that_began_says_what_is_left(project: Path) -> None:
     workspace = locate(project, Path("configs/demo.yaml"), ["seed=9"])
-    assert set(stage_fates(workspace, estimate(workspace)).values()) == {"executed"}
+    assert set(planned_states(workspace, estimate(workspace)).values()) == {"executed"}
     with workspace.lock():
         workspace.ensure()
-    remember(workspace, "data", executed=True)
-    fates = stage_fates(workspace, estimate(workspace))
+    record_execution(workspace, "data", executed=True)
+    fates = planned_states(workspace, estimate(workspace))
     assert fates == {stage: "cached" if stage == "data" else "executed" for stage in wanted(workspace.settings)}
 
 

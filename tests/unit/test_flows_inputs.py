@@ -15,8 +15,8 @@ from components.config.load import check_digest
 from components.errors import InputError
 from flows.host.dvc import configure, default_remote, environment
 from flows.host.git import git
-from flows.recording.inputs import adopt
-from flows.run.inputs import place
+from flows.recording.inputs import track_inputs
+from flows.run.inputs import place_inputs
 from flows.run.workspace import Workspace, locate
 from tests.tiers import slow_but
 from tests.unit import flows_project
@@ -140,17 +140,17 @@ def test_an_input_that_is_gone_when_the_run_goes_on_is_named(project: Path, tmp_
     shutil.rmtree(tmp_path / "a")
     as_reopened = tuple(type(one)(one.path, one.sha256, "link") for one in workspace.inputs)
     with pytest.raises(InputError, match="is gone") as refused:
-        place(workspace.root, project, as_reopened, log=workspace.log("inputs"))
+        place_inputs(workspace.root, project, as_reopened, log=workspace.log("inputs"))
     assert refused.value.where == str(tmp_path / "a/rows.jsonl")
 
 
 @pytest.mark.slow
 def test_an_input_that_was_recorded_before_it_went_comes_out_of_the_cache(project: Path, tmp_path: Path) -> None:
     workspace = ready(project, source(rows(tmp_path / "a")))
-    adopt(workspace)
+    track_inputs(workspace)
     shutil.rmtree(tmp_path / "a")
     as_reopened = tuple(type(one)(one.path, one.sha256, "link") for one in workspace.inputs)
-    place(workspace.root, project, as_reopened, log=workspace.log("inputs"))
+    place_inputs(workspace.root, project, as_reopened, log=workspace.log("inputs"))
     check_digest(workspace.root / path_of(workspace), workspace.inputs[0].sha256)
 
 
@@ -167,10 +167,10 @@ def test_whatever_its_name_an_input_is_linked_by_one_that_dvc_takes(project: Pat
 def test_a_name_that_dvc_would_misread_is_recorded_and_comes_back(project: Path, tmp_path: Path) -> None:
     file = rows(tmp_path / "a").rename(tmp_path / "a/-2:30.jsonl")
     workspace = ready(project, f"data.source={json.dumps({'kind': 'jsonl', 'path': str(file)})}")
-    adopt(workspace)
+    track_inputs(workspace)
     file.unlink()
     as_reopened = tuple(type(one)(one.path, one.sha256, "link") for one in workspace.inputs)
-    place(workspace.root, project, as_reopened, log=workspace.log("inputs"))
+    place_inputs(workspace.root, project, as_reopened, log=workspace.log("inputs"))
     check_digest(workspace.root / path_of(workspace), workspace.inputs[0].sha256)
 
 
@@ -180,7 +180,7 @@ def test_an_input_that_changed_while_the_run_worked_is_not_recorded_as_what_it_w
     workspace = ready(project, source(rows(tmp_path / "a")))
     rows(tmp_path / "a", '{"question": "changed", "answer": "0"}\n')
     with pytest.raises(InputError, match="changed while the run worked") as refused:
-        adopt(workspace)
+        track_inputs(workspace)
     assert f"--resume {workspace.run_id}" in str(refused.value)
     assert not list(workspace.root.glob("inputs/*/*.dvc"))
 

@@ -20,9 +20,9 @@ from flows.cli import main
 from flows.host import branches, dvc
 from flows.host.branches import commit_run
 from flows.host.git import git
-from flows.recording import Kept, read_kept, read_record, recorded, storing
+from flows.recording import RecordingResult, read_record, read_recording, recorded, storing
 from flows.recording.machine import cpu_model, differences, packages, this_machine
-from flows.run.resumption import begun_by, remember, reopen
+from flows.run.resumption import note_flow_run, reopen, run_of_flow_run
 from flows.run.workspace import Workspace, locate
 from tests.unit import flows_project
 from tests.unit.flows_project import STAGES, ready
@@ -48,7 +48,7 @@ def project(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path / "project"
 
 
-def finish(workspace: Workspace, text: str = "0.5", candidate: str | None = DIGEST) -> Kept:
+def finish(workspace: Workspace, text: str = "0.5", candidate: str | None = DIGEST) -> RecordingResult:
     """What a line leaves behind, without the line, and the end of the run."""
     with recorded(workspace) as recorder:
         write_json(workspace.layout.validation, {"success": True, "rate": float(text), "of": [1, 2]})
@@ -57,7 +57,7 @@ def finish(workspace: Workspace, text: str = "0.5", candidate: str | None = DIGE
         lock = f"schema: '2.0'\nstages:\n  data:\n    cmd: x\n    outs:\n    - path: out/data\n      md5: '{text}'\n"
         (workspace.root / "dvc.lock").write_text(lock, encoding="utf-8")
         recorder.conclude(candidate, "" if candidate else "the gate failed")
-    kept = read_kept(workspace.root)
+    kept = read_recording(workspace.root)
     assert kept is not None
     return kept
 
@@ -129,7 +129,7 @@ def test_a_run_that_does_not_come_to_its_end_is_recorded_in_its_workspace_alone(
     assert record is not None and not record.finished
     assert record.outcome.state == state
     assert git(project, "branch", "--list", "runs/*") == ""
-    assert read_kept(workspace.root) is None
+    assert read_recording(workspace.root) is None
 
 
 def test_a_record_of_another_format_is_refused(project: Path) -> None:
@@ -326,10 +326,10 @@ def executed(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return workspace
 
 
-def end(workspace: Workspace) -> Kept:
+def end(workspace: Workspace) -> RecordingResult:
     with recorded(workspace) as recorder:
         recorder.conclude(DIGEST)
-    kept = read_kept(workspace.root)
+    kept = read_recording(workspace.root)
     assert kept is not None
     return kept
 
@@ -458,11 +458,11 @@ def test_on_a_full_disk_the_result_stays_and_the_record_is_made_up_for(
         disk = full(small_disk)
         disk.__enter__()
     disk.__exit__(None, None, None)
-    assert recorder.kept is not None
-    assert "No space left on device" in recorder.kept.problems[0]
+    assert recorder.result is not None
+    assert "No space left on device" in recorder.result.problems[0]
     with recorded(workspace) as recorder:
         recorder.conclude(DIGEST)
-    again = read_kept(workspace.root)
+    again = read_recording(workspace.root)
     assert again is not None and again.problems == []
     record = read_record(workspace.root)
     assert record is not None and record.finished
@@ -478,7 +478,7 @@ def test_a_run_is_reopened_with_its_own_settings_and_code(project: Path) -> None
     (project / "code.py").write_text("x = 3\n", encoding="utf-8")
     for name in (before.run_id, before.run_id[:-3]):
         after = reopen(project, name)
-        assert (after.run_id, after.settings, after.asked) == (before.run_id, before.settings, before.asked)
+        assert (after.run_id, after.settings, after.request) == (before.run_id, before.settings, before.request)
         assert after.snapshot.commit == before.snapshot.commit
     with after.lock():
         after.ensure()
@@ -496,16 +496,16 @@ def test_limits_and_places_may_change_when_a_run_goes_on_and_nothing_else(projec
 
 def test_a_retry_goes_on_with_what_its_flow_run_began(project: Path) -> None:
     workspace, other = ready(project, "seed=5"), ready(project, "seed=6")
-    assert begun_by(project, "flow-run-1") == begun_by(project, None) == ""
-    remember(project, "flow-run-1", workspace.run_id)
-    remember(project, "flow-run-2", other.run_id)
+    assert run_of_flow_run(project, "flow-run-1") == run_of_flow_run(project, None) == ""
+    note_flow_run(project, "flow-run-1", workspace.run_id)
+    note_flow_run(project, "flow-run-2", other.run_id)
     with pytest.raises(InputError), recorded(workspace, "flow-run-of-a-person-who-touched-it"):
         raise InputError("a stage failed")
     (project / "code.py").write_text("x = 4\n", encoding="utf-8")
-    assert begun_by(project, "flow-run-1") == workspace.run_id
+    assert run_of_flow_run(project, "flow-run-1") == workspace.run_id
     shutil.rmtree(workspace.root)
-    assert begun_by(project, "flow-run-1") == "", "there is nothing left to go on with"
-    assert begun_by(project, "flow-run-2") == other.run_id
+    assert run_of_flow_run(project, "flow-run-1") == "", "there is nothing left to go on with"
+    assert run_of_flow_run(project, "flow-run-2") == other.run_id
 
 
 def test_an_unknown_run_lists_those_that_can_be_resumed(project: Path, unpushed: None) -> None:
@@ -582,14 +582,14 @@ def test_what_resuming_would_leave_out_is_refused(
 
 def test_a_list_of_readers_that_a_kill_left_torn_is_removed_and_a_whole_one_kept(tmp_path: Path) -> None:
     path = tmp_path / ".dvc/tmp/rwlock"
-    dvc.mend(tmp_path)
+    dvc.repair_rwlock(tmp_path)
     for torn in ("", '{"write": {"out'):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(torn, encoding="utf-8")
-        dvc.mend(tmp_path)
+        dvc.repair_rwlock(tmp_path)
         assert not path.exists()
     write_json(path, {"write": {}, "read": {}})
-    dvc.mend(tmp_path)
+    dvc.repair_rwlock(tmp_path)
     assert path.exists()
 
 

@@ -15,8 +15,8 @@ from components.files import read_json
 from flows.cli import main, reproducing
 from flows.host.git import git
 from flows.recording import recorded, reproduction, storing
-from flows.recording.comparison import near
-from flows.recording.reproduction import checked_out, find_branch, redo
+from flows.recording.comparison import within_tolerance
+from flows.recording.reproduction import checked_out, find_branch, reproduce_run
 from flows.run.workspace import Workspace
 from tests.unit import flows_project
 from tests.unit.flows_project import STAGES, ready
@@ -50,7 +50,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
             with recorded(workspace) as recorder:
                 flows_project.run_line(workspace)
                 recorder.conclude("d1" * 32)
-            assert recorder.kept is not None and recorder.kept.problems == []
+            assert recorder.result is not None and recorder.result.problems == []
     shutil.rmtree(home / "given")
     return home
 
@@ -136,7 +136,7 @@ def test_within_the_tolerance_numbers_may_differ_and_digests_do_not_count(elsewh
     run_id = runs(elsewhere)[True]
     change(elsewhere, run_id, "components/__main__.py", "0.25", "0.375")
     with checked_out(elsewhere, run_id) as found:
-        compared = redo(found)
+        compared = reproduce_run(found)
     assert compared.equal, compared.differences
     assert compared.outputs == {"data": 0, "audit": 0}
     assert compared.metrics == {"data": 2, "audit": 3}
@@ -146,7 +146,7 @@ def test_another_answer_is_a_difference_whatever_the_tolerance(elsewhere: Path) 
     run_id = runs(elsewhere)[True]
     change(elsewhere, run_id, "run.json", '"state": "candidate"', '"state": "no candidate"')
     with checked_out(elsewhere, run_id) as found:
-        compared = redo(found, lambda workspace, stage: reproduction.StageResult(stage, "done", 0.0))
+        compared = reproduce_run(found, lambda workspace, stage: reproduction.StageResult(stage, "done", 0.0))
     assert ("gate", "outcome", "no candidate", "candidate") in [astuple(one) for one in compared.differences]
 
 
@@ -163,7 +163,7 @@ def test_another_answer_is_a_difference_whatever_the_tolerance(elsewhere: Path) 
     ],
 )
 def test_numbers_agree_absolutely_or_relatively(tolerance: float, old: object, new: object, agree: bool) -> None:
-    assert near(tolerance)(old, new) is agree
+    assert within_tolerance(tolerance)(old, new) is agree
 
 
 def test_the_budget_of_the_run_is_no_limit_on_its_reproduction(elsewhere: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_refusal_where_none_was_recorded_is_a_difference(elsewhere: Path, monk
         def refuse(workspace: Workspace, stage: str) -> reproduction.StageResult:
             return reproduction.StageResult(stage, "refused", 0.0)
 
-        compared = redo(found, refuse)
+        compared = reproduce_run(found, refuse)
     (row,) = compared.differences
     assert (row.stage, row.what, row.recorded, row.found) == ("data", "outcome", "done", "refused")
 
@@ -226,4 +226,4 @@ def test_a_branch_that_is_not_here_says_what_to_fetch(elsewhere: Path) -> None:
 def test_a_branch_without_a_record_is_refused(elsewhere: Path) -> None:
     git(elsewhere, "branch", "runs/mine")
     with pytest.raises(InputError, match="holds no run's record"), checked_out(elsewhere, "mine") as found:
-        redo(found)
+        reproduce_run(found)

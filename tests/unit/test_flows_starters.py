@@ -11,7 +11,7 @@ from components.files import write_text
 from flows.host.git import git
 from flows.recording import starters
 from flows.recording.lineage import trace
-from flows.recording.starters import at_terminal, note_starter
+from flows.recording.starters import local_identity, note_starter
 from flows.run.workspace import Workspace
 from tests.unit.flows_project import build, ready
 
@@ -52,7 +52,7 @@ FLOW_RUN = "00000000-0000-0000-0000-000000000001"
 def test_at_a_terminal_it_is_the_identity_of_git_and_the_login(workspace: Workspace) -> None:
     git(workspace.project, "config", "user.name", "Ada Lovelace")
     git(workspace.project, "config", "user.email", "ada@example.org")
-    assert at_terminal(workspace.project) == ["Ada Lovelace", "ada@example.org", getpass.getuser()]
+    assert local_identity(workspace.project) == ["Ada Lovelace", "ada@example.org", getpass.getuser()]
     note_starter(workspace, FLOW_RUN, deployed=False)
     assert starters.starters(workspace) == sorted(["Ada Lovelace", "ada@example.org", getpass.getuser()])
 
@@ -109,4 +109,4 @@ def test_a_folder_without_git_identity_still_has_a_login(tmp_path: Path, monkeyp
     git(tmp_path, "init", "--quiet")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")
-    assert at_terminal(tmp_path) == [getpass.getuser()]
+    assert local_identity(tmp_path) == [getpass.getuser()]

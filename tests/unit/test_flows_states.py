@@ -10,12 +10,12 @@ import pytest
 from components.errors import InputError
 from flows.audit_run import audit_run
 from flows.post_training import post_training
-from flows.prefect_runtime.states import answer, told, value
+from flows.prefect_runtime.states import completed_as, expected_failures, value
 
 
 def test_an_expected_failure_becomes_a_failed_state_with_its_words_and_is_raised_for_who_asks() -> None:
     failure = InputError("no such file", where=Path("x.yaml"), how="write it")
-    state = told(_raising(failure))()
+    state = expected_failures(_raising(failure))()
     assert state.is_failed()
     assert state.message == str(failure)
     with pytest.raises(InputError, match="no such file"):
@@ -24,11 +24,11 @@ def test_an_expected_failure_becomes_a_failed_state_with_its_words_and_is_raised
 
 def test_a_bug_stays_an_exception() -> None:
     with pytest.raises(ZeroDivisionError):
-        told(_raising(ZeroDivisionError()))()
+        expected_failures(_raising(ZeroDivisionError()))()
 
 
 def test_an_answer_is_completed_under_its_name_and_has_its_value() -> None:
-    state = answer(7, "Cached", "nothing changed")
+    state = completed_as(7, "Cached", "nothing changed")
     assert (state.is_completed(), state.name, state.message) == (True, "Cached", "nothing changed")
     assert value(state) == value(7) == 7
 

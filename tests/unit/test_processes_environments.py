@@ -13,7 +13,7 @@ from components.config import Settings
 from components.errors import InputError
 from components.processes import environments, vllm_python
 from components.processes.environments import problem_of
-from flows.post_training import check_surroundings
+from flows.post_training import check_resources
 from tests.code_graph import ROOT
 
 
@@ -57,7 +57,7 @@ def test_the_one_beside_the_python_that_runs_comes_first(project):
 def test_a_stage_in_the_folder_of_its_run_finds_the_one_that_the_flow_found(project, monkeypatch):
     here = python_in(project / ".venv-vllm")
     workspace = project / "runs" / "demo-1"
-    check_surroundings(settings(processes=1), workspace)
+    check_resources(settings(processes=1), workspace)
     monkeypatch.chdir(workspace)
     assert vllm_python(None) == here
 
@@ -66,11 +66,11 @@ def test_one_that_only_the_flow_could_find_is_refused_before_the_run(project, mo
     python_in(project / "configs" / ".venv-vllm")
     monkeypatch.chdir(project / "configs")
     with pytest.raises(InputError, match="no environment with vLLM"):
-        check_surroundings(settings(processes=1), project / "runs" / "demo-1")
+        check_resources(settings(processes=1), project / "runs" / "demo-1")
 
 
 def test_servers_that_run_already_need_none(project):
-    check_surroundings(settings(urls=["http://rollout-0:8000"]), project / "runs" / "demo-1")
+    check_resources(settings(urls=["http://rollout-0:8000"]), project / "runs" / "demo-1")
 
 
 BROKEN = "echo 'ImportError: libcudart.so.13: cannot open shared object file' >&2; exit 1"
@@ -83,7 +83,7 @@ BROKEN = "echo 'ImportError: libcudart.so.13: cannot open shared object file' >&
 def test_one_that_does_not_load_torch_is_refused_before_the_run(project, does, said):
     python_in(project / ".venv-vllm", does)
     with pytest.raises(InputError, match=said) as caught:
-        check_surroundings(settings(processes=1), project / "runs" / "demo-1")
+        check_resources(settings(processes=1), project / "runs" / "demo-1")
     assert "the CPU build of torch" in str(caught.value)
 
 

@@ -30,19 +30,19 @@ from components.registry.approvals import Approval, approvals_of, state
 from components.registry.keys import new_key, public_text
 from components.types import Judgement
 from flows.cleaning import approval_requests
-from flows.governance.registry import Desk
+from flows.governance.registry import RegistryContext
 from flows.governance.signers import signing_key
 from flows.host.git import git
 from flows.prefect_runtime import events
 from flows.promoting import duplicates, registries, suspension
 from flows.promoting import rounds as rounds_module
-from flows.promoting.answers import take
-from flows.promoting.evidence import ended, needs, shown
+from flows.promoting.answers import store_answer
+from flows.promoting.evidence import approvals_needed, outcome_page, request_page
 from flows.promoting.form import Decision, SignedDecision, filled, form
-from flows.promoting.outcome import Ended, Open, conclude
+from flows.promoting.outcome import Concluded, Undecided, conclude
 from flows.promoting.pages import pages
 from flows.promoting.registries import name_of, named_store
-from flows.promoting.request import KEY, Request, keep, recall
+from flows.promoting.request import KEY, Request, load_request, store_request
 from flows.promoting.rounds import Rounds, rounds
 from flows.promoting.waiting_runs import Run
 from tests.code_graph import ROOT
@@ -53,40 +53,40 @@ NOW = datetime(2026, 8, 1, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def context(tmp_path: Path) -> RegistryContext:
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     git(tmp_path, "init", "--quiet")
     commit(tmp_path)
     signing_key(tmp_path, load_policy(tmp_path))  # makes the project's key, which the policy then trusts
-    return Desk(tmp_path, DirectoryStore(tmp_path / "registry"), load_policy(tmp_path))
+    return RegistryContext(tmp_path, DirectoryStore(tmp_path / "registry"), load_policy(tmp_path))
 
 
-def record(desk: Desk, value: float) -> str:
+def record(context: RegistryContext, value: float) -> str:
     """A candidate of which there is no more than the record; its digest."""
     digest = sha256_bytes(str(value).encode())
     gate = {"result": "pass", "checks": [], "policy_sha256": "0" * 64}
     candidate = Candidate(digest, gate, {"run": "demo-1", "started_by": ["lin"]}, evidence="e" * 64)
-    desk.store.put_if_absent(candidate.key, candidate.to_bytes())
+    context.store.put_if_absent(candidate.key, candidate.to_bytes())
     return digest
 
 
-def with_policy(desk: Desk, **settings: Any) -> Desk:
-    return replace(desk, policy=replace(desk.policy, settings=PromotionPolicy.model_validate(settings)))
+def with_policy(context: RegistryContext, **settings: Any) -> RegistryContext:
+    return replace(context, policy=replace(context.policy, settings=PromotionPolicy.model_validate(settings)))
 
 
-def request(desk: Desk, digest: str, **changes: Any) -> Request:
-    candidate = find(desk.store, digest)
-    fields = {"digest": digest, "evidence": candidate.evidence, "policy": desk.policy.sha256, "gate": "0" * 64}
+def request(context: RegistryContext, digest: str, **changes: Any) -> Request:
+    candidate = find(context.store, digest)
+    fields = {"digest": digest, "evidence": candidate.evidence, "policy": context.policy.sha256, "gate": "0" * 64}
     made = Request(**{**fields, "base": 0, "approved": 0, "shown": "# shown", "flow_run": "a run", **changes})
-    keep(desk.store, made)
+    store_request(context.store, made)
     return made
 
 
-def request_now(desk: Desk, candidate: Candidate) -> Request:
+def request_now(context: RegistryContext, candidate: Candidate) -> Request:
     """What is asked about a candidate of which the gate has just said what it says."""
-    found = conclude(desk, candidate)
-    assert isinstance(found, Open)
-    return request(desk, candidate.digest, gate=found.standing.question.gate)
+    found = conclude(context, candidate)
+    assert isinstance(found, Undecided)
+    return request(context, candidate.digest, gate=found.standing.question.gate)
 
 
 def errors(kind: type[Decision], values: dict[str, Any]) -> list[str]:
@@ -123,84 +123,84 @@ def test_what_is_no_decision_is_said_to_be_none(values: Any) -> None:
 # What was shown
 
 
-def test_what_was_shown_is_found_again_and_its_key_fits_prefect(desk: Desk) -> None:
-    digest = record(desk, 0.1)
-    made = request(desk, digest)
-    assert recall(desk.store, digest, made.sha256) == made
+def test_what_was_shown_is_found_again_and_its_key_fits_prefect(context: RegistryContext) -> None:
+    digest = record(context, 0.1)
+    made = request(context, digest)
+    assert load_request(context.store, digest, made.sha256) == made
     matched = KEY.fullmatch(made.key(3))
     assert matched is not None
     assert (matched["digest"], matched["request"], matched["round"]) == (digest[:16], made.sha256, "3")
 
 
-def test_what_was_shown_cannot_be_replaced(desk: Desk) -> None:
-    digest, other = record(desk, 0.1), record(desk, 0.2)
-    made, about_other = request(desk, digest), request(desk, other)
-    (path,) = desk.project.glob(f"registry/objects/requests/{digest}/*.json")
+def test_what_was_shown_cannot_be_replaced(context: RegistryContext) -> None:
+    digest, other = record(context, 0.1), record(context, 0.2)
+    made, about_other = request(context, digest), request(context, other)
+    (path,) = context.project.glob(f"registry/objects/requests/{digest}/*.json")
     path.write_bytes(replace(made, base=7).to_bytes())
     with pytest.raises(InputError, match="no longer in the registry as it was"):
-        recall(desk.store, digest, made.sha256)
+        load_request(context.store, digest, made.sha256)
     with pytest.raises(InputError):
-        recall(desk.store, digest, about_other.sha256)
+        load_request(context.store, digest, about_other.sha256)
 
 
 # Answers
 
 
-def test_the_same_answer_twice_is_one_approval(desk: Desk) -> None:
-    digest = record(desk, 0.1)
-    made = request(desk, digest)
+def test_the_same_answer_twice_is_one_approval(context: RegistryContext) -> None:
+    digest = record(context, 0.1)
+    made = request(context, digest)
     for _ in range(2):
-        take(desk, find(desk.store, digest), made, {"decision": "approve", "by": "Ada"}, NOW)
-    (approval,) = approvals_of(desk.store, digest)
-    assert approval.statement.question == made.question("promote", identify(desk.store))
+        store_answer(context, find(context.store, digest), made, {"decision": "approve", "by": "Ada"}, NOW)
+    (approval,) = approvals_of(context.store, digest)
+    assert approval.statement.question == made.question("promote", identify(context.store))
     assert approval.statement.at == "2026-08-01T12:00:00+00:00"
 
 
-def test_an_answer_is_about_what_was_shown_whatever_is_so_by_now(desk: Desk) -> None:
-    digest = make_candidate(desk.project, 0.1)
-    made = request(desk, digest, policy="1" * 64, base=0)
-    take(desk, find(desk.store, digest), made, {"decision": "approve", "by": "Ada"}, datetime.now(UTC))
-    found = conclude(desk, find(desk.store, digest))
-    assert isinstance(found, Open)
+def test_an_answer_is_about_what_was_shown_whatever_is_so_by_now(context: RegistryContext) -> None:
+    digest = make_candidate(context.project, 0.1)
+    made = request(context, digest, policy="1" * 64, base=0)
+    store_answer(context, find(context.store, digest), made, {"decision": "approve", "by": "Ada"}, datetime.now(UTC))
+    found = conclude(context, find(context.store, digest))
+    assert isinstance(found, Undecided)
     assert "the policy was another" in found.standing.others[0][1]
 
 
-def signed_desk(desk: Desk) -> tuple[Desk, dict[str, Any]]:
+def signed_desk(context: RegistryContext) -> tuple[RegistryContext, dict[str, Any]]:
     keys = {name: new_key() for name in ("ada", "grace")}
     approvers = {name: {"key": public_text(key), "also": [f"{name}@x.org"]} for name, key in keys.items()}  # type: ignore[arg-type]
-    return with_policy(desk, approvers=approvers, promote={"approvals": 2, "signed": True}), keys
+    return with_policy(context, approvers=approvers, promote={"approvals": 2, "signed": True}), keys
 
 
-def text(desk: Desk, made: Request, name: str, key: Any, action: str = "promote") -> str:
-    question = made.question(action, identify(desk.store))  # type: ignore[arg-type]
+def text(context: RegistryContext, made: Request, name: str, key: Any, action: str = "promote") -> str:
+    question = made.question(action, identify(context.store))  # type: ignore[arg-type]
     return sign(state(question, by=name, reason="", at=datetime.now(UTC), valid=timedelta(days=1)), key).to_text()
 
 
-def test_a_signed_answer_must_be_of_this_person_about_this_candidate(desk: Desk) -> None:
-    desk, keys = signed_desk(desk)
-    digest, other = record(desk, 0.1), record(desk, 0.2)
-    made = request(desk, digest)
+def test_a_signed_answer_must_be_of_this_person_about_this_candidate(context: RegistryContext) -> None:
+    context, keys = signed_desk(context)
+    digest, other = record(context, 0.1), record(context, 0.2)
+    made = request(context, digest)
     given = {
         "and none was given": "",
-        "is about the checkpoint": text(desk, request(desk, other), "ada", keys["ada"]),
-        "in another name": text(desk, made, "grace", keys["grace"]),
-        "says reject": text(desk, made, "ada", keys["ada"], "reject"),
+        "is about the checkpoint": text(context, request(context, other), "ada", keys["ada"]),
+        "in another name": text(context, made, "grace", keys["grace"]),
+        "says reject": text(context, made, "ada", keys["ada"], "reject"),
         "not an approval": "yes",
     }
     for reason, signed in given.items():
         values = {"decision": "approve", "by": "ada@x.org", "signed_approval": signed}
         with pytest.raises(InputError, match=reason):
-            take(desk, find(desk.store, digest), made, values, NOW)
-    assert not approvals_of(desk.store, digest)
-    values = {"decision": "approve", "by": "ada@x.org", "signed_approval": text(desk, made, "ada", keys["ada"])}
-    assert take(desk, find(desk.store, digest), made, values, NOW).signed
+            store_answer(context, find(context.store, digest), made, values, NOW)
+    assert not approvals_of(context.store, digest)
+    values = {"decision": "approve", "by": "ada@x.org", "signed_approval": text(context, made, "ada", keys["ada"])}
+    assert store_answer(context, find(context.store, digest), made, values, NOW).signed
 
 
-def test_what_is_pasted_and_does_not_count_is_not_kept(desk: Desk) -> None:
-    desk, keys = signed_desk(desk)
-    digest = record(desk, 0.1)
-    made, now = request(desk, digest), datetime.now(UTC)
-    asked = made.question("promote", identify(desk.store))
+def test_what_is_pasted_and_does_not_count_is_not_kept(context: RegistryContext) -> None:
+    context, keys = signed_desk(context)
+    digest = record(context, 0.1)
+    made, now = request(context, digest), datetime.now(UTC)
+    asked = made.question("promote", identify(context.store))
 
     def stated(key: Any = keys["ada"], at: datetime = now, days: int = 1, **other: Any) -> Approval:
         said = state(replace(asked, **other), by="ada", reason="", at=at, valid=timedelta(days=days))
@@ -224,102 +224,102 @@ def test_what_is_pasted_and_does_not_count_is_not_kept(desk: Desk) -> None:
     for reason, signed in pasted.items():
         values = {"decision": "approve", "by": "ada", "signed_approval": signed}
         with pytest.raises(InputError, match=reason):
-            take(desk, find(desk.store, digest), made, values, NOW)
-    assert not approvals_of(desk.store, digest)
+            store_answer(context, find(context.store, digest), made, values, NOW)
+    assert not approvals_of(context.store, digest)
     values = {"decision": "approve", "by": "ada", "signed_approval": good.to_text()}
-    assert take(desk, find(desk.store, digest), made, values, NOW) == good
+    assert store_answer(context, find(context.store, digest), made, values, NOW) == good
 
 
-def test_what_was_pasted_once_is_the_same_answer_when_it_is_heard_again(desk: Desk) -> None:
+def test_what_was_pasted_once_is_the_same_answer_when_it_is_heard_again(context: RegistryContext) -> None:
     """A process that died over an answer leaves it to the next one, perhaps after the champion has changed by it."""
-    desk, keys = signed_desk(desk)
-    digest = record(desk, 0.1)
-    made = request(desk, digest)
-    values = {"decision": "approve", "by": "ada", "signed_approval": text(desk, made, "ada", keys["ada"])}
-    first = take(desk, find(desk.store, digest), made, values, NOW)
-    stricter = with_policy(desk, **desk.policy.settings.model_dump() | {"valid_days": 3})
-    assert take(stricter, find(desk.store, digest), made, values, NOW) == first
+    context, keys = signed_desk(context)
+    digest = record(context, 0.1)
+    made = request(context, digest)
+    values = {"decision": "approve", "by": "ada", "signed_approval": text(context, made, "ada", keys["ada"])}
+    first = store_answer(context, find(context.store, digest), made, values, NOW)
+    stricter = with_policy(context, **context.policy.settings.model_dump() | {"valid_days": 3})
+    assert store_answer(stricter, find(context.store, digest), made, values, NOW) == first
 
 
 # What it comes to
 
 
-def test_enough_approvals_promote_and_the_same_again_is_decided(desk: Desk) -> None:
-    candidate = find(desk.store, make_candidate(desk.project, 0.1))
+def test_enough_approvals_promote_and_the_same_again_is_decided(context: RegistryContext) -> None:
+    candidate = find(context.store, make_candidate(context.project, 0.1))
     values = {"decision": "approve", "by": "Ada"}
-    take(desk, candidate, request_now(desk, candidate), values, datetime.now(UTC))
-    assert conclude(desk, candidate).state == "Promoted"  # type: ignore[union-attr]
-    assert conclude(desk, candidate) == Ended("Decided", "promoted by Ada (record 1)")
+    store_answer(context, candidate, request_now(context, candidate), values, datetime.now(UTC))
+    assert conclude(context, candidate).state == "Promoted"  # type: ignore[union-attr]
+    assert conclude(context, candidate) == Concluded("Decided", "promoted by Ada (record 1)")
 
 
-def test_a_rejection_ends_it(desk: Desk) -> None:
-    candidate = find(desk.store, make_candidate(desk.project, 0.1))
+def test_a_rejection_ends_it(context: RegistryContext) -> None:
+    candidate = find(context.store, make_candidate(context.project, 0.1))
     values = {"decision": "reject", "by": "Ada", "reason": "no"}
-    said = take(desk, candidate, request(desk, candidate.digest), values, datetime.now(UTC))
-    found = conclude(desk, candidate, said)
-    assert isinstance(found, Ended)
+    said = store_answer(context, candidate, request(context, candidate.digest), values, datetime.now(UTC))
+    found = conclude(context, candidate, said)
+    assert isinstance(found, Concluded)
     assert (found.state, found.words) == ("Rejected", "rejected by Ada (record 1): no")
 
 
-def test_a_rejection_waits_for_no_comparison(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejection_waits_for_no_comparison(context: RegistryContext, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise InputError("No space left on device")
 
-    first, candidate = (find(desk.store, make_candidate(desk.project, value)) for value in (0.1, 0.2))
+    first, candidate = (find(context.store, make_candidate(context.project, value)) for value in (0.1, 0.2))
     now = datetime.now(UTC)
-    take(desk, first, request_now(desk, first), {"decision": "approve", "by": "Ada"}, now)
-    conclude(desk, first)
+    store_answer(context, first, request_now(context, first), {"decision": "approve", "by": "Ada"}, now)
+    conclude(context, first)
     monkeypatch.setattr(against, "compare_with_champion", broken)
     with pytest.raises(InputError, match="No space left"):
-        conclude(desk, candidate)
+        conclude(context, candidate)
     values = {"decision": "reject", "by": "Ada"}
-    said = take(desk, candidate, request(desk, candidate.digest, base=1), values, now)
-    assert conclude(desk, candidate, said).state == "Rejected"  # type: ignore[union-attr]
+    said = store_answer(context, candidate, request(context, candidate.digest, base=1), values, now)
+    assert conclude(context, candidate, said).state == "Rejected"  # type: ignore[union-attr]
 
 
-def test_a_rejection_of_somebody_who_may_not_reject_is_asked_about_again(desk: Desk) -> None:
-    desk, _ = signed_desk(desk)
-    candidate = find(desk.store, make_candidate(desk.project, 0.1))
+def test_a_rejection_of_somebody_who_may_not_reject_is_asked_about_again(context: RegistryContext) -> None:
+    context, _ = signed_desk(context)
+    candidate = find(context.store, make_candidate(context.project, 0.1))
     said = Approval(
         state(
-            request(desk, candidate.digest).question("reject", identify(desk.store)),
+            request(context, candidate.digest).question("reject", identify(context.store)),
             by="mallory",
             reason="",
             at=NOW,
             valid=timedelta(days=1),
         )
     )
-    found = conclude(desk, candidate, said)
-    assert isinstance(found, Open)
+    found = conclude(context, candidate, said)
+    assert isinstance(found, Undecided)
 
 
 # What is shown
 
 
-def test_a_person_sees_what_is_open_first_and_no_text_is_taken_for_markup(desk: Desk) -> None:
-    digest = make_candidate(desk.project, 0.1, doubt="*we* <b>know</b> better")
-    candidate = find(desk.store, digest)
-    found = conclude(desk, candidate)
-    assert isinstance(found, Open)
-    address = pages(desk.project, desk.store, candidate.evidence)
-    policy = desk.policy.settings
-    said = shown(candidate, found.judgement, found.standing, policy, champion="none yet", pages=address, note="")
+def test_a_person_sees_what_is_open_first_and_no_text_is_taken_for_markup(context: RegistryContext) -> None:
+    digest = make_candidate(context.project, 0.1, doubt="*we* <b>know</b> better")
+    candidate = find(context.store, digest)
+    found = conclude(context, candidate)
+    assert isinstance(found, Undecided)
+    address = pages(context.project, context.store, candidate.evidence)
+    policy = context.policy.settings
+    said = request_page(candidate, found.judgement, found.standing, policy, champion="none yet", pages=address, note="")
     assert "**The gate leaves it to you**: " in said
     assert said.index("### Left to you\n\n- **triage**") < said.index("### Passed\n\n- **")
     assert "know" in said
     assert "<b>" not in said
     assert f"/evidence/{candidate.evidence}/out/report.html)" in said
     assert f"`evenkeel reject {digest[:12]} --by YOUR-NAME --reason WHY`" in said
-    assert needs(found.standing, False) == "1 approval needed"
-    assert "> not | this" not in ended(candidate, "Refused", "not | this", found.judgement)
+    assert approvals_needed(found.standing, False) == "1 approval needed"
+    assert "> not | this" not in outcome_page(candidate, "Refused", "not | this", found.judgement)
 
 
-def test_each_command_that_is_shown_takes_a_key_where_the_policy_asks_for_a_signature(desk: Desk) -> None:
-    candidate = find(desk.store, make_candidate(desk.project, 0.1))
-    found = conclude(desk, candidate)
-    assert isinstance(found, Open)
-    policy = desk.policy.settings.model_copy(update={"rollback": QuorumSettings(signed=True)})
-    said = shown(candidate, found.judgement, found.standing, policy, champion="none yet", pages={})
+def test_each_command_that_is_shown_takes_a_key_where_the_policy_asks_for_a_signature(context: RegistryContext) -> None:
+    candidate = find(context.store, make_candidate(context.project, 0.1))
+    found = conclude(context, candidate)
+    assert isinstance(found, Undecided)
+    policy = context.policy.settings.model_copy(update={"rollback": QuorumSettings(signed=True)})
+    said = request_page(candidate, found.judgement, found.standing, policy, champion="none yet", pages={})
     assert "`evenkeel rollback --by YOUR-NAME --reason WHY --key YOUR-KEY`" in said
     assert f"`evenkeel approve {candidate.digest[:12]} --by YOUR-NAME`" in said
 
@@ -381,7 +381,7 @@ def test_a_suspension_that_is_no_question_of_ours_is_none(monkeypatch: pytest.Mo
 
 
 def test_people_are_told_once_and_the_server_after_every_suspension(
-    monkeypatch: pytest.MonkeyPatch, desk: Desk
+    monkeypatch: pytest.MonkeyPatch, context: RegistryContext
 ) -> None:
     told: list[str] = []
 
@@ -396,19 +396,21 @@ def test_people_are_told_once_and_the_server_after_every_suspension(
     monkeypatch.setattr(suspension, "create_markdown_artifact", lambda *_, **__: None)
     monkeypatch.setattr(suspension, "get_run_logger", logging.getLogger)
     monkeypatch.setattr(suspension, "pages", lambda *_: {})
-    candidate = find(desk.store, record(desk, 0.1))
-    judgement = Judgement("pass", (), desk.policy.sha256, candidate.evidence, 0)
-    found = Open(judgement, Standing(question(candidate, judgement, desk.policy, identify(desk.store)), 1, (), ()))
+    candidate = find(context.store, record(context, 0.1))
+    judgement = Judgement("pass", (), context.policy.sha256, candidate.evidence, 0)
+    found = Undecided(
+        judgement, Standing(question(candidate, judgement, context.policy, identify(context.store)), 1, (), ())
+    )
     me = SimpleNamespace(id=uuid4())
     with pytest.raises(Pause):
-        suspension.ask(desk, candidate, found, Rounds(0, None, None), me)  # type: ignore[arg-type]
+        suspension.request_approval(context, candidate, found, Rounds(0, None, None), me)  # type: ignore[arg-type]
     assert told == ["checkpoint.waiting", "evenkeel.flow-run.suspended"]
 
     asked = KEY.fullmatch(keys[0])
     assert asked is not None
     again = Rounds(1, asked["request"], None)
     with pytest.raises(Pause):
-        suspension.ask(desk, candidate, found.noting("a note"), again, me)  # type: ignore[arg-type]
+        suspension.request_approval(context, candidate, found.with_note("a note"), again, me)  # type: ignore[arg-type]
     assert told[2:] == ["evenkeel.flow-run.suspended"], "who answers wrongly tells nobody anything"
     assert keys[0] != keys[1], "Prefect takes every key once"
 
@@ -494,12 +496,14 @@ def settle(monkeypatch: pytest.MonkeyPatch, project: Path, api: Api) -> list[str
     monkeypatch.setattr(
         approval_requests, "client", lambda url, timeout: httpx.Client(base_url="http://x/api", transport=transport)
     )
-    return [f"{deed.what}: {deed.done}" for deed in approval_requests.settle(project, "http://x/api")]
+    return [f"{action.what}: {action.done}" for action in approval_requests.settle_requests(project, "http://x/api")]
 
 
-def test_the_janitor_asks_about_what_nobody_was_asked_about(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
+def test_the_janitor_asks_about_what_nobody_was_asked_about(
+    monkeypatch: pytest.MonkeyPatch, context: RegistryContext
+) -> None:
     names = ("lost", "asked", "ended by a person", "failed", "waiting")
-    digests = {name: record(desk, number / 10) for number, name in enumerate(names)}
+    digests = {name: record(context, number / 10) for number, name in enumerate(names)}
     api = Api(
         row("1", "COMPLETED", digests["asked"]),
         row("2", "CANCELLED", digests["ended by a person"]),
@@ -507,59 +511,63 @@ def test_the_janitor_asks_about_what_nobody_was_asked_about(monkeypatch: pytest.
         row("4", "PAUSED", digests["waiting"][:12]),
         row("5", "COMPLETED", digests["failed"], name="Asked"),
     )
-    settle(monkeypatch, desk.project, api)
+    settle(monkeypatch, context.project, api)
     assert [one["parameters"]["digest"] for one in api.started] == [digests["lost"]]
     assert api.resumed == ["3"], "it may have failed over an answer, and who left that to it asked nobody"
 
 
-def test_the_janitor_goes_on_where_a_registry_does_not_answer(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
+def test_the_janitor_goes_on_where_a_registry_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, context: RegistryContext
+) -> None:
     def named(project: Path, text: str) -> DirectoryStore:
         if text == "a bucket":
             raise Unavailable("no answer")
         return DirectoryStore(project / text)
 
     monkeypatch.setattr(approval_requests, "named_store", named)
-    digest = record(replace(desk, store=DirectoryStore(desk.project / "third")), 0.1)
+    digest = record(replace(context, store=DirectoryStore(context.project / "third")), 0.1)
     runs = [row(name, "CANCELLED", DIGEST) for name in ("a bucket", "third")]
     for run in runs:
         run["parameters"]["registry"] = run["name"]
-    deeds = settle(monkeypatch, desk.project, Api(*runs))
-    assert deeds == ["a bucket: left alone", f"{digest[:12]}: asked by flow run brisk-otter"]
+    actions = settle(monkeypatch, context.project, Api(*runs))
+    assert actions == ["a bucket: left alone", f"{digest[:12]}: asked by flow run brisk-otter"]
 
 
-def test_a_paused_deployment_asks_nobody(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
-    record(desk, 0.1)
+def test_a_paused_deployment_asks_nobody(monkeypatch: pytest.MonkeyPatch, context: RegistryContext) -> None:
+    record(context, 0.1)
     api = Api(paused=True)
-    assert settle(monkeypatch, desk.project, api) == []
+    assert settle(monkeypatch, context.project, api) == []
     assert not api.started
 
 
 def test_the_janitor_resumes_questions_that_nobody_has_to_or_can_answer_any_more(
-    monkeypatch: pytest.MonkeyPatch, desk: Desk
+    monkeypatch: pytest.MonkeyPatch, context: RegistryContext
 ) -> None:
-    digest = record(desk, 0.1)
-    present = request(desk, digest).key(1)
+    digest = record(context, 0.1)
+    present = request(context, digest).key(1)
     waiting = row("waiting", "PAUSED", digest, key=present)
-    assert settle(monkeypatch, desk.project, Api(waiting)) == []
-    assert settle(monkeypatch, desk.project, Api(waiting, form=False)) == ["waiting: resumed"]
-    assert settle(monkeypatch, desk.project, Api(row("new", "PAUSED", digest, age=1), form=False)) == []
+    assert settle(monkeypatch, context.project, Api(waiting)) == []
+    assert settle(monkeypatch, context.project, Api(waiting, form=False)) == ["waiting: resumed"]
+    assert settle(monkeypatch, context.project, Api(row("new", "PAUSED", digest, age=1), form=False)) == []
     for changed in ({"policy": "1" * 64}, {"base": 3}, {"evidence": "2" * 64}):
-        stale = row("stale", "PAUSED", digest, key=request(desk, digest, **changed).key(1))
-        assert settle(monkeypatch, desk.project, Api(stale)) == ["stale: resumed"]
+        stale = row("stale", "PAUSED", digest, key=request(context, digest, **changed).key(1))
+        assert settle(monkeypatch, context.project, Api(stale)) == ["stale: resumed"]
     monkeypatch.setattr(approval_requests, "decision_on", lambda store, digest: "a record")
-    assert settle(monkeypatch, desk.project, Api(waiting)) == ["waiting: resumed"]
+    assert settle(monkeypatch, context.project, Api(waiting)) == ["waiting: resumed"]
 
 
 def test_the_janitor_leaves_questions_alone_while_the_policy_is_edited(
-    monkeypatch: pytest.MonkeyPatch, desk: Desk
+    monkeypatch: pytest.MonkeyPatch, context: RegistryContext
 ) -> None:
-    digest = record(desk, 0.1)
-    stale = row("stale", "PAUSED", digest, key=request(desk, digest, policy="1" * 64).key(1))
-    (desk.project / FILE).write_text("valid_days: 3\n")
-    assert settle(monkeypatch, desk.project, Api(stale)) == ["registry: left alone"]
+    digest = record(context, 0.1)
+    stale = row("stale", "PAUSED", digest, key=request(context, digest, policy="1" * 64).key(1))
+    (context.project / FILE).write_text("valid_days: 3\n")
+    assert settle(monkeypatch, context.project, Api(stale)) == ["registry: left alone"]
 
 
-def test_a_server_that_does_not_answer_is_said_and_no_error(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
+def test_a_server_that_does_not_answer_is_said_and_no_error(
+    monkeypatch: pytest.MonkeyPatch, context: RegistryContext
+) -> None:
     def dead(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused")
 
@@ -567,8 +575,8 @@ def test_a_server_that_does_not_answer_is_said_and_no_error(monkeypatch: pytest.
     monkeypatch.setattr(
         approval_requests, "client", lambda url, timeout: httpx.Client(base_url=url, transport=transport)
     )
-    (deed,) = approval_requests.settle(desk.project, "http://x/api")
-    assert "does not answer" in deed.why
+    (action,) = approval_requests.settle_requests(context.project, "http://x/api")
+    assert "does not answer" in action.why
 
 
 # Which registry

@@ -16,7 +16,7 @@ from components.registry.adoption import adopt, adoption_question
 from components.registry.approvals import store_approval
 from components.registry.policies import policy_key, store_policy, stored_policy
 from flows.governance.policies import problems
-from flows.governance.registry import Desk
+from flows.governance.registry import RegistryContext
 from tests.unit.deciding import NOON, ONE, TWO_OF_THREE, MemoryStore, approve, approvers, at, key, policy, propose
 
 WITHOUT_LIN = policy(approvers=approvers("ada", "grace"), promote={"approvals": 2, "signed": True})
@@ -38,7 +38,7 @@ def adopted(store: Store, earlier: Policy, new: Policy, *names: str) -> Promotio
 
 
 def broken(store: Store, project: Path, present: Policy) -> dict[int, str]:
-    return problems(Desk(project, store, present), read_history(store))
+    return problems(RegistryContext(project, store, present), read_history(store))
 
 
 @pytest.fixture(autouse=True)

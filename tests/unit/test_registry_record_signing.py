@@ -19,7 +19,7 @@ from components.registry.adoption import adopt, adoption_question
 from components.registry.keys import public_text, write_key
 from components.registry.records import parse_record
 from flows.governance.policies import problems
-from flows.governance.registry import Desk
+from flows.governance.registry import RegistryContext
 from tests.unit.deciding import (
     NOON,
     MemoryStore,
@@ -60,7 +60,7 @@ def names_key(of: Policy, project: Path, private: Ed25519PrivateKey) -> Policy:
 
 def broken(store: Store, of: Policy) -> dict[int, str]:
     assert of.project is not None
-    return problems(Desk(of.project, store, of), read_history(store))
+    return problems(RegistryContext(of.project, store, of), read_history(store))
 
 
 def forge(store: MemoryStore, record: PromotionRecord) -> None:
@@ -149,7 +149,7 @@ def test_who_adopts_a_policy_with_another_key_signs_with_that_of_before(tmp_path
     store_approval(store, sign(statement, key("ada")))
     record = adopt(store, question, old, new, at())
     assert record.signature
-    assert not problems(Desk(tmp_path / "old", store, new), read_history(store))
+    assert not problems(RegistryContext(tmp_path / "old", store, new), read_history(store))
     forged = signed_by(record, key("next").sign(record.signed_bytes()))
     store.objects[record.key] = forged.to_bytes()
     assert "is not one of the registry's key" in broken(store, new)[record.number]

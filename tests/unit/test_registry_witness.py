@@ -15,7 +15,7 @@ from components.registry import DirectoryStore, read_history
 from components.registry.identity import KEY
 from components.registry.witness import PREFIX, check_seen
 from flows.governance.policies import check_champion, check_witness
-from flows.governance.registry import Desk
+from flows.governance.registry import RegistryContext
 from tests.unit.deciding import MemoryStore, approve, policy, propose, turn_down
 
 
@@ -42,9 +42,9 @@ def witness(of: Policy) -> DirectoryStore:
     return DirectoryStore(of.project / "witness")
 
 
-def desk(store: MemoryStore, of: Policy) -> Desk:
+def context(store: MemoryStore, of: Policy) -> RegistryContext:
     assert of.project is not None
-    return Desk(of.project, store, of)
+    return RegistryContext(of.project, store, of)
 
 
 def refused(store: MemoryStore, of: Policy, why: str) -> None:
@@ -54,15 +54,15 @@ def refused(store: MemoryStore, of: Policy, why: str) -> None:
         approve(store, propose(store, 9.0), under=of)
     assert {name for name in store.objects if name.startswith("promotions/")} <= set(before)
     with pytest.raises(InputError, match=why):
-        check_champion(desk(store, of), read_history(store))
+        check_champion(context(store, of), read_history(store))
 
 
 def test_it_has_seen_every_decision(store: MemoryStore, seen: Policy) -> None:
     approve(store, propose(store), under=seen)
     turn_down(store, propose(store, 1.0), under=seen)
     assert witness(seen).keys(PREFIX) == ["heads/000001.json", "heads/000002.json"]
-    assert check_witness(desk(store, seen), read_history(store)) == "it has seen record 2"
-    check_champion(desk(store, seen), read_history(store))
+    assert check_witness(context(store, seen), read_history(store)) == "it has seen record 2"
+    check_champion(context(store, seen), read_history(store))
 
 
 def test_a_registry_that_was_put_back_as_a_whole_is_noticed(store: MemoryStore, seen: Policy) -> None:
@@ -107,9 +107,9 @@ def test_what_it_missed_it_gets_with_the_next_decision(
     """A process that is killed between the record and the witness leaves one that was not seen."""
     approve(store, propose(store), under=seen)
     unseen(monkeypatch, store, seen, 1.0)
-    assert "not yet the 1 after it" in check_witness(desk(store, seen), read_history(store))
+    assert "not yet the 1 after it" in check_witness(context(store, seen), read_history(store))
     approve(store, propose(store, 2.0), under=seen)
-    assert check_witness(desk(store, seen), read_history(store)) == "it has seen record 3"
+    assert check_witness(context(store, seen), read_history(store)) == "it has seen record 3"
 
 
 def test_records_appended_by_others_meanwhile_are_no_alarm(store: MemoryStore, seen: Policy) -> None:
@@ -131,4 +131,4 @@ def test_a_head_that_is_none_is_refused(store: MemoryStore, seen: Policy, head: 
     approve(store, propose(store), under=seen)
     witness(seen).put_if_absent("heads/000002.json", head)
     with pytest.raises(InputError, match="not the head of a registry"):
-        check_witness(desk(store, seen), read_history(store))
+        check_witness(context(store, seen), read_history(store))

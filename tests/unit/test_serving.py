@@ -24,46 +24,51 @@ from flows.serving import environments
 from flows.serving.automations import MESSAGES
 from flows.serving.deployments import FILE, Entry, ScheduleEntry, read_entries
 from flows.serving.options import check_free, choose
-from flows.serving.part import DEATHS, LONGEST_PAUSE, Part
-from flows.serving.place import Place, Who, only_one, place_file, served, write_place
+from flows.serving.process import LONGEST_PAUSE, MAX_EXITS, SupervisedProcess
 from flows.serving.register import make_pool, remove_others, schedule
-from flows.serving.under_way import ZOMBIE, give_back
+from flows.serving.service import ProcessIdentity, Service, exclusive, served, service_file, write_service
+from flows.serving.under_way import ZOMBIE, reschedule
 from tests.code_graph import ROOT
 
 DEPLOYED = ["post-training", "nightly", "promote", "audit-verifier", "audit-run", "reproduce", "janitor"]
 
 
-def place(**changes: Any) -> Place:
+def place(**changes: Any) -> Service:
     url = "http://127.0.0.1:4200"
-    return Place(**{"server": Who.of(os.getpid()), "api_url": f"{url}/api", "ui_url": url, "pages_url": url} | changes)
+    return Service(
+        **{"server": ProcessIdentity.of(os.getpid()), "api_url": f"{url}/api", "ui_url": url, "pages_url": url}
+        | changes
+    )
 
 
 def test_other_commands_use_the_server_that_runs(tmp_path: Path) -> None:
     assert "PREFECT_API_URL" not in prefect_environment(tmp_path, quiet=True)
-    write_place(tmp_path, place())
+    write_service(tmp_path, place())
     assert prefect_environment(tmp_path, quiet=True)["PREFECT_API_URL"] == "http://127.0.0.1:4200/api"
 
 
 def test_the_callers_server_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_place(tmp_path, place())
+    write_service(tmp_path, place())
     monkeypatch.setenv("PREFECT_API_URL", "http://elsewhere/api")
     assert "PREFECT_API_URL" not in prefect_environment(tmp_path, quiet=True)
 
 
 def test_what_a_dead_serve_left_is_ignored(tmp_path: Path) -> None:
-    me = Who.of(os.getpid())
-    write_place(tmp_path, place(server=Who(pid=me.pid, created=me.created - 60)))  # the number was used before
+    me = ProcessIdentity.of(os.getpid())
+    write_service(
+        tmp_path, place(server=ProcessIdentity(pid=me.pid, created=me.created - 60))
+    )  # the number was used before
     assert served(tmp_path) is None
-    place_file(tmp_path).write_text("{", encoding="utf-8")
+    service_file(tmp_path).write_text("{", encoding="utf-8")
     assert served(tmp_path) is None
 
 
 def test_a_project_is_served_once(tmp_path: Path) -> None:
-    with only_one(tmp_path):
-        write_place(tmp_path, place())
-        with pytest.raises(InputError, match=f"by process {os.getpid()} at http://127.0.0.1:4200"), only_one(tmp_path):
+    with exclusive(tmp_path):
+        write_service(tmp_path, place())
+        with pytest.raises(InputError, match=f"by process {os.getpid()} at http://127.0.0.1:4200"), exclusive(tmp_path):
             pass
-    with only_one(tmp_path):
+    with exclusive(tmp_path):
         pass
 
 
@@ -116,13 +121,13 @@ def test_secrets_reach_only_whom_they_concern(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_process_that_dies_again_and_again_is_given_up(tmp_path: Path) -> None:
-    part = Part("server", ["false"], {}, tmp_path / "log", tmp_path, 0.0)
+    part = SupervisedProcess("server", ["false"], {}, tmp_path / "log", tmp_path, 0.0)
     part.started = float("inf")  # so that it never lived long
-    pauses = [part.note_death() for _ in range(DEATHS)]
+    pauses = [part.record_exit() for _ in range(MAX_EXITS)]
     assert pauses[0] == 0
     assert pauses == sorted(pauses)
     assert max(pauses) <= LONGEST_PAUSE
-    assert part.hopeless
+    assert part.gave_up
 
 
 class FakeApi:
@@ -159,7 +164,7 @@ def test_runs_that_lost_their_process_are_given_back() -> None:
         run("crashed", "CRASHED", message="Process exited with status code: 1."),
         run("zombie", "CRASHED", message=f"{ZOMBIE} for 120 seconds."),
     )
-    returned = give_back(api, "why", "me")  # type: ignore[arg-type]
+    returned = reschedule(api, "why", "me")  # type: ignore[arg-type]
     assert returned == ["running", "pending"]
     assert api.changed == {
         "running": ("SCHEDULED", "AwaitingRetry"),
@@ -171,7 +176,7 @@ def test_runs_that_lost_their_process_are_given_back() -> None:
 def test_a_run_without_a_worker_is_left_alone_while_another_worker_may_take_it() -> None:
     api = FakeApi(run("pending", "PENDING", worker=None), run("running", "RUNNING"))
     api.workers += [{"name": "another", "status": "ONLINE"}]
-    assert give_back(api, "why", "me") == ["running"]  # type: ignore[arg-type]
+    assert reschedule(api, "why", "me") == ["running"]  # type: ignore[arg-type]
 
 
 class FakeClient:
@@ -217,7 +222,7 @@ def test_after_a_long_pause_runs_that_the_server_took_for_dead_are_given_back_to
         run("crashed", "CRASHED", message="Process exited with status code: 1."),
     )
     since = datetime.now(UTC) - timedelta(seconds=60)
-    assert give_back(api, "why", "me", since) == ["just now"]  # type: ignore[arg-type]
+    assert reschedule(api, "why", "me", since) == ["just now"]  # type: ignore[arg-type]
 
 
 def kinds(base: type[EvenkeelError]) -> set[type[EvenkeelError]]:

@@ -52,7 +52,7 @@ def test_one_that_stays_busy_is_left_alone_in_the_end(answers: tuple[str, list[i
     codes += [503] * 3
     with pytest.raises(httpx.HTTPStatusError) as caught:
         api.state_of(url, "run")
-    assert api.trouble(caught.value) == "refuses (503 Service Unavailable)"
+    assert api.describe_error(caught.value) == "refuses (503 Service Unavailable)"
 
 
 def test_what_is_no_url_is_a_server_that_does_not_answer() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from components.errors import InputError, NoCandidate
 from components.files import read_json, write_json, write_text
-from flows.run.workspace import Asked, Workspace
+from flows.run.workspace import RunRequest, Workspace
 from flows.watching import execution
 from flows.watching.execution import Execution, executing, read
 
@@ -25,8 +25,8 @@ from flows.watching.execution import Execution, executing, read
 def workspace(tmp_path: Path) -> Workspace:
     root = tmp_path / "demo-1"
     progress, snapshot = root / ".state/progress.jsonl", SimpleNamespace(commit="c0ffee")
-    asked = Asked("demo.yaml", ("seed=1",), "dapo")
-    made = SimpleNamespace(root=root, run_id="demo-1", progress=progress, snapshot=snapshot, asked=asked)
+    request = RunRequest("demo.yaml", ("seed=1",), "dapo")
+    made = SimpleNamespace(root=root, run_id="demo-1", progress=progress, snapshot=snapshot, request=request)
     return cast(Workspace, made)
 
 
@@ -34,7 +34,7 @@ def ended(workspace: Workspace, error: BaseException | None = None) -> Execution
     """The record of an execution that ended with this error."""
     try:
         with executing(workspace, "post-training") as running:
-            running.came_to("d1e5")
+            running.set_outcome("d1e5")
             if error:
                 raise error
     except BaseException as raised:
@@ -67,7 +67,7 @@ def test_what_stages_said_in_an_earlier_execution_is_gone(workspace: Workspace) 
 def test_a_flow_that_ends_says_what_it_came_to(workspace: Workspace) -> None:
     found = ended(workspace)
     assert (found.state, found.candidate) == ("candidate", "d1e5")
-    assert found.asked == Asked("demo.yaml", ("seed=1",), "dapo")
+    assert found.request == RunRequest("demo.yaml", ("seed=1",), "dapo")
     assert found.ended is not None
     assert not found.alive
 

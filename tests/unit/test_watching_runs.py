@@ -267,8 +267,8 @@ def test_following_survives_a_log_that_is_cut_or_replaced(project: Path, monkeyp
 @pytest.fixture
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cancelling, "POLL", 0.02)
-    monkeypatch.setattr(cancelling, "HANDED_OVER", 0.3)
-    monkeypatch.setattr(cancelling, "WORKERS_TURN", 0.3)
+    monkeypatch.setattr(cancelling, "WORKER_START", 0.3)
+    monkeypatch.setattr(cancelling, "WORKER_GRACE", 0.3)
     monkeypatch.setattr(cancelling, "TIMEOUT", 2.0)
 
 

@@ -24,7 +24,7 @@ from flows.run.workspace import Workspace
 from flows.watching import channel as channels
 from flows.watching import watcher as watchers
 from flows.watching.channel import Artifact, Channel
-from flows.watching.signals import STEPS, Growing, SignalTable
+from flows.watching.signals import STEPS, GrowingFile, SignalTable
 from flows.watching.watcher import Watcher, pace
 
 
@@ -124,7 +124,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchers, "WORTH", 0.05)
+    monkeypatch.setattr(watchers, "SHOW_AFTER", 0.05)
     monkeypatch.setattr(watchers, "LEAST", 0.05)
 
 
@@ -228,7 +228,7 @@ def test_the_longer_a_stage_takes_the_more_seldom_it_is_shown() -> None:
 
 def test_a_log_that_a_resumed_run_cut_back_is_read_anew(tmp_path: Path) -> None:
     log = tmp_path / "records.jsonl"
-    growing = Growing(log)
+    growing = GrowingFile(log)
     assert growing.read() == ([], False)
     write_jsonl(log, [{"step": 1}, {"step": 2}])
     assert growing.read() == ([{"step": 1}, {"step": 2}], True)

@@ -16,7 +16,7 @@ from components.processes.owner import alive
 from flows.host.locks import lock_file
 
 
-class Who(BaseModel):
+class ProcessIdentity(BaseModel):
     """A process that cannot be mistaken for a later one with the same number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,46 +33,46 @@ class Who(BaseModel):
         return alive(self.pid, self.created)
 
 
-class Place(BaseModel):
+class Service(BaseModel):
     """What is served. Secrets are not part of it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    server: Who
+    server: ProcessIdentity
     """The `evenkeel serve` itself."""
-    parts: dict[str, Who] = {}
+    parts: dict[str, ProcessIdentity] = {}
     """What it started, by name."""
     api_url: str
     ui_url: str
     pages_url: str
 
 
-def place_file(project: Path) -> Path:
+def service_file(project: Path) -> Path:
     return project / ".state" / "serve.json"
 
 
-def write_place(project: Path, place: Place) -> None:
-    write_json(place_file(project), place.model_dump())
+def write_service(project: Path, service: Service) -> None:
+    write_json(service_file(project), service.model_dump())
 
 
-def last_place(project: Path) -> Place | None:
+def last_service(project: Path) -> Service | None:
     """What the file says, whether that still lives or not; None where there is none that can be read."""
-    if not place_file(project).exists():
+    if not service_file(project).exists():
         return None
     try:
-        return Place.model_validate(read_json(place_file(project)))
+        return Service.model_validate(read_json(service_file(project)))
     except (InputError, ValidationError):
         return None
 
 
-def served(project: Path) -> Place | None:
+def served(project: Path) -> Service | None:
     """Where the project is served at this moment. What a dead `serve` left behind is ignored."""
-    place = last_place(project)
-    return place if place is not None and place.server.alive else None
+    service = last_service(project)
+    return service if service is not None and service.server.alive else None
 
 
 @contextmanager
-def only_one(project: Path) -> Iterator[None]:
+def exclusive(project: Path) -> Iterator[None]:
     """Be the only `serve` of this project. The lock ends with the process, however that ends.
 
     Raises:
@@ -80,8 +80,8 @@ def only_one(project: Path) -> Iterator[None]:
     """
     with lock_file(project / ".state" / "locks" / "serve") as lock:
         if not lock.take():
-            place = served(project)
-            whom = f"process {place.server.pid} at {place.ui_url}" if place else "a process that is starting"
+            service = served(project)
+            holder = f"process {service.server.pid} at {service.ui_url}" if service else "a process that is starting"
             how = "use that one, or stop it first (Ctrl-C, or SIGTERM to that process)"
-            raise InputError(f"this project is served already, by {whom}", where=project, how=how)
+            raise InputError(f"this project is served already, by {holder}", where=project, how=how)
         yield

@@ -23,9 +23,9 @@ from components.files import sha256_file, write_json
 from flows.governance.registry import project_store
 from flows.host.git import git
 from flows.retraining import joining
-from flows.retraining.ledger import Ended, Ledger, Seen, current
-from flows.retraining.plan import Night, Start, plan_night
-from flows.retraining.summaries import markdown, told_before, told_nothing_new
+from flows.retraining.ledger import FinishedRun, JoinedFile, Ledger, current
+from flows.retraining.plan import RetrainingPlan, Start, plan_retraining
+from flows.retraining.summaries import markdown, summary_before, unchanged_summary
 from flows.run.workspace import Workspace
 from tests.code_graph import ROOT
 from tests.proposals import key_in
@@ -70,28 +70,28 @@ def arrives(name: str, text: str, at: float = OLD) -> Path:
     return path
 
 
-def plan(project: Path, start: Start = "base", *overrides: str, incoming: str = "incoming") -> Night:
-    return plan_night(project, CONFIG, incoming, start, overrides)
+def planned(project: Path, start: Start = "base", *overrides: str, incoming: str = "incoming") -> RetrainingPlan:
+    return plan_retraining(project, CONFIG, incoming, start, overrides)
 
 
-def source(night: Night) -> Path:
+def source(plan: RetrainingPlan) -> Path:
     """Where the rows of tonight are."""
-    path = str(night.workspace.settings.data.source.path)  # type: ignore[union-attr]
-    (found,) = (one for one in night.workspace.inputs if one.path == path)
-    return found.origin or night.workspace.project / path
+    path = str(plan.workspace.settings.data.source.path)  # type: ignore[union-attr]
+    (found,) = (one for one in plan.workspace.inputs if one.path == path)
+    return found.origin or plan.workspace.project / path
 
 
-def questions(night: Night) -> list[str]:
-    return [json.loads(line)["question"] for line in source(night).read_text(encoding="utf-8").splitlines()]
+def questions(plan: RetrainingPlan) -> list[str]:
+    return [json.loads(line)["question"] for line in source(plan).read_text(encoding="utf-8").splitlines()]
 
 
-def end(night: Night, candidate: str | None = None) -> None:
+def end(plan: RetrainingPlan, candidate: str | None = None) -> None:
     now = datetime.now(UTC).isoformat()
-    row = Ended(night.workspace.run_id, night.key, night.champion, candidate, "", len(night.ledger.seen()), now)
-    night.ledger.add(row)
+    row = FinishedRun(plan.workspace.run_id, plan.key, plan.champion, candidate, "", len(plan.ledger.seen()), now)
+    plan.ledger.add(row)
 
 
-def names(rows: Iterable[Seen]) -> list[str]:
+def names(rows: Iterable[JoinedFile]) -> list[str]:
     return [row.name for row in rows]
 
 
@@ -99,47 +99,47 @@ def names(rows: Iterable[Seen]) -> list[str]:
 
 
 def test_without_new_data_the_run_is_that_of_the_configuration(project: Path) -> None:
-    night = plan(project)
-    assert source(night) == project / "base.jsonl"
-    assert told_before(night) == ["no data joined", "starts from the base"]
+    plan = planned(project)
+    assert source(plan) == project / "base.jsonl"
+    assert summary_before(plan) == ["no data joined", "starts from the base"]
 
 
 def test_a_new_file_joins_the_source_and_keeps_the_names_of_its_rows(project: Path) -> None:
     arrives("b.jsonl", lines("new 1", "new 2"))
-    night = plan(project)
-    assert questions(night) == ["base 1", "base 2", "new 1", "new 2"]
-    found = night.workspace.settings.data.source
+    plan = planned(project)
+    assert questions(plan) == ["base 1", "base 2", "new 1", "new 2"]
+    found = plan.workspace.settings.data.source
     assert found.name == "base"  # type: ignore[union-attr]
-    assert source(night).name == f"{sha256_file(source(night))}.jsonl"
-    assert "b.jsonl: 2 rows joined" in told_before(night)
+    assert source(plan).name == f"{sha256_file(source(plan))}.jsonl"
+    assert "b.jsonl: 2 rows joined" in summary_before(plan)
 
 
 def test_files_join_in_the_order_in_which_they_were_first_seen(project: Path) -> None:
     arrives("z.jsonl", lines("first"))
-    plan(project)
+    planned(project)
     arrives("a.jsonl", lines("second"))
-    assert questions(plan(project)) == ["base 1", "base 2", "first", "second"]
+    assert questions(planned(project)) == ["base 1", "base 2", "first", "second"]
 
 
 def test_what_joined_is_new_until_a_night_has_ended(project: Path) -> None:
     arrives("a.jsonl", lines("one"))
-    assert names(plan(project).joined) == ["a.jsonl"]
-    again = plan(project)
+    assert names(planned(project).joined) == ["a.jsonl"]
+    again = planned(project)
     assert names(again.joined) == ["a.jsonl"]
     end(again)
     arrives("b.jsonl", lines("two"))
-    night = plan(project)
-    assert (names(night.joined), names(night.files)) == (["b.jsonl"], ["a.jsonl", "b.jsonl"])
+    plan = planned(project)
+    assert (names(plan.joined), names(plan.files)) == (["b.jsonl"], ["a.jsonl", "b.jsonl"])
 
 
 def test_a_file_is_known_by_its_content_whatever_it_is_called(project: Path) -> None:
     path = arrives("a.jsonl", lines("one"))
-    first = plan(project)
+    first = planned(project)
     path.rename("incoming/renamed.jsonl")
     arrives("copy.jsonl", lines("base 1", "base 2"))
-    night = plan(project)
-    assert night.workspace.run_id == first.workspace.run_id
-    said = told_before(night)
+    plan = planned(project)
+    assert plan.workspace.run_id == first.workspace.run_id
+    said = summary_before(plan)
     assert "renamed.jsonl has nothing new: it has the content of a.jsonl" in said
     assert "copy.jsonl is left out: it is the configured source itself" in said
 
@@ -147,41 +147,41 @@ def test_a_file_is_known_by_its_content_whatever_it_is_called(project: Path) -> 
 def test_a_file_that_grew_takes_the_place_of_what_it_was(project: Path) -> None:
     arrives("log.jsonl", lines("one"))
     arrives("other.jsonl", lines("other"))
-    end(plan(project))
+    end(planned(project))
     arrives("log.jsonl", lines("one", "two"))
-    night = plan(project)
-    assert questions(night) == ["base 1", "base 2", "one", "two", "other"]
-    assert "log.jsonl: 2 rows joined, in place of an earlier version of 1 row" in told_before(night)
+    plan = planned(project)
+    assert questions(plan) == ["base 1", "base 2", "one", "two", "other"]
+    assert "log.jsonl: 2 rows joined, in place of an earlier version of 1 row" in summary_before(plan)
     arrives("log.jsonl", lines("one", "two", "three"))
-    assert questions(plan(project)) == ["base 1", "base 2", "one", "two", "three", "other"]
+    assert questions(planned(project)) == ["base 1", "base 2", "one", "two", "three", "other"]
 
 
 def test_a_file_that_grew_under_another_name_takes_the_place_of_what_it_was(project: Path) -> None:
     path = arrives("log.jsonl", lines("one"))
-    end(plan(project))
+    end(planned(project))
     path.unlink()
     arrives("log.1.jsonl", lines("one", "two"))
-    night = plan(project)
-    assert questions(night)[2:] == ["one", "two"]
+    plan = planned(project)
+    assert questions(plan)[2:] == ["one", "two"]
     said = "log.1.jsonl: 2 rows joined, in place of an earlier version, log.jsonl, of 1 row"
-    assert said in told_before(night)
+    assert said in summary_before(plan)
 
 
 def test_a_corrected_file_takes_the_place_of_what_it_was_and_may_be_set_back(project: Path) -> None:
     arrives("a.jsonl", lines("one", "two", "three"))
-    end(plan(project))
+    end(planned(project))
     for now in (["one", "2", "three"], ["one", "2"], ["one", "two", "three"]):
         arrives("a.jsonl", lines(*now))
-        night = plan(project)
-        assert questions(night)[2:] == now
-        end(night)
+        plan = planned(project)
+        assert questions(plan)[2:] == now
+        end(plan)
 
 
 def test_a_name_that_is_used_again_for_other_data_is_another_file(project: Path) -> None:
     arrives("today.jsonl", lines("one", "two", "three"))
-    end(plan(project))
+    end(planned(project))
     arrives("today.jsonl", lines("three", "four", "five"))
-    assert questions(plan(project))[2:] == ["one", "two", "three", "three", "four", "five"]
+    assert questions(planned(project))[2:] == ["one", "two", "three", "three", "four", "five"]
 
 
 @pytest.mark.parametrize("mended", [lines("good"), None])
@@ -189,40 +189,40 @@ def test_a_file_leaves_when_it_is_mended_or_taken_away_before_a_night_with_it_ha
     project: Path, mended: str | None
 ) -> None:
     arrives("a.jsonl", lines("one"))
-    end(plan(project))
+    end(planned(project))
     arrives("b.jsonl", "bad\n")
-    plan(project)  # the data stage refuses it
+    planned(project)  # the data stage refuses it
     if mended:
         arrives("b.jsonl", mended)
     else:
         Path("incoming/b.jsonl").unlink()
-    night = plan(project)
-    assert questions(night)[2:] == (["one", "good"] if mended else ["one"])
-    assert "b.jsonl no longer joins: it left or changed before a night with it had ended" in told_before(night)
+    plan = planned(project)
+    assert questions(plan)[2:] == (["one", "good"] if mended else ["one"])
+    assert "b.jsonl no longer joins: it left or changed before a night with it had ended" in summary_before(plan)
 
 
 def test_what_a_file_replaced_is_there_again_when_it_is_taken_away(project: Path) -> None:
     arrives("a.jsonl", lines("one"))
-    end(plan(project))
+    end(planned(project))
     arrives("a.jsonl", lines("one", "two"))
     arrives("b.jsonl", lines("one", "two", "three"))
-    assert questions(plan(project))[2:] == ["one", "two", "three"]
+    assert questions(planned(project))[2:] == ["one", "two", "three"]
     Path("incoming/a.jsonl").unlink()
-    assert questions(plan(project))[2:] == ["one", "two", "three"]
+    assert questions(planned(project))[2:] == ["one", "two", "three"]
     Path("incoming/b.jsonl").unlink()
-    assert questions(plan(project))[2:] == ["one"]
+    assert questions(planned(project))[2:] == ["one"]
 
 
 def test_a_last_line_without_its_break_and_a_byte_order_mark_do_no_harm(project: Path) -> None:
     (project / "base.jsonl").write_text(lines("base 1").rstrip("\n"), encoding="utf-8")
     arrives("a.jsonl", "\ufeff" + lines("one").rstrip("\n"))
     arrives("b.jsonl", lines("two"))
-    assert questions(plan(project)) == ["base 1", "one", "two"]
+    assert questions(planned(project)) == ["base 1", "one", "two"]
 
 
 def test_a_broken_row_joins_for_the_data_stage_to_judge(project: Path) -> None:
     arrives("a.jsonl", lines("one") + "not json\n")
-    assert "not json" in source(plan(project)).read_text(encoding="utf-8")
+    assert "not json" in source(planned(project)).read_text(encoding="utf-8")
 
 
 # What waits, and what is not read
@@ -238,19 +238,19 @@ def test_a_broken_row_joins_for_the_data_stage_to_judge(project: Path) -> None:
 )
 def test_a_file_that_is_being_written_waits_for_the_next_night(project: Path, text: str, age: float, why: str) -> None:
     arrives("a.jsonl", text, time.time() - age)
-    night = plan(project)
-    assert (names(night.joined), told_before(night)[1]) == ([], f"a.jsonl {why}")
+    plan = planned(project)
+    assert (names(plan.joined), summary_before(plan)[1]) == ([], f"a.jsonl {why}")
     arrives("a.jsonl", lines("one", "two"))
-    assert questions(plan(project))[2:] == ["one", "two"]
+    assert questions(planned(project))[2:] == ["one", "two"]
 
 
 def test_a_night_that_is_planned_twice_has_the_files_of_when_it_began(project: Path) -> None:
     began = time.time() - 600
     for name, after in (("a", -90), ("b", -30), ("c", 30), ("d", 500)):
         arrives(f"{name}.jsonl", lines(name), began + after)
-    night = plan_night(project, CONFIG, "incoming", now=began)
-    assert names(night.joined) == ["a.jsonl"]
-    assert names(plan(project).joined) == ["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl"]
+    plan = plan_retraining(project, CONFIG, "incoming", now=began)
+    assert names(plan.joined) == ["a.jsonl"]
+    assert names(planned(project).joined) == ["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl"]
 
 
 def test_what_is_no_file_of_json_lines_is_named_and_not_read(project: Path, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_what_is_no_file_of_json_lines_is_named_and_not_read(project: Path, tmp_
     arrives(".hidden.jsonl", lines("hidden"))
     (tmp_path / "secret.jsonl").write_text(lines("secret"), encoding="utf-8")
     Path("incoming/link.jsonl").symlink_to(tmp_path / "secret.jsonl")
-    said = told_before(plan(project))
+    said = summary_before(planned(project))
     assert said[1:3] == [
         "link.jsonl is not read: it is no file of its own (a folder, a link)",
         "notes.txt is not read: its name does not end in .jsonl",
@@ -272,67 +272,67 @@ def test_what_is_no_file_of_json_lines_is_named_and_not_read(project: Path, tmp_
 def test_a_source_that_is_generated_takes_no_incoming_data(project: Path) -> None:
     generated = "data.source={kind: generated, task: arithmetic}"
     with pytest.raises(InputError, match="cannot join a source of kind generated"):
-        plan(project, "base", generated)
+        planned(project, "base", generated)
 
 
 def test_a_source_that_is_not_there_yet_is_an_error_that_says_so(project: Path) -> None:
     (project / "base.jsonl").unlink()
     with pytest.raises(InputError, match="no source yet") as refused:
-        plan(project, incoming="")
+        planned(project, incoming="")
     assert "the head of night.yaml may say how" in str(refused.value)
 
 
 def test_a_missing_folder_is_an_error(project: Path) -> None:
     for name in ("/nowhere", "incomming"):
         with pytest.raises(InputError, match="no folder for incoming data"):
-            plan(project, incoming=name)
+            planned(project, incoming=name)
 
 
 def test_a_folder_that_git_takes_for_code_is_refused(project: Path) -> None:
     (project / "mine").mkdir()
     with pytest.raises(InputError, match="belongs to the code") as refused:
-        plan(project, incoming="mine")
+        planned(project, incoming="mine")
     assert "echo '/mine/' >> .gitignore" in str(refused.value)
 
 
 def test_without_a_folder_what_joined_is_left_out_and_that_is_said(project: Path) -> None:
     arrives("a.jsonl", lines("one"))
-    plan(project)
-    night = plan(project, incoming="")
-    assert source(night) == project / "base.jsonl"
-    assert "the rows of 1 file that joined are left out" in " ".join(told_before(night))
+    planned(project)
+    plan = planned(project, incoming="")
+    assert source(plan) == project / "base.jsonl"
+    assert "the rows of 1 file that joined are left out" in " ".join(summary_before(plan))
 
 
 def test_the_folder_may_be_emptied_once_its_files_have_joined(project: Path) -> None:
     path = arrives("a.jsonl", lines("one"))
-    first = plan(project)
+    first = planned(project)
     end(first)
     path.unlink()
-    assert plan(project).workspace.run_id == first.workspace.run_id
+    assert planned(project).workspace.run_id == first.workspace.run_id
     source(first).unlink()
-    assert questions(plan(project))[2:] == ["one"]
+    assert questions(planned(project))[2:] == ["one"]
 
 
 def test_a_file_of_which_nothing_is_left_is_an_error_that_names_it(project: Path) -> None:
     path = arrives("a.jsonl", lines("one"))
-    first = plan(project)
+    first = planned(project)
     end(first)
     path.unlink()
     first.ledger.part(first.files[0].sha256).unlink()
-    plan(project)  # what was made of it is there
+    planned(project)  # what was made of it is there
     source(first).unlink()
     with pytest.raises(InputError, match=r"a file that was trained on is gone: a\.jsonl"):
-        plan(project)
+        planned(project)
     arrives("found-again.jsonl", lines("one"))
-    assert questions(plan(project))[2:] == ["one"]
+    assert questions(planned(project))[2:] == ["one"]
 
 
 def test_joined_files_do_not_pile_up(project: Path) -> None:
     for number in range(6):
         arrives(f"{number}.jsonl", lines(f"new {number}"))
-        night = plan(project)
-    assert len(list(source(night).parent.glob("*.jsonl"))) == joining.KEPT
-    assert len(questions(night)) == 8
+        plan = planned(project)
+    assert len(list(source(plan).parent.glob("*.jsonl"))) == joining.KEPT
+    assert len(questions(plan)) == 8
 
 
 # Trust
@@ -340,9 +340,9 @@ def test_joined_files_do_not_pile_up(project: Path) -> None:
 
 def test_who_vouches_for_every_file_vouches_for_all_of_them_together(project: Path) -> None:
     digests = [sha256_file(arrives("a.jsonl", lines("one"))), sha256_file(Path("base.jsonl"))]
-    night = plan(project, "base", f"data.trusted={json.dumps(digests)}")
-    assert sha256_file(source(night)) in night.workspace.settings.data.trusted
-    doubted = plan(project, "base", f"data.trusted={json.dumps(digests[1:])}")
+    plan = planned(project, "base", f"data.trusted={json.dumps(digests)}")
+    assert sha256_file(source(plan)) in plan.workspace.settings.data.trusted
+    doubted = planned(project, "base", f"data.trusted={json.dumps(digests[1:])}")
     assert sha256_file(source(doubted)) not in doubted.workspace.settings.data.trusted
     assert "a.jsonl" in doubted.remarks[0]
 
@@ -352,48 +352,53 @@ def test_who_vouches_for_every_file_vouches_for_all_of_them_together(project: Pa
 
 def crown(project: Path, value: float = 1.0, policy: Policy | None = None) -> str:
     """Make a checkpoint the champion, by the project's policy or by another; returns its digest."""
-    store = project_store(project, plan(project).workspace.settings)
+    store = project_store(project, planned(project).workspace.settings)
     return approve(store, propose(store, value), under=policy or load_policy(project)).digest
 
 
 def test_the_result_is_compared_with_the_champion_wherever_it_starts(project: Path) -> None:
     digest = crown(project)
-    night = plan(project)
-    champion = night.workspace.settings.evaluation.champion
+    plan = planned(project)
+    champion = plan.workspace.settings.evaluation.champion
     assert champion is not None
-    assert (champion.sha256, night.start) == (digest, "the base")
-    assert night.workspace.settings.policy.model.kind == "tiny"
+    assert (champion.sha256, plan.start) == (digest, "the base")
+    assert plan.workspace.settings.policy.model.kind == "tiny"
 
 
 def test_a_start_from_the_champion_takes_its_checkpoint_and_no_supervised_stage(project: Path) -> None:
     digest = crown(project)
-    night = plan(project, "champion")
-    settings = night.workspace.settings
+    plan = planned(project, "champion")
+    settings = plan.workspace.settings
     assert settings.policy.model.sha256 == digest  # type: ignore[union-attr]
     assert settings.sft.steps == 0
-    assert told_before(night)[-1] == f"starts from the champion {digest[:12]}, compared with the champion {digest[:12]}"
+    assert (
+        summary_before(plan)[-1] == f"starts from the champion {digest[:12]}, compared with the champion {digest[:12]}"
+    )
 
 
 def test_without_a_champion_the_start_is_the_base_and_that_is_said(project: Path) -> None:
-    night = plan(project, "champion")
-    assert night.workspace.settings.sft.steps > 0
-    assert told_before(night)[1:] == ["there is no champion yet: the run starts from the base", "starts from the base"]
+    plan = planned(project, "champion")
+    assert plan.workspace.settings.sft.steps > 0
+    assert summary_before(plan)[1:] == [
+        "there is no champion yet: the run starts from the base",
+        "starts from the base",
+    ]
 
 
 # Nothing new
 
 
 def test_a_night_that_was_is_not_repeated(project: Path) -> None:
-    assert plan(project).answered is None
-    end(plan(project))
-    earlier = plan(project).answered
+    assert planned(project).previous is None
+    end(planned(project))
+    earlier = planned(project).previous
     assert earlier is not None
-    assert earlier.run_id == plan(project).workspace.run_id
+    assert earlier.run_id == planned(project).workspace.run_id
 
 
 @pytest.mark.parametrize("change", ["data", "settings", "code", "champion"])
 def test_a_night_is_new_when_anything_it_depends_on_is(project: Path, change: str) -> None:
-    end(plan(project))
+    end(planned(project))
     overrides = ()
     match change:
         case "data":
@@ -404,7 +409,7 @@ def test_a_night_is_new_when_anything_it_depends_on_is(project: Path, change: st
             (project / "code.py").write_text("x = 1\n", encoding="utf-8")
         case "champion":
             crown(project)
-    assert plan(project, "base", *overrides).answered is None
+    assert planned(project, "base", *overrides).previous is None
 
 
 @pytest.mark.parametrize("start", ["base", "champion"])
@@ -412,38 +417,38 @@ def test_a_night_is_new_when_anything_it_depends_on_is(project: Path, change: st
 def test_a_result_that_became_the_champion_makes_nothing_new(project: Path, start: Start, crowned: bool) -> None:
     if crowned:
         crown(project, 1.0)
-    night = plan(project, start)
-    end(night, crown(project, 2.0))
-    again = plan(project, start)
-    assert again.answered is not None
-    assert told_nothing_new(again, again.answered).endswith(", the champion by now)")
+    plan = planned(project, start)
+    end(plan, crown(project, 2.0))
+    again = planned(project, start)
+    assert again.previous is not None
+    assert unchanged_summary(again, again.previous).endswith(", the champion by now)")
 
 
 @pytest.mark.slow
 def test_a_start_from_another_champion_is_new_and_so_is_another_start(project: Path) -> None:
     crown(project, 1.0)
-    end(plan(project, "champion"))
-    assert plan(project, "champion").answered is not None
-    assert plan(project, "base").answered is None
+    end(planned(project, "champion"))
+    assert planned(project, "champion").previous is not None
+    assert planned(project, "base").previous is None
     crown(project, 2.0)
-    assert plan(project, "champion").answered is None
+    assert planned(project, "champion").previous is None
 
 
 def test_a_champion_that_the_configuration_names_is_a_setting_as_any_other(project: Path) -> None:
     for name in ("c1", "c2"):
         write_json(project / f"incoming/{name}/config.json", {"name": name})
     one, two = (f"evaluation.champion={{path: incoming/{name}}}" for name in ("c1", "c2"))
-    end(plan(project, "base", one, incoming=""))
-    assert plan(project, "base", one, incoming="").answered is not None
-    assert plan(project, "base", two, incoming="").answered is None
-    assert plan(project, "base", incoming="").answered is None
+    end(planned(project, "base", one, incoming=""))
+    assert planned(project, "base", one, incoming="").previous is not None
+    assert planned(project, "base", two, incoming="").previous is None
+    assert planned(project, "base", incoming="").previous is None
 
 
 def test_a_night_without_a_candidate_against_a_champion_that_is_gone_is_new(project: Path) -> None:
     crown(project)
-    end(plan(project))
+    end(planned(project))
     shutil.rmtree(project / "registry")
-    assert plan(project).answered is None
+    assert planned(project).previous is None
 
 
 # A night that is tried again
@@ -475,8 +480,8 @@ def test_a_retry_goes_on_with_the_run_that_it_began_and_notes_what_that_was_trai
     ended = module.nightly.fn(str(CONFIG), "incoming")
     assert runs[0] == runs[1] == ended.outcome.run_id
     assert "a.jsonl: 1 row joined" in ended.lines
-    assert [row.seen for row in Ledger(project, "night").nights()] == [1]
-    assert names(plan(project).joined) == ["b.jsonl"]
+    assert [row.seen for row in Ledger(project, "night").finished_runs()] == [1]
+    assert names(planned(project).joined) == ["b.jsonl"]
 
 
 # The ledger
@@ -484,19 +489,19 @@ def test_a_retry_goes_on_with_the_run_that_it_began_and_notes_what_that_was_trai
 
 def test_what_a_crash_left_of_a_line_is_cut_off(project: Path) -> None:
     arrives("a.jsonl", lines("one"))
-    path = plan(project).ledger.folder / "seen.jsonl"
+    path = planned(project).ledger.folder / "seen.jsonl"
     with path.open("a", encoding="utf-8") as file:
         file.write('{"sha256": "12')
     arrives("b.jsonl", lines("two"))
-    assert names(plan(project).files) == ["a.jsonl", "b.jsonl"]
+    assert names(planned(project).files) == ["a.jsonl", "b.jsonl"]
 
 
 def test_a_ledger_that_somebody_edited_is_an_error(project: Path) -> None:
     arrives("a.jsonl", lines("one"))
-    ledger = plan(project).ledger
+    ledger = planned(project).ledger
     (ledger.folder / "seen.jsonl").write_text('{"file": "a"}\n', encoding="utf-8")
     with pytest.raises(InputError, match="not a row of this log"):
-        plan(project)
+        planned(project)
 
 
 def test_one_night_at_a_time(project: Path) -> None:
@@ -522,10 +527,10 @@ def test_one_night_at_a_time(project: Path) -> None:
 
 def test_a_version_of_a_version_stands_where_the_first_one_stood() -> None:
     rows = [
-        Seen("1", "a", 1, 1, ""),
-        Seen("2", "b", 1, 1, ""),
-        Seen("3", "a", 2, 2, "", "1"),
-        Seen("4", "a", 3, 3, "", "3"),
+        JoinedFile("1", "a", 1, 1, ""),
+        JoinedFile("2", "b", 1, 1, ""),
+        JoinedFile("3", "a", 2, 2, "", "1"),
+        JoinedFile("4", "a", 3, 3, "", "3"),
     ]
     assert [row.sha256 for row in current(rows)] == ["4", "2"]
 
@@ -541,7 +546,7 @@ def test_a_champion_whose_signature_does_not_hold_is_neither_started_from_nor_co
     digest = crown(project)
     shutil.rmtree(project / "registry/objects/signatures" / digest)
     with pytest.raises(InputError, match="no signature of a trusted key"):
-        plan(project, start)
+        planned(project, start)
 
 
 @pytest.mark.parametrize("start", ["base", "champion"])
@@ -551,4 +556,4 @@ def test_a_champion_by_a_policy_that_the_project_never_had_is_neither_started_fr
     own = load_policy(project)
     crown(project, policy=replace(own, settings=own.settings.model_copy(update={"valid_days": 99})))
     with pytest.raises(InputError, match="cannot be shown to have been approved"):
-        plan(project, start)
+        planned(project, start)

@@ -10,13 +10,13 @@ from pathlib import Path
 import psutil
 
 from components.processes.child import Child
-from flows.serving.place import Who, last_place
+from flows.serving.service import ProcessIdentity, last_service
 
 LONGEST_PAUSE = 30.0
 """Seconds between two starts, at most."""
 HEALTHY = 120.0
 """Seconds after which a process that dies has had its chance, and is started anew without a pause."""
-DEATHS = 6
+MAX_EXITS = 6
 """Deaths in a row, none of them `HEALTHY` seconds after the last, after which it is given up."""
 
 LEFTOVERS = 20.0
@@ -26,7 +26,7 @@ WIDTH = 200
 
 
 @dataclass
-class Part:
+class SupervisedProcess:
     """A command under a guardian. ``grace``: seconds between asking it to end and killing it."""
 
     name: str
@@ -36,7 +36,7 @@ class Part:
     cwd: Path
     grace: float
     child: Child | None = None
-    deaths: int = 0
+    exits: int = 0
     started: float = field(default=0.0, repr=False)
 
     def start(self) -> None:
@@ -48,22 +48,22 @@ class Part:
         return self.child is not None and self.child.alive
 
     @property
-    def who(self) -> Who | None:
-        return Who.of(self.child.pid) if self.child is not None and self.child.alive else None
+    def who(self) -> ProcessIdentity | None:
+        return ProcessIdentity.of(self.child.pid) if self.child is not None and self.child.alive else None
 
     def ending(self) -> str:
         """How it ended, and what it said last."""
         said = self.child.ending() if self.child is not None else f"{self.name} was never started"
         return "\n".join(line[:WIDTH] for line in said.splitlines())
 
-    def note_death(self) -> float:
+    def record_exit(self) -> float:
         """Count it; returns the seconds to wait before the next start."""
-        self.deaths = 0 if time.monotonic() - self.started > HEALTHY else self.deaths + 1
-        return min(LONGEST_PAUSE, 2.0 ** (self.deaths - 1)) if self.deaths > 1 else 0.0
+        self.exits = 0 if time.monotonic() - self.started > HEALTHY else self.exits + 1
+        return min(LONGEST_PAUSE, 2.0 ** (self.exits - 1)) if self.exits > 1 else 0.0
 
     @property
-    def hopeless(self) -> bool:
-        return self.deaths >= DEATHS
+    def gave_up(self) -> bool:
+        return self.exits >= MAX_EXITS
 
     def stop(self) -> None:
         """End it and all that it started; returns when that is gone."""
@@ -83,8 +83,8 @@ def wait_for(condition: Callable[[], bool], seconds: float, stop: Callable[[], b
 
 def end_leftovers(project: Path) -> None:
     """End what a killed `serve` started. Its guardians do so by themselves; this waits for them, and then insists."""
-    place = last_place(project)
-    left = [who for who in place.parts.values() if who.alive] if place else []
+    service = last_service(project)
+    left = [who for who in service.parts.values() if who.alive] if service else []
     if wait_for(lambda: not any(who.alive for who in left), LEFTOVERS, lambda: False):
         return
     for who in left:

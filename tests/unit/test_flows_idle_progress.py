@@ -14,15 +14,15 @@ from components.layout import Layout
 from components.status import StageStatus, write_status
 from flows.display.board import Board
 from flows.run import idle_progress
-from flows.run.idle_progress import broken
+from flows.run.idle_progress import report_idle
 from flows.run.workspace import Workspace
 
-SILENCE = 0.1
+INTERVAL = 0.1
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    monkeypatch.setattr(idle_progress, "SILENCE", SILENCE)
+    monkeypatch.setattr(idle_progress, "INTERVAL", INTERVAL)
     return cast(Workspace, SimpleNamespace(progress=tmp_path / "progress.jsonl", layout=Layout(tmp_path)))
 
 
@@ -37,14 +37,14 @@ def said(workspace: Workspace, count: int = 1) -> list[dict[str, Any]]:
 
 
 def test_before_the_stage_has_said_anything_dvc_is_at_work(workspace: Workspace) -> None:
-    with broken(workspace, "train"):
+    with report_idle(workspace, "train"):
         rows = said(workspace, 2)
     assert {row["stage"] for row in rows} == {"train"}
     assert all(row["work"].startswith("DVC checks what has changed, 0:") for row in rows)
 
 
 def test_a_stage_that_has_spoken_and_is_silent_is_at_work(workspace: Workspace) -> None:
-    with broken(workspace, "train"):
+    with report_idle(workspace, "train"):
         said(workspace)
         append_line(workspace.progress, {"stage": "train", "done": 1, "total": 2, "note": ""})
         count = len(said(workspace))
@@ -54,7 +54,7 @@ def test_a_stage_that_has_spoken_and_is_silent_is_at_work(workspace: Workspace) 
 
 def test_after_the_stage_has_ended_dvc_saves(workspace: Workspace) -> None:
     write_status(workspace.layout, "train", StageStatus(0))
-    with broken(workspace, "train"):
+    with report_idle(workspace, "train"):
         (row, *_) = said(workspace)
     assert row["work"].startswith("DVC saves the outputs to its cache, ")
 
