@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -40,6 +39,7 @@ from flows.prefect_runtime.states import completed_as, expected_failures, value
 from flows.recording import recorded
 from flows.recording.lineage import trace
 from flows.recording.starters import note_starter
+from flows.run.outcome import Outcome
 from flows.run.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.run.resumption import note_flow_run, refuse_with_resume, reopen, run_of_flow_run
 from flows.run.stages import StageResult, execute, reproduce
@@ -49,16 +49,6 @@ from flows.watching.execution import executing
 from flows.watching.watcher import watched
 
 DEMO = "configs/demo.yaml"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a run came to: a candidate's digest, or the reason why there is none."""
-
-    run_id: str
-    workspace: str
-    candidate: str | None
-    reason: str = ""
 
 
 @task(name="stage", task_run_name="{stage}", cache_policy=NO_CACHE)

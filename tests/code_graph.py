@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +33,40 @@ def imports(path: Path) -> frozenset[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
     return frozenset(names)
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of nodes of which each can reach every other one; a graph without circles has none."""
+    reach = {name: _reach(graph, name) for name in graph}
+    found = {tuple(sorted({name} | {one for one in reach[name] if name in reach[one]})) for name in graph}
+    return [list(group) for group in sorted(found) if len(group) > 1]
+
+
+def _reach(graph: dict[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        found = graph.get(waiting.pop(), set()) - seen
+        seen |= found
+        waiting += found
+    return seen
+
+
+def top_level_imports(path: Path, known: Collection[str]) -> set[str]:
+    """Modules among ``known`` that a file imports outside functions, those for type checkers included."""
+    waiting: list[ast.stmt] = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    names: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            # `from package import module` imports the module, and not what else the package's own file holds.
+            full = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= full if full <= set(known) else full | {node.module}
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            waiting += [child for child in ast.walk(node) if isinstance(child, ast.Import | ast.ImportFrom)]
+    return names & set(known)
 
 
 def _types_only(node: ast.AST) -> bool:

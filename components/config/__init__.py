@@ -1,7 +1,7 @@
 """Typed settings. Importable without torch.
 
-- `settings` — the root `Settings`
-- `combinations` — what it refuses, and why
+- `settings` — all sections; `root` — `Settings`, which checks that they go together
+- `combinations` — the combinations that are refused, and why
 - `tasks`, `reasoning_gym`, `sources`, `data` — what is learned, where it comes from, what is refused
 - `verifiers`, `answers`, `runners`, `consistency`, `sandbox`, `reward` — how a completion is judged
 - `policy`, `scheduling`, `rollout`, `objective`, `training`, `dpo`, `evaluation`, `judgement` — the sections
@@ -14,6 +14,6 @@
 
 from components.config.load import dump, load, pin_inputs
 from components.config.logistics import substance
-from components.config.settings import Settings
+from components.config.root import Settings
 
 __all__ = ["Settings", "dump", "load", "pin_inputs", "substance"]

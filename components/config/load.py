@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from components.config.complaints import complaint
 from components.config.documents import Dumper, read
 from components.config.extensions import python_entries
-from components.config.settings import Settings
+from components.config.root import Settings
 from components.config.targets import check_code, locate
 from components.errors import InputError
 from components.files import os_errors, read_text, sha256_path

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from components.config.root import Settings
 from components.config.servers import VllmEngine
-from components.config.settings import Settings
 
 SAMPLED_WITH = {"kind", "dtype", "kv_cache_dtype", "max_model_len"}
 """Settings of servers that a completion depends on."""

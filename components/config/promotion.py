@@ -78,7 +78,7 @@ class PromotionPolicy(Section):
     @field_validator("runs")
     @classmethod
     def _settings_exist(cls, runs: dict[str, Bound]) -> dict[str, Bound]:
-        from components.config.settings import Settings  # which has what this module needs
+        from components.config.root import Settings  # which has what this module needs
 
         for path in runs:
             try:

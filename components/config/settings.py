@@ -1,14 +1,13 @@
-"""The root of the configuration."""
+"""All sections of the configuration, each valid by itself. `components.config.root` checks how they combine."""
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.admission import AdmissionSettings
 from components.config.audit import AuditSettings
 from components.config.base import Device, Section
 from components.config.budget import BudgetSettings
-from components.config.combinations import problems
 from components.config.data import DataSettings
 from components.config.dpo import DpoSettings
 from components.config.evaluation import EvaluationSettings
@@ -23,8 +22,8 @@ from components.config.scheduling import ClustersSettings, Schedule, UniformSche
 from components.config.training import LearnerSettings, TrainSettings
 
 
-class Settings(Section):
-    """Everything a run depends on besides its inputs and its code."""
+class Sections(Section):
+    """Every setting of a run, before its combinations are checked."""
 
     name: str = Field("run", pattern=r"^[a-z0-9][a-z0-9-]{0,40}$", description="Names the run's folder and branch.")
     seed: int = Field(0, ge=0, lt=2**31)
@@ -60,9 +59,3 @@ class Settings(Section):
     launch: LaunchSettings = LaunchSettings()
     record: RecordSettings = RecordSettings()
     budget: BudgetSettings = BudgetSettings()
-
-    @model_validator(mode="after")
-    def _refuse_degenerate_combinations(self) -> Settings:
-        if found := problems(self):
-            raise ValueError("; ".join(found))
-        return self

@@ -1,6 +1,7 @@
 """The policy: a causal language model and its tokenizer.
 
-- `policy` — load and save safetensors folders, render prompts
+- `policy` — model and tokenizer, rendering prompts, saving; `loading` — loads a safetensors folder;
+  `checking` — refuses broken ones
 - `tiny` — the model that is trained from scratch in the demo and in tests
 - `logprobs` — token log-probabilities and exact entropies
 - `head` — hidden states first and logits later, whatever the architecture does to them
@@ -10,7 +11,8 @@
 - `mixing` — inputs that are mixtures of embeddings (N-GRPO)
 """
 
+from components.policy.loading import load_policy
 from components.policy.logprobs import TokenStats, response_logprobs
-from components.policy.policy import Policy, load_policy
+from components.policy.policy import Policy
 
 __all__ = ["Policy", "TokenStats", "load_policy", "response_logprobs"]

@@ -8,9 +8,10 @@ from pathlib import Path
 from torch import Tensor
 
 from components.config import Settings
+from components.policy.loading import load_policy
 from components.policy.lora import adapted
 from components.policy.outline import outline
-from components.policy.policy import Policy, load_policy
+from components.policy.policy import Policy
 from components.seeds import derive
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
@@ -15,11 +15,9 @@ from transformers import PreTrainedTokenizerBase
 
 from components.errors import InputError
 from components.files import read_json
+from components.policy.policy import Policy
 from components.policy.tiny import CHAT_TEMPLATE
 from components.processes.rendering import check_template
-
-if TYPE_CHECKING:
-    from components.policy.policy import Policy
 
 LOAD_ERRORS = (
     *(OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, StrictDataclassError),

@@ -25,7 +25,8 @@ from transformers.utils import GENERATION_CONFIG_NAME
 from components.config.policy import PolicySettings
 from components.device import own_device
 from components.policy.checking import LOAD_ERRORS, check_finite, check_policy, tokenizers_errors
-from components.policy.policy import DTYPES, Policy, load_policy, quiet
+from components.policy.loading import DTYPES, load_policy
+from components.policy.policy import Policy, quiet
 from components.policy.stored import Stored
 from components.registry.checkpoints import check_checkpoint
 

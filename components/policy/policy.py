@@ -1,4 +1,4 @@
-"""A policy is a causal language model with its tokenizer, loaded from and saved to a safetensors folder."""
+"""A policy is a causal language model with its tokenizer. `components.policy.loading` loads one from a folder."""
 
 from __future__ import annotations
 
@@ -17,17 +17,11 @@ import transformers
 from jinja2 import TemplateError
 from torch import Tensor
 from torch.nn import Parameter
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from components.config.policy import PolicySettings
 from components.device import own_device
 from components.errors import InputError
-from components.policy.checking import LOAD_ERRORS, check_finite, check_policy, check_report, tokenizers_errors
-from components.processes.memory import check_weights
-from components.registry.checkpoints import check_checkpoint
 from components.working import working
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
@@ -172,44 +166,6 @@ def check_names(own: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
     if own.keys() != weights.keys():
         odd = sorted(own.keys() ^ weights.keys())
         raise ValueError(f"weights do not fit the model, differing names: {odd[:5]}")
-
-
-def load_policy(path: Path, settings: PolicySettings) -> Policy:
-    """Load a checkpoint folder from disk to `own_device`. Never runs code from it and never unpickles.
-
-    Raises:
-        InputError: larger than memory, not a safe, complete checkpoint, weights that are not finite, or the tokenizer
-            lacks what the settings need or does not fit the model; or there is no such device.
-    """
-    device = own_device()
-    check_weights(path, settings.dtype)
-    check_checkpoint(path)
-    try:
-        with quiet(), working("loading the policy"):
-            config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
-                path,
-                config=config,
-                dtype=DTYPES[settings.dtype],
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
-                ignore_mismatched_sizes=True,
-                output_loading_info=True,
-            )
-            with tokenizers_errors():
-                tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
-    except LOAD_ERRORS as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"transformers {transformers.__version__} cannot load this checkpoint: {first}",
-            where=path,
-            how="use a causal language model saved by save_pretrained with its tokenizer",
-        ) from error
-    model, report = loaded
-    check_report(report, path)
-    check_finite(dict(model.named_parameters()), path)
-    return check_policy(Policy(model.eval().to(device), tokenizer, settings.chat, settings.instruction), path)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ Events are not kept where nobody listens: the registry and the run's own files a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from prefect.events import emit_event
@@ -19,10 +19,8 @@ from prefect.events import emit_event
 from components.files import read_json
 from flows.governance.registry import decision_on, project_store
 from flows.promoting.registries import name_of
+from flows.run.outcome import Outcome
 from flows.run.workspace import Workspace
-
-if TYPE_CHECKING:
-    from flows.post_training import Outcome
 
 CANDIDATE, WAITING = "checkpoint.candidate", "checkpoint.waiting"
 SUSPENDED = "evenkeel.flow-run.suspended"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import queue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from components.errors import EvenkeelError, InputError
+from flows.run.outcome import Outcome
 from flows.run.workspace import Workspace
 from flows.watching.execution import read
-
-if TYPE_CHECKING:
-    from flows.post_training import Outcome
 
 NOTE = "the Prefect server went away: the UI does not show how this run ended; its record and its answer are whole"
 
@@ -25,8 +23,6 @@ def outcome_on_disk(workspace: Workspace, lost: httpx.HTTPError) -> Outcome:
         InputError: the server went away before the run came to its end.
         EvenkeelError: the run failed, for the reason that it carries.
     """
-    from flows.post_training import Outcome
-
     drop_queued_events()
     last = read(workspace.root)
     mine = last is not None and last.pid == os.getpid() and last.ended is not None

@@ -26,7 +26,7 @@ from components.learner import build_batch
 from components.learner.critic import Critic
 from components.learner.scoring import score_all
 from components.learner.torch_learner import TorchLearner
-from components.policy import Policy, load_policy
+from components.policy import Policy, load_policy, loading
 from components.policy import policy as policies
 from components.policy.int8 import int8_copy
 from components.policy.weights import weights_of
@@ -57,7 +57,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
     """The simulated GPU, as the device of this process."""
     monkeypatch.setenv("DS_ACCELERATOR", "cpu")
     with simulated_gpu() as device:
-        for module in (policies, sft_stage):
+        for module in (loading, policies, sft_stage):
             monkeypatch.setattr(module, "own_device", lambda: device)
         yield device
 
@@ -208,7 +208,7 @@ def test_a_critic_learns_where_its_policy_is(gpu):
 def test_a_checkpoint_from_a_gpu_is_an_ordinary_folder(gpu, monkeypatch, tmp_path):
     moved(gpu).save(tmp_path / "checkpoint")
     assert load_policy(tmp_path / "checkpoint", settings().policy).model.device == gpu
-    monkeypatch.setattr(policies, "own_device", lambda: CPU)
+    monkeypatch.setattr(loading, "own_device", lambda: CPU)
     here = load_policy(tmp_path / "checkpoint", settings().policy)
     assert all(torch.equal(weight, here.weights()[name]) for name, weight in policy().weights().items())
 

@@ -15,7 +15,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from components.config import load, substance
-from components.config.settings import Settings
+from components.config.root import Settings
 from components.errors import EXIT_BAD_INPUT, InputError
 from components.files import append_line, read_jsonl, write_json
 from components.processes.living import lives

@@ -458,7 +458,7 @@ def test_a_retry_goes_on_with_the_run_that_it_began_and_notes_what_that_was_trai
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from flows import nightly as module
-    from flows.post_training import Outcome
+    from flows.run.outcome import Outcome
 
     runs: list[str] = []
 
@@ -469,8 +469,8 @@ def test_a_retry_goes_on_with_the_run_that_it_began_and_notes_what_that_was_trai
             raise KeyboardInterrupt
         return Outcome(workspace.run_id, str(workspace.root), "c" * 64)
 
-    monkeypatch.setattr(module, "conduct", conduct)
-    monkeypatch.setattr(module, "begun_by", lambda *_: runs[0] if runs else "")
+    monkeypatch.setattr(module, "run_workspace", conduct)
+    monkeypatch.setattr(module, "run_of_flow_run", lambda *_: runs[0] if runs else "")
     monkeypatch.setattr(module, "get_run_logger", lambda: logging.getLogger("night"))
     monkeypatch.setattr(module, "create_markdown_artifact", lambda *_, **__: None)
     arrives("a.jsonl", lines("one"))

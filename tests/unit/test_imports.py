@@ -1,4 +1,4 @@
-"""Imports run one way: flows -> launch -> components -> config."""
+"""Imports run one way: flows -> launch -> components -> config, and never in a circle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.code_graph import ROOT, imports, modules
+from tests.code_graph import ROOT, circles, imports, modules, top_level_imports
 
 COMPONENTS = modules("components")
 FLOWS = modules("flows")
@@ -17,6 +17,24 @@ FLOWS = modules("flows")
 
 def importers(of: str, among: dict[str, Path]) -> set[str]:
     return {name for name, path in among.items() if any(f"{found}.".startswith(f"{of}.") for found in imports(path))}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    known = COMPONENTS | FLOWS
+    assert circles({name: top_level_imports(path, known) - {name} for name, path in known.items()}) == []
+
+
+def test_a_circle_is_found_also_where_a_type_checker_alone_would_follow_it(tmp_path: Path) -> None:
+    for name, text in {
+        "a": "from b import x",
+        "b": "import c",
+        "c": "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from a import y",
+        "d": "def later():\n    import e",
+        "e": "import d",
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    graph = {name: top_level_imports(tmp_path / name, "abcde") for name in "abcde"}
+    assert circles(graph) == [["a", "b", "c"]]
 
 
 @pytest.mark.parametrize("forbidden", ["flows", "prefect", "dvc"])

@@ -9,7 +9,7 @@ import pytest
 from factories import Judge, parity, policy, prompts, settings, workspace
 
 from components.config import Settings
-from components.config.settings import Settings as Root
+from components.config.root import Settings as Root
 from components.dpo.dataset import read_pairs
 from components.dpo.pairs import Answer, Pair
 from components.dpo.trainer import DpoTrainer

@@ -23,7 +23,6 @@ whatever else is set.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from components.config.combinations.advantage import (
     critic,
@@ -46,11 +45,9 @@ from components.config.combinations.ratio import (
 )
 from components.config.combinations.sharing import sharing
 from components.config.combinations.tools import critic_schedule, tools
+from components.config.settings import Sections
 
-if TYPE_CHECKING:
-    from components.config.settings import Settings
-
-RULES: tuple[Callable[[Settings], Iterator[str]], ...] = (
+RULES: tuple[Callable[[Sections], Iterator[str]], ...] = (
     whole_sequences,
     sampler_twice,
     weights_of_sequences,
@@ -80,6 +77,6 @@ RULES: tuple[Callable[[Settings], Iterator[str]], ...] = (
 )
 
 
-def problems(s: Settings) -> list[str]:
-    """A sentence for each thing that is wrong with the combination."""
+def problems(s: Sections) -> list[str]:
+    """Everything that is wrong with the combination, in words."""
     return [problem for rule in RULES for problem in rule(s)]

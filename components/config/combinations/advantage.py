@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from components.config.advantages import (
     GdpoAdvantage,
@@ -15,12 +14,10 @@ from components.config.advantages import (
 from components.config.objective import FixedAggregation, KlReward, ObjectiveSettings
 from components.config.ppo import GaeAdvantage
 from components.config.ratios import GmpoRatio, GspoRatio
-
-if TYPE_CHECKING:
-    from components.config.settings import Settings
+from components.config.settings import Sections
 
 
-def length_and_difficulty(s: Settings) -> Iterator[str]:
+def length_and_difficulty(s: Sections) -> Iterator[str]:
     """The two biases that Dr. GRPO removes."""
     advantage, aggregation = s.objective.advantage, s.objective.aggregation
     if isinstance(aggregation, FixedAggregation):
@@ -44,7 +41,7 @@ def length_and_difficulty(s: Settings) -> Iterator[str]:
         )
 
 
-def kl_in_the_reward(s: Settings) -> Iterator[str]:
+def kl_in_the_reward(s: Sections) -> Iterator[str]:
     if isinstance(s.objective.kl, KlReward) and _std_of_group(s.objective):
         yield (
             f"objective.kl.kind k1_reward with objective.advantage.kind {s.objective.advantage.kind}: divided by the "
@@ -54,7 +51,7 @@ def kl_in_the_reward(s: Settings) -> Iterator[str]:
         )
 
 
-def negative_rewards(s: Settings) -> Iterator[str]:
+def negative_rewards(s: Sections) -> Iterator[str]:
     if not isinstance(s.objective.advantage, MaxRlAdvantage):
         return
     negative = {
@@ -68,7 +65,7 @@ def negative_rewards(s: Settings) -> Iterator[str]:
         )
 
 
-def scales_that_cancel(s: Settings) -> Iterator[str]:
+def scales_that_cancel(s: Sections) -> Iterator[str]:
     """A part of the reward that is normalised by itself has no scale left."""
     advantage, weights = s.objective.advantage, s.reward.weights
     if isinstance(advantage, HrasAdvantage):
@@ -95,7 +92,7 @@ def scales_that_cancel(s: Settings) -> Iterator[str]:
             )
 
 
-def critic(s: Settings) -> Iterator[str]:
+def critic(s: Sections) -> Iterator[str]:
     """Advantages from a critic take no group's baseline."""
     o = s.objective
     if not isinstance(o.advantage, GaeAdvantage):
@@ -108,7 +105,7 @@ def critic(s: Settings) -> Iterator[str]:
             )
 
 
-def groups_of_one(s: Settings) -> Iterator[str]:
+def groups_of_one(s: Sections) -> Iterator[str]:
     if s.rollout.group_size > 1:
         return
     if not isinstance(s.objective.advantage, GaeAdvantage):
@@ -123,7 +120,7 @@ def groups_of_one(s: Settings) -> Iterator[str]:
         )
 
 
-def overlong(s: Settings) -> Iterator[str]:
+def overlong(s: Sections) -> Iterator[str]:
     overlong = s.reward.soft_overlong
     if overlong is None:
         return

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from components.config.combinations.ratio import is_relative_to_the_sampler
 from components.config.rollout import TorchEngine
 from components.config.servers import SglangEngine
-
-if TYPE_CHECKING:
-    from components.config.settings import Settings
+from components.config.settings import Sections
 
 
-def asynchrony(s: Settings) -> Iterator[str]:
+def asynchrony(s: Sections) -> Iterator[str]:
     how = s.rollout.asynchrony
     if how is None:
         return

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from components.config.kubernetes import KubernetesSettings, S3State
 from components.config.servers import VllmEngine
-
-if TYPE_CHECKING:
-    from components.config.settings import Settings
+from components.config.settings import Sections
 
 
-def section(s: Settings) -> Iterator[str]:
+def section(s: Sections) -> Iterator[str]:
     if s.launch.kind == "kubernetes" and s.launch.kubernetes is None:
         yield (
             "launch.kind kubernetes needs launch.kubernetes: at least images.learner and shared; see "
@@ -20,7 +17,7 @@ def section(s: Settings) -> Iterator[str]:
         )
 
 
-def rollout_pods(s: Settings) -> Iterator[str]:
+def rollout_pods(s: Sections) -> Iterator[str]:
     """Servers that the run starts are pods of their own."""
     how, engine = _cluster(s), s.rollout.engine
     if how is None or not isinstance(engine, VllmEngine) or engine.urls:
@@ -49,7 +46,7 @@ def rollout_pods(s: Settings) -> Iterator[str]:
         )
 
 
-def learner_pods(s: Settings) -> Iterator[str]:
+def learner_pods(s: Sections) -> Iterator[str]:
     """Every pod of the learner has as many ranks."""
     how, ranks = _cluster(s), s.learner.ranks
     if how is None:
@@ -66,11 +63,11 @@ def learner_pods(s: Settings) -> Iterator[str]:
         )
 
 
-def state(s: Settings) -> Iterator[str]:
+def state(s: Sections) -> Iterator[str]:
     how = _cluster(s)
     if how is not None and s.rollout.engine.kind == "sglang" and isinstance(how.shared, S3State):
         yield "rollout.engine.kind sglang takes weights as files: set launch.kubernetes.shared.kind volume"
 
 
-def _cluster(s: Settings) -> KubernetesSettings | None:
+def _cluster(s: Sections) -> KubernetesSettings | None:
     return s.launch.kubernetes if s.launch.kind == "kubernetes" else None

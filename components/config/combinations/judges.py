@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from components.config.evaluation import ReasoningGymSuite
 from components.config.reasoning_gym import ReasoningGymSource, ReasoningGymVerifier
 from components.config.runners import CodeVerifier
+from components.config.settings import Sections
 from components.config.verifiers import Verifier
 
-if TYPE_CHECKING:
-    from components.config.settings import Settings
 
-
-def second_code(s: Settings) -> Iterator[str]:
+def second_code(s: Sections) -> Iterator[str]:
     """The second verifier runs in the sandbox of the first, and so do those of suites."""
     others = {f"evaluation.suites.{name}.verifier": suite.verifier for name, suite in s.evaluation.suites.items()}
     for name, verifier in {"audit.second": s.audit.second, **others}.items():
@@ -22,7 +19,7 @@ def second_code(s: Settings) -> Iterator[str]:
             yield from verifier.beyond(s.reward.sandbox, name)
 
 
-def scorers_of_others(s: Settings) -> Iterator[str]:
+def scorers_of_others(s: Sections) -> Iterator[str]:
     """The scorers of reasoning-gym judge its own problems, and its solutions must state an answer where one is read."""
     for name, verifier in {"reward.verifier": s.reward.verifier, "audit.second": s.audit.second}.items():
         if isinstance(verifier, ReasoningGymVerifier) and not isinstance(s.data.source, ReasoningGymSource):
@@ -39,7 +36,7 @@ def scorers_of_others(s: Settings) -> Iterator[str]:
             )
 
 
-def probes_of_others(s: Settings) -> Iterator[str]:
+def probes_of_others(s: Sections) -> Iterator[str]:
     """The scorers of reasoning-gym cannot judge what a probe set generates."""
     for name, one in s.health.canaries.items():
         verified = one.generated in ("carries", "comparison") or (one.generated is None and one.format == "qa")
@@ -50,7 +47,7 @@ def probes_of_others(s: Settings) -> Iterator[str]:
             )
 
 
-def solutions_in_form(s: Settings) -> Iterator[str]:
+def solutions_in_form(s: Sections) -> Iterator[str]:
     source = s.data.source
     if isinstance(source, ReasoningGymSource) and (form := _missing(s.reward.verifier, source.solution)):
         yield (

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from components.config.policy import TinyModel
 from components.config.rollout import TorchEngine
 from components.config.scheduling import AdsSchedule
 from components.config.servers import VllmEngine
-
-if TYPE_CHECKING:
-    from components.config.settings import Settings
+from components.config.settings import Sections
 
 LARGEST_RANK = 512
 """Of an adapter in a vLLM server."""
 
 
-def ads(s: Settings) -> Iterator[str]:
+def ads(s: Sections) -> Iterator[str]:
     if not isinstance(s.schedule, AdsSchedule):
         return
     if s.schedule.active * s.schedule.window != s.train.prompts_per_step:
@@ -34,7 +31,7 @@ def ads(s: Settings) -> Iterator[str]:
         )
 
 
-def sizes(s: Settings) -> Iterator[str]:
+def sizes(s: Sections) -> Iterator[str]:
     if s.triage.samples != "auto" and s.triage.samples < s.rollout.group_size:
         yield (
             f"triage.samples ({s.triage.samples}) must be at least rollout.group_size ({s.rollout.group_size}): "
@@ -61,7 +58,7 @@ def sizes(s: Settings) -> Iterator[str]:
         yield "dpo.steps without pairs: raise train.keep_pairs, or name a file under dpo.pairs"
 
 
-def _ranks(s: Settings) -> Iterator[str]:
+def _ranks(s: Sections) -> Iterator[str]:
     rows, ranks = s.train.prompts_per_step * s.rollout.group_size, s.learner.ranks.processes
     if ranks > 1 and s.launch.kind == "inline":
         yield (
@@ -77,7 +74,7 @@ def _ranks(s: Settings) -> Iterator[str]:
         )
 
 
-def models(s: Settings) -> Iterator[str]:
+def models(s: Sections) -> Iterator[str]:
     if isinstance(s.policy.model, TinyModel) and s.sft.steps == 0:
         yield "sft.steps 0 with policy.model.kind tiny would train a model with random weights by RL"
     if isinstance(s.policy.model, TinyModel) and s.data.splits.sft == 0:
@@ -88,7 +85,7 @@ def models(s: Settings) -> Iterator[str]:
         yield from _adapter(s)
 
 
-def _adapter(s: Settings) -> Iterator[str]:
+def _adapter(s: Sections) -> Iterator[str]:
     if s.policy.lora is None:
         yield "rollout.engine.transfer adapter needs an adapter: set policy.lora, or use transfer files"
     elif s.policy.lora.rank > LARGEST_RANK:
@@ -98,7 +95,7 @@ def _adapter(s: Settings) -> Iterator[str]:
         )
 
 
-def _routes(s: Settings) -> Iterator[str]:
+def _routes(s: Sections) -> Iterator[str]:
     engine = s.rollout.engine
     if not isinstance(engine, TorchEngine):
         yield (

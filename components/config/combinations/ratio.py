@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from components.config.corrections import IcePop, TokenTis
 from components.config.exploration import ClipCov, KlCov, TopEntropy
 from components.config.ppo import GaeAdvantage
 from components.config.ratios import CispoRatio, DppoRatio, GmpoRatio, GspoRatio, LuspoRatio, Ratio, VespoRatio
-
-if TYPE_CHECKING:
-    from components.config.settings import Settings
+from components.config.settings import Sections
 
 
-def whole_sequences(s: Settings) -> Iterator[str]:
+def whole_sequences(s: Sections) -> Iterator[str]:
     """GSPO, LUSPO and GMPO have one ratio a sequence, which gives every token of it a gradient."""
     ratio, o = s.objective.ratio, s.objective
     if not isinstance(ratio, GspoRatio | LuspoRatio | GmpoRatio):
@@ -48,7 +45,7 @@ def whole_sequences(s: Settings) -> Iterator[str]:
         yield f"{source} gives every token an advantage of its own, which {named} would average; use ratio gspo_token"
 
 
-def sampler_twice(s: Settings) -> Iterator[str]:
+def sampler_twice(s: Sections) -> Iterator[str]:
     """Methods with the sampler in the denominator have corrected the mismatch already."""
     ratio, correction = s.objective.ratio, s.objective.correction
     if is_relative_to_the_sampler(ratio) and correction is not None:
@@ -63,7 +60,7 @@ def is_relative_to_the_sampler(ratio: Ratio) -> bool:
     return isinstance(ratio, DppoRatio) or (isinstance(ratio, CispoRatio) and ratio.anchor == "rollout")
 
 
-def weights_of_sequences(s: Settings) -> Iterator[str]:
+def weights_of_sequences(s: Sections) -> Iterator[str]:
     """VESPO reshapes the weight of the whole sequence."""
     correction = s.objective.correction
     if isinstance(s.objective.ratio, VespoRatio) and not isinstance(correction, TokenTis | IcePop | None):
@@ -73,7 +70,7 @@ def weights_of_sequences(s: Settings) -> Iterator[str]:
         )
 
 
-def nothing_has_moved(s: Settings) -> Iterator[str]:
+def nothing_has_moved(s: Sections) -> Iterator[str]:
     """With one update the policy is the old one whenever a gradient is taken."""
     if s.learner.updates_per_step > 1:
         return

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from components.config.servers import VllmEngine
-
-if TYPE_CHECKING:
-    from components.config.settings import Settings
+from components.config.settings import Sections
 
 
-def sharing(s: Settings) -> Iterator[str]:
+def sharing(s: Sections) -> Iterator[str]:
     engine = s.rollout.engine
     if not isinstance(engine, VllmEngine) or not engine.sleep:
         return

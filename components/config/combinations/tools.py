@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from components.config.ppo import GaeAdvantage
+from components.config.settings import Sections
 from components.config.tasks import CalculatorSource
 
-if TYPE_CHECKING:
-    from components.config.settings import Settings
 
-
-def tools(s: Settings) -> Iterator[str]:
+def tools(s: Sections) -> Iterator[str]:
     if s.rollout.tool is None:
         if isinstance(s.data.source, CalculatorSource):
             yield (
@@ -24,7 +21,7 @@ def tools(s: Settings) -> Iterator[str]:
         yield "dpo.steps with rollout.tool: a pair's loss is over all of its tokens, and the tool wrote some of them"
 
 
-def critic_schedule(s: Settings) -> Iterator[str]:
+def critic_schedule(s: Sections) -> Iterator[str]:
     if not isinstance(s.objective.advantage, GaeAdvantage):
         return
     if s.learner.critic.pretrain_steps >= s.train.steps:
