@@ -25,7 +25,7 @@ def audit_run(
     Args:
         log: trainer_state.json, a console's output, or JSON lines; relative to the project.
         format: Who wrote it.
-        names: A file that says which of its metrics is which signal; found by the format when empty.
+        names: A file that maps its metrics to signals; found by the format when empty.
         rules: A file of health rules; the project's own when empty.
     """
     found = audit_log(Path(log), format, Path(names) if names else None, Path(rules) if rules else DEFAULT_RULES)

@@ -37,7 +37,7 @@ def audit_verifier(
         dataset: Prompts, in place of the configuration's: a .jsonl or .parquet file, or a folder that `datasets` saved.
         overrides: Any other settings, each as section.name=value.
         commit: The recorded code to run; the present working tree when empty.
-        fresh: Begin anew and execute both stages, whatever is already known.
+        fresh: Start over and execute both stages, ignoring the cache.
     """
     fields = settings_of(dataset=dataset)
     workspace = locate(project_root(Path.cwd()), Path(config), [*fields, *overrides], commit or None)

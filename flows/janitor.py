@@ -1,6 +1,6 @@
-"""The flow `janitor`: what dead runs left is removed, and people are asked about candidates that were forgotten.
+"""The flow `janitor`: removes what dead runs left behind, and requests approval of candidates whose event was lost.
 
-Safe beside anything at any time; what lives is not touched.
+Safe at any time, next to any other command; running runs are not touched.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def janitor(keep_days: Days = 0, namespace: Namespace = "") -> list[dict[str, st
 
     Args:
         keep_days: Remove workspaces of runs that ended longer ago and are recorded on their branch. 0: keep all.
-        namespace: Delete JobSets too that nobody waits for, in this namespace of the present cluster. Empty: none.
+        namespace: Also delete orphaned JobSets in this namespace of the present cluster. Empty: none.
     """
     with get_client(sync_client=True) as server:
         api = str(server.api_url)
@@ -39,5 +39,5 @@ def janitor(keep_days: Days = 0, namespace: Namespace = "") -> list[dict[str, st
     for action in actions:
         get_run_logger().info("%s %s: %s, %s", action.kind, action.what, action.done, action.why)
     rows = [action.to_dict() for action in actions]
-    create_table_artifact(rows, key=KEY, description=f"{len(rows)} things were left to do")
+    create_table_artifact(rows, key=KEY, description=f"{len(rows)} cleanup actions")
     return rows

@@ -1,6 +1,6 @@
-"""The flow `nightly`: what arrived since the last night joins, and a run follows unless nothing has changed.
+"""The flow `nightly`: new data joins the training data, and a run follows unless nothing has changed.
 
-`flows.retraining` says what tonight's run is; the run itself is that of `post-training`.
+`flows.retraining` plans the run; the run itself is that of `post-training`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Folder = Annotated[str, Field(description="Folder of JSON-lines files.")]
 
 @dataclass(frozen=True, slots=True)
 class RetrainingOutcome:
-    """What the night's run came to, or the run that gave the same answer before; and the night in a line each."""
+    """The outcome of the run, or of the earlier run with the same inputs; and a summary, line by line."""
 
     outcome: Outcome
     nothing_new: bool
@@ -68,7 +68,7 @@ def nightly(
         max_hours: The run is stopped when it has worked this long, retries included; it can be continued. 0: no limit.
         max_gpu_hours: The same, times the GPUs that it works with.
         commit: The recorded code to run; the present working tree when empty.
-        fresh: Begin anew and execute every stage, whatever is already known.
+        fresh: Start over and execute every stage, ignoring the cache.
         now: When the night began, in seconds since the epoch; files written later wait for the next. 0: it begins now.
     """
     project = project_root(Path.cwd())
@@ -76,7 +76,7 @@ def nightly(
     ledger = Ledger(project, load(Path(config), typed).name)
     with ledger.held():
         begun = ledger.begun(run_of_flow_run(project, flow_run.get_id()))
-        if begun:  # by an earlier attempt of this flow run: what has arrived since is for the next night
+        if begun:  # by an earlier attempt of this flow run: later files wait for the next run
             workspace, fresh = reopen(project, begun.run_id), False
         else:
             plan = plan_retraining(project, Path(config), incoming, start, typed, commit or None, now or None)
@@ -95,7 +95,7 @@ def nightly(
 
 
 def _unchanged(plan: RetrainingPlan, earlier: FinishedRun) -> RetrainingOutcome:
-    """End at once with the answer of the night that was the same."""
+    """End at once with the outcome of the earlier run with the same inputs."""
     lines, said = summary_before(plan), unchanged_summary(plan, earlier)
     say(lines)
     publish(plan.workspace, [*lines, said])
@@ -105,7 +105,7 @@ def _unchanged(plan: RetrainingPlan, earlier: FinishedRun) -> RetrainingOutcome:
 
 
 def start_row(plan: RetrainingPlan) -> StartedRun:
-    """What is noted of a night before its run."""
+    """The ledger's row of a run that starts."""
     seen = len(plan.ledger.seen()) if plan.files else plan.ledger.settled
     return StartedRun(plan.workspace.run_id, plan.key, plan.champion, seen, summary_before(plan))
 
@@ -117,6 +117,6 @@ def say(lines: list[str]) -> None:
 
 
 def publish(workspace: Workspace, lines: list[str]) -> None:
-    """Show the night in the Prefect UI."""
+    """Show the summary in the Prefect UI."""
     text = markdown(f"Night of {workspace.settings.name}", lines)
     create_markdown_artifact(text, key=SUMMARY, description=f"Night of {workspace.run_id}")

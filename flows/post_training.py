@@ -121,7 +121,7 @@ def post_training(
         max_hours: The run is stopped when it has worked this long, retries included; it can be continued. 0: no limit.
         max_gpu_hours: The same, times the GPUs that it works with.
         commit: The recorded code to run; the present working tree when empty.
-        fresh: Begin anew and execute every stage, whatever is already known.
+        fresh: Start over and execute every stage, ignoring the cache.
         resume: A run to go on with, from its workspace and with its settings; only limits and places may be others.
     """
     fields = settings_of(dataset=dataset, launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours)

@@ -1,4 +1,4 @@
-"""The flow `reproduce`: a recorded run executed anew, and compared with its record."""
+"""The flow `reproduce`: executes a recorded run again and compares it with its record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN = 200
 
 
 class Differs(EvenkeelError):
-    """The run was executed anew, and something came out that was not recorded (exit code 3)."""
+    """The run was executed again and the results differ from the record (exit code 3)."""
 
     exit_code = EXIT_NO_CANDIDATE
 
@@ -32,7 +32,7 @@ class Differs(EvenkeelError):
 @flow(name="reproduce")
 @expected_failures
 def reproduce(run_id: str) -> dict[str, Any]:
-    """Execute a recorded run anew from its branch; the flow fails where the result is another.
+    """Execute a recorded run again from its branch; the flow fails if the result differs.
 
     Args:
         run_id: The run, or the first characters of its id; its branch runs/RUN-ID must be here.

@@ -38,7 +38,7 @@ def line(workspace: Workspace, found: Estimate) -> str:
 
 
 def table(found: Estimate, states: Mapping[str, str]) -> Table:
-    """A row a stage and one for all of them; ``fates`` says what a run would do with a stage."""
+    """A row per stage and one for all of them; ``states`` is what a run would do with each stage."""
     with_gpus = any(stage.gpus for stage in found.stages)
     columns = ["stage", "would be", "about", "between", *(["GPU-hours"] if with_gpus else []), "known from"]
     shown = Table(*columns)

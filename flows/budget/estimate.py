@@ -90,7 +90,7 @@ def estimate(workspace: Workspace, *, fresh: bool = False) -> Estimate:
     """What is left of the run. Nothing is executed.
 
     Args:
-        fresh: every stage is executed, and the account begins anew.
+        fresh: every stage is executed, and the account starts at zero.
     """
     rows, same, results = history(workspace.project), settings_keys(workspace), result_keys(workspace)
     stages = []
@@ -147,7 +147,7 @@ def _remaining(workspace: Workspace, found: StageEstimate) -> StageEstimate:
 
 
 def begin(workspace: Workspace, *, fresh: bool = False, wait: Callable[[str], None] | None = None) -> Estimate:
-    """The estimate, checked against the run's budget. The account is looked at while nobody else is at the run.
+    """The estimate, checked against the run's budget. The account is read with the run's lock held.
 
     Args:
         fresh: as for `estimate`.

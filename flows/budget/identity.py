@@ -1,7 +1,7 @@
 """What the result of a stage depends on, as digests, without executing anything.
 
-`dvc.yaml` says of every stage which settings, code and earlier outputs it reads. An earlier output is known by what it
-depends on itself, so that there are digests for stages that have not run.
+`dvc.yaml` lists the settings, code and earlier outputs that each stage reads. An earlier output is identified by the
+digest of what it depends on itself, so that stages that have not run have digests too.
 """
 
 from __future__ import annotations

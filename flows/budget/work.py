@@ -221,7 +221,7 @@ WORK: dict[str, Callable[[Settings], Work]] = {
 
 
 def machinery(settings: Settings, stage: str) -> str:
-    """What does the work. A time on one machinery says nothing of another."""
+    """What does the work. Times on different machinery are not compared."""
     if stage not in SAMPLING:
         return "cpu"
     learner = f" {settings.learner.kind}" if stage == "train" else ""

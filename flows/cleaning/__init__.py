@@ -1,10 +1,10 @@
-"""What dead runs left, found and removed. Each part may run beside anything at any time, itself included.
+"""Finds and removes what dead runs left behind. Each part is safe at any time, concurrently with any other command.
 
-- `deed` — what was done, to what, and why
-- `processes` — those whose run is gone
-- `folders` — half-made ones of writers that were killed, and weights for servers that are gone
-- `flow_runs` — those that the Prefect server takes to be under way
-- `workspaces` — old ones, whose record is on a branch; only if asked for
-- `jobsets` — those on a cluster; only where a namespace is named
-- `questions` — candidates that nobody was asked about, and questions that were answered elsewhere
+- `action` — one action: what was done, to what, and why; `cleanup` — all parts in order
+- `processes` — processes whose run is gone
+- `folders` — partial folders of killed writers, and weights for servers that are gone
+- `flow_runs` — flow runs that the Prefect server believes are running
+- `workspaces` — old workspaces whose record is on a branch; opt-in
+- `jobsets` — JobSets on a cluster; only in a namespace that is named
+- `approval_requests` — candidates without an approval request, and requests that were answered elsewhere
 """

@@ -1,4 +1,4 @@
-"""One thing that the janitor did, or would not do."""
+"""One action of the janitor, or one that it skipped."""
 
 from __future__ import annotations
 

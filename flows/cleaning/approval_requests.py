@@ -1,7 +1,7 @@
-"""Candidates that nobody was asked about, and questions that wait although they were answered elsewhere.
+"""Candidates without an approval request, and requests that wait although they were answered elsewhere.
 
-Events are not durable: one that is emitted while the server is down is lost, and with it the question. A run that
-failed is begun again, for it may have an answer already, which another run would not know.
+Events are not durable: an event that is emitted while the server is down is lost, and with it the request. A failed run
+is started again instead of replaced, because it may already have an answer.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from flows.promoting.waiting_runs import DEPLOYMENT, LIVE, Run, resume_run, runs
 from flows.watching.api import client, describe_error, json_of
 
 REQUEST_TIMEOUT = 30.0
-"""Seconds for one request: nobody waits for the answer, and nobody asks again for an hour."""
+"""Seconds for one HTTP request: generous, because the next attempt is an hour later."""
 SETTLE = timedelta(minutes=1)
-"""How long a run may take to put its form beside its state."""
+"""How long a run may take to store its form after its state."""
 REQUESTED = (*LIVE, "COMPLETED", "CANCELLED")
-"""A run in such a state asks, has an answer, or was ended by a person, who is not asked again unasked."""
+"""States of a run that waits, has an answer, or was ended by a person: no second request is sent."""
 LIMIT = 20
-"""New questions at a time: a server with a fresh database knows of none that was asked."""
+"""New requests at a time: a server with a fresh database knows no earlier ones."""
 
 
 def settle_requests(project: Path, api: str | None) -> Iterator[CleanupAction]:
-    """Ask about candidates that passed, are undecided, and were never asked about; end questions that were answered.
+    """Request approval of undecided candidates that passed and have no request; resume runs whose request was answered.
 
     Args:
-        api: the server of this project; without one nobody can be asked.
+        api: the server of this project; without one nothing is done.
     """
     if api is None:
         return
@@ -59,9 +59,7 @@ def _one(server: httpx.Client, project: Path, registry: str, known: Sequence[Run
         if not (found := candidates(store)):
             return
         context = RegistryContext(project, store, load_policy(project))
-        check_recorded(
-            project, context.policy
-        )  # by one that is being edited nothing can be asked, and nothing answered
+        check_recorded(project, context.policy)  # with an uncommitted policy nothing can be decided
         undecided = [one for one in found if decision_on(context.store, one.digest) is None]
         yield from _resume_answered(server, context, found, known)
     except EvenkeelError as error:  # a bucket that does not answer, too: others may
@@ -73,7 +71,7 @@ def _one(server: httpx.Client, project: Path, registry: str, known: Sequence[Run
 def _resume_answered(
     server: httpx.Client, context: RegistryContext, found: Sequence[Candidate], known: Sequence[Run]
 ) -> Iterator[CleanupAction]:
-    """Let runs go on that need not wait any more, or that ask what nobody can answer."""
+    """Resume runs that need not wait any more, or whose request cannot be answered."""
     base = read_history(context.store).base
     for run in known:
         named = [one for one in found if run.about(one.digest, run.registry)]
@@ -85,24 +83,24 @@ def _resume_answered(
 
 
 def _resume_reason(context: RegistryContext, candidate: Candidate, run: Run, base: int) -> str:
-    """Why: it was decided elsewhere, or an answer would be one to a question that is not asked any more."""
+    """Why to resume a run: the candidate was decided elsewhere, or the request is outdated; else empty."""
     if decision_on(context.store, candidate.digest) is not None:
         return f"candidate {candidate.digest[:12]} was decided upon meanwhile"
     matched = KEY.fullmatch(run.key or "")
     if matched is None:
         return ""
     try:
-        asked = load_request(context.store, candidate.digest, matched["request"])
+        question = load_request(context.store, candidate.digest, matched["request"])
     except InputError as error:
         return error.what
     now = {"policy": context.policy.sha256, "champion": base, "evidence": candidate.evidence}
-    then = {"policy": asked.policy, "champion": asked.base, "evidence": asked.evidence}
+    then = {"policy": question.policy, "champion": question.base, "evidence": question.evidence}
     changed = [name for name in now if now[name] != then[name]]
-    return f"since it was asked, another {' and '.join(changed)} came" if changed else ""
+    return f"since the request, the {' and '.join(changed)} changed" if changed else ""
 
 
 def _without_form(server: httpx.Client, run: Run) -> str:
-    """Why: its process was killed before it could put a form beside its state."""
+    """Why to resume a run: its process was killed before it stored its form; else empty."""
     if run.schema is None:
         return ""
     there = server.get(f"/flow_runs/{run.id}/input/{run.schema}").status_code
@@ -112,7 +110,7 @@ def _without_form(server: httpx.Client, run: Run) -> str:
 def _request_missing(
     server: httpx.Client, registry: str, undecided: Sequence[Candidate], known: Sequence[Run]
 ) -> Iterator[CleanupAction]:
-    """For every candidate that passed and that no run asks, or asked, about, start one, or begin a failed one again."""
+    """For every candidate that passed and has no request, start a run, or start a failed one again."""
     wanted = []
     for candidate in undecided:
         about = [run for run in known if run.about(candidate.digest, registry) and not run.duplicate]
@@ -124,17 +122,19 @@ def _request_missing(
     if answer.status_code == httpx.codes.NOT_FOUND:  # a temporary server, say
         return
     deployment = json_of(answer)
-    if deployment["paused"]:  # somebody does not want to be asked
+    if deployment["paused"]:  # paused in the UI: no requests are wanted
         return
     for digest, failed in wanted[:LIMIT]:
         again = next((run for run in failed if resume_run(server, run, "it failed before anything was decided")), None)
         if again is not None:
             yield CleanupAction(
-                "flow run", again.name, "begun again", f"it failed, and nobody else asks about {digest[:12]}"
+                "flow run", again.name, "begun again", f"it failed, and no other run is about {digest[:12]}"
             )
             continue
         name = _create_flow_run(server, deployment["id"], digest, registry, len(failed))
-        yield CleanupAction("candidate", digest[:12], f"asked by flow run {name}", "no flow run was about it")
+        yield CleanupAction(
+            "candidate", digest[:12], f"approval requested by flow run {name}", "no flow run was about it"
+        )
 
 
 def _create_flow_run(server: httpx.Client, deployment: str, digest: str, registry: str, before: int) -> str:

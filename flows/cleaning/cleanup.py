@@ -1,4 +1,4 @@
-"""All parts of the janitor's work, one after the other."""
+"""All cleanups of the janitor, in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flows.watching.runs import all_runs
 
 
 def clean(project: Path, keep_days: int, api: str | None, namespace: str = "") -> list[CleanupAction]:
-    """Do it; returns what was done. This process is marked as nobody's owner.
+    """Run all cleanups; returns the actions. This process does not become an owner of processes.
 
     Args:
         keep_days: days for which workspaces of ended runs are kept; 0 keeps all.

@@ -1,6 +1,6 @@
-"""Flow runs that a Prefect server takes to be under way although their process is gone.
+"""Flow runs that a Prefect server believes are running although their process is gone.
 
-Only what a workspace's own record says of itself is judged: which process ran it, on this machine, for which flow run.
+Only the workspace's own record is used: which process ran it, on this machine, for which flow run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FLOW_RUN = "PREFECT__FLOW_RUN_ID"
 
 
 def close_dead(runs: Iterable[RunView], api: str | None) -> Iterator[CleanupAction]:
-    """Tell the servers which of their runs are dead.
+    """Set the state of flow runs whose process is gone.
 
     Args:
         api: the server to ask about runs that had one of their own, with the project's database.
@@ -64,8 +64,8 @@ def _close_dead(execution: Execution, url: str) -> Iterator[CleanupAction]:
 
 
 def target_state(execution: Execution, state: dict[str, Any] | None) -> dict[str, str] | None:
-    """The state that a flow run of a dead execution is to have; None where it is as it should be, or another process
-    may have begun it anew."""
+    """The state that a flow run of a dead execution should have; None if it has that state, or another process may have
+    started it again."""
     if state is None or state["type"] not in UNDER_WAY:
         return None
     since = datetime.fromisoformat(state["timestamp"])

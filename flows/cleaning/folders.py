@@ -1,4 +1,4 @@
-"""Half-made files and folders that killed writers left, and weights for servers that are gone.
+"""Partial files and folders that killed writers left, and weights for servers that are gone.
 
 `components.files` fills what it writes under a temporary name, `.NAME.xxxxxxxx`, and renames it; a kill in between
 leaves that. Its owner removes it when it next writes there, which may be never.
@@ -24,13 +24,13 @@ TEMPORARY = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}(?P<old>\.old)?")
 REMOVED = ".removed-"
 """What is being removed has a name of its own, which no writer looks for."""
 AGE = 3600.0
-"""Seconds without a change after which nobody is writing any more."""
+"""Seconds without a change after which a file counts as abandoned."""
 WITHIN = ("out", ".state")
 """Parts of a workspace that stages write."""
 
 
 def remove_partial(project: Path, runs: Iterable[RunView]) -> Iterator[CleanupAction]:
-    """Remove what nobody has written to for an hour; nothing of a run that lives."""
+    """Remove partial files without a change for an hour; nothing of a running run."""
     state = project / ".state"
     places = [project / "runs", project / "registry", state, state / "reproductions"]
     found = [path for place in places for path in _children(place)]
@@ -46,9 +46,7 @@ def remove_partial(project: Path, runs: Iterable[RunView]) -> Iterator[CleanupAc
             continue  # the only copy there is: the next writer puts it back
         age = time.time() - _changed(path)
         if age > AGE and remove(path):
-            yield CleanupAction(
-                "folder", str(path.relative_to(project)), "removed", f"half-made {age / 3600:.0f} h ago"
-            )
+            yield CleanupAction("folder", str(path.relative_to(project)), "removed", f"partial, {age / 3600:.0f} h old")
 
 
 def _children(folder: Path) -> Iterator[Path]:
@@ -77,7 +75,7 @@ def _changed(path: Path) -> float:
 
 
 def remove(path: Path) -> bool:
-    """Take it out of everybody's way by renaming it, then remove it; False where somebody else already did."""
+    """Rename it, so that no writer finds it, then remove it; False if another process already did."""
     renamed = path.with_name(f"{REMOVED}{secrets.token_hex(4)}")
     try:
         os.replace(path, renamed)

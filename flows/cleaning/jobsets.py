@@ -11,7 +11,7 @@ from flows.watching.runs import RunView
 
 
 def remove_orphans(project: Path, namespace: str) -> Iterator[CleanupAction]:
-    """Delete those of a namespace that nobody waits for. What is not known of a run counts as nothing against it."""
+    """Delete the orphaned JobSets of a namespace. A JobSet of an unknown run is kept."""
     from components.launch.kubernetes.api import Cluster  # loads the client, which takes a second
     from components.launch.kubernetes.janitor import sweep
 

@@ -21,7 +21,7 @@ def end_leftovers(project: Path, grace: float = GRACE) -> Iterator[CleanupAction
     if not seen:
         return
     time.sleep(grace)
-    # Found anew: a run may have taken over meanwhile, and what it started is not in `seen`.
+    # Searched again: another run may have started in between, and its processes are not in `seen`.
     left = [process for process in leftovers(project) if process in seen]
     commands = {
         process.pid: (_command(process), mark_of(process, OWNER_VARIABLE).partition(":")[0]) for process in left

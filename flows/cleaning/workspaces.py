@@ -24,7 +24,7 @@ MOST_DAYS = 36500
 PARTS = ("run_id", "outcome", "digests")
 """Of the record: when the run was last looked through is no part of what came of it."""
 KEPT = ("candidate", "stopped", "failed", "dead", "running", "unknown")
-"""States in which somebody still needs the workspace: to decide, to continue, or to see what happened."""
+"""States in which the workspace is still needed: to decide, to continue, or to see what happened."""
 
 
 def remove_old(project: Path, runs: Iterable[RunView], days: int) -> Iterator[CleanupAction]:
@@ -44,7 +44,7 @@ def remove_old(project: Path, runs: Iterable[RunView], days: int) -> Iterator[Cl
 
 
 def unrecorded(project: Path, run: RunView) -> str:
-    """Why the branch does not stand for the workspace; empty where it does."""
+    """Why the branch does not replace the workspace; empty where it does."""
     try:
         head = head_of(project, run.run_id)
         if head is None:
@@ -54,11 +54,11 @@ def unrecorded(project: Path, run: RunView) -> str:
     except InputError as error:
         return error.what
     same = all(recorded.get(part) == there.get(part) for part in PARTS)
-    return "" if same else f"its {RECORD} says something else than that of {branch_of(run.run_id)}"
+    return "" if same else f"its {RECORD} differs from that of {branch_of(run.run_id)}"
 
 
 def _remove(project: Path, run: RunView) -> bool:
-    """Rename it while nobody can begin to run it, then remove it at leisure."""
+    """Rename it with its lock held, then remove it."""
     renamed = run.root.with_name(f"{REMOVED}{run.run_id}")
     with lock_file(lock_of(project, run.run_id)) as lock:
         if not lock.take():

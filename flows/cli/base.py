@@ -17,10 +17,10 @@ from flows.display.output import OutputLost, PlainConsole, guarded_output
 DEMO = Path("configs/demo.yaml")
 HELP = (
     "Keeps GRPO post-training on an even keel: run, watch, judge, approve.\n\n"
-    "Exit codes: 0 a candidate awaits approval, or the command did what it says; 2 the input or the machine is not as "
+    "Exit codes: 0 a candidate awaits approval, or the command succeeded; 2 the input or the machine is not as "
     "it must be, or the budget is spent; 3 everything worked and the answer is no: no candidate, a grave verdict, a "
-    "gate that does not pass, an approval that is missing; 75 something that the run depends on has gone, and the same "
-    "command goes on; 130 and 143 stopped by a signal; 141 whoever read the output has gone."
+    "gate that does not pass, an approval that is missing; 75 something that the run depends on is gone, and the same "
+    "command continues the run; 130 and 143 stopped by a signal; 141 the reader of the output has exited."
 )
 
 app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)

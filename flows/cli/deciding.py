@@ -40,8 +40,8 @@ def approve(
     only_print: Print = False,
     config: Config = DEMO,
 ) -> None:
-    """Approve a candidate; the last approval that the policy asks for makes it the champion. Exit code 3: the gate says
-    no, or another became champion meanwhile."""
+    """Approve a candidate; the last approval that the policy asks for makes it the champion. Exit code 3: the gate
+    refuses it, or another became champion meanwhile."""
     from flows.governance import decisions, statements
 
     context, options = _decision_context(config), statements.StatementOptions(by, reason, key, days)
@@ -107,8 +107,8 @@ def adopt(
     days: Days = None,
     config: Config = DEMO,
 ) -> None:
-    """Put the project's promotion policy in force in the registry, in the place of the one that it goes by. It takes
-    the approvals that promoting takes, by both. Whoever adopts agrees to all records until now; see `evenkeel history`.
+    """Put the project's promotion policy in force in the registry, in place of the present one. It takes
+    the approvals that promoting takes, by both. Adopting confirms all records until now; see `evenkeel history`.
 
     Exit code 3: approvals are missing.
     """

@@ -40,7 +40,7 @@ def gate(
     overrides: Overrides = None,
     rules: Annotated[Path | None, typer.Option("--rules", help="Health rules instead of the run's own.")] = None,
 ) -> None:
-    """Judge a finished run again. Exit code 0: pass; 3: fail or inconclusive, as the table says."""
+    """Judge a finished run again. Exit code 0: pass; 3: fail or inconclusive."""
     from flows.judging import rejudge  # the only command that needs a stage's code
 
     found = rejudge.rejudge_run(rejudge.find_run(run, config, overrides or ()), rules)

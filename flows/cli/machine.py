@@ -31,10 +31,10 @@ def doctor(
         bool, typer.Option("--kubernetes", help="Check the cluster too that the configuration names.")
     ] = False,
 ) -> None:
-    """Check this machine and this project, and say how to mend what is wrong."""
+    """Check this machine and this project, and print how to fix what is wrong."""
     default = CLUSTER if kubernetes else DEMO
     config = config or (default if default.is_file() else None)
-    table = Table("check", "state", "finding", "how to mend it")
+    table = Table("check", "state", "finding", "how to fix it")
     worst = 0
     for check in chain(examination.examine(Path.cwd(), config), cluster(config) if kubernetes else ()):
         worst = EXIT_BAD_INPUT if check.state == "fail" else worst

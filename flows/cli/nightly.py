@@ -1,4 +1,4 @@
-"""The command that a schedule starts, by hand."""
+"""The command `nightly`, which a schedule can also start."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def nightly(
     incoming: Annotated[str, typer.Option("--incoming", help="Folder of JSON-lines files that join the data.")] = "",
     start: Annotated[Start, typer.Option("--start", help="Its own start, or the approved checkpoint.")] = "base",
     overrides: Overrides = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew and execute every stage.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over and execute every stage.")] = False,
     debug: Debug = False,
 ) -> None:
     """Train on what is new, and compare with the champion. Nothing new: say so, and stop. One at a time."""
@@ -62,12 +62,12 @@ def nightly(
         say(ended.lines)
         return
     say(ended.lines[:-1])
-    # Another one than was planned where another night has ended, or a champion been approved, since then.
+    # Not the planned run if another run has ended, or a champion was approved, since then.
     workspace = replace(workspace, run_id=ended.outcome.run_id)
     print_outcome(workspace, ended.outcome.candidate, ended.outcome.reason)
 
 
 def say(lines: Sequence[str]) -> None:
-    """What happened in the night, a line each."""
+    """Print the summary, line by line."""
     for text in lines:
         console.print(field(text), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The command that says how much memory a run takes, before anything of it is started."""
+"""The command that computes how much memory a run takes, before anything of it is started."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def show(
     ] = None,
     config: Config = DEMO,
 ) -> None:
-    """One checkpoint: where it comes from, what the gate says, who approved, and how to go on."""
+    """One checkpoint: its origin, the gate's result, its approvals, and the next commands."""
     from components.registry import sound_history
     from flows.governance import checkpoint, policies
     from flows.governance import show as show_registry

@@ -1,4 +1,4 @@
-"""Commands that do a run over again."""
+"""The command that executes a recorded run again."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ WIDTH = 22
 
 @app.command()
 def reproduce(run_id: Annotated[str, typer.Argument(help="The run, or the first characters of its id.")]) -> None:
-    """Execute a recorded run anew from its branch and compare. Exit code 0: as recorded; 3: not; 2: impossible."""
+    """Execute a recorded run again from its branch and compare. Exit code 0: equal; 3: different; 2: impossible."""
     from flows.cli.runs import handle_signals  # here, so that `--help` keeps its order
 
     with checked_out(project_root(Path.cwd()), run_id) as reproduction:
         show_header(reproduction)
         with (
-            handle_signals("; the same command begins anew"),
+            handle_signals("; the same command starts over"),
             Display(reproduction, console, wanted(reproduction.settings)),
         ):
             found = reproduce_run(reproduction)
@@ -41,7 +41,7 @@ def reproduce(run_id: Annotated[str, typer.Argument(help="The run, or the first 
 
 
 def show_header(reproduction: Reproduction) -> None:
-    """What is done over again, and where."""
+    """Which run is executed again, and where."""
     where = reproduction.root.relative_to(reproduction.project)
     commit = reproduction.snapshot.commit[:12]
     console.print(Text.assemble((reproduction.run_id, "bold"), f" again  commit {commit}  {where}"))

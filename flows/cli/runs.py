@@ -46,7 +46,7 @@ def run(
     recipe: Annotated[str, typer.Option("--recipe", help="The method, in place of the configuration's.")] = "",
     overrides: Overrides = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew and execute every stage.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over and execute every stage.")] = False,
     resume: Annotated[str, typer.Option("--resume", metavar="RUN-ID", help="Go on with a run, as it was begun.")] = "",
     debug: Debug = False,
 ) -> None:
@@ -111,7 +111,7 @@ def print_outcome(workspace: Workspace, candidate: str | None, reason: str) -> N
 def audit_verifier(
     config: Config = DEMO,
     overrides: Overrides = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew and execute both stages.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over and execute both stages.")] = False,
     debug: Debug = False,
 ) -> None:
     """Can the verifier be trusted? Judges answers known to be right or wrong; a failed audit blocks training."""
@@ -153,7 +153,7 @@ def show_header(workspace: Workspace) -> None:
 
 @contextmanager
 def handle_signals(resume_hint: str = "; the same command continues from the last checkpoint") -> Iterator[None]:
-    """Turn SIGINT and SIGTERM into an orderly end that says how to go on."""
+    """On SIGINT and SIGTERM end orderly and print how to continue."""
 
     def terminate(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(EXIT_TERMINATED)

@@ -92,11 +92,11 @@ def janitor(
     ] = 0,
     namespace: Annotated[
         str,
-        typer.Option("--namespace", help="Delete JobSets too that nobody waits for, in this namespace of the cluster."),
+        typer.Option("--namespace", help="Also delete orphaned JobSets in this namespace of the cluster."),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Remove what dead runs left: processes, half-made folders, weights, flow runs that nobody runs any more."""
+    """Remove what dead runs left behind: processes, partial folders, weights, flow runs without a process."""
     from flows.cleaning import cleanup
     from flows.serving.service import served
 

@@ -26,11 +26,11 @@ def on_a_cluster(settings: Settings) -> Settings:
     """The settings with ``launch.kind`` kubernetes.
 
     Raises:
-        InputError: nothing says what the cluster is to run.
+        InputError: the configuration has no section for the cluster.
     """
     if settings.launch.kubernetes is None:
         raise InputError(
-            "the configuration says nothing of a cluster",
+            "the configuration has no section for a cluster",
             where="launch.kubernetes",
             how="use --config configs/kubernetes.yaml, or a file that extends it",
         )
@@ -41,7 +41,7 @@ def on_a_cluster(settings: Settings) -> Settings:
 
 def planned(workspace: Workspace, note: Callable[[str], None]) -> RunPlan:
     """The plan of the run's training. Where its folder is not on the shared volume here, it is shown as it would be
-    there, and a note says so."""
+    there, with a note."""
     settings = on_a_cluster(workspace.settings)
     check_run(settings, [STAGE])
     how, root = settings.launch.kubernetes, workspace.root.absolute()

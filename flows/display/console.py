@@ -60,7 +60,7 @@ class Display:
             self._live.stop()
 
     def _watch(self) -> None:
-        with suppress(OutputLost):  # the end of the run says so, in the thread that can
+        with suppress(OutputLost):  # the main thread reports it at the end of the run
             while not self._over.wait(REFRESH):
                 self._update()
 

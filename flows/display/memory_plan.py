@@ -55,7 +55,7 @@ def planned(settings: Settings, model: Path | None, room: Room, prompt: int) -> 
 
     Args:
         model: a `config.json` in place of the model's own.
-        room: what there is; this machine's memory and GPU where it says of neither.
+        room: available memory; this machine's memory and GPU if it names neither.
         prompt: tokens of a prompt.
 
     Raises:

@@ -1,5 +1,5 @@
-"""What commands print: no terminal obeys what a record, a name or a log holds, and an output that cannot be written is
-an error like any other."""
+"""Printing for commands: control characters from records, names and logs are escaped, and an output that cannot be
+written is an error like any other."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from components.files import dump_json
 from components.printing import block, printable
 
 EXIT_NO_READER = 141
-"""Whoever read the output has gone, as `| head` does: what a shell says of SIGPIPE."""
+"""The reader of the output has exited, as with `| head`: the exit code that a shell gives for SIGPIPE."""
 
 
 class OutputLost(EvenkeelError):
-    """Standard output takes nothing more. ``quiet``: its reader has gone, and knows why."""
+    """Standard output cannot be written. ``quiet``: its reader has exited, so no message is needed."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(
@@ -85,19 +85,19 @@ class PlainConsole(Console):
 
 
 def field(value: object, style: str = "") -> Text:
-    """What a record, a name or a file says, as one line that is shown as it is."""
+    """Text from a record, a name or a file, as one line without control characters."""
     return Text(printable(value), style)
 
 
 def print_json(value: Any) -> None:
-    """A value as JSON. Characters that a terminal would obey are escaped, which changes no value."""
+    """A value as JSON. Control characters are escaped, which changes no value."""
     text = dump_json(value)
     plain = text == block(text)
     print(text if plain else f"{json.dumps(value, indent=2, sort_keys=True, allow_nan=False)}\n", end="")
 
 
 def log_writer(write: Callable[[str], object]) -> Callable[[bytes], None]:
-    """Takes the bytes of a log as they come, and writes them as text that a terminal obeys nothing of."""
+    """A function that takes the bytes of a log as they arrive and writes them as text without control characters."""
     decoder = getincrementaldecoder("utf-8")("backslashreplace")
 
     def take(data: bytes) -> None:

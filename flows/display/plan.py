@@ -55,7 +55,7 @@ def planned_states(workspace: Workspace, found: Estimate) -> dict[str, str]:
         check=False,
     )
     if done.returncode:
-        raise InputError(f"dvc status: {done.stderr.strip()}", where=workspace.root, how="`--fresh` makes it anew")
+        raise InputError(f"dvc status: {done.stderr.strip()}", where=workspace.root, how="`--fresh` creates it again")
     changed = json.loads(done.stdout)
     executed = {stage: "cached" if stage in cached else "executed" for stage in stages}
     return {stage: executed[stage] if stage in changed else "up to date" for stage in stages}

@@ -120,7 +120,7 @@ def _evaluation_table(evaluation: dict[str, Any]) -> Table:
 
 
 def champion_table(evaluation: dict[str, Any]) -> Table:
-    """The new checkpoint beside the present champion, on the same prompts."""
+    """The new checkpoint compared with the present champion, on the same prompts."""
     table = Table("against the champion", "champion", "trained", "gain")
     return _comparison(table, evaluation, "champion", "gain_over_champion")
 

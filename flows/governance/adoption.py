@@ -1,4 +1,4 @@
-"""`evenkeel adopt`: the policy that the project has now takes the place of the one that its registry goes by."""
+"""`evenkeel adopt`: puts the project's present policy in force in its registry."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from flows.governance.statements import StatementOptions, unchecked_statement
 
 @dataclass(frozen=True)
 class Adoption:
-    """What came of it: the record, or what is still missing."""
+    """The result: the record, or the approvals that are still missing."""
 
     record: PromotionRecord | None
     missing: str = ""
@@ -38,18 +38,18 @@ def adopt_policy(context: RegistryContext, options: StatementOptions) -> Adoptio
 
     Raises:
         InputError: it is in force, the champion does not hold under the policy in force, or the approval would count
-            neither by the earlier policy nor by the new one; it says why.
+            neither by the earlier policy nor by the new one.
     """
     history = sound_history(context.store)
-    asked = replace(adoption_question(history, context.policy), registry=identify(context.store))
-    earlier = earlier_policy(context, asked.policy)
+    subject = replace(adoption_question(history, context.policy), registry=identify(context.store))
+    earlier = earlier_policy(context, subject.policy)
     _check_champion(replace(context, policy=earlier), history)
     days = min(one.settings.valid_days for one in (earlier, context.policy))
-    approval = unchecked_statement(asked, options, history, days)
-    _check_counts(context, approval, asked)
+    approval = unchecked_statement(subject, options, history, days)
+    _check_counts(context, approval, subject)
     store_approval(context.store, approval)
     try:
-        return Adoption(adopt(context.store, asked, earlier, context.policy))
+        return Adoption(adopt(context.store, subject, earlier, context.policy))
     except NotApproved as missing:
         return Adoption(None, missing.what)
 
@@ -57,17 +57,19 @@ def adopt_policy(context: RegistryContext, options: StatementOptions) -> Adoptio
 def _check_champion(context: RegistryContext, history: History) -> None:
     """Refuse to agree to a champion that does not hold now."""
     if problem := problems(context, history).get(history.base):
-        what = f"whoever adopts a policy agrees to the present champion, and it does not hold: {problem}"
+        what = f"adopting a policy confirms the present champion, and that does not hold: {problem}"
         raise InputError(what, where=record_key(history.base), how=HOW)
 
 
-def _check_counts(context: RegistryContext, approval: Approval, asked: Question) -> None:
+def _check_counts(context: RegistryContext, approval: Approval, subject: Question) -> None:
     """Refuse an approval that counts by neither policy."""
     why = []
-    for policy in (earlier_policy(context, asked.policy), context.policy):
-        others = standing([approval], Terms(asked, policy, utc_now(), own_counts=True)).others
+    for policy in (earlier_policy(context, subject.policy), context.policy):
+        others = standing([approval], Terms(subject, policy, utc_now(), own_counts=True)).others
         if not others:
             return
         why.append(others[0][1])
     what = "this would not count: " + "; ".join(dict.fromkeys(why))
-    raise InputError(what, where=asked.digest, how="nothing was recorded; do what it says, or ask another")
+    raise InputError(
+        what, where=subject.digest, how="nothing was recorded; fix the reasons above, or have another person approve"
+    )

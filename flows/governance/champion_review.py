@@ -1,7 +1,7 @@
 """The champion, judged again from its evidence by the policy that its record names.
 
-A record holds what the gate said, and whoever may write to the registry writes records. What approvers signed names the
-evidence: so the answer is computed again from that, and the record's own is not believed.
+A record contains the gate's result, but anyone with write access to the registry can write records. Approvers sign a
+statement that names the evidence, so the result is computed again from that evidence instead of taken from the record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One checkpoint of the registry with all that is known about it."""
+"""One checkpoint of the registry with everything known about it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from flows.governance.registry import RegistryContext, judge
 class CheckpointView:
     """``names`` are the aliases that point to it, ``checks`` those of the gate: as it was decided by them, or now.
 
-    ``decision`` is final; until there is one, ``standing`` says how far it is approved. ``champion`` is the
-    record that the champion stands on by now.
+    ``decision`` is final; until there is one, ``standing`` holds the approvals so far. ``champion`` is the record that
+    made the present champion.
     """
 
     candidate: Candidate
@@ -49,7 +49,7 @@ class CheckpointView:
 
     @property
     def state(self) -> str:
-        """Where it stands, in words."""
+        """Its state as text."""
         if self.decision is None and self.refused:
             return f"refused by the gate: {', '.join(self.refused)}"
         if self.decision is None:
@@ -62,7 +62,8 @@ class CheckpointView:
 
     @property
     def refused(self) -> list[str]:
-        """The checks that fail whoever approves; a comparison with the champion that is yet to be made is none."""
+        """The checks that fail regardless of approvals, without a comparison with the champion that is still to be
+        made."""
         return [check["name"] for check in self.checks if check["result"] == "fail" and check["how"] != TO_BE_COMPARED]
 
     @property

@@ -1,7 +1,7 @@
-"""A candidate beside the present champion: as its own run compared the two, or else compared now.
+"""A candidate compared with the present champion, by its own run or now.
 
-One that is made now takes a minute or more; if it is settled, and can be signed here, it is kept in the registry,
-`comparisons/<candidate>-<champion>.json`.
+A comparison that is made now takes a minute or more. If all verdicts are settled and a signing key is here, it is
+stored in the registry as `comparisons/<candidate>-<champion>.json`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ from components.registry.attestations import Attestation, attest, attested, of_c
 from flows.governance.signers import signing_key, verified
 
 ANSWERS = Path(".state/evaluations")
-"""Answers that need not be made twice, in the project."""
+"""Cache of answers to test prompts, in the project."""
 
 
 def comparison_with(
     project: Path, store: Store, candidate: Candidate, champion: str, *, now: bool = True
 ) -> dict[str, Any] | None:
-    """What the gate is told, see `components.gate.judge_candidate`; None where it is the champion or has no evidence.
+    """The comparison as `components.gate.judge_candidate` takes it; None for the champion itself or without evidence.
 
-    What is wrong with the candidate is told to the gate as its ``problem``, and that they are yet to be compared as
-    ``pending``.
+    A broken candidate is passed to the gate as ``problem``, a comparison that is still to be made as ``pending``.
 
     Args:
         now: compare them where that was not done yet.
@@ -64,28 +63,28 @@ def comparison_key(candidate: Candidate, champion: str) -> str:
 
 
 def _stored(project: Path, store: Store, name: str, candidate: Candidate, champion: str) -> dict[str, Any] | None:
-    """What was compared before, on the same evidence; None where nothing that the gate could go by is kept, or nobody
-    who is trusted signed it."""
+    """The stored comparison on the same evidence; None if there is none that the gate can use, or no trusted
+    signature."""
     stored = store.get(name)
     if stored is None:
         return None
     try:
         attested(store, _attestation(candidate, champion, stored[0]), load_policy(project).signers)
         figures = json.loads(stored[0])
-        told = _gate_input(figures)
-        of = (figures["evidence"], told["candidate"], told["champion"])
-        said = Evidence({"comparison": told})
+        gate_input = _gate_input(figures)
+        of = (figures["evidence"], gate_input["candidate"], gate_input["champion"])
+        said = Evidence({"comparison": gate_input})
         said.share("comparison", "unscorable_share")
         if figures["gain"] is not None:  # None: no prompt that both could be scored on
             said.gain("comparison")
             said.number("comparison", "n")
     except (InputError, ValueError, TypeError, LookupError, RecursionError):
-        return None  # it is made anew
-    return told if of == (candidate.evidence, candidate.digest, champion) else None
+        return None  # it is made again
+    return gate_input if of == (candidate.evidence, candidate.digest, champion) else None
 
 
 def _gate_input(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """What the gate is told of figures as `compare_with_champion` gives them."""
+    """The gate's input from the figures of `compare_with_champion`."""
     found = {"gain_over_champion": figures["gain"], "champion": figures["figures"]["champion"]}
     return comparison_of(found, figures["candidate"], figures["champion"])
 
@@ -101,14 +100,14 @@ def _compute(
     figures = compare_with_champion(load(evidence.params), evidence, ours, theirs, project / ANSWERS)
     kept = {**figures, "evidence": candidate.evidence}
     if not figures["settled"]:
-        return kept  # a verdict failed for a moment's trouble: whoever asks next has it made anew
+        return kept  # a verdict failed for a transient reason: the next call compares again
     stored = store.get(name)
     key = signing_key(project, load_policy(project))
     if key is None:
-        return kept  # whoever judges next has no reason to believe it
+        return kept  # unsigned, so no later call could trust it
     data = dump_json(kept).encode()
     attest(store, _attestation(candidate, champion, data), key)
-    with suppress(Conflict):  # somebody else made the same one
+    with suppress(Conflict):  # another process stored the same one
         store.compare_and_swap(name, data, None if stored is None else stored[1])
     return kept
 

@@ -1,4 +1,4 @@
-"""A person's decision, from what was typed to the record."""
+"""A person's decision, from the command to the record."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from flows.governance.statements import StatementOptions, make_statement
 
 @dataclass(frozen=True)
 class Decision:
-    """What came of a statement: a record, or how far the question is answered; and what else there is to say.
+    """The result of a statement: a record, or the approvals so far; and notes to print.
 
-    ``stands_on`` is the record that the champion stands on, where the decision was made before and nothing was done.
+    ``stands_on`` is the record that made the present champion, where the decision existed before and nothing was done.
     """
 
     digest: str
@@ -52,7 +52,7 @@ class Decision:
 
     @property
     def superseded(self) -> bool:
-        """Whether another is the champion than the one that was, or was to be, made it."""
+        """Whether another checkpoint is the champion now."""
         if self.record is None or self.stands_on is None:
             return self.record is not None and self.record.outcome == "superseded"
         return self.stands_on.digest != self.digest
@@ -63,7 +63,7 @@ def write_approval(context: RegistryContext, digest: str, options: StatementOpti
 
     Raises:
         NoCandidate: the gate does not let it pass.
-        InputError: it was decided already, or the approval would not count; it says why.
+        InputError: it was decided already, or the approval would not count.
     """
     candidate = find(context.store, digest)
     history, found = _judged(context, candidate)
@@ -77,7 +77,7 @@ def approve_candidate(context: RegistryContext, digest: str, options: StatementO
 
     Raises:
         NoCandidate: the gate does not let it pass.
-        InputError: it was rejected, or the approval would not count; it says why.
+        InputError: it was rejected, or the approval would not count.
     """
     candidate = find(context.store, digest)
     history, found = _judged(context, candidate)
@@ -91,9 +91,9 @@ def approve_candidate(context: RegistryContext, digest: str, options: StatementO
 
 
 def _judged(context: RegistryContext, candidate: Candidate) -> tuple[History, PromotionRecord | Judgement]:
-    """The records, and what was decided by them; else what the gate says of it beside the champion that they name.
+    """The records, and their decision about the candidate or else the gate's judgement of it.
 
-    It is judged again where another became the champion while the two were compared.
+    The candidate is judged again if another one became the champion during the comparison.
     """
     while True:
         history = sound_history(context.store)
@@ -111,16 +111,16 @@ def _approval(
         doubts = [f"  - {check.words}" for check in judgement.checks if check.result != "pass"]
         what = "\n".join(["the gate is inconclusive, and leaves it to a person who gives a reason:", *doubts])
         raise InputError(what, where=candidate.digest, how="look into these, then approve with --reason, or reject")
-    asked = question(candidate, judgement, context.policy, identify(context.store))
+    subject = question(candidate, judgement, context.policy, identify(context.store))
     by = started_by(context.store, candidate)
-    return make_statement(context, asked, options, history, by, judgement.result == "inconclusive")
+    return make_statement(context, subject, options, history, by, judgement.result == "inconclusive")
 
 
 def reject_candidate(context: RegistryContext, digest: str, options: StatementOptions) -> Decision:
     """Turn a candidate down.
 
     Raises:
-        InputError: it was promoted or is the champion, or the rejection would not count; it says why.
+        InputError: it was promoted or is the champion, or the rejection would not count.
     """
     candidate, history = find(context.store, digest), sound_history(context.store)
     judgement = judge(context, candidate, history, compare=False)
@@ -133,7 +133,7 @@ def write_rejection(context: RegistryContext, digest: str, options: StatementOpt
     """The rejection of a candidate, stored nowhere.
 
     Raises:
-        InputError: it was decided already, or the rejection would not count; it says why.
+        InputError: it was decided already, or the rejection would not count.
     """
     candidate, history = find(context.store, digest), sound_history(context.store)
     if made := final(history, candidate):
@@ -142,8 +142,8 @@ def write_rejection(context: RegistryContext, digest: str, options: StatementOpt
 
 
 def _rejection(context: RegistryContext, candidate: Candidate, history: History, options: StatementOptions) -> Approval:
-    asked = rejection_question(candidate, context.policy, history.base, identify(context.store))
-    return make_statement(context, asked, options, history)
+    subject = rejection_question(candidate, context.policy, history.base, identify(context.store))
+    return make_statement(context, subject, options, history)
 
 
 def promote_candidate(context: RegistryContext, digest: str) -> Decision:
@@ -173,18 +173,18 @@ def roll_back(context: RegistryContext, to: str, options: StatementOptions) -> D
     reign = target(history, to)
     if history.champion is not None and reign.digest == history.champion.digest:
         raise InputError("this is the champion already", where=reign.digest, how="name another with --to")
-    asked = replace(rollback_question(history, reign, context.policy), registry=identify(context.store))
-    approval = make_statement(context, asked, options, history, who_started(context.store, asked))
-    before = standing_on_rollback(context.store, asked, context.policy)
+    subject = replace(rollback_question(history, reign, context.policy), registry=identify(context.store))
+    approval = make_statement(context, subject, options, history, who_started(context.store, subject))
+    before = standing_on_rollback(context.store, subject, context.policy)
     if not before.has(approval, context.policy):
         store_approval(context.store, approval)
     candidate = read_candidate(context.store, reign.digest)
-    return _conclude(context, candidate, lambda: rollback(context.store, asked, context.policy), reign.digest)
+    return _conclude(context, candidate, lambda: rollback(context.store, subject, context.policy), reign.digest)
 
 
 def _repeated_rollback(history: History, to: str, options: StatementOptions) -> PromotionRecord | None:
-    """The roll-back that the champion stands on, where the same person gives the same reason: the command was repeated,
-    and must not go back once more."""
+    """The rollback that made the present champion, if the same person gave the same reason: the command was repeated
+    and must not roll back a second time."""
     made = history.stands_on
     if made is None or made.action != "rollback" or (to and target(history, to).digest != made.digest):
         return None
@@ -195,7 +195,7 @@ def _repeated_rollback(history: History, to: str, options: StatementOptions) -> 
 def _finish_earlier(
     context: RegistryContext, candidate: Candidate, history: History, made: PromotionRecord
 ) -> Decision:
-    """What was decided before; where a crash kept it from being finished, that is done now."""
+    """The earlier decision. If a crash interrupted it after its record was written, finish it."""
     follow(context.store, history)
     found = _conclude(context, candidate, lambda: not_rejected(made))
     return replace(found, stands_on=history.stands_on)
@@ -210,5 +210,5 @@ def _conclude(
     except NotApproved as missing:
         waiting = after_approval(context, candidate) if candidate else []
         return Decision(digest, None, missing.standing, tuple(waiting))
-    told = after_decision(context, candidate, record) if candidate else []
-    return Decision(digest, record, None, tuple(told))
+    notes = after_decision(context, candidate, record) if candidate else []
+    return Decision(digest, record, None, tuple(notes))

@@ -1,8 +1,8 @@
-"""Whether what was decided holds: by the chain of the registry's policies, whose newest must be the project's own.
+"""Whether decisions hold under the chain of the registry's policies, whose newest must be the project's own.
 
-A record says by the digest of which policy it was decided. Whoever can write to the registry could name one that asks
-for nothing. What gives a policy force is that the project has it now, or that its people and those of the one before
-adopted it (`components/registry/adoption.py`). No time that a record gives of itself counts, and no commit's.
+A record contains the digest of the policy that it was decided by. Anyone with write access to the registry could name a
+policy that requires nothing. A policy is in force only if it is the project's present one, or if its approvers and
+those of the policy before adopted it (`components/registry/adoption.py`). Times in records and commits are not trusted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HOW = (
 class Policies:
     """Policies by their digests: the project's own, those that the registry has stored, those of Git's history.
 
-    One that lists no signers of checkpoints goes by the key of the project.
+    A policy that lists no signers of checkpoints uses the key of the project.
     """
 
     def __init__(self, context: RegistryContext, wanted: Collection[str]) -> None:
@@ -51,11 +51,11 @@ class Policies:
 
 
 def policies_of(project: Path, wanted: Collection[str]) -> dict[str, Policy]:
-    """Digest -> policy, of the wanted ones that Git's history has; on which branch is no matter, for the digest says
-    which it is, and gives it no force.
+    """Digest -> policy, of the wanted ones that Git's history has, on any branch: the digest identifies the policy, and
+    finding it does not put it in force.
 
     Raises:
-        InputError: Git cannot say.
+        InputError: Git cannot read the history.
     """
     found = (policy for policy in (_states(project) if wanted else ()) if policy is not None)
     return {policy.sha256: policy for policy in found if policy.sha256 in wanted}
@@ -75,11 +75,11 @@ def earlier_policy(context: RegistryContext, sha256: str) -> Policy:
 
 
 def problems(context: RegistryContext, history: History) -> dict[int, str]:
-    """Number -> why a record cannot be shown to rest on the approvals that its policy asked for.
+    """Number -> why a record cannot be shown to rest on the approvals that its policy required.
 
     The champion's record must be one of the policy that the project has now, unless that policy was adopted since: who
-    adopts a policy agrees to all records before. One of the first schema, which kept no approvals, is let be unless the
-    champion stands on it.
+    adopts a policy agrees to all earlier records. A record of the first schema, which stored no approvals, is a problem
+    only if it made the champion.
     """
     known = Policies(context, {digest for record in history.records for digest in _named(record)})
     said = {record.number: problem for record in history.records if (problem := _problem(record, known, history))}
@@ -151,7 +151,7 @@ def check_champion(context: RegistryContext, history: History) -> None:
 
 
 def check_witness(context: RegistryContext, history: History) -> str:
-    """What the witness that the policy names says of these records.
+    """The witness's statement about these records, where the policy names a witness.
 
     Raises:
         InputError: it has seen other records than the registry has.
@@ -165,7 +165,7 @@ def check_witness(context: RegistryContext, history: History) -> str:
 
 
 def check_recorded(project: Path, policy: Policy) -> None:
-    """Refuse to decide by a policy that nobody could hold the decision against later.
+    """Refuse to decide by a policy that is not committed: the decision could not be checked against it later.
 
     Raises:
         InputError: it is not the policy of the commit that is checked out.
@@ -173,7 +173,7 @@ def check_recorded(project: Path, policy: Policy) -> None:
     present = _at(project, "HEAD") if _committed(project) else None
     if present is None or policy.sha256 != present.sha256:
         raise InputError(
-            "the promotion policy is not committed as it is, so nobody could check later what was decided by it",
+            "the promotion policy is not committed, so a decision could not be checked against it later",
             where=project / FILE,
             how=f"git add {' '.join(PATHS)} && git commit, or put it back: git checkout -- {' '.join(PATHS)}",
         )

@@ -1,4 +1,4 @@
-"""The registry as a person meets it: the project's store and policy, and what the gate says of a candidate now."""
+"""The project's registry: its store and policy, and the gate's present judgement of a candidate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from components.types import Judgement
 
 @dataclass(frozen=True)
 class RegistryContext:
-    """What decisions are made with: the project's folder, its store and its policy."""
+    """What a decision needs: the project's folder, its store and its policy."""
 
     project: Path
     store: Store
@@ -31,7 +31,7 @@ def project_store(project: Path, settings: Settings) -> Store:
 
 
 def missing_registry(project: Path, settings: Settings) -> Path | None:
-    """The folder of the registry where nothing was ever proposed: it is yet to be made, named wrongly, or gone."""
+    """The folder of a registry without any candidate or record: not created yet, named wrongly, or gone. Else None."""
     named = settings.registry.under(project)
     if named.kind != "directory":
         return None
@@ -51,35 +51,36 @@ def decision_on(store: Store, digest: str) -> PromotionRecord | None:
 
 
 def judge(context: RegistryContext, candidate: Candidate, history: History, *, compare: bool = True) -> Judgement:
-    """What the gate says of a candidate by the project's policy, beside the champion of these records.
+    """The gate's judgement of a candidate by the project's policy, compared with the champion of these records.
 
     Args:
-        compare: evaluate the two on the same prompts where that was not done yet, which takes a minute or more. Without
-            it that check fails then, and says so.
+        compare: evaluate both on the same prompts if that was not done yet, which takes a minute or more. Without it
+            the check of the comparison fails.
     """
-    from flows.governance.comparison import comparison_with  # what it is made of takes a while to load
+    from flows.governance.comparison import comparison_with  # slow to import
 
     champion = history.champion
-    beside = (
+    comparison = (
         comparison_with(context.project, context.store, candidate, champion.digest, now=compare) if champion else None
     )
-    return judge_candidate(context.store, candidate, context.policy, beside)
+    return judge_candidate(context.store, candidate, context.policy, comparison)
 
 
 def after_decision(context: RegistryContext, candidate: Candidate, record: PromotionRecord) -> list[str]:
-    """Let whoever waits for this decision know, such as a suspended flow run; lines to print about it.
+    """Resume the suspended flow runs that wait for this decision; returns lines to print.
 
-    Called after the record is written and the alias has followed. What fails here undoes nothing.
+    Call it after the record is written and the alias updated. A failure here undoes nothing.
     """
     from flows.promoting.waiting_runs import resume
 
     names = resume(context.project, candidate.digest, "decided at a terminal")
-    return [f"flow run {name} goes on, and ends" for name in names]
+    return [f"flow run {name} resumes, and ends" for name in names]
 
 
 def after_approval(context: RegistryContext, candidate: Candidate) -> list[str]:
-    """Let a suspended flow run show that one more has approved, or why that does not count; lines to print about it."""
+    """Resume the suspended flow runs about the candidate, so that they show the new approval; returns lines to
+    print."""
     from flows.promoting.waiting_runs import resume
 
     names = resume(context.project, candidate.digest, "approved at a terminal; that is not enough yet")
-    return [f"flow run {name} asks anew" for name in names]
+    return [f"flow run {name} asks again" for name in names]

@@ -113,8 +113,8 @@ def show_checkpoint(console: Console, found: CheckpointView, lines: DecisionComm
     console.print(gate_table(found.checks))
     if found.approvals:
         console.print(_approvals(found.approvals))
-    mend = [(check["name"], check["how"]) for check in found.checks if check.get("how") and found.decision is None]
-    _grid(console, [("mend", f"{name}: {how}") for name, how in mend])
+    fixes = [(check["name"], check["how"]) for check in found.checks if check.get("how") and found.decision is None]
+    _grid(console, [("fix", f"{name}: {how}") for name, how in fixes])
     _grid(console, [("go on", line) for line in _next(found, lines)])
 
 

@@ -26,7 +26,7 @@ class StatementOptions:
 
 def make_statement(
     context: RegistryContext,
-    asked: Question,
+    subject: Question,
     options: StatementOptions,
     history: History,
     started_by: tuple[str, ...] | None = None,
@@ -34,12 +34,12 @@ def make_statement(
 ) -> Approval:
     """The statement, signed where a key is given; refused now where it would not count later."""
     check_in_force(history, context.policy)
-    approval = unchecked_statement(asked, options, history, context.policy.settings.valid_days)
-    check_counts(approval, Terms(asked, context.policy, utc_now(), started_by, doubtful))
+    approval = unchecked_statement(subject, options, history, context.policy.settings.valid_days)
+    check_counts(approval, Terms(subject, context.policy, utc_now(), started_by, doubtful))
     return approval
 
 
-def unchecked_statement(asked: Question, options: StatementOptions, history: History, longest: int) -> Approval:
+def unchecked_statement(subject: Question, options: StatementOptions, history: History, longest: int) -> Approval:
     """The statement, signed where a key is given; whether it counts is not looked at.
 
     Args:
@@ -50,7 +50,7 @@ def unchecked_statement(asked: Question, options: StatementOptions, history: His
     days = longest if options.days is None else options.days
     if not 1 <= days <= longest:
         raise InputError(f"valid for {days} days", where="--expires-days", how=f"the policy allows 1 to {longest}")
-    statement = state(asked, by=options.by, reason=options.reason, at=now, valid=timedelta(days=days))
+    statement = state(subject, by=options.by, reason=options.reason, at=now, valid=timedelta(days=days))
     return _signed(statement, options.key) if options.key else Approval(statement)
 
 

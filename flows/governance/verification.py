@@ -1,4 +1,4 @@
-"""`evenkeel verify`: does everything about a stored checkpoint hold, and do the records?"""
+"""`evenkeel verify`: checks stored checkpoints and the records about them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STYLES = {True: "green", False: "bold red"}
 
 @dataclass(frozen=True, slots=True)
 class VerifiedItem:
-    """One thing that was looked at: of which checkpoint, what, whether it holds, and in words."""
+    """One check: of which checkpoint, what was checked, whether it holds, and a description."""
 
     of: str
     what: str
@@ -42,7 +42,7 @@ class VerifiedItem:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """All that was looked at."""
+    """All checks."""
 
     found: tuple[VerifiedItem, ...]
 
@@ -104,7 +104,7 @@ def _of(context: RegistryContext, digest: str, evidence: Sequence[str | None]) -
 
     def files() -> str:
         store.tree(digest)
-        return "as its digest says"
+        return "match the digest"
 
     def form() -> str:
         try:
@@ -147,7 +147,7 @@ def _decisions(context: RegistryContext) -> list[VerifiedItem]:
 
 
 def _approvals(context: RegistryContext) -> VerifiedItem:
-    """What came before the record that the champion stands on is told, and does not count: it was decided anew."""
+    """Problems of records before the one that made the champion are reported and do not fail the check."""
 
     def rest() -> str:
         history = read_history(context.store)
@@ -157,7 +157,7 @@ def _approvals(context: RegistryContext) -> VerifiedItem:
             raise InputError(wrong, how=HOW)
         made = plural(sum(record.schema > 1 for record in history.records), "record")
         rest = f"; but for what came before the champion: {wrong}" if found else ""
-        return f"{made}, each with the approvals that the policy of its time asked for{rest}"
+        return f"{made}, each with the approvals that its policy required{rest}"
 
     return _verify(RECORDS, "approvals", rest)
 
@@ -170,7 +170,7 @@ def _verify(of: str, what: str, look: Callable[[], str]) -> VerifiedItem:
 
 
 def show(console: Console, verification: Verification) -> None:
-    """A row for everything that was looked at."""
+    """A row per check."""
     table = Table("checkpoint", "what", "holds", "", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     before = ""
     for one in verification.found:

@@ -16,7 +16,7 @@ from components.errors import InputError
 from flows.host.git import IDENTITY, NO_HOOKS, RECORD, git, succeeds
 
 WAIT_FOR_REFS = ("-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000")
-"""Milliseconds that somebody else's `git gc` or `git fetch` is waited for."""
+"""Milliseconds to wait for another process's `git gc` or `git fetch`."""
 
 PUSH_SECONDS = 300.0
 """After which a remote is taken not to answer: a branch is a few small files."""
@@ -38,7 +38,7 @@ def head_of(project: Path, run_id: str) -> str | None:
     """The commit that the run's branch points at.
 
     Raises:
-        InputError: the branch is somebody else's, or the name cannot be had.
+        InputError: the branch belongs to something else, or the name is not available.
     """
     name = branch_of(run_id)
     ref = f"refs/heads/{name}"
@@ -68,7 +68,7 @@ def commit_run(project: Path, run_id: str, base: str, root: Path, files: Sequenc
     A record that differs in nothing but its times is no reason for another commit.
 
     Raises:
-        InputError: Git refused, the branch is somebody else's, or it is checked out somewhere.
+        InputError: Git failed, the branch belongs to something else, or it is checked out somewhere.
     """
     head = head_of(project, run_id)
     tree = _tree(project, base, root, files)
@@ -97,7 +97,7 @@ def _tree(project: Path, base: str, root: Path, files: Sequence[str]) -> str:
 
 
 def _refuse_checked_out(project: Path, branch: str) -> None:
-    """A new commit under somebody's working tree would make all of it look changed."""
+    """Moving a branch that is checked out would make every file of that working tree look changed."""
     where = ""
     for line in git(project, "worktree", "list", "--porcelain").splitlines():
         if line.startswith("worktree "):

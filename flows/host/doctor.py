@@ -1,4 +1,4 @@
-"""`evenkeel doctor`: what could stop a run on this machine, and how to mend it."""
+"""`evenkeel doctor`: what could stop a run on this machine, and how to fix it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def examine(start: Path, config: Path | None = None) -> Iterator[Check]:
 
 
 def _answered(check: Callable[[Path], Check], project: Path) -> Check:
-    """A check; what it cannot read is what it found."""
+    """The result of a check; a file that it cannot read is a failure."""
     try:
         return check(project)
     except InputError as error:
@@ -186,10 +186,10 @@ def prefect_api(project: Path) -> Check:
         with urllib.request.urlopen(request, timeout=5) as response:
             version = json.load(response)
     except (OSError, ValueError) as error:
-        mend = "start it (evenkeel serve) or unset PREFECT_API_URL" if named else "look into .state/serve/server.log"
+        fix = "start it (evenkeel serve) or unset PREFECT_API_URL" if named else "look into .state/serve/server.log"
         if isinstance(error, HTTPError) and error.code == HTTPStatus.UNAUTHORIZED:
-            mend = f"set {AUTH_VARIABLE} to its user:password"
-        return Check("prefect", "fail", f"{url}: {error}", mend)
+            fix = f"set {AUTH_VARIABLE} to its user:password"
+        return Check("prefect", "fail", f"{url}: {error}", fix)
     if version != _installed("prefect"):
         return Check("prefect", "warn", f"server {version}, here {_installed('prefect')}", "use one version on both")
     return Check("prefect", "ok", f"{url}, {version}{'' if named else ', evenkeel serve'}")

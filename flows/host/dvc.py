@@ -23,9 +23,9 @@ from flows.host.processes import run
 COPIES = ("reflink", "copy")
 """How files come from the cache into a workspace. Not by symbolic links: digests of folders refuse them."""
 LINKS = ("reflink", "hardlink", "copy")
-"""The same for inputs, which may be gigabytes and which nobody writes to."""
+"""The same for inputs, which may be gigabytes and are never written to."""
 BUSY = ("is busy, it is being blocked by", "Unable to acquire lock")
-"""What DVC says when another process holds what it needs."""
+"""DVC's messages when another process holds a lock that it needs."""
 
 
 def environment(project: Path) -> dict[str, str]:
@@ -106,7 +106,7 @@ def _settings(project: Path, *levels: str) -> dict[str, Any]:
         for level in levels:
             merge(merged, config.load_one(level))
     except ConfigError as error:
-        raise InputError(f"DVC's configuration cannot be read: {error}", where=folder, how="mend it") from error
+        raise InputError(f"DVC's configuration cannot be read: {error}", where=folder, how="fix that file") from error
     return merged
 
 
@@ -135,7 +135,7 @@ def busy(log: Path, start: int) -> bool:
 
 
 def holder(root: Path) -> str | None:
-    """The living process that holds a lock of the DVC repository ``root``, in words; None where it is free."""
+    """A description of the process that holds a lock of the DVC repository ``root``; None where it is free."""
     pids = sorted(pid for pid in rwlock_holders(root) if lives(pid))
     if pids:
         return describe(pids[0])

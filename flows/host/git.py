@@ -84,7 +84,7 @@ def git(
         raise InputError("Git is not installed", how="install git; runs are recorded as commits") from error
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().removeprefix("fatal: ") or f"exit code {error.returncode}"
-        how = "`evenkeel doctor` says more"
+        how = "run `evenkeel doctor`"
         raise InputError(f"git {_command(arguments)}: {said}", where=directory, how=how) from error
     return done.stdout.rstrip("\n")
 

@@ -59,11 +59,11 @@ def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path,
 
 
 def stop(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End what ``process`` is the beginning of: politely, then for good; returns when it is gone.
+    """End ``process`` and all its descendants: SIGTERM, then SIGKILL after `GRACE` seconds; returns when they are gone.
 
-    Inference servers and ranks have sessions of their own, and a guardian each; verifiers have no mark. They are not
-    asked: a training needs them for its last checkpoint, and they end with it. A second signal that comes meanwhile, as
-    from somebody impatient, ends the politeness and not the ending.
+    Inference servers and ranks have sessions of their own, and a guardian each; verifiers have no mark. They get no
+    SIGTERM: a training needs them for its last checkpoint, and they end with it. A second signal during the grace
+    period skips the rest of it.
     """
     tree = _ProcessTree(process, mark)
     try:
@@ -79,7 +79,7 @@ def stop(process: subprocess.Popen[bytes], mark: str) -> None:
 
 
 class _ProcessTree:
-    """A command that this process started, and all that came of it, as it was found now and is found later."""
+    """A command that this process started, and its descendants, as found now and later."""
 
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
         self._process, self._mark = process, mark
@@ -95,7 +95,7 @@ class _ProcessTree:
         return any(map(lives, self._known))
 
     def terminate(self) -> None:
-        """Ask what is in the command's own session to end."""
+        """Send SIGTERM to the command's own session."""
         self._signal_session(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -106,7 +106,7 @@ class _ProcessTree:
                 one.kill()
 
     def _signal_session(self, number: signal.Signals) -> None:
-        if self._process.poll() is None:  # not reaped yet, so nobody else has its number
+        if self._process.poll() is None:  # not reaped yet, so no other process has its id
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
 

@@ -1,4 +1,4 @@
-"""`evenkeel gate`: the checks of the gate once more, on what a finished run left. Nothing is written."""
+"""`evenkeel gate`: repeats the checks of the gate on a finished run. Nothing is written."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from flows.host.git import project_root
 from flows.run.workspace import locate
 
 HEALTH = "training health"
-"""The check that other rules answer anew."""
+"""The check that is repeated with other rules."""
 
 
 @dataclass(frozen=True)
 class Rejudgement:
-    """What the gate says now, and what it said then (None where the run never came to it)."""
+    """The gate's result now, and the run's own result (None if the run never reached its gate)."""
 
     root: Path
     rules: str
@@ -81,7 +81,7 @@ def rejudge_run(root: Path, rules: Path | None = None) -> Rejudgement:
 
 
 def show(console: Console, judgement: Rejudgement) -> None:
-    """The checks, and the result beside what the run's own gate said."""
+    """The checks, the result, and the result of the run's own gate."""
     console.print(field(f"{judgement.root}, judged by {judgement.rules}"), soft_wrap=True)
     console.print(gate_table([check.to_dict() for check in judgement.checks]))
     then = "the run itself never came to its gate" if judgement.before is None else f"the run said {judgement.before}"

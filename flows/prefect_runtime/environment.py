@@ -114,9 +114,7 @@ def _start_temporary_server(timeout: float) -> None:
     try:
         httpx.get(f"{server.api_url}/health", timeout=timeout).raise_for_status()
     except httpx.HTTPError as error:
-        raise InputError(
-            f"Prefect's temporary server does not answer: {error}", how="see what it says above"
-        ) from error
+        raise InputError(f"Prefect's temporary server does not answer: {error}", how="see its output above") from error
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

@@ -1,12 +1,12 @@
-"""What other flows and automations may react to, told to the Prefect server as events.
+"""Events for the Prefect server, to which other flows and automations may react.
 
 - ``checkpoint.candidate`` — there is a new candidate; starts the deployment `promote`
-- ``checkpoint.waiting`` — the gate let it pass, and a person has to decide
-- ``evenkeel.flow-run.suspended`` — a flow run gives no signs of life any more, and that is as it should be
+- ``checkpoint.waiting`` — a candidate passed the gate and needs a person's decision
+- ``evenkeel.flow-run.suspended`` — a flow run is suspended: it sends no heartbeat until it resumes
 - ``evenkeel.run.collapsed`` — the monitor stopped the training
-- ``evenkeel.run.refused`` — everything worked, and the answer is no for another reason
+- ``evenkeel.run.refused`` — the run ended without a candidate for another reason
 
-Events are not kept where nobody listens: the registry and the run's own files are what counts.
+An event without a listener is lost. The registry and the run's own files are authoritative.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COLLAPSED, REFUSED = "evenkeel.run.collapsed", "evenkeel.run.refused"
 
 
 def announce(workspace: Workspace, outcome: Outcome) -> None:
-    """Tell what a run came to. A candidate that was decided upon before is no news."""
+    """Emit the outcome of a run. A candidate that was already decided emits nothing."""
     about: dict[str, Any] = {"run": workspace.run_id, "report": str(workspace.layout.report)}
     if outcome.candidate is None:
         kind = COLLAPSED if collapsed(workspace) else REFUSED
@@ -46,10 +46,10 @@ def announce(workspace: Workspace, outcome: Outcome) -> None:
 
 
 def waiting(digest: str, run_id: str, needed: str) -> None:
-    """Tell that a person has to decide. Call it inside a flow run, which the event then names.
+    """Emit that a person has to decide. Call it inside a flow run, which the event then names.
 
     Args:
-        needed: what is needed, in words.
+        needed: the approvals that are needed, as text.
     """
     emit_event(
         WAITING, resource=_candidate(digest, run_id), payload={"run": run_id, "digest": digest, "needed": needed}
@@ -57,10 +57,10 @@ def waiting(digest: str, run_id: str, needed: str) -> None:
 
 
 def suspended(flow_run: UUID) -> None:
-    """Tell that a flow run waits without a process, after all the signs of life that it gave.
+    """Emit that a flow run waits without a process, after its last heartbeat.
 
-    The server says so itself, and too early: what it says overtakes the last sign of life of a short execution, which
-    then seems to be followed by nothing.
+    The server's own event comes too early: it can overtake the last heartbeat of a short execution, after which the
+    automation would expect another heartbeat.
     """
     emit_event(SUSPENDED, resource={"prefect.resource.id": f"prefect.flow-run.{flow_run}"})
 
@@ -73,6 +73,6 @@ def _candidate(digest: str, run_id: str) -> dict[str, str]:
 
 
 def collapsed(workspace: Workspace) -> bool:
-    """Whether the monitor ended the training of this run."""
+    """Whether the health monitor stopped the training of this run."""
     metrics = workspace.layout.train_metrics
     return metrics.exists() and read_json(metrics)["stopped_by"] is not None

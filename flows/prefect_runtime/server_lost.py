@@ -1,4 +1,5 @@
-"""The Prefect server goes away while a run by hand works: the run goes on, and its workspace says what it came to."""
+"""The Prefect server becomes unreachable during a run that was started by hand: the run continues, and its workspace
+holds the outcome."""
 
 from __future__ import annotations
 
@@ -13,14 +14,17 @@ from flows.run.outcome import Outcome
 from flows.run.workspace import Workspace
 from flows.watching.execution import read
 
-NOTE = "the Prefect server went away: the UI does not show how this run ended; its record and its answer are whole"
+NOTE = (
+    "the Prefect server became unreachable: the UI does not show how this run ended; its record and its outcome are "
+    "complete"
+)
 
 
 def outcome_on_disk(workspace: Workspace, lost: httpx.HTTPError) -> Outcome:
-    """What this process's run came to, when the server could not be told.
+    """The outcome of this process's run, read from its workspace because the server is unreachable.
 
     Raises:
-        InputError: the server went away before the run came to its end.
+        InputError: the server became unreachable before the run ended.
         EvenkeelError: the run failed, for the reason that it carries.
     """
     drop_queued_events()
@@ -28,14 +32,14 @@ def outcome_on_disk(workspace: Workspace, lost: httpx.HTTPError) -> Outcome:
     mine = last is not None and last.pid == os.getpid() and last.ended is not None
     if last is None or not mine or last.state not in ("candidate", "refused", "failed"):
         how = "`evenkeel serve` starts it; the same command continues from the last checkpoint"
-        raise InputError(f"the Prefect server went away ({type(lost).__name__})", how=how) from lost
+        raise InputError(f"the Prefect server became unreachable ({type(lost).__name__})", how=how) from lost
     if last.state == "failed":
         raise EvenkeelError(last.reason) from lost
     return Outcome(workspace.run_id, str(workspace.root), last.candidate, last.reason)
 
 
 def drop_queued_events() -> None:
-    """Drop what waits to be told to the server: Prefect would try each event for seconds before the process ends."""
+    """Drop events that wait to be sent: Prefect would retry each for seconds before the process ends."""
     from prefect.events.worker import EventsWorker
 
     services: Any = EventsWorker

@@ -1,7 +1,8 @@
-"""Prefect's temporary server, for as long as whoever started it holds the other end of the standard input.
+"""Prefect's temporary server. It runs until the process that started it closes the server's standard input.
 
-``python temporary_server.py DESCRIPTOR`` serves on a listening socket that it inherits. Signals do not end it: one that
-is sent to a whole group or container reaches the run and its server at once, and the run has yet to say how it ended.
+``python temporary_server.py DESCRIPTOR`` serves on a listening socket that it inherits. It ignores
+SIGINT and SIGTERM: a signal to a process group or container reaches the run and its server at once, and the run still
+has to report how it ended.
 """
 
 from __future__ import annotations

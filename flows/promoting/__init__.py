@@ -1,12 +1,12 @@
-"""Asking a person about a candidate, by a Prefect flow that is suspended until somebody answers.
+"""Requests a person's approval of a candidate, with a Prefect flow that is suspended until a person answers.
 
-- `form` — what a person fills in; `evidence` — what is shown above it
-- `report` — the page that is read first, with what is known since the run; `pages` — where a browser finds it
-- `request` — what was shown, kept in the registry; `rounds` — what this flow run has asked and heard
-- `answering` — an answer becomes an approval or a rejection
-- `others` — one question about a candidate at a time
-- `waiting` — runs that wait, and letting them go on, without Prefect itself
+- `form` — the form; `evidence` — the text above it
+- `report` — the report page, with what is known since the run; `pages` — its address
+- `request` — what was shown, stored in the registry; `rounds` — requests and answers of this flow run
+- `suspension` — sends the request and suspends; `answers` — turns an answer into an approval or a rejection
+- `outcome` — what is decided, or what is missing; `duplicates` — one request per candidate at a time
+- `waiting_runs` — runs that wait, and resuming them, without importing Prefect; `registries` — the registry of a run
 
-The body of the flow is `flows.promote`. A suspended run has no process. When it goes on it begins again from its first
-line, with the code that is there by then, and checks everything again.
+The body of the flow is `flows.promote`. A suspended run has no process. When it resumes it starts again from its first
+line, with the code of that time, and checks everything again.
 """

@@ -49,40 +49,40 @@ def store_answer(
             does not count.
     """
     form, policy = filled(values), context.policy.settings
-    asked = request.question(ACTIONS[form.decision], identify(context.store))
+    subject = request.question(ACTIONS[form.decision], identify(context.store))
     if text := form.signed_approval.strip():
         approval = read_approval(text, where=FIELD)
-        _check_same(approval, asked, form, policy)
+        _check_same(approval, subject, form, policy)
         if context.store.get(approval.stored_under) is None:
-            _check_counts(context, candidate, asked, approval)
-    elif policy.quorum(asked.action).signed:
+            _check_counts(context, candidate, subject, approval)
+    elif policy.quorum(subject.action).signed:
         how = "make one with the command that is shown above the form and --print, and paste what it prints"
         raise InputError("the policy asks for a signature, and none was given", where=FIELD, how=how)
     else:
-        approval = Approval(_stated(asked, form, at, timedelta(days=policy.valid_days)))
+        approval = Approval(_stated(subject, form, at, timedelta(days=policy.valid_days)))
     return store_approval(context.store, approval)
 
 
-def _check_counts(context: RegistryContext, candidate: Candidate, asked: Question, approval: Approval) -> None:
-    """Raise unless it counts now, whatever was so when it was asked for."""
+def _check_counts(context: RegistryContext, candidate: Candidate, subject: Question, approval: Approval) -> None:
+    """Raise unless it counts now, which may differ from when it was requested."""
     base = sound_history(context.store).base
-    now = replace(asked, evidence=candidate.evidence, policy=context.policy.sha256, base=base)
+    now = replace(subject, evidence=candidate.evidence, policy=context.policy.sha256, base=base)
     check_counts(approval, Terms(now, context.policy, utc_now(), started_by(context.store, candidate)))
 
 
-def _stated(asked: Question, form: Decision, at: datetime, valid: timedelta) -> Statement:
+def _stated(subject: Question, form: Decision, at: datetime, valid: timedelta) -> Statement:
     try:
-        return state(asked, by=form.by, reason=form.reason, at=at, valid=valid)
+        return state(subject, by=form.by, reason=form.reason, at=at, valid=valid)
     except InputError as error:
         raise InputError(error.what, where="the form", how="fill in the form again") from error
 
 
-def _check_same(approval: Approval, asked: Question, form: Decision, policy: PromotionPolicy) -> None:
+def _check_same(approval: Approval, subject: Question, form: Decision, policy: PromotionPolicy) -> None:
     """Raise unless the signed statement says what the form around it says."""
     statement = approval.statement
-    if statement.digest != asked.digest:
-        raise _other(f"it is about the checkpoint {statement.digest[:12]}, and this is {asked.digest[:12]}")
-    if statement.action != asked.action:
+    if statement.digest != subject.digest:
+        raise _other(f"it is about the checkpoint {statement.digest[:12]}, and this is {subject.digest[:12]}")
+    if statement.action != subject.action:
         raise _other(f"it says {statement.action}, and the form says {form.decision}")
     if _who(statement.by, policy) != _who(form.by, policy):
         raise _other("it is in another name than the form")

@@ -1,4 +1,4 @@
-"""One question about a candidate at a time: of several flow runs that would ask about it, the oldest does."""
+"""One approval request per candidate at a time: of several flow runs about a candidate, the oldest sends it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE = 100
 
 def asks_already(client: SyncPrefectClient, me: FlowRun, digest: str, registry: str) -> FlowRun | None:
     """The older flow run of the same deployment that asks, or is about to ask, about this candidate; None where this
-    one has no deployment, because somebody started it by hand: it asks nobody."""
+    one was started by hand and has no deployment: it sends no request."""
     if me.deployment_id is None:
         return None
     older = [run for run in _live(client, me) if _order(run) < _order(me) and _same(run.parameters, digest, registry)]

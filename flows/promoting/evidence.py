@@ -16,7 +16,7 @@ GROUPS = {"fail": "Failed", "inconclusive": "Left to you", "pass": "Passed"}
 
 
 def approvals_needed(standing: Standing, signed: bool) -> str:
-    """What is needed, in words."""
+    """The approvals that are needed, as text."""
     kind = "signed approval" if signed else "approval"
     if not standing.counted:
         return f"{plural(standing.missing, kind)} needed"
@@ -36,9 +36,9 @@ def request_page(
     """All of it.
 
     Args:
-        champion: the present one in words.
+        champion: the present one, as text.
         pages: title -> address of the pages that belong to the evidence.
-        note: why it is asked again.
+        note: why the request is repeated.
     """
     signed = policy.quorum("promote").signed
     parts = [
@@ -117,5 +117,5 @@ def _scope(candidate: Candidate, judgement: Judgement, valid_days: int) -> str:
     return (
         f"An approval is for checkpoint `{candidate.digest[:SHORT]}`, {evidence}, policy "
         f"`{judgement.policy_sha256[:SHORT]}` and the present champion, for {plural(valid_days, 'day')}; "
-        "if one of them changes, you are asked again."
+        "if one of them changes, your approval is requested again."
     )

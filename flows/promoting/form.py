@@ -34,7 +34,7 @@ class Decision(RunInput):
 
 
 class SignedDecision(Decision):
-    """The same where the policy asks for signatures: a name that somebody types proves nothing."""
+    """The same where the policy requires signatures: a typed name proves nothing."""
 
     signed_approval: str = Field(
         "",

@@ -1,4 +1,4 @@
-"""What a candidate has come to by now: everything is looked at anew, and what is decided is carried out."""
+"""The state of a candidate, checked from the start, and its decision, carried out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = {"promoted": "Promoted", "rejected": "Rejected"}
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """Nobody needs to be asked; ``state`` and ``words`` are what the flow run ends with."""
+    """No approval is needed; the flow run ends in ``state`` with the message ``words``."""
 
     state: str
     words: str
@@ -37,7 +37,7 @@ class Concluded:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A person has to decide. ``note`` says why an answer that was given did not do."""
+    """A person has to decide. ``note``: why an earlier answer was not accepted."""
 
     judgement: Judgement
     standing: Standing

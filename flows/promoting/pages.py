@@ -20,7 +20,7 @@ from flows.watching.pages import PAGES_VARIABLE
 def pages(project: Path, store: Store, evidence: str | None, report: str | None = None) -> dict[str, str]:
     """Title -> address of each; none for a candidate without evidence.
 
-    They are copied anew every time, so that what a person is about to read is what is stored.
+    They are copied every time, so that a person reads what is stored.
 
     Args:
         report: a page that knows what is known since the run, in place of the run's own.

@@ -21,20 +21,20 @@ from flows.governance.registry import RegistryContext, judge
 
 
 def report(context: RegistryContext, candidate: Candidate, judgement: Judgement) -> str:
-    """HTML of the page for whoever is to decide; the same as long as evidence, policy and champion are the same.
+    """HTML of the page for a person who decides; the same as long as evidence, policy and champion are the same.
 
     Raises:
         InputError: the evidence is gone, damaged, or not what the page can be made of.
     """
     present = champion(context.store)
-    beside = None if present is None or present.digest == candidate.digest else present.digest
-    return _page(context, candidate, judgement.to_dict(), judgement.policy_sha256, beside)
+    reference = None if present is None or present.digest == candidate.digest else present.digest
+    return _page(context, candidate, judgement.to_dict(), judgement.policy_sha256, reference)
 
 
 def report_of(context: RegistryContext, found: CheckpointView) -> str:
-    """HTML of the page: as it was decided, beside the champion of then, or else as it would be decided now.
+    """HTML of the page: as the candidate was decided, compared with the champion of that time; else as it stands now.
 
-    One that is not decided upon is compared with the champion first, which may take a minute.
+    A candidate without a decision is compared with the champion first, which may take a minute.
 
     Raises:
         InputError: as `report`.
@@ -42,15 +42,15 @@ def report_of(context: RegistryContext, found: CheckpointView) -> str:
     if (made := found.decision) is None:
         return report(context, found.candidate, judge(context, found.candidate, sound_history(context.store)))
     problem = problems(context, sound_history(context.store)).get((found.stands_on or made).number, "")
-    beside = None if made.previous == found.candidate.digest else made.previous
+    reference = None if made.previous == found.candidate.digest else made.previous
     candidate = replace(found.candidate, evidence=made.evidence or found.candidate.evidence)
     decided = _decided(found.stands_on or made, found.names, problem)
-    return _page(context, candidate, dict(made.gate), made.policy_sha256, beside, decided)
+    return _page(context, candidate, dict(made.gate), made.policy_sha256, reference, decided)
 
 
 def _decided(record: PromotionRecord, names: Collection[str], problem: str) -> dict[str, Any]:
-    told = {name: getattr(record, name) for name in ("outcome", "by", "reason", "at", "number")}
-    return {**told, "present": "champion" in names, "problem": problem}
+    fields = {name: getattr(record, name) for name in ("outcome", "by", "reason", "at", "number")}
+    return {**fields, "present": "champion" in names, "problem": problem}
 
 
 def _page(
@@ -58,18 +58,18 @@ def _page(
     candidate: Candidate,
     gate: dict[str, Any],
     policy: str,
-    beside: str | None,
+    reference: str | None,
     decided: dict[str, Any] | None = None,
 ) -> str:
-    """``gate`` is its answer and ``policy`` the digest of what that went by, ``beside`` the digest of the champion that
-    it was or is to be compared with."""
+    """``gate`` is the gate's result, ``policy`` the digest of its policy, ``reference`` the digest of the champion that
+    the candidate is compared with."""
     from components.report import champion_of, load_evidence, render  # draws; loads what draws
 
     if candidate.evidence is None:
         raise InputError("the candidate has no evidence", where=candidate.digest, how="propose it again")
     found = None
-    if beside is not None:
-        found = champion_of(beside, _evidence(context.store, beside))
+    if reference is not None:
+        found = champion_of(reference, _evidence(context.store, reference))
     run = load_evidence(
         Layout(context.store.tree(candidate.evidence)),
         origin=candidate.run,
@@ -77,7 +77,7 @@ def _page(
         judgement=gate,
         required=_required(context, policy),
         signed=frozenset(action for action in get_args(Action) if context.policy.settings.quorum(action).signed),
-        comparison=None if beside is None else _comparison(context.store, candidate, beside),
+        comparison=None if reference is None else _comparison(context.store, candidate, reference),
         champion=found,
     )
     return render(run)
@@ -98,10 +98,10 @@ def _evidence(store: Store, digest: str) -> Layout | None:
 
 
 def _comparison(store: Store, candidate: Candidate, present: str) -> dict[str, Any] | None:
-    """The one that was made when approval was asked for; None where the run's own evaluation is with this champion."""
+    """The comparison of the approval request; None where the run's own evaluation compares with this champion."""
     stored = store.get(comparison_key(candidate, present))
     try:
         figures = None if stored is None else json.loads(stored[0])
     except ValueError:
-        return None  # it is made anew when the candidate is judged
+        return None  # it is made again when the candidate is judged
     return figures if isinstance(figures, dict) and figures.get("evidence") == candidate.evidence else None

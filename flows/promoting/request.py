@@ -1,4 +1,4 @@
-"""What a person was asked, kept in the registry: an approval is of what was shown, whatever changes until it is given.
+"""An approval request, stored in the registry: an approval applies to what was shown, whatever changes afterwards.
 
 `requests/<digest>/<sha256>.json`, written once and named after its content. The suspended run knows it by the key of
 its suspension alone, so that nothing has to survive in a process.
@@ -24,8 +24,8 @@ KEY = re.compile(r"promote-(?P<digest>[0-9a-f]{16})-(?P<request>[0-9a-f]{64})-(?
 @dataclass(frozen=True, slots=True)
 class Request:
     """``evidence`` and ``policy`` are digests, ``base`` is the number of the record that the champion stood on (0:
-    none), ``gate`` is the sha256 of what the gate says, ``approved`` says how many approvals counted, ``shown`` is the
-    Markdown above the form, and ``flow_run`` the run that asked.
+    none), ``gate`` is the sha256 of the gate's result, ``approved`` the number of approvals that counted, ``shown`` the
+    Markdown above the form, and ``flow_run`` the run that sent the request.
     """
 
     digest: str
@@ -47,7 +47,7 @@ class Request:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What makes it another question; not in which words, or for the how-manieth time, it is asked."""
+        """What distinguishes requests; neither the wording nor the round."""
         return self.digest, self.evidence, self.policy, self.base, self.gate, self.approved
 
     def question(self, action: Action, registry: str) -> Question:
@@ -61,12 +61,12 @@ class Request:
 
 
 def store_request(store: Store, request: Request) -> None:
-    """Write it down before anybody is asked."""
+    """Store the request before it is sent."""
     store.put_if_absent(_name(request.digest, request.sha256), request.to_bytes())
 
 
 def load_request(store: Store, digest: str, sha256: str) -> Request:
-    """What was asked about this candidate.
+    """The stored request about this candidate.
 
     Raises:
         InputError: it is not there, was changed, or is about another candidate.

@@ -1,7 +1,7 @@
-"""The rounds of asking of one flow run, as the Prefect server tells of them.
+"""The approval requests of one flow run, read from the Prefect server.
 
-A run that goes on begins again from its first line, in a fresh process, perhaps days later. The history of its states
-says how often it has asked, what it asked last, and when somebody answered.
+A resumed run starts again from its first line, in a new process, perhaps days later. The history of its states contains
+how many requests it sent, the last one, and when a person answered.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """``asked``: how often so far; ``last``: the last request (its sha256); ``answer``: to that, None where the run
-    goes on without one."""
+    """``asked``: number of requests so far; ``last``: the sha256 of the last one; ``answer``: the answer to it, None if
+    the run resumed without one."""
 
     asked: int
     last: str | None
@@ -38,9 +38,9 @@ class Rounds:
 
 
 def rounds(client: SyncPrefectClient, flow_run: UUID, digest: str) -> Rounds:
-    """What this flow run has asked about the candidate, and what it heard.
+    """The requests of this flow run about the candidate, and the last answer.
 
-    An answer stays the answer until the next question: a process that dies over it leaves it to the next one.
+    An answer stays valid until the next request: a process that dies leaves it to the next one.
     """
     history = sorted(client.read_flow_run_states(flow_run), key=lambda state: state.timestamp)
     asked = [

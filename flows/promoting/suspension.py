@@ -1,4 +1,4 @@
-"""Asks: keeps and shows the evidence, tells people, and suspends the flow run until one of them answers."""
+"""Requests approval: stores and shows the evidence, notifies people, and suspends the flow run until one answers."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def request_approval(
         pages=pages(context.project, context.store, candidate.evidence, _report(context, candidate, found)),
         note=found.note,
     )
-    asked = found.standing.question
+    question = found.standing.question
     request = Request(
-        digest=asked.digest,
-        evidence=asked.evidence,
-        policy=asked.policy,
-        base=asked.base,
-        gate=asked.gate,
+        digest=question.digest,
+        evidence=question.evidence,
+        policy=question.policy,
+        base=question.base,
+        gate=question.gate,
         approved=len(found.standing.counted),
         shown=text,
         flow_run=str(me.id),
@@ -79,7 +79,7 @@ def _report(context: RegistryContext, candidate: Candidate, found: Undecided) ->
 
 
 def _is_news(store: Store, request: Request, so_far: Rounds) -> bool:
-    """Whether something else is needed than last time: who answers wrongly, or not at all, tells nobody anything."""
+    """Whether the request differs from the last one: a wrong or missing answer sends no second notification."""
     if so_far.last is None:
         return True
     try:

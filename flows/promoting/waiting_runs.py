@@ -1,6 +1,6 @@
-"""Flow runs of the deployment `promote` on the Prefect server: which wait for a person, and letting one of them go on.
+"""Flow runs of the deployment `promote` on the Prefect server: which of them wait for a person, and resuming them.
 
-Without Prefect itself, which takes seconds to import: a decision at a terminal does not wait for that.
+Without importing Prefect, which takes seconds and would delay a decision at a terminal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from flows.watching.api import client, json_of
 
 DEPLOYMENT = "promote"
 DUPLICATE = "Asked"
-"""The state of a run that asked nobody, for another one does."""
+"""The state of a run that sent no request, because another run does."""
 LIVE = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
 TIMEOUT = 10.0
 """Seconds for one request."""
@@ -33,7 +33,7 @@ class Run:
     """One flow run of the deployment, in a ``state`` of this type ``since`` then.
 
     ``schema`` is the key of its form on the server, and ``key`` that of its question, where it waits for an answer.
-    One that ``left`` the question to another run asked nobody.
+    A ``duplicate`` sent no request, because another run about the candidate does.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Run:
 
     @property
     def waits(self) -> bool:
-        """Suspended, until somebody answers."""
+        """Suspended, until a person answers."""
         return self.state == "PAUSED"
 
     def about(self, digest: str, registry: str = DEFAULT) -> bool:

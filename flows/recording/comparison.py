@@ -1,4 +1,4 @@
-"""What a reproduction gave, beside what was recorded: outputs by their digests, metrics number by number."""
+"""Compares a reproduction with the record: outputs by their digests, metrics number by number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIGEST = re.compile(r"[0-9a-f]{32,64}")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not as it was recorded: an output, or a number of a metric file."""
+    """One difference from the record: an output, or a number of a metric file."""
 
     stage: str
     what: str
@@ -77,9 +77,9 @@ class Comparison:
 
 
 def compare_stage(into: Comparison, stage: str, project: Path, root: Path, recorded_state: str, state: str) -> None:
-    """Add one stage that was executed anew in ``root``.
+    """Add one stage that was executed again in ``root``.
 
-    With a tolerance digests are not compared, also those inside metric files: they cannot be nearly equal.
+    With a tolerance digests are not compared, including those inside metric files: digests have no nearness.
     """
     into.outputs[stage] = into.metrics[stage] = 0
     if (recorded_state == "refused") != (state == "refused"):

@@ -16,7 +16,7 @@ from flows.run.workspace import Workspace
 
 
 def track_inputs(workspace: Workspace) -> list[str]:
-    """Put every linked input under DVC; returns their `.dvc` files and the ignore files beside them.
+    """Put every linked input under DVC; returns their `.dvc` files and the ignore files next to them.
 
     Raises:
         InputError: DVC refused, the disk is full, or an input is not what the run began with.
@@ -42,7 +42,7 @@ def _add(workspace: Workspace, one: Input, pointer: Path) -> None:
         write_text(scratch / ".dvc" / "config", "[core]\n    no_scm = true\n    analytics = false\n")
         configure(scratch, workspace.project)
     again = f"then `evenkeel run --resume {workspace.run_id}` records the run"
-    how = f"mend that, {again}; DVC keeps a copy in its cache, which needs room"
+    how = f"fix that, {again}; DVC keeps a copy in its cache, which needs disk space"
     log = workspace.log("recording")
     dvc(scratch, workspace.project, "add", "--no-relink", "--", source.name, log=log, how=how)
     found = sha256_path(source)  # after DVC has read it: what the run began with could have changed until then

@@ -1,4 +1,4 @@
-"""Where a candidate comes from: `lineage.json` beside its evidence. The gate holds it against `dvc.lock`."""
+"""Where a candidate comes from: `lineage.json` in its evidence. The gate compares it with `dvc.lock`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SCHEMA = 1
 
 
 def trace(workspace: Workspace) -> dict[str, Any]:
-    """Commit, tree, inputs, who started it, and the digests of what lies in the workspace now, whatever anybody has
-    recorded of it.
+    """Commit, tree, inputs, who started it, and the digests of the files in the workspace now, computed from the
+    files themselves.
 
     Raises:
         InputError: Git or a file cannot be read.
@@ -45,7 +45,7 @@ def trace(workspace: Workspace) -> dict[str, Any]:
 
 
 def committed(project: Path, commit: str) -> bool:
-    """Whether somebody made the commit and HEAD, a branch or a tag holds it, other than the branches of runs."""
+    """Whether the commit is not a snapshot and HEAD, a tag or a branch contains it; branches of runs do not count."""
     author = git(project, "log", "-1", "--format=%ae", commit)
     if author == SNAPSHOT_IDENTITY["GIT_AUTHOR_EMAIL"]:
         return False

@@ -115,7 +115,7 @@ def finish_record(
 def stages_since(progress: Path, offset: int, before: RunRecord | None) -> dict[str, StageRecord]:
     """How each stage ended, from the lines of the progress file from byte ``offset`` on.
 
-    A stage that was only taken over now keeps what the record of an earlier attempt at this run says of it.
+    A stage that was only taken over now keeps its entry in the record of an earlier attempt at this run.
     """
     known = before.stages if before else {}
     latest = {event["stage"]: event for event in _events(progress, offset) if "state" in event}

@@ -1,4 +1,4 @@
-"""A recorded run executed anew from its branch, in `.state/reproductions/<run-id>`; nothing comes from the cache."""
+"""A recorded run, executed again from its branch in `.state/reproductions/<run-id>`; nothing comes from the cache."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RESULT = "comparison.json"
 
 @dataclass(frozen=True)
 class Reproduction(Workspace):
-    """The branch of a run, checked out to be executed anew. ``snapshot`` is the branch's head."""
+    """The branch of a run, checked out to be executed again. ``snapshot`` is the branch's head."""
 
     @property
     def root(self) -> Path:
@@ -40,7 +40,7 @@ class Reproduction(Workspace):
 
     @property
     def evaluations(self) -> Path:
-        """Its own: what a reproduction is to confirm must not come from the run."""
+        """Its own folder: a reproduction must not reuse the answers of the run that it checks."""
         return self.layout.evaluations
 
     @property

@@ -1,8 +1,7 @@
-"""Who started a run, as far as anybody says so: a claim, kept in the workspace, with the candidate and its evidence.
+"""Who started a run: a claim without proof, stored in the workspace, with the candidate and in its evidence.
 
-At a terminal it is the identity that Git is configured with and the login; in a deployed run what Prefect says of
-whoever made the flow run. Prefect has no users: of a run that was started in its UI nothing is known, and then there is
-no claim.
+At a terminal it is Git's configured identity and the login; in a deployed run it is the creator that Prefect recorded
+for the flow run. Prefect has no users: for a run that was started in its UI there is no claim.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ FILE = "started_by.json"
 
 
 def note_starter(workspace: Workspace, flow_run_id: str | None, deployed: bool) -> None:
-    """Add whoever works on the run now to those who did before. Call it with the workspace held."""
+    """Add the present user to those who worked on the run before. Call it with the workspace held."""
     names = _of_flow_run(flow_run_id) if deployed and flow_run_id else local_identity(workspace.project)
     before = starters(workspace)
     if names is None or before == []:
@@ -53,7 +52,7 @@ def local_identity(project: Path) -> list[str]:
 
 
 def _of_flow_run(flow_run_id: str) -> Sequence[str] | None:
-    """What Prefect says of who made the flow run; None where it says nothing."""
+    """The creator that Prefect recorded for the flow run; None where it recorded none."""
     from prefect.client.orchestration import get_client
 
     with get_client(sync_client=True) as client:

@@ -1,4 +1,4 @@
-"""The end of a run: its record, its branch, and the push. None of it can cost the run its result."""
+"""The end of a run: its record, its branch, and the push. A failure here does not affect the run's result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NO_REMOTE = "outputs stay on this machine: the project has no DVC remote (`dvc r
 
 
 class RecordingResult(Section):
-    """What is kept of a run outside its workspace, and what went wrong on the way."""
+    """Where a run is recorded outside its workspace, and what failed on the way."""
 
     branch: str | None = None
     commit: str | None = None
@@ -50,14 +50,14 @@ class RecordingResult(Section):
 
 
 class Recorder:
-    """Learns how the run ends; ``kept`` says afterwards what became of its record."""
+    """Receives the outcome of the run; ``result`` holds afterwards where the record was stored."""
 
     def __init__(self) -> None:
         self.outcome: OutcomeRecord | None = None
         self.result: RecordingResult | None = None
 
     def conclude(self, candidate: str | None, reason: str = "") -> None:
-        """The line came to its end, with a candidate or with the reason why there is none."""
+        """The run ended with a candidate, or without one for this reason."""
         state: str = "candidate" if candidate else "no candidate"
         self.outcome = OutcomeRecord.model_validate({"state": state, "candidate": candidate, "reason": reason})
 
@@ -66,8 +66,8 @@ class Recorder:
 def recorded(workspace: Workspace, flow_run_id: str | None = None) -> Iterator[Recorder]:
     """Record the run inside: at once that it began, at its end everything. Call it with the workspace held.
 
-    A run that fails or is stopped leaves its record in the workspace alone, where it can be resumed; a branch is
-    promised to be reproducible, so only a run that came to its end has one.
+    A run that fails or is stopped has its record only in the workspace, where it can be resumed. Only a complete run
+    gets a branch, because a branch must be reproducible.
     """
     before = read_record(workspace.root)
     offset = workspace.progress.stat().st_size if workspace.progress.exists() else 0
@@ -84,7 +84,7 @@ def recorded(workspace: Workspace, flow_run_id: str | None = None) -> Iterator[R
         yield recorder
     except BaseException as error:
         concluded = recorder.outcome
-        if concluded is not None and isinstance(error, Exception):  # the line was through; telling of it was not
+        if concluded is not None and isinstance(error, Exception):  # all stages ended; publishing the result failed
             recorder.result = store_run(workspace, lambda: close(concluded))
             raise
         if before is None or not before.finished:
@@ -98,7 +98,7 @@ def recorded(workspace: Workspace, flow_run_id: str | None = None) -> Iterator[R
 
 
 def failure_outcome(error: BaseException, stages: dict[str, StageRecord]) -> OutcomeRecord:
-    """How a run ended that did not come to its end."""
+    """The outcome of a run that failed or was stopped."""
     failed = next((name for name, stage in stages.items() if stage.state in ("failed", "running")), None)
     if isinstance(error, Exception):
         return OutcomeRecord(state="failed", reason=str(error) or type(error).__name__, failed_stage=failed)
@@ -106,7 +106,7 @@ def failure_outcome(error: BaseException, stages: dict[str, StageRecord]) -> Out
 
 
 def _unchanged_record(before: RunRecord | None, after: RunRecord) -> RunRecord:
-    """A run that only found again what it had left keeps the record of when it was made."""
+    """The earlier record, if this execution only found the same results again."""
     same = before and before.finished and (before.digests, before.outcome) == (after.digests, after.outcome)
     return before if before and same else after
 
@@ -114,7 +114,7 @@ def _unchanged_record(before: RunRecord | None, after: RunRecord) -> RunRecord:
 def store_run(workspace: Workspace, make: Callable[[], RunRecord]) -> RecordingResult:
     """Write the record that ``make`` makes, commit it to the run's branch, and push.
 
-    What cannot be done is said in what is returned, and costs nothing else.
+    A failure is a problem in the returned result, and affects nothing else.
     """
     kept = read_recording(workspace.root) or RecordingResult()
     kept = kept.model_copy(update={"notes": [], "problems": []})
@@ -132,14 +132,15 @@ def store_run(workspace: Workspace, make: Callable[[], RunRecord]) -> RecordingR
     except (InputError, OSError) as error:
         kept = kept.model_copy(update={"problems": [*kept.problems, f"not recorded: {_one_line(error)}"]})
     path = workspace.layout.state / RESULT_FILE
-    path.unlink(missing_ok=True)  # where the next line fails, none is better than one that is not true any more
+    path.unlink(missing_ok=True)  # if the next line fails, no file is better than an outdated one
     with suppress(InputError):
         write_json(path, kept.model_dump(mode="json"))
     return kept
 
 
 def _refusal_report(workspace: Workspace) -> list[str]:
-    """The report of a line that ended early, which DVC knows nothing of. The name that DVC knows stays free for it."""
+    """The report of a run that ended early, which DVC does not track. It is stored under another name than DVC's
+    output."""
     report = workspace.layout.report
     if not report.exists() or "report" in _stages_in(workspace.root / LOCK):
         return []
@@ -149,9 +150,9 @@ def _refusal_report(workspace: Workspace) -> list[str]:
 
 
 def complete_optional_stages(workspace: Workspace) -> None:
-    """Let the stages that the settings leave out write their empty outputs, so that `dvc repro` finds nothing to do.
+    """Let the stages that the settings disable write their empty outputs, so that `dvc repro` finds nothing to do.
 
-    A line that ended early is not whole, and stays so.
+    A run that ended early stays incomplete.
 
     Raises:
         InputError: DVC could not.
@@ -170,7 +171,7 @@ def _stages_in(lock: Path) -> set[str]:
 
 
 def _push(workspace: Workspace, kept: RecordingResult) -> RecordingResult:
-    """To the DVC remote, then the branch to the Git remote; what either has already is not pushed again."""
+    """Push outputs to the DVC remote, then the branch to the Git remote; nothing is pushed twice."""
     wanted, found = workspace.settings.record, kept.model_dump()
     if not wanted.push:
         found["notes"].append("outputs are not pushed: record.push is off")
@@ -197,7 +198,7 @@ def push_outputs(workspace: Workspace) -> None:
     """Push what the run's stages made, and its inputs, to the project's default DVC remote.
 
     Raises:
-        InputError: DVC could not, and says why.
+        InputError: DVC failed; the message is DVC's.
     """
     stages = sorted(_stages_in(workspace.root / LOCK))
     pointers = [one.pointer for one in workspace.inputs if one.kept_by == "link"]
@@ -209,7 +210,7 @@ def push_outputs(workspace: Workspace) -> None:
 
 
 def read_recording(root: Path) -> RecordingResult | None:
-    """What was kept of the run in the workspace ``root``; None where nothing was."""
+    """Where the run in the workspace ``root`` was recorded; None where it was not."""
     path = root / ".state" / RESULT_FILE
     return RecordingResult.model_validate(read_json(path)) if path.exists() else None
 

@@ -14,7 +14,7 @@ from components.files import os_errors
 
 SUFFIX = ".jsonl"
 SETTLED = 60.0
-"""Seconds that a file must have been left alone: before that somebody may still be writing it."""
+"""Seconds since the last write: a younger file may still be written."""
 LONGEST_LINE = 2**24
 """Bytes, as in `components.data.sources`: what follows the last line break of a file and is longer is no row."""
 
@@ -36,7 +36,7 @@ class SkippedFile:
 
 
 def scan(folder: Path, now: float) -> tuple[list[IncomingFile], list[SkippedFile]]:
-    """The JSON-lines files of a folder by name, and what is there besides. Hidden files are nobody's business.
+    """The JSON-lines files of a folder by name, and the files that are skipped. Hidden files are ignored.
 
     Args:
         now: when the night began, in seconds since the epoch; what was written since waits as well.

@@ -28,7 +28,7 @@ def add_new_files(ledger: Ledger, incoming_files: Sequence[IncomingFile], source
     """Let the files that are new join, and say of the others that could be taken for new why they are not.
 
     A newer version of a file that joined takes its place, see `flows.retraining.versions`. What is gone from the folder
-    leaves unless a night with it has ended: so a file that stops the nights can be mended, or taken away.
+    leaves unless a run with it has ended: so a file that breaks the runs can be corrected or removed.
     """
     digests = {}
     for incoming_file in incoming_files:
@@ -103,7 +103,7 @@ def _part_of(ledger: Ledger, row: JoinedFile, incoming: Path) -> Path:
     raise InputError(
         f"a file that was trained on is gone: {row.name} (sha256 {row.sha256[:12]}, first seen {row.at})",
         where=ledger.part(row.sha256),
-        how=f"put it into {incoming} again, or move {ledger.folder} away to begin anew with the configured source",
+        how=f"put it into {incoming} again, or move {ledger.folder} away to start over with the configured source",
     )
 
 

@@ -1,4 +1,4 @@
-"""What is known from earlier nights: a log of files, and those of nights that began and that ended."""
+"""What is known from earlier runs: a log of files, and logs of runs that started and that ended."""
 
 from __future__ import annotations
 
@@ -142,12 +142,12 @@ def _read(path: Path, kind: type[Row]) -> list[Row]:
     """The rows of a log.
 
     Raises:
-        InputError: a line is not one of its rows: somebody edited it.
+        InputError: a line is not a row of this log: it was edited.
     """
     _cut_torn_line(path)
     if not path.exists():
         return []
-    how = "restore it from a backup, or move the folder away to begin anew with the configured source"
+    how = "restore it from a backup, or move the folder away to start over with the configured source"
     rows: list[dict[str, Any]] = list(read_jsonl(path, how=how))
     try:
         return [kind(**row) for row in rows]

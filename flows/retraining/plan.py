@@ -40,7 +40,7 @@ class RetrainingPlan:
     key: str
     """Stands for data, settings and code; not for the champion that is compared with or started from."""
     start: str
-    """Where the policy starts from, in words."""
+    """Where the policy starts from, as text."""
     champion: str | None
     joined: list[JoinedFile]
     """Files that are trained on for the first time."""
@@ -75,7 +75,7 @@ def plan_retraining(
     began, in seconds since the epoch: what was written later than a minute before waits.
 
     Raises:
-        InputError: settings, folder or files are not as they must be, or a champion is asked for that cannot be read.
+        InputError: settings, folder or files are not as they must be, or the champion is to be used and cannot be read.
     """
     wanted = load(config, overrides)
     if isinstance(wanted.data.source, FileSource) and not wanted.data.source.path.exists():
@@ -144,7 +144,7 @@ def _refuse_as_code(ledger: Ledger, folder: Path) -> None:
 
 
 def _trust(wanted: Settings, joined: str, source: str, files: Sequence[JoinedFile], remarks: list[str]) -> list[str]:
-    """Somebody who vouches for every file vouches for what they are together."""
+    """If every file is trusted, the joined file is trusted."""
     trusted = {entry.casefold() for entry in wanted.data.trusted}
     if not trusted:
         return []
@@ -156,7 +156,7 @@ def _trust(wanted: Settings, joined: str, source: str, files: Sequence[JoinedFil
 
 
 def _policy(project: Path, wanted: Settings, start: Start, remarks: list[str]) -> tuple[list[str], str, str | None]:
-    """The overrides for start and comparison, the start in words, and the champion's digest."""
+    """The overrides for start and comparison, the start as text, and the champion's digest."""
     store = project_store(project, wanted)
     alias = champion_of(store)
     if alias is None:

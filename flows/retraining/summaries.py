@@ -1,4 +1,4 @@
-"""What a night came to, in Markdown: for the Prefect UI, and as it is for the terminal."""
+"""Summaries of a nightly run: lines for the terminal, Markdown for the Prefect UI."""
 
 from __future__ import annotations
 

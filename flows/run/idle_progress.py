@@ -1,4 +1,4 @@
-"""What DVC is doing with a stage while the stage itself says nothing: before it begins, and after it has ended.
+"""Progress lines about DVC's work while a stage writes none: before it starts, and after it has ended.
 
 DVC hashes what a stage depends on, and later saves outputs to the cache and links them; with a model of gigabytes that
 takes minutes. A stage that runs reports by itself (`components.progress`); one that could not for some seconds, such as

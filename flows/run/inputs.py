@@ -138,7 +138,7 @@ def place_inputs(root: Path, project: Path, inputs: tuple[Input, ...], *, log: P
 def _link(link: Path, origin: Path | None) -> bool:
     """Lead to the origin, wherever it was before; returns whether anything is there.
 
-    The digest in the settings says whether it is still the same.
+    The digest in the settings detects a changed file.
     """
     if origin is None or (link.exists() and not link.is_symlink()) or _link_target(link) == origin:
         return link.exists()

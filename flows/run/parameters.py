@@ -1,7 +1,7 @@
 """What a person fills in to start a run, in the Prefect UI or on the command line, and the settings it stands for.
 
 The types carry what the UI's form shows: choices, bounds, explanations. Everything here is flat, with an empty value
-for "as the configuration says": the form has no good way to leave a field out.
+for "as the configuration has it": the form has no good way to omit a field.
 """
 
 from __future__ import annotations

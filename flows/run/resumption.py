@@ -17,7 +17,7 @@ from flows.run.workspace import UNKNOWN_REQUEST, RunRequest, Workspace, name_of
 
 
 def refuse_with_resume(dashes: str, **given: bool) -> None:
-    """A run that goes on keeps its settings: nothing that is typed beside it is left out without a word.
+    """A resumed run keeps its settings: refuse other arguments instead of ignoring them.
 
     Args:
         dashes: what names begin with where they are typed: nothing in a form.
@@ -36,8 +36,8 @@ def reopen(project: Path, run_id: str, overrides: Sequence[str] = ()) -> Workspa
         overrides: logistics that are others from now on: a higher limit, another address.
 
     Raises:
-        InputError: there is no such workspace (the message lists those that can be resumed), somebody edited its
-            settings, or an override would make another run of it.
+        InputError: there is no such workspace (the message lists those that can be resumed), its settings
+            were edited, or an override would make it another run.
     """
     root = _find(project, run_id)
     settings = load(root / "params.yaml")
@@ -64,7 +64,7 @@ def note_flow_run(project: Path, flow_run_id: str | None, run_id: str) -> None:
 
 def run_of_flow_run(project: Path, flow_run_id: str | None) -> str:
     """The run that an earlier attempt of this flow run began, or nothing: a retry goes on with it, whatever the present
-    tree holds by now, and whoever had the run in between."""
+    tree contains and whatever other flow run had the run in between."""
     if not flow_run_id or not (path := _flow_run_file(project, flow_run_id)).exists():
         return ""
     run_id = read_text(path)

@@ -21,7 +21,7 @@ from flows.run.idle_progress import report_idle
 from flows.run.workspace import POLL, Workspace
 
 LOCK_TIMEOUT = 300.0
-"""Seconds that a stage waits for a DVC command that somebody else runs in its workspace."""
+"""Seconds that a stage waits for another DVC command in its workspace."""
 
 StageState = Literal["running", "done", "cached", "failed", "refused"]
 

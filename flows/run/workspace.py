@@ -93,7 +93,7 @@ class Workspace:
         """Hold the workspace. The lock ends with the process, however that ends.
 
         Args:
-            wait: wait for whoever holds it, and say so through this every half minute; refuse when None.
+            wait: called with a message every half minute while another process holds the lock; None: refuse at once.
 
         Raises:
             InputError: another process holds it.
@@ -138,8 +138,8 @@ class Workspace:
         """Make the folder, whole or not at all, or check that the one there is this run's. Call with the lock held.
 
         Raises:
-            InputError: somebody edited the code or the settings inside the workspace, an input is gone, or the run's
-                branch is somebody else's.
+            InputError: the code or the settings inside the workspace were edited, an input is gone, or the run's
+                branch belongs to something else.
         """
         head_of(self.project, self.run_id)
         if fresh and self.root.exists():
@@ -166,7 +166,7 @@ class Workspace:
             else:
                 edited = "params.yaml"
         if edited:
-            how = "change the project and its configuration, not the workspace; `--fresh` makes the workspace anew"
+            how = "change the project and its configuration, not the workspace; `--fresh` creates the workspace again"
             raise InputError(f"files inside the workspace were edited:\n{edited}", where=self.root, how=how)
 
     def _written_by_this_run(self, params: Path) -> bool:
@@ -179,7 +179,7 @@ class Workspace:
 
 
 def lock_of(project: Path, run_id: str) -> Path:
-    """The file on which whoever works in the workspace holds a lock."""
+    """The lock file of a workspace."""
     return project / ".state" / "locks" / run_id
 
 

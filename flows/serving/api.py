@@ -14,7 +14,7 @@ from components.errors import InputError
 PAGE = 100
 TIMEOUT = 30.0
 BUSY_RETRIES = 5
-"""How often a server is asked again that is busy, as one on SQLite says now and then; a second apart."""
+"""Retries while the server answers 503, as one on SQLite does when busy; a second apart."""
 
 
 def authorization(auth: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""What the server does by itself: it notices runs whose process is gone, and it tells people what they want to know.
+"""Automations of the server: it marks runs whose process is gone as crashed, and sends notifications.
 
-Made anew from this file at every start of `evenkeel serve`, and recognised by name; what somebody switched off in the
-UI stays off. The webhook's URL is kept in a Prefect block, which the UI shows without it.
+They are created from this file at every start of `evenkeel serve` and identified by name; an automation that was
+disabled in the UI stays disabled. The webhook's URL is stored in a Prefect block, and the UI does not show it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from flows.serving.under_way import ZOMBIE
 PREFIX = "evenkeel: "
 BLOCK = "evenkeel-notify"
 SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS)
-"""How long a run may be without a sign of life. A thread of its process gives them, whatever the run does. The server
-looks as often, so it may take twice as long until it notices."""
+"""How long a run may go without a heartbeat, which a thread of its process sends. The server checks as often, so it may
+take twice as long to notice."""
 HEARTBEAT = "prefect.flow-run.heartbeat"
 FAILED = ("Failed", BudgetSpent.state_name)
 """Names of the states of a failed run. Prefect names its events after these, not after the state's type; see
@@ -50,7 +50,7 @@ IDLE_STATES = (
 
 @dataclass(frozen=True)
 class Message:
-    """Something that people are told: on which of these events, of which resources, in which words (Jinja)."""
+    """A notification: on which of these events, of which resources, with which text (Jinja)."""
 
     events: set[str]
     resource: str
@@ -86,7 +86,7 @@ MESSAGES = {
 
 
 def set_automations(client: SyncPrefectClient, notify: str) -> None:
-    """Create or update all of them; without a URL those that tell people go."""
+    """Create or update all automations; without a URL notifications are removed."""
     wanted = [crash_detection()]
     if notify:
         block = Webhook(method="POST", url=SecretStr(notify), headers=SecretDict({"Content-Type": "application/json"}))
@@ -114,7 +114,7 @@ def delete_webhook(client: SyncPrefectClient) -> None:
 
 
 def crash_detection() -> AutomationCore:
-    """A run that gives no sign of life any more has crashed."""
+    """Marks a run without a heartbeat as crashed."""
     return AutomationCore(
         name=f"{PREFIX}no sign of life",
         description="A run whose process is gone is Crashed; it would stay Running for ever.",
@@ -141,7 +141,7 @@ def notification(name: str, message: Message, block: UUID) -> AutomationCore:
     """One kind of message, as JSON ``{"text": ...}``: Slack, Mattermost and Teams take that."""
     return AutomationCore(
         name=f"{PREFIX}{name}",
-        description=f"Tells the webhook of block {BLOCK}.",
+        description=f"Notifies the webhook of block {BLOCK}.",
         trigger=EventTrigger(
             posture=Posture.Reactive,
             expect=message.events,

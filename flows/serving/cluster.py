@@ -24,7 +24,7 @@ from flows.serving.register import deploy, full_name, remove_others
 POOL = "kubernetes"
 """As in k8s/prefect/worker.yaml."""
 NIGHTLY = {"nightly": "evenkeel-nightly", "janitor": "evenkeel-nightly"}
-"""Deployments that nobody waits for, and their priority class (k8s/base/priorities.yaml)."""
+"""Background deployments, and their priority class (k8s/base/priorities.yaml)."""
 
 
 def register(project: Path, image: str) -> None:

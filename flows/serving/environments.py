@@ -43,7 +43,7 @@ def server(options: Options) -> dict[str, str]:
 
 
 def client(options: Options) -> dict[str, str]:
-    """For whoever talks to the server."""
+    """For clients of the server."""
     return {
         **prefect_environment(options.project, quiet=False),
         "PREFECT_API_URL": options.api_url,

@@ -30,7 +30,7 @@ STARTS = "EVENKEEL_FLOW_RUN_STARTS"
 """How often the engine was started again in this process."""
 MOST_STARTS = 5
 PATIENCE = 300.0
-"""Seconds that a server may be away."""
+"""Seconds that a server may be unreachable."""
 UNDER_WAY = ("PENDING", "RUNNING")
 PR_SET_PDEATHSIG = 1
 
@@ -44,7 +44,7 @@ def die_with_worker() -> None:
 
 
 def read_flow_run(flow_run: str) -> FlowRun:
-    """The flow run as the server has it; waits `PATIENCE` seconds for a server that is away.
+    """The flow run as the server has it; waits up to `PATIENCE` seconds for an unreachable server.
 
     Raises:
         httpx.HTTPError, RuntimeError: it does not answer. RuntimeError is Prefect's own.
@@ -64,7 +64,7 @@ def read_flow_run(flow_run: str) -> FlowRun:
 
 
 def skip_if_late(flow_run: str, seconds: float) -> bool:
-    """Whether this is the late first start of a scheduled run; then the run is cancelled and says why."""
+    """Whether this is the late first start of a scheduled run; then the run is cancelled with the reason."""
     from prefect.client.orchestration import get_client
     from prefect.states import Cancelled
 
@@ -89,7 +89,7 @@ def is_under_way(flow_run: str) -> bool:
 
 
 def unexpected(record: logging.LogRecord) -> bool:
-    """Whether a line of the engine's log says something that the state of the flow run does not."""
+    """Whether a line of the engine's log adds something to the state of the flow run."""
     return not (record.exc_info and isinstance(record.exc_info[1], EvenkeelError))
 
 

@@ -29,7 +29,7 @@ class Options:
     database: str = field(default="", repr=False)
     """SQLAlchemy URL; empty: SQLite in the project."""
     notify: str = field(default="", repr=False)
-    """Webhook that gets messages; empty: none. Whoever knows it can write there, so it is a secret."""
+    """Webhook for notifications; empty: none. The URL is a secret: it is enough to write there."""
     auth: str = field(default="", repr=False)
     """``user:password`` that the server asks for; empty: it asks for none."""
 

@@ -162,4 +162,4 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nobody reads a log of page views."""
+        """Page views are not logged."""

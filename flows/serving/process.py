@@ -15,7 +15,7 @@ from flows.serving.service import ProcessIdentity, last_service
 LONGEST_PAUSE = 30.0
 """Seconds between two starts, at most."""
 HEALTHY = 120.0
-"""Seconds after which a process that dies has had its chance, and is started anew without a pause."""
+"""Seconds after which a process counts as healthy: when it exits later, it is restarted without a pause."""
 MAX_EXITS = 6
 """Deaths in a row, none of them `HEALTHY` seconds after the last, after which it is given up."""
 

@@ -34,7 +34,7 @@ from flows.serving.deployments import Entry, Limit, ScheduleEntry, read_entries
 from flows.serving.options import NOTIFY_VARIABLE, POOL
 
 TAG = "evenkeel"
-"""What deployments of the file bear; others in the pool are somebody's own."""
+"""The tag of deployments from the file; others in the pool are left alone."""
 
 
 def register(project: Path) -> None:

@@ -113,7 +113,7 @@ class Serving:
         server = self._parts["server"]
         ready = wait_for(lambda: not server.alive or self._api.ready(), STARTUP, self._stopping.is_set)
         if not self._stopping.is_set() and not (ready and server.alive):
-            how = "the log says more; `evenkeel doctor` checks this machine"
+            how = "see the log; `evenkeel doctor` checks this machine"
             raise InputError(f"the Prefect server did not start; {server.ending()}", where=server.log, how=how)
 
     def _start_worker(self, pages_url: str, why: str, crashed_since: datetime | None = None) -> None:
@@ -121,7 +121,7 @@ class Serving:
             self._print(f"continue  {name}")
         command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
         command += ["--name", self._worker_name, "--no-create-pool-if-not-found"]
-        # No grace: a run is killed with its worker and not asked, or else it would call itself Crashed.
+        # No grace period: a run is killed with its worker; on SIGTERM it would set its own state to Crashed.
         self._run_part("worker", command, environments.worker(self._options, pages_url), 0.0)
         self._write_service(pages_url)
 
@@ -168,11 +168,11 @@ class Serving:
             if part.alive or self._stopping.is_set():
                 continue
             if name != "server" and not self._api.ready():
-                continue  # there is nobody to work for; that comes first
+                continue  # the server is restarted first
             pause = part.record_exit()
             self._print(f"{part.ending()}\n{name} is started again" + (f" in {pause:.0f} s" if pause else ""))
             if part.gave_up:
-                raise InputError(f"the {name} dies again and again", where=part.log, how="the log says why")
+                raise InputError(f"the {name} dies again and again", where=part.log, how="see the log for the reason")
             if self._stopping.wait(pause):
                 return
             if name == "server":

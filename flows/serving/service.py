@@ -56,7 +56,7 @@ def write_service(project: Path, service: Service) -> None:
 
 
 def last_service(project: Path) -> Service | None:
-    """What the file says, whether that still lives or not; None where there is none that can be read."""
+    """The content of the file, whether its processes still run or not; None if there is none that can be read."""
     if not service_file(project).exists():
         return None
     try:

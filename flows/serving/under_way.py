@@ -1,9 +1,9 @@
-"""Flow runs that lost their process: they are given back, so that a worker continues them.
+"""Reschedules flow runs that lost their process, so that a worker continues them.
 
-A flow run of the pool dies with its worker (`flow_run`). Nothing in Prefect says so: it would stay Running for ever.
-Whoever knows that the worker is gone calls `reschedule`. The run is then scheduled again, begins from its first
-line, and takes over what its workspace holds: finished stages are cached, the interrupted one goes on from its
-checkpoint. A run that somebody had asked to cancel is cancelled.
+A flow run of the pool dies with its worker (`flow_run`), and Prefect does not notice: the run would stay Running for
+ever. `reschedule` is called when the worker is known to be gone. The run is then scheduled again, starts from its first
+line, and reuses its workspace: finished stages are cached, the interrupted one continues from its checkpoint. A run
+whose cancellation was requested is cancelled.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from flows.serving.options import POOL
 
 UNDER_WAY = ("RUNNING", "PENDING", "CANCELLING")
 ZOMBIE = "Its process gave no sign of life"
-"""How the message of a run begins that the server took for dead (`automations`)."""
+"""How the state message of a run begins that the server marked as crashed (`automations`)."""
 
 
 def reschedule(api: Api, why: str, worker: str, crashed_since: datetime | None = None) -> list[str]:
     """Schedule every run again that ``worker`` had under way, now that it is gone; returns their names.
 
     Args:
-        why: what became of the worker, for the run's state.
-        crashed_since: a server that was off for a while takes all these runs for dead as soon as it is back; those
-            that it called so since this time are given back too.
+        why: how the worker ended, for the run's state.
+        crashed_since: a server that was off for a while marks all these runs as crashed when it starts; runs that it
+            marked since this time are rescheduled too.
 
     Raises:
         InputError: the server does not answer.
@@ -63,7 +63,7 @@ def _taken_for_dead(state: Mapping[str, Any], since: datetime | None) -> bool:
 
 
 def reschedule_if_possible(api: Api, why: str, worker: str) -> list[str]:
-    """The same, where a server that does not answer is no error: the next start of `serve` does it."""
+    """`reschedule`, but ignore a server that does not answer: the next start of `serve` reschedules."""
     try:
         return reschedule(api, why, worker)
     except InputError:

@@ -1,7 +1,7 @@
-"""What a run is doing: for whoever looks at the Prefect UI, at a terminal, or comes after it died.
+"""The state of runs: in the Prefect UI, at a terminal, and after a run died.
 
 - `execution` — who runs a workspace now, or ran it last, and how that ended
-- `watcher` — a stage in the Prefect UI while it works; `channel` — the artifacts of that, and a server that is away;
+- `watcher` — a stage in the Prefect UI while it works; `channel` — its artifacts, and an unreachable server;
   `signals` — the table of health signals
 - `artifacts` — what the UI keeps of a run; `report` — its report as Markdown; `pages` — where its pages are
 - `runs` — the runs of a project, from their workspaces; `status` and `logs` show them, `cancel` stops one

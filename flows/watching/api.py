@@ -21,11 +21,11 @@ CANCELLED = {"type": "CANCELLED", "name": "Cancelled", "message": "Cancelled by 
 
 
 PAUSES = (0.2, 0.5, 1.0, 2.0)
-"""Seconds between one try and the next where the server says that it cannot just now."""
+"""Seconds between retries while the server answers 503."""
 
 
 class RetryTransport(httpx.HTTPTransport):
-    """Asks again where the answer is 503: so Prefect says that its SQLite file is busy and that it has done nothing."""
+    """Retries on 503, Prefect's answer when its SQLite file is busy and it has done nothing."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         for pause in PAUSES:

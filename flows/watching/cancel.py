@@ -1,7 +1,7 @@
-"""`evenkeel cancel`: stop a run for good, whoever started it, and leave nothing of it alive.
+"""`evenkeel cancel`: stops a run and every process of it.
 
-A run that a worker started is cancelled through the Prefect server, so that its state says so; one that was started by
-hand gets a signal. What does not end by itself is killed, and what a killed process leaves is ended too.
+A run that a worker started is cancelled through the Prefect server, which then shows it as cancelled; a run that was
+started by hand gets a signal. A process that does not end in time is killed, and so are its leftovers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ POLL = 0.2
 WORKER_START = 20.0
 """Seconds after which a server that accepted the request but has no worker to carry it out is not waited for."""
 WORKER_GRACE = 15.0
-"""Seconds that a worker has to say that the run is cancelled: it looks every few seconds whether it has ended."""
+"""Seconds that a worker has to set the state to Cancelled: it checks every few seconds whether the run has ended."""
 KILLED = "killed by `evenkeel cancel`"
 Report = Callable[[str], object]
 
@@ -46,7 +46,7 @@ def cancel(run: RunView, grace: float, report: Report) -> None:
 
     Args:
         grace: seconds that it has to end by itself before it is killed.
-        say: told every step that was taken.
+        report: called with a line for every step.
 
     Raises:
         InputError: it does not run, or runs on another machine without a server in between.
@@ -57,7 +57,7 @@ def cancel(run: RunView, grace: float, report: Report) -> None:
         if execution is None:
             return
     if execution is None or not execution.alive:
-        state = "nobody has recorded to run it" if execution is None else f"it is {run.state}"
+        state = "no execution of it is recorded" if execution is None else f"it is {run.state}"
         raise InputError(f"{run.run_id} does not run: {state}", where=run.root, how=_hint(run))
     _cancel_waiting(execution, report)
     asked = execution.deployed is not None and _request_cancellation(execution, report)
@@ -70,10 +70,10 @@ def cancel(run: RunView, grace: float, report: Report) -> None:
     began = time.monotonic()
     if not asked:
         _send(execution, "terminate")
-        report(f"asked process {execution.pid} to end")
+        report(f"sent SIGTERM to process {execution.pid}")
     elif not _wait_for_end(execution, min(grace, WORKER_START)):
         _send(execution, "terminate")
-        report(f"no worker has ended it: asked process {execution.pid} itself")
+        report(f"no worker has ended it: sent SIGTERM to process {execution.pid}")
     if not _wait_for_end(execution, grace - (time.monotonic() - began)):
         report(f"it did not end within {grace:g} s: killing process {execution.pid}")
         _send(execution, "kill")
@@ -81,7 +81,7 @@ def cancel(run: RunView, grace: float, report: Report) -> None:
     left = end(one for one in run.processes() if one.pid != execution.pid)
     if left:
         report(f"ended what it left: {', '.join(map(str, left))}")
-    if read(run.root) == execution:  # killed: it could not say so itself, and nobody has begun anew
+    if read(run.root) == execution:  # killed before it could write its end, and not started again
         write(run.root, replace(execution, state="stopped", ended=now(), reason=KILLED))
     _ensure_cancelled(execution, WORKER_GRACE if asked else 0, report)
     report(f"cancelled; to continue: evenkeel run --resume {run.run_id}")
@@ -124,7 +124,7 @@ def _cancel_dead(run: RunView, dead: Execution, report: Report) -> Execution | N
 def _cancel_waiting(execution: Execution, report: Report) -> None:
     """Cancel the other flow runs of the same run: the first of them would take the workspace over at once.
 
-    One that was started by hand has nobody who could end it here; it is named.
+    A flow run that was started by hand cannot be ended from here; its name is reported.
     """
     if execution.api is None:
         return
@@ -170,7 +170,7 @@ def _wait_for_end(execution: Execution, seconds: float) -> bool:
 
 
 def _request_cancellation(execution: Execution, report: Report) -> bool:
-    """Ask the Prefect server to have the run cancelled; whether it will."""
+    """Request cancellation from the Prefect server; returns whether it accepted."""
     try:
         answer = set_state(execution.api, str(execution.deployed), CANCELLING)
     except httpx.HTTPError as error:
@@ -179,15 +179,15 @@ def _request_cancellation(execution: Execution, report: Report) -> bool:
     if answer != "ACCEPT":
         report(f"the Prefect server did not accept it ({answer.lower()})")
     else:
-        report(f"asked the Prefect server at {execution.api} to cancel flow run {execution.deployed}")
+        report(f"requested cancellation of flow run {execution.deployed} from the Prefect server at {execution.api}")
     return answer == "ACCEPT"
 
 
 def _ensure_cancelled(execution: Execution, patience: float, report: Report) -> None:
-    """See to it that the flow run is Cancelled on its server: one that was only killed could not say so.
+    """Set the flow run to Cancelled on its server, unless its worker does: a killed run cannot.
 
     Args:
-        patience: seconds that its worker has to say it.
+        patience: seconds to wait for the worker.
     """
     flow_run = execution.deployed or execution.flow_run
     if flow_run is None or execution.api is None:

@@ -1,7 +1,7 @@
-"""Artifacts of a flow run on the Prefect server, made and changed from a thread beside the work.
+"""Artifacts of a flow run on the Prefect server, created and updated from a separate thread.
 
-A server that does not answer costs the thread a time-out, never the run anything: it is said once, and tried again
-later, ever more seldom.
+A server that does not answer costs the thread a timeout and never delays the run: it is logged once and retried with
+growing pauses.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Channel:
 
     @property
     def works(self) -> bool:
-        """Whether the server answered when it was last asked."""
+        """Whether the server answered the last request."""
         return self._failures == 0
 
     def show(self, artifact: Artifact, description: str, data: Any) -> None:
@@ -81,7 +81,7 @@ class Channel:
                 return
             except httpx.HTTPStatusError as error:
                 if error.response.status_code != httpx.codes.NOT_FOUND:
-                    raise  # otherwise somebody deleted it
+                    raise  # NOT_FOUND: it was deleted in the UI
         made = ArtifactCreate(
             key=artifact.key,
             type=artifact.kind,

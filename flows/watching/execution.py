@@ -1,7 +1,7 @@
 """Who runs a workspace now, or ran it last: one small file in it, `.state/execution.json`.
 
 It is written when a flow takes the workspace, and again when the flow ends. A process that is killed outright cannot
-write the second time; its id and the time of its creation tell that it is gone, whoever has the id by then.
+write the second time; its id and creation time show that it is gone, even if another process has the id.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Execution:
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs. One on another machine is taken to, until it says that it ended."""
+        """Whether it still runs. A process on another machine counts as running until its end is recorded."""
         return self.ended is None and (not self.here or alive(self.pid, self.created))
 
     @property
@@ -107,7 +107,7 @@ def now() -> str:
 
 
 class Running:
-    """The execution that this process is; the flow says what it came to."""
+    """The execution of this process; the flow sets its outcome."""
 
     def __init__(self, root: Path, execution: Execution) -> None:
         self.root, self.execution = root, execution

@@ -19,7 +19,7 @@ BLOCK = 1 << 16
 
 
 class Follower:
-    """The bytes of one log, from ``offset`` on; a log that was cut or replaced is read anew from its beginning."""
+    """The bytes of one log, from ``offset`` on; a truncated or replaced log is read again from its beginning."""
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self.path, self._offset = path, offset
@@ -48,7 +48,7 @@ def names(run: RunView) -> list[str]:
 
 
 def choose(run: RunView, stage: str | None) -> str:
-    """The log that is asked for: the named one, or that of the stage that runs or ran last.
+    """The named log, or that of the stage that runs or ran last.
 
     Raises:
         InputError: there is none of that name, or none at all.
@@ -94,7 +94,7 @@ def follow(
     """Write a log as it grows until the run ends; without a ``stage`` go on with every next stage.
 
     Args:
-        switched: told the name of every log before its first bytes.
+        switched: called with the name of every log before its first bytes.
     """
     sizes = {path.stem: path.stat().st_size for path in run.layout.logs.glob("*.log")}  # of earlier executions
     present = choose(run, stage)

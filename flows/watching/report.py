@@ -1,6 +1,6 @@
 """A run's report as one piece of Markdown: what it came to, figures, checks, and a few plots inside the text itself.
 
-The page `out/report.html` says more; this is what the Prefect UI can show of it without another server.
+The page `out/report.html` contains more; this is the part that the Prefect UI can show without another server.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _links(workspace: Workspace) -> Iterator[str]:
 
 
 def _evaluation(layout: Layout) -> Iterator[str]:
-    """Before and after RL on held-out prompts, and beside the champion where there is one."""
+    """Before and after RL on held-out prompts, and compared with the champion where there is one."""
     if not layout.evaluation.exists():
         return
     found = read_json(layout.evaluation)

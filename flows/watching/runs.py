@@ -1,4 +1,4 @@
-"""The runs of a project as their workspaces tell of them: no server is asked, and nothing is written."""
+"""The runs of a project, read from their workspaces: without a server, and without writing anything."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DECIDED = {"promoted": "approved", "rolled back": "approved", "rejected": "rejec
 
 @dataclass(frozen=True)
 class RunView:
-    """One run, of which only that is read which is asked for: settings take a tenth of a second."""
+    """One run. Everything is read on first use: settings take a tenth of a second."""
 
     project: Path
     run_id: str

@@ -1,7 +1,7 @@
 """The health signals of a training that goes on, as a table of its latest steps.
 
-Read from the log that the stage appends to, `.state/train/records.jsonl`, and from the ledger beside it; `out/train`
-has them only when the stage is over.
+Read from the log that the stage appends to, `.state/train/records.jsonl`, and from the ledger next to it; `out/train`
+has them only when the stage has ended.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ per token; what a step did not measure is left empty."""
 class GrowingFile:
     """The objects of a JSON-lines file that another process appends to, each given once.
 
-    A file that was replaced or cut, as a run that resumes does with its log, is given anew from its beginning.
+    A file that was replaced or truncated, as a resumed run does with its log, is returned again from its beginning.
     """
 
     def __init__(self, path: Path) -> None:

@@ -189,7 +189,7 @@ def advice(run: RunView) -> str:
             return f"go on where it stopped: {again}"
         case "failed":
             stage = run.stage.name if run.stage else ""
-            return f"see why: evenkeel logs {run.run_id} {stage}".rstrip() + f"; when that is mended: {again}"
+            return f"see why: evenkeel logs {run.run_id} {stage}".rstrip() + f"; when that is fixed: {again}"
         case "refused":
             return "read the report and the reason; other settings make another run"
     return "nothing: it is over"

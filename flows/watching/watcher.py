@@ -1,7 +1,7 @@
 """Shows a stage in the Prefect UI while it works: its progress, and of training the health signals.
 
-A thread beside the stage reads what the stage writes anyway. It starts no sooner than a stage is worth looking at, asks
-the server the more seldom the longer the stage takes, and is not waited for where the server is slow.
+A separate thread reads what the stage writes. It starts after `SHOW_AFTER` seconds, sends fewer requests the longer the
+stage takes, and a slow server does not delay the run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def watched(workspace: Workspace, stage: str) -> Iterator[None]:
         waited = True
         raise
     finally:
-        watcher.end(shown=waited)  # whoever stops a run does not wait for its last picture
+        watcher.end(shown=waited)  # a stopped run does not wait for its last update
 
 
 def pace(elapsed: float) -> float:
@@ -78,7 +78,7 @@ class Watcher:
         self._thread.start()
 
     def end(self, *, shown: bool) -> None:
-        """Show how the stage ended, unless nobody wants to know or that would keep the run waiting."""
+        """Show how the stage ended, unless ``shown`` is False or that would delay the run."""
         self._shown = shown
         self._over.set()
         if shown and self._channel.works:

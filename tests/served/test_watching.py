@@ -187,7 +187,7 @@ def test_what_a_killed_flow_leaves_is_ended_by_the_janitor_who_touches_nothing_e
     table = json.loads(service.artifacts(run)["janitor"]["data"])
     assert {row["kind"] for row in table} == {"process", "flow run"}
     # It also renews questions about candidates that were proposed again since.
-    assert all(str(process.pid) in row["why"] for row in table if not row["why"].startswith("since it was asked"))
+    assert all(str(process.pid) in row["why"] for row in table if not row["why"].startswith("since the request"))
 
     assert service.flow_run(living)["state_type"] == "RUNNING"
     assert family(project, execution(project, "living")["pid"])

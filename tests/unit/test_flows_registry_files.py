@@ -74,7 +74,7 @@ def test_a_candidate_that_nobody_touched_holds(candidate: str) -> None:
     assert code == 0
     assert all(one["holds"] for one in found.values())
     words = {what: one["words"] for what, one in found.items()}
-    assert words["files"] == "as its digest says"
+    assert words["files"] == "match the digest"
     assert words["format"] == "safetensors, and nothing that can run code"
     assert words["signature"] == f"by {OWN_SIGNER}"
     assert words["evidence"].startswith("whole, ")
@@ -169,7 +169,7 @@ def forge(champion: str, policy: str | None = None, **said: Any) -> None:
 def test_a_champion_that_its_policy_asked_for_holds(champion: str) -> None:
     code, found = verify("champion")
     assert code == 0
-    assert found["approvals"]["words"] == "1 record, each with the approvals that the policy of its time asked for"
+    assert found["approvals"]["words"] == "1 record, each with the approvals that its policy required"
     assert RUNNER.invoke(app, ["pull", "--to", "copy"]).exit_code == 0
 
 

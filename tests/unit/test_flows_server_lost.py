@@ -1,4 +1,4 @@
-"""A run by hand whose Prefect server went away ends with its own answer, not with a stack."""
+"""A run by hand whose Prefect server became unreachable ends with its own outcome, without a traceback."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_before_the_end_it_says_how_to_go_on_and_an_earlier_answer_is_not_taken_
 ) -> None:
     if how is not None:
         ended(workspace, **how)
-    with pytest.raises(EvenkeelError, match=r"went away \(ConnectError\)") as caught:
+    with pytest.raises(EvenkeelError, match=r"became unreachable \(ConnectError\)") as caught:
         outcome_on_disk(workspace, LOST)
     assert "the same command continues" in str(caught.value)
 

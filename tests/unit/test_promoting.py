@@ -530,7 +530,7 @@ def test_the_janitor_goes_on_where_a_registry_does_not_answer(
     for run in runs:
         run["parameters"]["registry"] = run["name"]
     actions = settle(monkeypatch, context.project, Api(*runs))
-    assert actions == ["a bucket: left alone", f"{digest[:12]}: asked by flow run brisk-otter"]
+    assert actions == ["a bucket: left alone", f"{digest[:12]}: approval requested by flow run brisk-otter"]
 
 
 def test_a_paused_deployment_asks_nobody(monkeypatch: pytest.MonkeyPatch, context: RegistryContext) -> None:

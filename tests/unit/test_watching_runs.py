@@ -306,7 +306,7 @@ def cancelled(run: RunView, grace: float = 10) -> str:
 def test_a_run_by_hand_is_asked_to_end(project: Path, sleeper: subprocess.Popen[bytes]) -> None:
     said = cancelled(run_by(project, sleeper))
     assert sleeper.wait(5) == -15
-    assert said == f"asked process {sleeper.pid} to end\ncancelled; to continue: evenkeel run --resume demo-1"
+    assert said == f"sent SIGTERM to process {sleeper.pid}\ncancelled; to continue: evenkeel run --resume demo-1"
 
 
 @pytest.mark.usefixtures("_soon")
@@ -403,7 +403,7 @@ def test_a_run_of_a_worker_is_cancelled_through_its_server(
     prefect.on_cancelling = worker
     said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url))
     assert prefect.asked == [("/api/flow_runs/f10/set_state", "CANCELLING", False)]
-    assert "to cancel flow run f10" in said
+    assert "cancellation of flow run f10" in said
 
 
 @pytest.mark.usefixtures("_soon")
