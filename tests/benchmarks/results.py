@@ -53,7 +53,7 @@ class Results:
                 other = ", ".join(
                     f"{key} {there.get(key)} (here {here[key]})" for key in here if there.get(key) != here[key]
                 )
-                print(f"{path} is of another machine or other packages, and measured anew: {other}", flush=True)
+                print(f"{path} is of another machine or other packages, and is measured again: {other}", flush=True)
                 return new
         return old
 
@@ -70,7 +70,7 @@ class Results:
         write_json(path, vars(self))
 
     def stale(self, root: Path = ROOT) -> str:
-        """One line: which cells were measured by other code than HEAD's, and what measures them anew; "" if none."""
+        """One line: which cells were measured by other code than HEAD's, and what measures them again; "" if none."""
         commits = {cell: str(row.get("commit", "")) for cell, row in self.rows.items() if "skipped" not in row}
         if not commits:
             return ""
@@ -83,7 +83,7 @@ class Results:
         which = "all cells" if len(other) == len(commits) else f"{len(other)} of {len(commits)} cells"
         whose = ", ".join(dict.fromkeys(commits[cell] or "no commit" for cell in other))
         names = f": {', '.join(other)}" if len(other) < len(commits) else ""
-        how = f"`make bench ANEW=1 SECTIONS={self.section}` measures anew"
+        how = f"`make bench FORCE=1 SECTIONS={self.section}` measures again"
         return f"{self.section}: {which} measured by other code than HEAD's ({whose}); {how}{names}"
 
     def source(self) -> str:

@@ -27,7 +27,7 @@ ENOUGH: dict[Scale, float] = {"full": 6.0, "smoke": 0.0}
 
 
 class Rollout(Section):
-    title: ClassVar[str] = "Rollout beside transformers.generate and TRL"
+    title: ClassVar[str] = "Rollout compared with transformers.generate and TRL"
 
     def cells(self, scale: Scale) -> Sequence[str]:
         found = []

@@ -39,7 +39,7 @@ def measure_section(name: str, section: Section, scale: Scale, path: Path, folde
     results, cells = Results.resumed(path, name, scale), section.cells(scale)
     results.rows = {cell: results.rows[cell] for cell in cells if cell in results.rows}
     if len(results.rows) == len(cells):
-        print(f"{name}: measured on this machine; ANEW=1 (--anew) measures it again", flush=True)
+        print(f"{name}: measured on this machine; FORCE=1 (--force) measures it again", flush=True)
         return results
     work = Work(folder, scale, section.resumes)
     for number, cell in enumerate(cells, start=1):

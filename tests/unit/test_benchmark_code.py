@@ -108,12 +108,12 @@ def rows(project: Path) -> dict[str, Row]:
     return {"old": {"commit": first}, "new": {"commit": second}, "none": {**skipped("no GPU"), "commit": first}}
 
 
-def test_cells_of_other_code_are_named_with_the_command_that_measures_anew(project):
+def test_cells_of_other_code_are_named_with_the_command_that_measures_again(project):
     found = rows(project)
     said = Results("growth", "full", rows=found).stale(project)
     assert said == (
         f"growth: 1 of 2 cells measured by other code than HEAD's ({found['old']['commit']}); "
-        "`make bench ANEW=1 SECTIONS=growth` measures anew: old"
+        "`make bench FORCE=1 SECTIONS=growth` measures again: old"
     )
     del found["new"]
     assert Results("growth", "full", rows=found).stale(project).startswith("growth: all cells measured by other code")
@@ -138,7 +138,7 @@ def test_a_call_says_what_is_stale_and_measures_nothing_of_it_again(tmp_path, ca
     path = tmp_path / "orchestration.json"
     Results("orchestration", "full", rows={cell: {"commit": "0123456789"} for cell in cells}).write(path)
     before = path.read_text()
-    command.run(["orchestration"], tmp_path, smoke=False, anew=False, work=None)
+    command.run(["orchestration"], tmp_path, smoke=False, force=False, work=None)
     said = capsys.readouterr().out.splitlines()
-    assert len(said) == 2 and "`make bench ANEW=1 SECTIONS=orchestration` measures anew" in said[1]
+    assert len(said) == 2 and "`make bench FORCE=1 SECTIONS=orchestration` measures again" in said[1]
     assert path.read_text() == before

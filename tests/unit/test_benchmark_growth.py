@@ -128,10 +128,10 @@ def test_rows_a_second_are_a_figure_of_their_own():
     assert found["toy_rows_per_s_1e3"] == "2,500"
 
 
-def test_plain_tools_stand_beside_with_speeds_and_the_ratio():
-    toy = curve(Cost("put_s", "put"), beside=(("put_s", "plain_s", "cp"),))
+def test_plain_tools_are_compared_with_speeds_and_the_ratio():
+    toy = curve(Cost("put_s", "put"), plain_tools=(("put_s", "plain_s", "cp"),))
     found = figures({"toy": toy}, rows(put_s=lambda size: size / 100, plain_s=lambda size: size / 200))
-    assert "| toy | put | 1,000 | 10.00 s (100 MB/s) | cp | 5.00 s (200 MB/s) | 2.00 |" in found["beside"]
+    assert "| toy | put | 1,000 | 10.00 s (100 MB/s) | cp | 5.00 s (200 MB/s) | 2.00 |" in found["plain_tools"]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_every_curve_is_of_a_family_with_sizes_that_grow_and_units_that_are_know
         assert one.family in FAMILIES, name
         assert list(one.sizes) == sorted(one.sizes) and one.smoke <= one.sizes[-1], name
         assert all(cost.unit in UNITS and cost.name for cost in one.costs), name
-        assert {field for field, _, _ in one.beside} <= {cost.field for cost in one.costs}, name
+        assert {field for field, _, _ in one.plain_tools} <= {cost.field for cost in one.costs}, name
 
 
 def test_curves_do_not_share_a_title_so_that_tables_tell_them_apart():

@@ -1,4 +1,4 @@
-"""The registry in a bucket, beside plain boto3 with the same server, which is a process of its own on this machine.
+"""The registry in a bucket, compared with plain boto3 with the same server, which is a process of its own on this machine.
 
 boto3's `upload_file` compares one checksum (CRC32) on the way up and none on the way down; ours knows the sha256 of
 every file before and after.
@@ -100,7 +100,7 @@ def _once(size: int, folder: Path) -> Row:
 
 SERVER = (
     "boto3's `upload_file` of the same files to the same server grows alike (the line above it): both share the "
-    "connection, and the server, which writes files on this machine; which of them it is was not looked into"
+    "connection, and the server, which writes files on this machine; which of them it is was not investigated"
 )
 CURVE = Curve(
     "checkpoints", "bucket", (10, 100, 1000), 1, measure,
@@ -113,5 +113,5 @@ CURVE = Curve(
         Cost("put_mb", "putting: peak memory"),
         Cost("pull_mb", "pulling: peak memory"),
     ),
-    beside=(("put_s", "upload_s", "boto3's upload_file"), ("pull_s", "download_s", "boto3's download_file")),
+    plain_tools=(("put_s", "upload_s", "boto3's upload_file"), ("pull_s", "download_s", "boto3's download_file")),
 )  # fmt: skip

@@ -14,7 +14,7 @@ UNITS = {"s": 1.0, "ms": 1e-3, "mb": 1e6, "kb": 1e3}
 """Of a cost, by the end of its field's name, in seconds or bytes."""
 FLOORS = {"s": 0.05, "ms": 1e-4, "mb": 20e6, "kb": 1e3}
 """Costs up to there, in seconds or bytes, are no more than what every process pays, and are no points of a curve."""
-PLAIN = "the plain tool's own: measured beside ours, and not looked into"
+PLAIN = "the plain tool's own: measured next to ours, not investigated"
 """Why a plain tool gets steeper."""
 
 
@@ -50,7 +50,7 @@ class Cost:
 class Curve:
     """What ``measure`` finds at each of the ``sizes``, and at the size that ``smoke`` shows it works at.
 
-    ``beside`` names the fields of plain tools for the same work, by the costs that stand beside them.
+    ``plain_tools`` names the fields of plain tools for the same work, by the costs that they are compared with.
     """
 
     family: str
@@ -59,8 +59,8 @@ class Curve:
     smoke: int
     measure: Callable[[int, Path], Row]
     costs: tuple[Cost, ...]
-    beside: tuple[tuple[str, str, str], ...] = ()
-    """Cost's field, the field beside it, and whose that is."""
+    plain_tools: tuple[tuple[str, str, str], ...] = ()
+    """The cost's field, the field of the plain tool, and its name."""
 
 
 def label(size: int) -> str:

@@ -1,4 +1,4 @@
-"""The registry in a folder, beside `cp` and `sha256sum` on the same files."""
+"""The registry in a folder, compared with `cp` and `sha256sum` on the same files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _once(size: int, folder: Path) -> Row:
     source = made(size, folder)
     root = folder / "registry"
     store = DirectoryStore(root)
-    beside = plain(source, folder / "plain")
+    plain_tools = plain(source, folder / "plain")
     with peak() as putting:
         put = clocked(lambda: (check_proposed(source), store.put_tree(source)))
     (tree,) = (root / "trees").iterdir()
@@ -58,7 +58,7 @@ def _once(size: int, folder: Path) -> Row:
     for path in (root, folder / "pulled"):
         shutil.rmtree(path)
     return {
-        "plain_s": beside,
+        "plain_s": plain_tools,
         "put_s": put.wall,
         "put_user_s": put.user,
         "put_kernel_s": put.kernel,
@@ -112,5 +112,5 @@ CURVE = Curve(
         Cost("freed_s", "a plain copy, kernel: into memory freed just before"),
         Cost("more_s", "a plain copy, kernel: into more memory than that"),
     ),
-    beside=(("put_s", "plain_s", "cp and sha256sum"), ("pull_s", "plain_s", "cp and sha256sum")),
+    plain_tools=(("put_s", "plain_s", "cp and sha256sum"), ("pull_s", "plain_s", "cp and sha256sum")),
 )  # fmt: skip

@@ -52,7 +52,7 @@ class Measured:
 
 
 def figures(curves: Mapping[str, Curve], rows: Rows) -> dict[str, str]:
-    """A table a family (``prompts``), ``verdicts``, ``beside``, and single figures: ``ads_draw_1e6`` is a cost at a
+    """A table a family (``prompts``), ``verdicts``, ``plain_tools``, and single figures: ``ads_draw_1e6`` is a cost at a
     size, ``ads_draw_exponent`` how it grows, ``ads_draw_last_exponent`` between the two largest sizes,
     ``data_rows_per_s_1e6`` any other field of a row; ``steep`` is the exponent from which on a growth is explained.
     """
@@ -70,7 +70,7 @@ def figures(curves: Mapping[str, Curve], rows: Rows) -> dict[str, str]:
         for size, row in of_curve(name, curve, rows)
         if "rows_per_s" in row
     }
-    texts = {"verdicts": verdicts(found), "beside": beside(curves, rows), "skipped": left_out(curves, rows)}
+    texts = {"verdicts": verdicts(found), "plain_tools": plain_tools(curves, rows), "skipped": left_out(curves, rows)}
     return {**tables, **texts, **singles, **rates}
 
 
@@ -127,12 +127,12 @@ def verdicts(found: list[Measured]) -> str:
     return table(["grows faster than linearly", "all sizes", "last two", "why"], lines)
 
 
-def beside(curves: Mapping[str, Curve], rows: Rows) -> str:
-    """Costs beside those of plain tools for the same bytes, with MB/s; a ratio above 1 is slower than the tool."""
+def plain_tools(curves: Mapping[str, Curve], rows: Rows) -> str:
+    """Costs compared with those of plain tools for the same bytes, with MB/s; a ratio above 1 is slower than the tool."""
     lines = []
     for name, curve in curves.items():
         whats = {cost.field: cost.what for cost in curve.costs}
-        for own, other, whose in curve.beside:
+        for own, other, whose in curve.plain_tools:
             for size, row in of_curve(name, curve, rows):
                 speeds = [f"{row[field]:.2f} s ({size / row[field]:,.0f} MB/s)" for field in (own, other)]
                 lines.append(
