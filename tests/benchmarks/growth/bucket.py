@@ -1,4 +1,5 @@
-"""The registry in a bucket, compared with plain boto3 with the same server, which is a process of its own on this machine.
+"""The registry in a bucket, compared with plain boto3 with the same server, which is a process of its own on this
+machine.
 
 boto3's `upload_file` compares one checksum (CRC32) on the way up and none on the way down; ours knows the sha256 of
 every file before and after.

@@ -52,8 +52,8 @@ class Measured:
 
 
 def figures(curves: Mapping[str, Curve], rows: Rows) -> dict[str, str]:
-    """A table a family (``prompts``), ``verdicts``, ``plain_tools``, and single figures: ``ads_draw_1e6`` is a cost at a
-    size, ``ads_draw_exponent`` how it grows, ``ads_draw_last_exponent`` between the two largest sizes,
+    """A table a family (``prompts``), ``verdicts``, ``plain_tools``, and single figures: ``ads_draw_1e6`` is a cost at
+    a size, ``ads_draw_exponent`` how it grows, ``ads_draw_last_exponent`` between the two largest sizes,
     ``data_rows_per_s_1e6`` any other field of a row; ``steep`` is the exponent from which on a growth is explained.
     """
     found = list(measured(curves, rows))
@@ -128,7 +128,8 @@ def verdicts(found: list[Measured]) -> str:
 
 
 def plain_tools(curves: Mapping[str, Curve], rows: Rows) -> str:
-    """Costs compared with those of plain tools for the same bytes, with MB/s; a ratio above 1 is slower than the tool."""
+    """Costs compared with those of plain tools for the same bytes, with MB/s; a ratio above 1 is slower than the
+    tool."""
     lines = []
     for name, curve in curves.items():
         whats = {cost.field: cost.what for cost in curve.costs}
