@@ -9,7 +9,7 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
 
 from components.errors import EXIT_NO_CANDIDATE, EvenkeelError
-from components.health.telling.markdown import plain
+from components.health.summaries.markdown import plain
 from flows.host.git import project_root
 from flows.post_training import run_stage
 from flows.prefect_runtime.states import expected_failures, value

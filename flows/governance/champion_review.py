@@ -13,7 +13,6 @@ from components.gate import judge_candidate
 from components.registry import History, PromotionRecord, read_candidate
 from components.registry.authorization import missing_approvals
 from components.registry.starters import in_evidence
-from components.registry.warrant import unapproved
 from flows.governance.registry import RegistryContext
 
 
@@ -40,4 +39,4 @@ def refused_now(context: RegistryContext, record: PromotionRecord, policy: Polic
         return "; ".join(check.words for check in judgement.checks if check.result == "fail")
     if judgement.result == "inconclusive" and not all(one.statement.reason for one in record.approvals):
         return "the gate is inconclusive, and not everyone who approved gave a reason"
-    return unapproved(record, policy, starter=in_evidence(context.store, candidate))
+    return missing_approvals(record, policy, starter=in_evidence(context.store, candidate))

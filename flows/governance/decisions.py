@@ -170,16 +170,16 @@ def roll_back(context: RegistryContext, to: str, options: StatementOptions) -> D
     if made := _repeated_rollback(history, to, options):
         follow(context.store, history)
         return Decision(made.digest, made, stands_on=made)
-    reign = target(history, to)
-    if history.champion is not None and reign.digest == history.champion.digest:
-        raise InputError("this is the champion already", where=reign.digest, how="name another with --to")
-    subject = replace(rollback_question(history, reign, context.policy), registry=identify(context.store))
-    approval = make_statement(context, subject, options, history, who_started(context.store, subject))
+    entry = target(history, to)
+    if history.champion is not None and entry.digest == history.champion.digest:
+        raise InputError("this is the champion already", where=entry.digest, how="name another with --to")
+    subject = replace(rollback_question(history, entry, context.policy), registry=identify(context.store))
+    approval = make_statement(context, subject, options, history, starters_of_run(context.store, subject))
     before = standing_on_rollback(context.store, subject, context.policy)
     if not before.has(approval, context.policy):
         store_approval(context.store, approval)
-    candidate = read_candidate(context.store, reign.digest)
-    return _conclude(context, candidate, lambda: rollback(context.store, subject, context.policy), reign.digest)
+    candidate = read_candidate(context.store, entry.digest)
+    return _conclude(context, candidate, lambda: rollback(context.store, subject, context.policy), entry.digest)
 
 
 def _repeated_rollback(history: History, to: str, options: StatementOptions) -> PromotionRecord | None:

@@ -95,8 +95,8 @@ def show_history(console: Console, history: History, problems: Mapping[int, str]
         cells = [field(record.digest[:12], "bold" if at else ""), field(record.by), field(record.reason)]
         table.add_row(str(record.number), field(record.at[:16].replace("T", " ")), what, *cells)
     console.print(table)
-    reign = history.champion
-    texts = f"champion  {reign.digest[:12]} by record {reign.record}" if reign else "there is no champion yet"
+    entry = history.champion
+    texts = f"champion  {entry.digest[:12]} by record {entry.record}" if entry else "there is no champion yet"
     console.print(Text(texts, "bold"))
     for number, problem in problems.items():
         console.print(field(f"record {number} cannot be shown to be approved: {problem}", "bold red"), soft_wrap=True)

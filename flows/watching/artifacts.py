@@ -12,8 +12,8 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from components.files import read_text
 from components.health import read_ledger
-from components.health.telling import ledger_rows
-from components.health.telling.ledger import HEADS, cells
+from components.health.summaries import ledger_rows
+from components.health.summaries.ledger import HEADS, cells
 from flows.run.workspace import Workspace
 from flows.watching.report import markdown
 
