@@ -89,7 +89,7 @@ def test_a_policy_of_before_decides_nothing_now(project: Path) -> None:
     write(project, "promote: {approvals: 2}\n")
     commit(project)
     write(project, "valid_days: 3\n")
-    with pytest.raises(InputError, match="not committed as it is"):
+    with pytest.raises(InputError, match="the promotion policy is not committed"):
         check_recorded(project, load_policy(project))
 
 

@@ -288,7 +288,7 @@ def test_a_policy_that_no_commit_has_any_more_can_still_be_replaced(champion: st
 def test_a_policy_that_is_edited_here_and_nowhere_else_decides_nothing(candidate: str) -> None:
     Path(FILE).write_text("valid_days: 3\n")
     result = RUNNER.invoke(app, ["approve", candidate, "--by", "ada"])
-    assert isinstance(result.exception, InputError) and "is not committed as it is" in result.exception.what
+    assert isinstance(result.exception, InputError) and "the promotion policy is not committed" in result.exception.what
 
 
 def test_what_only_a_record_names_is_looked_at_too(champion: str) -> None:
