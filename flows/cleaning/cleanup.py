@@ -36,7 +36,7 @@ def clean(project: Path, keep_days: int, api: str | None, namespace: str = "") -
 
 
 def show(console: Console, actions: Sequence[CleanupAction]) -> None:
-    """A row a deed."""
+    """A row per action."""
     if not actions:
         console.print("nothing that a dead run left")
         return

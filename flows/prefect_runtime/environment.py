@@ -84,7 +84,7 @@ def start_server() -> None:
 
 
 def _refusal(client: SyncPrefectClient) -> Exception | None:
-    """Why the server does not serve us; that it lives it tells everybody."""
+    """Why the server refuses this client. Its health check needs no password, so it does not show that."""
     try:
         client.api_version()
     except httpx.HTTPError as error:

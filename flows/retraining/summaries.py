@@ -44,8 +44,8 @@ def _replaced_version(plan: RetrainingPlan, row: Any) -> str:
 
 def unchanged_summary(plan: RetrainingPlan, earlier: FinishedRun) -> str:
     """Why there is nothing to do."""
-    crowned = ", the champion by now" if plan.promoted(earlier) else ""
-    answer = f"candidate {earlier.candidate[:12]}{crowned}" if earlier.candidate else "no candidate"
+    promoted = ", the champion by now" if plan.promoted(earlier) else ""
+    answer = f"candidate {earlier.candidate[:12]}{promoted}" if earlier.candidate else "no candidate"
     return f"nothing new since {earlier.at}: run {earlier.run_id} had the same data, settings and code ({answer})"
 
 

@@ -51,7 +51,7 @@ class ScheduleEntry(BaseModel):
 
 
 class Limit(BaseModel):
-    """How many runs of a deployment there may be at once, and what becomes of one more."""
+    """How many runs of a deployment there may be at once, and what happens to one more."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

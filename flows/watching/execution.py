@@ -150,7 +150,7 @@ def executing(workspace: Workspace, flow: str) -> Iterator[Running]:
     )
     write(root, started)
     with os_errors("remove", workspace.progress):
-        workspace.progress.unlink(missing_ok=True)  # it tells of this execution alone
+        workspace.progress.unlink(missing_ok=True)  # it holds the progress of one execution
     running = Running(root, started)
     try:
         yield running

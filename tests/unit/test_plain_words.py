@@ -16,9 +16,7 @@ WORDS = ("told", "tells", "anew", "nobody", "beside", "mend", "mends", "mended",
 PHRASES = ("in words", "became of", "becomes of", "own accord", "at ease", "by and by", "is away", "asked to stop")
 AVOIDED = re.compile(rf"(?<![a-z])(?:{'|'.join((*WORDS, *PHRASES))})(?![a-z])", re.IGNORECASE)
 NAMES = re.compile(rf"(?:^|_)(?:{'|'.join(WORDS)})(?:_|$)", re.IGNORECASE)
-CLEAN = ("components", "docs/glossary.md")
-NOT_YET = ("flows", "docs", "README.md", "configs")
-"""Still to be rewritten. A folder that is clean moves to `CLEAN`."""
+CLEAN = ("components", "flows", "docs", "configs", "k8s", "README.md", "dvc.yaml", "prefect.yaml")
 ALLOWED = {
     # Keys of step records that checkpoints and logs of earlier versions hold.
     "components/health/falls.py": 1,
@@ -30,6 +28,8 @@ ALLOWED = {
     "components/gate/checks/health.py": 2,
     "components/gate/checks/lineage.py": 1,
     "components/gate/checks/verifier.py": 1,
+    # The policy's digest covers these texts: with other texts every registry would have to adopt the policy again.
+    "configs/health/default.yaml": 2,
 }
 """File -> uses that stay, which may only become fewer."""
 
@@ -52,9 +52,7 @@ def clean() -> Iterator[Path]:
     for place in CLEAN:
         files = [ROOT / place] if (ROOT / place).is_file() else sorted((ROOT / place).rglob("*"))
         for path in files:
-            name = path.relative_to(ROOT).as_posix()
-            excluded = any(name.startswith(f"{folder}/") for folder in NOT_YET) and name not in CLEAN
-            if path.suffix in (".py", ".jinja", ".md", ".yaml") and not excluded:
+            if path.suffix in (".py", ".jinja", ".md", ".yaml"):
                 yield path
 
 
