@@ -116,6 +116,10 @@ triage: $(INSTALLED)
 	python -m tests.benchmarks.triage --out docs/results/triage.jsonl --jobs $(JOBS)
 	python -m tests.benchmarks page
 
+# Which test notices each of eighty wrong lines; ten minutes. A mutation that survives is a failure.
+mutations: $(INSTALLED)
+	python -m tests.benchmarks.mutations --out docs/results/mutations.jsonl --jobs $(JOBS)
+
 # On a GPU: the whole pipeline with a tiny model, and with the real one where it is; skipped where there is no GPU. In an image that
 # has torch and transformers and no package index: make test-gpu INSTALLED=, and it prints which small wheels are missing and how
 # to bring them.

@@ -164,7 +164,7 @@ def test_probe_sets_that_the_policy_asks_for_are_shown_as_long_as_it_is_the_one_
     assert said in page.report_of(context, decided(candidate, "rejected"))
     context.policy.sha256 = "f" * 64
     shown = page.report_of(context, decided(candidate, "rejected"))
-    assert said not in shown and "what the policy of then asked for is not known any more" in shown
+    assert said not in shown and "what the policy of that time required is not known any more" in shown
 
 
 def test_what_an_earlier_policy_of_the_project_asked_for_is_known(context: Any, monkeypatch: Any) -> None:

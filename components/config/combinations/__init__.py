@@ -78,5 +78,5 @@ RULES: tuple[Callable[[Sections], Iterator[str]], ...] = (
 
 
 def problems(s: Sections) -> list[str]:
-    """Everything that is wrong with the combination, in words."""
+    """A sentence for each thing that is wrong with the combination."""
     return [problem for rule in RULES for problem in rule(s)]
