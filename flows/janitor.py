@@ -27,7 +27,7 @@ Namespace = Annotated[str, Field(pattern=rf"{NAME}|^$")]
 @flow(name="janitor")
 @expected_failures
 def janitor(keep_days: Days = 0, namespace: Namespace = "") -> list[dict[str, str]]:
-    """End processes, remove half-made folders, and settle flow runs, of runs that are dead; returns what was done.
+    """End processes, remove partial folders, and close flow runs of dead runs; returns the actions.
 
     Args:
         keep_days: Remove workspaces of runs that ended longer ago and are recorded on their branch. 0: keep all.

@@ -85,7 +85,7 @@ def current_flow_run() -> FlowRun:
 
 
 def read_answer(context: RegistryContext, candidate: Candidate, given: Answer | None) -> tuple[Approval | None, str]:
-    """Keep what was answered; or why it cannot be taken for an answer."""
+    """Store the answer; returns the approval, and why an invalid answer was not accepted."""
     if given is None:
         return None, ""
     try:
@@ -97,7 +97,7 @@ def read_answer(context: RegistryContext, candidate: Candidate, given: Answer | 
 
 
 def publish(candidate: Candidate, found: Concluded) -> None:
-    """Leave what it came to as an artifact."""
+    """Publish the outcome as an artifact."""
     create_markdown_artifact(
         outcome_page(candidate, found.state, found.words, found.judgement),
         key=ARTIFACT,

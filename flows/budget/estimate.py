@@ -46,7 +46,7 @@ class StageEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is left of a run. ``before_hours`` and ``before_gpu_hours`` have been spent already."""
+    """The rest of a run. ``before_hours`` and ``before_gpu_hours`` are already spent."""
 
     stages: list[StageEstimate]
     before_hours: float
@@ -140,7 +140,7 @@ def _similar(one: float, other: float) -> bool:
 
 
 def _remaining(workspace: Workspace, found: StageEstimate) -> StageEstimate:
-    """Without what attempts that were broken off have done already: a stage goes on from its last checkpoint."""
+    """Minus the work of interrupted attempts: a stage continues from its last checkpoint."""
     done = seconds_of(workspace, found.stage, unfinished=True) if workspace.root.exists() else 0.0
     seconds, low, high = (max(FIXED, value - done) for value in (found.seconds, found.low, found.high))
     return replace(found, seconds=seconds, low=low, high=high) if done else found

@@ -26,7 +26,7 @@ _UNITS = {"hours": "hours", "gpu_hours": "GPU-hours"}
 class BudgetSpent(EvenkeelError):
     """The run has reached a limit and was stopped; it can be continued with a higher one (exit code 2).
 
-    Not 3: that is an answer about a checkpoint, and this run has not come to one.
+    Not 3, which is a result about a checkpoint: this run has none yet.
     """
 
     state_name = "BudgetSpent"
@@ -34,7 +34,7 @@ class BudgetSpent(EvenkeelError):
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt at a stage: the seconds that it may take, and whether it ended as it should."""
+    """One attempt at a stage: the seconds that it may take, and whether it succeeded."""
 
     left: float | None
     whole: bool = False

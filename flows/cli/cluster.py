@@ -96,7 +96,7 @@ def logs(
 
 @cluster.command()
 def cancel(run: Run, stage: Stage = "train", namespace: Namespace = EVENKEEL, context: Context = None) -> None:
-    """End a run on the cluster. It writes a checkpoint first: started again, it goes on from there."""
+    """End a run on the cluster. It writes a checkpoint first, from which it continues when it is started again."""
     from flows.cluster import runs as clusters
 
     place = connected(namespace, context)

@@ -72,7 +72,8 @@ def cancel(
     run: Run,
     grace: Annotated[float, typer.Option("--grace", min=0, help="Seconds that it has to end by itself.")] = 45.0,
 ) -> None:
-    """Stop a run and all that it started. Exit code 0: nothing of it lives; 2: it did not run, or cannot be stopped."""
+    """Stop a run and all that it started. Exit code 0: no process of it is left; 2: it did not run, or cannot be
+    stopped."""
     from flows.watching.cancel import cancel
     from flows.watching.runs import find_run
 

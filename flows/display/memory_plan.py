@@ -156,7 +156,7 @@ def process_table(process: Process, room: Room) -> Table:
 def verdict(plan: Planned) -> list[str]:
     """Whether it fits, and what helps where it does not."""
     if not plan.lacks:
-        return ["fits" if plan.room != Room() else "fits, as far as is known (--gpu-memory says how large a GPU is)"]
+        return ["fits" if plan.room != Room() else "fits, as far as is known (--gpu-memory sets the memory of a GPU)"]
     lines = ["does not fit:", *(f"  {lack}" for lack in plan.lacks)]
     if not plan.helps:
         return [*lines, "no single setting helps"]

@@ -1,4 +1,4 @@
-"""What a run came to, as the last thing in the terminal."""
+"""The summary of a finished run in the terminal."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _file_name(name: str) -> str:
 
 
 def _refuse_as_code(path: Path) -> None:
-    """A file that Git takes for code would be in the recorded code of the next run."""
+    """A file that Git tracks or does not ignore would be recorded with the code of the next run."""
     real = Path(os.path.realpath(path))  # also of a link that leads to itself
     folder = real.parent
     while not folder.is_dir():

@@ -45,7 +45,7 @@ def project_context(project: Path, settings: Settings) -> RegistryContext:
 
 
 def decision_on(store: Store, digest: str) -> PromotionRecord | None:
-    """What was decided for good about a candidate, if anything was."""
+    """The final decision about a candidate, if there is one."""
     candidate = read_candidate(store, digest)
     return None if candidate is None else final(read_history(store), candidate)
 

@@ -66,7 +66,7 @@ def _waiting(console: Console, found: Standing | None, short: str, lines: Decisi
 
 
 def show_adoption(console: Console, found: Adoption, lines: DecisionCommands) -> None:
-    """The record, or which approvals are missing and how to go on."""
+    """Print the record, or the missing approvals and the next command."""
     if found.record is None:
         console.print(field(found.missing, "yellow"), soft_wrap=True)
         _grid(console, [("go on", f"others who may: {lines.adopt()}")])
@@ -103,7 +103,7 @@ def show_history(console: Console, history: History, problems: Mapping[int, str]
 
 
 def show_checkpoint(console: Console, found: CheckpointView, lines: DecisionCommands) -> None:
-    """Where it comes from, the gate, the approvals, and how to go on."""
+    """Print its origin, the gate's checks, the approvals, and the next commands."""
     candidate, run = found.candidate, found.candidate.run
     title = field(candidate.digest[:12], "bold")
     console.print(title.append(f"  {', '.join(found.names)}" if found.names else "", "green"))

@@ -88,7 +88,7 @@ class _ProcessTree:
             self._known.update(psutil.Process(process.pid).children(recursive=True))
 
     def lives(self) -> bool:
-        """Whether any of it lives. The whole machine is searched only when all that is known has ended."""
+        """Whether any process of it lives. The whole machine is searched only when all known processes have ended."""
         if self._process.poll() is None or any(map(lives, self._known)):
             return True
         self._known = {one for one in marked(COMMAND_VARIABLE) if mark_of(one, COMMAND_VARIABLE) == self._mark}

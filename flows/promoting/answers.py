@@ -78,7 +78,7 @@ def _stated(subject: Question, form: Decision, at: datetime, valid: timedelta) -
 
 
 def _check_same(approval: Approval, subject: Question, form: Decision, policy: PromotionPolicy) -> None:
-    """Raise unless the signed statement says what the form around it says."""
+    """Raise unless the signed statement agrees with the form."""
     statement = approval.statement
     if statement.digest != subject.digest:
         raise _other(f"it is about the checkpoint {statement.digest[:12]}, and this is {subject.digest[:12]}")

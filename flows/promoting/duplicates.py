@@ -32,7 +32,7 @@ def asks_already(client: SyncPrefectClient, me: FlowRun, digest: str, registry: 
 
 
 def _order(run: FlowRun) -> tuple[Any, str]:
-    """The same for all who look, so that exactly one of them goes on."""
+    """The same order for every flow run, so that exactly one of them continues."""
     return run.created, str(run.id)
 
 

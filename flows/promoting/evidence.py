@@ -55,7 +55,7 @@ def request_page(
 
 
 def outcome_page(candidate: Candidate, state: str, words: str, judgement: Judgement | None) -> str:
-    """What it came to; with the checks, where they were made."""
+    """The outcome as Markdown, with the checks if they were made."""
     parts = [
         f"## {candidate.digest[:SHORT]} from {plain(str(candidate.run.get('run', 'an unknown run')))}: {state.lower()}",
         "\n".join(f"> {plain(line)}  " for line in words.splitlines()),

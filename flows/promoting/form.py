@@ -18,7 +18,7 @@ NOT_BLANK = r"\S"
 
 
 class Decision(RunInput):
-    """Approve or reject; who says so, and why."""
+    """Approve or reject, by whom, and why."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -98,10 +98,10 @@ def _run(row: dict[str, Any]) -> Run:
 
 
 def resume_run(server: httpx.Client, run: Run, why: str) -> bool:
-    """Let a run that is suspended, or failed, begin again from its first line; whether the server does it.
+    """Start a suspended or failed run again from its first line; returns whether the server accepted.
 
-    One that is suspended goes on without an answer: resuming it in Prefect's sense needs a filled-in form, which is the
-    person's alone. One that failed over an answer has it still.
+    A suspended run continues without an answer: resuming it in Prefect's sense needs a filled-in form, which only a
+    person may send. A run that failed after an answer still has it.
 
     Raises:
         HTTPError: the server does not answer, or refuses.
@@ -112,7 +112,7 @@ def resume_run(server: httpx.Client, run: Run, why: str) -> bool:
 
 
 def resume(project: Path, digest: str, why: str) -> list[str]:
-    """Let the runs go on that wait for a decision on this candidate; their names.
+    """Resume the runs that wait for a decision on this candidate; returns their names.
 
     Args:
         why: for the run's state.

@@ -71,7 +71,7 @@ class RunRecord(Section):
 
     @property
     def finished(self) -> bool:
-        """Whether the line came to its end, with a candidate or without."""
+        """Whether the run is complete, with a candidate or without."""
         return self.outcome.state in ("candidate", "no candidate")
 
 

@@ -102,7 +102,7 @@ def checked_out(project: Path, run_id: str, wait: Callable[[str], None] | None =
 
 
 def _make(reproduction: Reproduction) -> None:
-    """Check the branch out, in place of what an earlier reproduction left."""
+    """Check the branch out, replacing the folder of an earlier reproduction."""
 
     def fill(target: Path) -> None:
         check_out(reproduction.project, reproduction.snapshot.commit, target)

@@ -29,7 +29,7 @@ class IncomingFile:
 
 @dataclass(frozen=True, slots=True)
 class SkippedFile:
-    """A file of the folder that does not join tonight, and why."""
+    """A file of the folder that does not join, and why."""
 
     name: str
     why: str
@@ -60,7 +60,7 @@ def scan(folder: Path, now: float) -> tuple[list[IncomingFile], list[SkippedFile
 
 
 def _skip_reason(path: Path, now: float) -> str:
-    """Why a file does not join tonight; empty where nothing is wrong with it."""
+    """Why a file does not join; empty if it joins."""
     if path.is_symlink() or not path.is_file():
         return "is not read: it is no file of its own (a folder, a link)"
     if path.suffix != SUFFIX:

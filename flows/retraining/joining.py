@@ -25,7 +25,7 @@ KEPT = 3
 
 
 def add_new_files(ledger: Ledger, incoming_files: Sequence[IncomingFile], source_sha256: str) -> list[SkippedFile]:
-    """Let the files that are new join, and say of the others that could be taken for new why they are not.
+    """Add the files that are new; returns the others with the reason why they are skipped.
 
     A newer version of a file that joined takes its place, see `flows.retraining.versions`. What is gone from the folder
     leaves unless a run with it has ended: so a file that breaks the runs can be corrected or removed.

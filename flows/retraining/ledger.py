@@ -33,7 +33,7 @@ class JoinedFile:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """A night that came to an answer.
+    """A run that ended with a result.
 
     ``key`` stands for all that its training depended on; ``seen`` is how many rows of the log of files were trained on.
     """
@@ -49,7 +49,7 @@ class FinishedRun:
 
 @dataclass(frozen=True, slots=True)
 class StartedRun:
-    """A night that began: what is needed to go on with it, and to note its end."""
+    """A run that started: what is needed to continue it, and to record its end."""
 
     run_id: str
     key: str
@@ -59,7 +59,7 @@ class StartedRun:
     """What was said before the run."""
 
     def ended(self, candidate: str | None, reason: str) -> FinishedRun:
-        """The night with its answer, which was given now."""
+        """The finished run with this result, ended now."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return FinishedRun(self.run_id, self.key, self.champion, candidate, reason, self.seen, now)
 
@@ -75,10 +75,10 @@ class Ledger:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """One night at a time. The lock ends with the process, however that ends.
+        """Allow one run at a time. The lock ends with the process, however that ends.
 
         Raises:
-            InputError: another night of this name is at work.
+            InputError: another run of this name is in progress.
         """
         with lock_file(self.folder / "lock") as lock:
             if not lock.take():
@@ -96,11 +96,11 @@ class Ledger:
 
     @property
     def settled(self) -> int:
-        """How many of these files, from the first on, were in a night that ended: they have joined for good."""
+        """How many of these files, from the first on, were part of a finished run: they have joined permanently."""
         return max((night.seen for night in self.finished_runs()), default=0)
 
     def keep(self, digests: set[str]) -> list[JoinedFile]:
-        """Forget the files that have not joined for good, but those of these digests; returns what is gone.
+        """Remove the files that have not joined permanently, except those of these digests; returns what is gone.
 
         Call it with the lock held.
         """
@@ -115,11 +115,11 @@ class Ledger:
         return [row for row in seen if row.sha256 in lost - digests]
 
     def finished_runs(self) -> list[FinishedRun]:
-        """Every night that ended, in order."""
+        """Every finished run, in order."""
         return _read(self._nights, FinishedRun)
 
     def begun(self, run_id: str) -> StartedRun | None:
-        """The night that began this run last."""
+        """The latest start of this run."""
         return next((row for row in reversed(_read(self._begun, StartedRun)) if row.run_id == run_id), None)
 
     def add(self, row: JoinedFile | StartedRun | FinishedRun) -> None:
@@ -156,7 +156,7 @@ def _read(path: Path, kind: type[Row]) -> list[Row]:
 
 
 def _cut_torn_line(path: Path) -> None:
-    """Remove what a crash left of a line that was never whole."""
+    """Remove an incomplete last line that a crash left."""
     if not path.exists():
         return
     with os_errors("write", path), path.open("rb+") as file:

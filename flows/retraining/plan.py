@@ -1,4 +1,4 @@
-"""What tonight's run is."""
+"""Plans the next run of `nightly`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Start = Literal["base", "champion"]
 
 @dataclass(frozen=True)
 class RetrainingPlan:
-    """Tonight's run, and how it came about."""
+    """The planned run, and how it was derived."""
 
     ledger: Ledger
     workspace: Workspace
@@ -51,12 +51,12 @@ class RetrainingPlan:
 
     @property
     def previous(self) -> FinishedRun | None:
-        """The night that was this one already: the same key, and the same champion or one that it made itself."""
+        """The finished run with the same key, and the same champion or one that it produced itself."""
         same = [row for row in self.ledger.finished_runs() if row.key == self.key]
         return next((row for row in same if row.champion == self.champion or self.promoted(row)), None)
 
     def promoted(self, row: FinishedRun) -> bool:
-        """Whether the champion is what that night made."""
+        """Whether that run produced the present champion."""
         return self.champion is not None and self.champion == row.candidate
 
 
@@ -71,7 +71,7 @@ def plan_retraining(
 ) -> RetrainingPlan:
     """Let new data join and find the run that follows. Call it with the ledger of the configuration held.
 
-    The same files give the same run. What joined is new until a night with it has ended. ``now`` is when the night
+    The same files give the same run. What joined is new until a run with it has ended. ``now`` is when the run
     began, in seconds since the epoch: what was written later than a minute before waits.
 
     Raises:
@@ -129,14 +129,15 @@ def _data(
     if not files:
         return [], [], skipped
     path, joined = join(ledger, source.path, digest, files, folder)
-    # The name is part of the prompts' ids: with the file's own, which is another every night, all rows would be new.
+    # The name is part of the prompts' ids: with the file's own, which changes every night, all rows would be new.
     changed = {"path": str(path), "sha256": joined, "name": source.name or source.path.stem}
     section = source.model_dump(mode="json") | changed
     return [f"data.source={json.dumps(section)}", *_trust(wanted, joined, digest, files, remarks)], files, skipped
 
 
 def _refuse_as_code(ledger: Ledger, folder: Path) -> None:
-    """A folder that Git takes for code would be copied into every run, and each new file in it would be new code."""
+    """Refuse a folder that Git does not ignore: it would be copied into every run, and each new file would change the
+    code."""
     inside = folder.resolve().is_relative_to(ledger.project)
     if inside and not succeeds(ledger.project, "check-ignore", "--quiet", str(folder.resolve() / "any.jsonl")):
         how = f"add it to .gitignore: echo '/{folder.resolve().relative_to(ledger.project)}/' >> .gitignore"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``candidate`` is the digest of the proposed checkpoint; None where ``reason`` says why there is none."""
+    """``candidate`` is the digest of the proposed checkpoint; None where ``reason`` explains why there is none."""
 
     run_id: str
     workspace: str

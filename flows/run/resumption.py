@@ -112,7 +112,7 @@ def _last_used(root: Path) -> float:
 
 
 def _resumable(project: Path) -> str:
-    """The runs that did not come to their end, and how each of them ended."""
+    """The incomplete runs, and how each of them ended."""
     lines = []
     for root in workspaces(project):
         record = _record_of(root)

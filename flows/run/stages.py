@@ -114,7 +114,7 @@ def _failure_message(workspace: Workspace, log: Path, start: int) -> str:
 
 
 def _run_when_unlocked(workspace: Workspace, stage: str, module: list[str], log: Path) -> tuple[int, int]:
-    """Run the command, again and again while a living process holds DVC's lock of the workspace, but not for ever.
+    """Run the command; retry while a living process holds DVC's lock of the workspace, up to `LOCK_TIMEOUT`.
 
     Returns:
         Its exit code, and where in the log its last attempt begins.

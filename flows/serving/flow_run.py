@@ -82,8 +82,8 @@ def skip_if_late(flow_run: str, seconds: float) -> bool:
 
 
 def is_under_way(flow_run: str) -> bool:
-    """Whether the server takes the flow run for one that goes on. After the engine has ended that means that it did not
-    report how, as where it cannot reach the server."""
+    """Whether the flow run is pending or running on the server. After the engine has ended this means that it could not
+    report its end."""
     state = read_flow_run(flow_run).state
     return state is not None and state.type.value in UNDER_WAY
 

@@ -63,7 +63,7 @@ POLL = 0.1
 
 
 class Server(ThreadingHTTPServer):
-    """Says nothing about a browser that goes away in the middle of an answer."""
+    """Ignores browsers that disconnect during a response."""
 
     daemon_threads = True
 

@@ -20,14 +20,14 @@ MAX_EXITS = 6
 """Deaths in a row, none of them `HEALTHY` seconds after the last, after which it is given up."""
 
 LEFTOVERS = 20.0
-"""Seconds that what a killed `serve` left may take to end."""
+"""Seconds to wait for the processes of a killed `serve` to end."""
 WIDTH = 200
 """Characters of a log's line that are shown; a database can say thousands in one."""
 
 
 @dataclass
 class SupervisedProcess:
-    """A command under a guardian. ``grace``: seconds between asking it to end and killing it."""
+    """A command under a guardian process. ``grace``: seconds between asking it to end and killing it."""
 
     name: str
     command: Sequence[str]

@@ -76,7 +76,7 @@ def make_pool(client: SyncPrefectClient, project: Path) -> None:
 
 
 def _refuse_other(client: SyncPrefectClient, template: dict[str, Any], project: Path) -> None:
-    """A project that was moved, with its database, may go on."""
+    """Refuse the database of another project. A project that was moved with its database may continue."""
     folder = template.get("variables", {}).get("properties", {}).get("working_dir", {}).get("default")
     if folder in (None, str(project)):
         return

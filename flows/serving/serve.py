@@ -32,7 +32,7 @@ STARTUP = 180.0
 REGISTRATION = 120.0
 SERVER_GRACE = 10.0
 LOOK = 0.3
-"""Seconds between two looks whether all of it lives."""
+"""Seconds between two checks of the supervised processes."""
 
 
 class Serving:

@@ -66,7 +66,7 @@ def last_service(project: Path) -> Service | None:
 
 
 def served(project: Path) -> Service | None:
-    """Where the project is served at this moment. What a dead `serve` left behind is ignored."""
+    """Where the project is served now. The file of a dead `serve` is ignored."""
     service = last_service(project)
     return service if service is not None and service.server.alive else None
 

@@ -21,9 +21,9 @@ VERDICT, LEDGER, REPORT = "run-health", "run-ledger", "run-report"
 
 
 def publish(workspace: Workspace, candidate: str | None, reason: str = "") -> None:
-    """Show what the run left; what is not there is not shown. Call it inside a flow run.
+    """Publish the results of the run that exist. Call it inside a flow run.
 
-    What cannot be shown is said in the log: the run itself is over, and its answer stands.
+    An artifact that cannot be created is logged and does not affect the run's outcome.
 
     Args:
         candidate: the digest of the proposed checkpoint.

@@ -60,15 +60,15 @@ def cancel(run: RunView, grace: float, report: Report) -> None:
         state = "no execution of it is recorded" if execution is None else f"it is {run.state}"
         raise InputError(f"{run.run_id} does not run: {state}", where=run.root, how=_hint(run))
     _cancel_waiting(execution, report)
-    asked = execution.deployed is not None and _request_cancellation(execution, report)
+    requested = execution.deployed is not None and _request_cancellation(execution, report)
     if not execution.here:
-        if not asked:
+        if not requested:
             how = f"`evenkeel cancel {run.run_id}` there"
             raise InputError(f"it runs on {execution.host}", where=run.root, how=how)
         report(f"it runs on {execution.host}: its worker there ends it")
         return
     began = time.monotonic()
-    if not asked:
+    if not requested:
         _send(execution, "terminate")
         report(f"sent SIGTERM to process {execution.pid}")
     elif not _wait_for_end(execution, min(grace, WORKER_START)):
@@ -83,13 +83,13 @@ def cancel(run: RunView, grace: float, report: Report) -> None:
         report(f"ended what it left: {', '.join(map(str, left))}")
     if read(run.root) == execution:  # killed before it could write its end, and not started again
         write(run.root, replace(execution, state="stopped", ended=now(), reason=KILLED))
-    _ensure_cancelled(execution, WORKER_GRACE if asked else 0, report)
+    _ensure_cancelled(execution, WORKER_GRACE if requested else 0, report)
     report(f"cancelled; to continue: evenkeel run --resume {run.run_id}")
 
 
 def _cancel_dead(run: RunView, dead: Execution, report: Report) -> Execution | None:
-    """Cancel the flow run of a process that is gone: a worker that lost it, or `serve` at its next start, goes on with
-    it unasked.
+    """Cancel the flow run of a process that is gone; otherwise a worker, or `serve` at its next start, would continue
+    it.
 
     Returns:
         The execution to stop; none where there is nothing left of it.

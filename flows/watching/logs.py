@@ -91,7 +91,7 @@ def follow(
     write: Callable[[bytes], object],
     switched: Callable[[str], object],
 ) -> None:
-    """Write a log as it grows until the run ends; without a ``stage`` go on with every next stage.
+    """Write a log as it grows until the run ends; without a ``stage`` continue with every next stage.
 
     Args:
         switched: called with the name of every log before its first bytes.
@@ -117,6 +117,6 @@ def follow(
 
 
 def running(root: Path) -> bool:
-    """Whether the run in this workspace goes on."""
+    """Whether the run in this workspace is running."""
     execution = read(root)
     return execution is not None and execution.alive

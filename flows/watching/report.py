@@ -1,4 +1,4 @@
-"""A run's report as one piece of Markdown: what it came to, figures, checks, and a few plots inside the text itself.
+"""A run's report as Markdown: outcome, figures, checks, and a few embedded plots.
 
 The page `out/report.html` contains more; this is the part that the Prefect UI can show without another server.
 """

@@ -111,7 +111,7 @@ class RunView:
 
     @property
     def headline(self) -> str:
-        """The run's health in one sentence, as its report says it."""
+        """The run's health in one sentence, from its report."""
         try:
             text = read_text(self.layout.verdict)
         except InputError:
@@ -141,7 +141,7 @@ class RunView:
         return max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
 
     def processes(self) -> list[psutil.Process]:
-        """What of it lives on this machine: the flow's process first, then all that it started."""
+        """Its processes on this machine: the flow's process first, then its descendants."""
         execution = self.execution
         if execution is None or not execution.here:
             return []

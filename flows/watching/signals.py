@@ -1,4 +1,4 @@
-"""The health signals of a training that goes on, as a table of its latest steps.
+"""The health signals of a running training, as a table of its latest steps.
 
 Read from the log that the stage appends to, `.state/train/records.jsonl`, and from the ledger next to it; `out/train`
 has them only when the stage has ended.
@@ -62,7 +62,7 @@ class GrowingFile:
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
-    """One object; what a killed writer left half of is None."""
+    """One object; None for an incomplete line of a killed writer."""
     try:
         row = json.loads(line)
     except ValueError:
