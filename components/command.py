@@ -19,7 +19,7 @@ from components.config import Settings, load
 from components.config.policy import CheckpointModel
 from components.config.training import RANKED
 from components.errors import EXIT_STOPPED, EvenkeelError, InputError, of_machine
-from components.health import check_rules
+from components.health.check import check_rules
 from components.launch import LAUNCHERS, Job
 from components.layout import Layout
 from components.opening import check_working_folder

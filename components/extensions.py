@@ -76,7 +76,8 @@ def _try(entry: PythonEntry) -> None:
 def _catalogs() -> dict[type[PythonEntry], Catalog[Any]]:
     """Here, since some of these packages load torch."""
     from components.data.outside import OUTSIDE as SOURCES
-    from components.objectives import ADVANTAGES, RATIOS
+    from components.objectives.advantages import ADVANTAGES
+    from components.objectives.ratios import RATIOS
     from components.scheduling import OUTSIDE as SCHEDULES
 
     sources: dict[type[PythonEntry], Catalog[Any]] = {PythonSource: SOURCES, PythonSuite: SOURCES}

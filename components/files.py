@@ -7,7 +7,6 @@ with folders). Reading names the line that is wrong.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import io
 import itertools
@@ -16,7 +15,7 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -285,22 +284,3 @@ def sha256_path(path: Path) -> str:
         return sha256_tree(path)
     with working(f"hashing {path.name}"):
         return sha256_file(path)
-
-
-def code_digest(root: Path = Path(__file__).parent, parts: Sequence[str] = (".",)) -> str:
-    """Digest of the Python files below a folder, that of the components unless another one is named, or of some
-    ``parts`` of it: folders and files. That of the components is of the moment when it is first computed in a process,
-    which has loaded that code."""
-    return _own_digest(tuple(parts)) if root == Path(__file__).parent else _code_digest(root, parts)
-
-
-@functools.cache
-def _own_digest(parts: tuple[str, ...]) -> str:
-    return _code_digest(Path(__file__).parent, parts)
-
-
-def _code_digest(root: Path, parts: Sequence[str]) -> str:
-    found = {path for part in parts for path in (root / part).rglob("*.py")}
-    found |= {root / part for part in parts if part.endswith(".py")}
-    files = {path.relative_to(root).as_posix(): sha256_file(path) for path in sorted(found)}
-    return sha256_bytes(dump_json(files).encode())

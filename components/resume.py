@@ -15,18 +15,10 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from components.code_digest import code_digest
 from components.directories import write_directory
 from components.errors import InputError, Stopped
-from components.files import (
-    append_line,
-    code_digest,
-    dump_json,
-    keep_rows,
-    read_json,
-    sha256_bytes,
-    sha256_path,
-    write_json,
-)
+from components.files import append_line, dump_json, keep_rows, read_json, sha256_bytes, sha256_path, write_json
 from components.processes.stopping import STOPPING
 from components.working import working
 

@@ -21,7 +21,7 @@ from components.config.kubernetes import SAMPLING
 from components.config.promotion import load_policy
 from components.config.servers import VllmEngine
 from components.files import read_json
-from components.gate import gather
+from components.gate.bundle import gather
 from components.planning.least import check_run
 from components.processes.environments import check_vllm_python, vllm_python
 from components.registry import propose

@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
+@cache
 def modules(package: str) -> dict[str, Path]:
     """Dotted name -> file of every module below a top-level package."""
     found = {}
@@ -71,18 +72,3 @@ def top_level_imports(path: Path, known: Collection[str]) -> set[str]:
 
 def _types_only(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-
-
-def reachable(start: str) -> set[str]:
-    """Modules of `components` that importing and running ``start`` can load, itself and parent packages included."""
-    known = modules("components")
-    seen: set[str] = set()
-    waiting = [start]
-    while waiting:
-        name = waiting.pop()
-        if name in seen or name not in known:
-            continue
-        seen.add(name)
-        waiting += imports(known[name])
-        waiting += [name.rpartition(".")[0]]
-    return seen

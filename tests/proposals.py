@@ -15,9 +15,9 @@ from components.config.judgement import HealthSettings, RuleSettings
 from components.config.promotion import Policy, PromotionPolicy, load_policy
 from components.config.training import TrainSettings
 from components.files import read_json, sha256_tree, write_json, write_jsonl, write_text
-from components.gate import gather
+from components.gate.bundle import gather
 from components.gate.checks.lineage import LINE
-from components.health import replay
+from components.health.monitor import replay
 from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.layout import Layout
 from components.registry import Candidate, Store, propose

@@ -9,9 +9,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NamedTuple
 
+from components.code_digest import code_digest
 from components.config.extensions import PythonEntry
 from components.errors import InputError
-from components.files import code_digest, sha256_file
+from components.files import sha256_file
 
 OWN = frozenset({"components", "flows"})
 

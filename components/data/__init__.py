@@ -6,10 +6,12 @@
 - `provenance` — digest and trust of a source, and that it stays the same between the passes
 - `likeness`, `near` — when two questions are alike: keys, templates, MinHash
 - `survey` — the first pass: compact keys, and what rows have in common
-- `poisoning` — concentration on one item, planned draws, suspicious labels, sensitive words
+- `concentration` — too many rows are one question or one template; what else guards against poisoned data:
+  `components.poisoning`
 - `tokenizing` — lengths in tokens and the chat template, from the base model's folder
 - `judging` — the second pass: the verifier's word on every reference solution
 - `splits` — sft, train, dev or test, by content hash
+- `consistency` — the embedded consistency classifier, made from the solutions of the SFT split
 - `rules` — what every row must meet
 - `validation` — those rules as a Great Expectations suite (imported by the stage only: it takes seconds)
 - `admission` — rows that break an expectation go to quarantine with the reasons
@@ -18,10 +20,5 @@
 - `page` — the validation as a page to read
 - `prompts` — reading the splits back
 
-`SOURCES` maps ``data.source.kind`` to its reader.
+`sources.SOURCES` maps ``data.source.kind`` to its reader.
 """
-
-from components.data.outside import SourceEntry
-from components.data.sources import SOURCES
-
-__all__ = ["SOURCES", "SourceEntry"]

@@ -11,9 +11,9 @@ from typing import Any
 
 from components.config.sources import FileSource
 from components.errors import InputError
+from components.identity import content_id
 from components.patterns import compile_pattern
 from components.tasks import FORMATS
-from components.tasks.identity import content_id
 from components.types import Prompt
 
 JsonScalar = str | int | float | bool | None

@@ -11,8 +11,8 @@ from components.data.rules import ACCEPTED, Row
 from components.data.splits import SPLITS
 from components.data.survey import Shared, Survey
 from components.data.tokenizing import Reader
+from components.identity import normalise
 from components.rewards.sandbox import Sandbox
-from components.tasks.identity import normalise
 from components.types import Score
 
 CHUNK = 8192

@@ -14,9 +14,9 @@ import unicodedata
 from functools import cache
 from typing import NamedTuple
 
+from components.identity import normalise
 from components.rewards.answers import last_box
 from components.rewards.numeric import numbers
-from components.tasks.identity import normalise
 
 MASKED = re.compile(r"\"[^\"\n]{1,60}\"|“[^”\n]{1,60}”|(?<!\w)'[^'\n]{1,60}'(?!\w)|\d+(?:[.,]\d+)*")
 UNSPACED = (

@@ -10,7 +10,7 @@ from components.catalog import Catalog, Declaration
 from components.config.extensions import PythonEntry
 from components.data.candidates import NOTHING, Candidate, Fault, as_number, as_scalar, as_text, textual
 from components.errors import InputError
-from components.tasks.identity import content_id
+from components.identity import content_id
 from components.types import Prompt
 
 NEEDED = ("question", "answer")

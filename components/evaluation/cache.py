@@ -17,6 +17,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from components.code_digest import code_digest
 from components.config.consistency import EmbeddedConsistency, NliConsistency
 from components.config.load import check_digest
 from components.config.runners import ClassifierVerifier
@@ -24,7 +25,7 @@ from components.device import own_device
 from components.errors import InputError
 from components.evaluation.results import Answered
 from components.evaluation.suites import PromptSuite
-from components.files import code_digest, dump_json, read_text, sha256_bytes, sha256_file, write_json
+from components.files import dump_json, read_text, sha256_bytes, sha256_file, write_json
 from components.layout import EVALUATIONS_VARIABLE, Layout
 from components.types import Prompt
 
@@ -35,12 +36,13 @@ CODE = (
     "evaluation/answering.py",
     "evaluation/results.py",
     "evaluation/suites.py",
+    "identity.py",
     "patterns.py",
     "policy",
+    "reasoning_gym",
     "rewards",
     "rollout",
     "seeds.py",
-    "tasks/identity.py",
     "tasks/reasoning_gym",
     "tools",
     "types.py",

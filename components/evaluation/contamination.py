@@ -18,7 +18,7 @@ from components.data.likeness import key, likeness
 from components.data.near import NearDuplicates
 from components.evaluation.suites import PromptSuite
 from components.files import read_numbered_jsonl
-from components.tasks.identity import normalise
+from components.identity import normalise
 
 EXAMPLES = 10
 WAYS = ("exact", "near", "overlap")

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from components.errors import InputError
 from components.files import read_numbered_jsonl
+from components.identity import content_id
 from components.rewards.answers import last_box
 from components.tasks import grade_school
-from components.tasks.identity import content_id
 from components.types import Prompt
 
 Row = Mapping[str, Any]

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from components import registry
+from components.checkpoints.checks import check_stored
 from components.config import Settings, load
 from components.config.documents import foreign
 from components.errors import InputError
@@ -19,7 +20,6 @@ from components.layout import Layout
 from components.registry.attestations import attested, of_evidence
 from components.registry.base import Store
 from components.registry.candidates import Candidate
-from components.registry.checkpoints import check_stored
 from components.registry.signing import verify
 from components.types import Judgement
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from components.checkpoints.checks import check_checkpoint
 from components.errors import InputError
 from components.files import read_json
-from components.health import read_ledger, read_records, read_verdicts
+from components.health.records import read_records, read_verdicts
+from components.health.responses import read_ledger
 from components.layout import Layout
-from components.registry.checkpoints import check_checkpoint
 
 ROUNDING = 1e-9
 """By which a mean may lie beyond an end of its interval: both are sums of many numbers."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
 from components.learner.batch import Batch, batch_of_rows
-from components.objectives import Coefficients
+from components.objectives.controllers import Coefficients
 from components.policy.weights import Weights
 
 IN_FORCE = "settings_checksum"

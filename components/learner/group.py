@@ -19,10 +19,10 @@ import torch
 from torch import distributed
 from torch.distributed.rendezvous import rendezvous
 
+from components.code_digest import code_digest
 from components.config.training import RankSettings
 from components.device import own_device
 from components.errors import InputError, RankLost
-from components.files import code_digest
 from components.learner.members import LOST, RESUME, Member, lost
 from components.learner.ranks import Peers
 from components.processes.environments import RANK_LOGS

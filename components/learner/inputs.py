@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.learner.batch import Batch
-from components.objectives import TokenInputs
+from components.objectives.tokens import TokenInputs
 
 
 def moved(batch: Batch, device: torch.device) -> Batch:

@@ -20,7 +20,7 @@ from components.learner.gathered import Gather, Gathered
 from components.learner.group import Group
 from components.learner.state import StoredWeights
 from components.learner.torch_learner import WEIGHTS, TorchLearner
-from components.objectives import Coefficients
+from components.objectives.controllers import Coefficients
 from components.policy import Policy
 from components.policy.lora import FOLDER, AdaptedPolicy
 from components.policy.merging import Initial

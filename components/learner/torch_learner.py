@@ -31,7 +31,10 @@ from components.learner.sharding.plain import Plain
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.learner.state import StoredWeights
 from components.learner.zero_gradient_rows import rows_with_gradient
-from components.objectives import AGGREGATIONS, SELECTIONS, Coefficients, SelectionInputs, objective
+from components.objectives.aggregation import AGGREGATIONS
+from components.objectives.controllers import Coefficients
+from components.objectives.exploration import SELECTIONS, SelectionInputs
+from components.objectives.objective import objective
 from components.policy import Policy, TokenStats
 from components.policy.weights import Weights
 from components.seeds import derive

@@ -13,7 +13,7 @@ from components.config.exploration import KlCov
 from components.config.objective import ObjectiveSettings
 from components.learner.batch import Batch
 from components.learner.inputs import advantages_of
-from components.objectives import Coefficients
+from components.objectives.controllers import Coefficients
 from components.objectives.ratios import RATIOS
 
 

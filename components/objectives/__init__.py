@@ -14,29 +14,3 @@
 
 Everything is a pure function of tensors. Losses are minimised; log-probabilities, entropy and KL are in nats.
 """
-
-from components.objectives.advantages import ADVANTAGES, Rewards
-from components.objectives.aggregation import AGGREGATIONS
-from components.objectives.controllers import Coefficients
-from components.objectives.corrections import CORRECTIONS
-from components.objectives.exploration import SELECTIONS, SelectionInputs
-from components.objectives.kl import KLS
-from components.objectives.objective import Terms, objective
-from components.objectives.ratios import RATIOS
-from components.objectives.tokens import TokenInputs, TokenLoss
-
-__all__ = [
-    "ADVANTAGES",
-    "AGGREGATIONS",
-    "CORRECTIONS",
-    "KLS",
-    "RATIOS",
-    "SELECTIONS",
-    "Coefficients",
-    "Rewards",
-    "SelectionInputs",
-    "Terms",
-    "TokenInputs",
-    "TokenLoss",
-    "objective",
-]

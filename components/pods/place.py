@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from components.code_digest import code_digest
 from components.errors import InputError
-from components.files import code_digest
 
 CODE, CONSTRAINTS, IMAGE = "EVENKEEL_CODE", "EVENKEEL_CONSTRAINTS", "EVENKEEL_IMAGE_CONSTRAINTS"
 NODE = "JOB_COMPLETION_INDEX"

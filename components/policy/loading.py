@@ -9,13 +9,13 @@ import torch
 import transformers
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
+from components.checkpoints.checks import check_checkpoint
 from components.config.policy import PolicySettings
 from components.device import own_device
 from components.errors import InputError
 from components.policy.checking import LOAD_ERRORS, check_finite, check_policy, check_report, tokenizers_errors
 from components.policy.policy import Policy, quiet
 from components.processes.memory import check_weights
-from components.registry.checkpoints import check_checkpoint
 from components.working import working
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}

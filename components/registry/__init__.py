@@ -1,10 +1,9 @@
-"""Checkpoints that may be used, and who said so. No torch.
+"""Checkpoints that may be used, and who said so. No torch. What one may hold: `components.checkpoints`.
 
 - `base` — the seam `Store`: put-if-absent, compare-and-swap, folders under their digest
 - `directory` — a store in a folder
 - `copying` — trees copied, and digested while they are
 - `s3` — a store in a bucket; loads boto3, so only where the settings use it
-- `checkpoints` — what a checkpoint may hold: safetensors, tokenizer, configuration (`names`, `contents`)
 - `candidates` — propose a checkpoint with its `evidence`, which a run that is repeated keeps
 - `signing` — signatures over the files of a checkpoint, made with `model-signing`
 - `attestations` — signatures over the evidence for a checkpoint, and over its comparison with a champion
@@ -43,7 +42,6 @@ from components.registry.approvals import (
 )
 from components.registry.base import Conflict, Store, Unavailable
 from components.registry.candidates import Candidate, candidates, find, propose, read_candidate
-from components.registry.checkpoints import check_checkpoint
 from components.registry.directory import DirectoryStore
 from components.registry.history import ChampionEntry, History, read_history, records
 from components.registry.identity import identify
@@ -99,7 +97,6 @@ __all__ = [
     "challenge",
     "challenger",
     "champion",
-    "check_checkpoint",
     "decided",
     "find",
     "follow",

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from components.checkpoints.checks import check_proposed
 from components.errors import InputError, NoCandidate
 from components.files import dump_json, load_json
 from components.registry.aliases import challenge
 from components.registry.attestations import attest, of_evidence
 from components.registry.base import Conflict, Store, check_digest
-from components.registry.checkpoints import check_proposed
 from components.registry.evidence import STARTERS, store_evidence
 from components.registry.identity import identify
 from components.registry.signing import sign

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from components.checkpoints.checks import check_stored
 from components.config.promotion import Policy
 from components.registry.base import Store
-from components.registry.checkpoints import check_stored
 from components.registry.signing import verify
 from components.types import GateCheck
 

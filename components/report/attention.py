@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from components.health import Ledger
+from components.health.responses import Ledger
 from components.report.canaries import canary_rows
 from components.report.gains import Gain, forests
 from components.report.run import Part, Run, dig

@@ -10,7 +10,8 @@ from typing import Any
 from components.config import Settings
 from components.errors import InputError
 from components.files import read_json, read_jsonl
-from components.health import read_ledger, read_records, read_verdicts
+from components.health.records import read_records, read_verdicts
+from components.health.responses import read_ledger
 from components.layout import Layout
 from components.report.comparison import against_champion, as_evaluated
 from components.report.finite import check_finite

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from components import words
 from components.config import dump
-from components.health import Ledger
+from components.health.responses import Ledger
 from components.health.summaries import RunVerdict, ledger_rows, run_verdict
 from components.health.summaries.markdown import to_markdown
 from components.pages import spelled, visible

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import matplotlib
 
-from components.health import Ledger
+from components.health.responses import Ledger
 from components.report.overlay import overlay_of
 from components.report.palette import LIGHT
 from components.report.panels import PANELS

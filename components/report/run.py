@@ -10,7 +10,7 @@ from typing import Any
 from components.config import Settings
 from components.config.canaries import RequiredCanary
 from components.config.promotion import Action
-from components.health import Ledger
+from components.health.responses import Ledger
 from components.types import StepRecord, Verdict
 
 Part = dict[str, Any]

@@ -10,9 +10,9 @@ import unicodedata
 from functools import lru_cache
 from typing import Any
 
+from components.reasoning_gym.entries import loads
+from components.reasoning_gym.library import open_dataset
 from components.rewards.base import Judgement, Refused, Verifier, final_answer
-from components.tasks.reasoning_gym.entries import loads
-from components.tasks.reasoning_gym.library import open_dataset
 from components.types import Prompt
 
 EVALUATING = (

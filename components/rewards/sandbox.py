@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from components.checkpoints.checks import check_checkpoint
 from components.config.base import Section
 from components.config.load import check_digest
 from components.config.runners import ClassifierVerifier
 from components.config.sandbox import SandboxSettings
-from components.registry.checkpoints import check_checkpoint
 from components.rewards.pool import Pool
 from components.rewards.process import WORKER
 from components.types import Prompt, Score

@@ -13,7 +13,6 @@
 - `routes` — the experts that sampled tokens went to
 - `tools` — completions in turns, above any engine
 - `collect` — sample, score, and refill (dynamic sampling)
-- `kept` — groups on disk, for the stages that look at the same base policy
 
 `ENGINES` maps ``rollout.engine.kind`` to what builds it.
 """

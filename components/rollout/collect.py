@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from components.config.rollout import RolloutSettings
 from components.errors import InputError
 from components.policy import Policy
 from components.rewards import Scorer
 from components.rollout.base import Engine, Sampling
-from components.scheduling import Schedule
 from components.seeds import derive
 from components.types import Completion, Group, Prompt, Score
+
+if TYPE_CHECKING:
+    from components.scheduling import Schedule
 
 Review = Callable[[Sequence[Group]], list[Group]]
 

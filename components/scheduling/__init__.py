@@ -6,9 +6,7 @@
 - `ads`, `window` — Adaptive Data Scheduling: clusters by success, windows at the policy's boundary
 - `pools`, `gate`, `measured` — pools by measured success, and who is let into a draw (`GATES`)
 - `packing`, `checks` — arrays inside a JSON state, and what its fields may hold
-- `clustering`, `embedding` — the offline stage: embeddings, k-means, difficulty
-- `ranked` — the clusters of that stage, as schedules take them
-- `difficulty` — does that difficulty agree with success, where both are known?
+- `ranked` — what `components.clusters` computed, as schedules take it
 
 `SCHEDULES` maps ``schedule.kind`` to a builder; ``kind: python`` names a `ScheduleEntry` from outside.
 """

@@ -10,13 +10,13 @@ from typing import Any
 
 from components.config import Settings
 from components.config.admission import Audit
-from components.data.poisoning.audited import of_the_same_kind, to_audit
-from components.data.poisoning.labels import LabelEvidence, suspicious_labels, undecided
-from components.data.poisoning.planned import planned, refuse_few
-from components.data.poisoning.sensitive import sensitive_prompts
 from components.data.prompts import read_prompts
 from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
+from components.poisoning.audited import of_the_same_kind, to_audit
+from components.poisoning.labels import LabelEvidence, suspicious_labels, undecided
+from components.poisoning.planned import planned, refuse_few
+from components.poisoning.sensitive import sensitive_prompts
 from components.progress import progress
 from components.proportion import SampleSize, audit_sample, ranked_prompts
 from components.seeds import derive
@@ -94,8 +94,8 @@ def audit_answers(
     First ``size.samples`` of each; then, where a label can still turn out to be suspicious, the rest of
     ``admission.samples``. So what is found is what that many samples of every prompt would find.
     """
+    from components.kept_groups import joined, write_groups
     from components.policy import load_policy  # with torch, which this stage does without when no label is audited
-    from components.rollout.kept import joined, write_groups
     from components.stages.triage import sample
 
     limits = settings.admission

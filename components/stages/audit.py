@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from components.audit.measure import measure, timing
+from components.audit.page import render
+from components.audit.probes import make_probes
+from components.audit.verdict import judge_audit
 from components.config import Settings
 from components.data.prompts import read_prompts, subset
 from components.files import write_json, write_text
 from components.layout import Layout
 from components.progress import progress
 from components.rewards import build_verifier
-from components.rewards.audit import judge_audit, make_probes, measure, timing
-from components.rewards.audit.page import render
 from components.rewards.sandbox import Sandbox
 from components.seeds import derive
 

@@ -14,7 +14,7 @@ from components.canaries.sets import probe_sets
 from components.config import Settings
 from components.config.canaries import By
 from components.files import sha256_tree, write_json
-from components.health import read_records
+from components.health.records import read_records
 from components.layout import Layout
 from components.policy import Policy, load_policy
 from components.policy.weights import weights_of

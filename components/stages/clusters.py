@@ -23,9 +23,9 @@ from components.types import Prompt
 from components.working import working
 
 if TYPE_CHECKING:
+    from components.clusters.clustering import Array, Merge
+    from components.clusters.embedding import SentenceEmbedder
     from components.policy import Policy
-    from components.scheduling.clustering import Array, Merge
-    from components.scheduling.embedding import SentenceEmbedder
 
 BATCH = 8
 """Prompts between two signs of life."""
@@ -49,10 +49,10 @@ def rank_prompts(prompts: Sequence[Prompt], success: dict[str, float], settings:
     with working("loading the code"):  # and torch, which this stage does without where nothing reads clusters
         import numpy as np
 
+        from components.clusters.clustering import cluster, rank
+        from components.clusters.difficulty import difficulty_report
+        from components.clusters.embedding import SentenceEmbedder
         from components.policy import load_policy
-        from components.scheduling.clustering import cluster, rank
-        from components.scheduling.difficulty import difficulty_report
-        from components.scheduling.embedding import SentenceEmbedder
 
     policy = load_policy(layout.sft_checkpoint, settings.policy)
     chosen = settings.clusters
@@ -96,7 +96,7 @@ def describe_all(policy: Policy, prompts: Sequence[Prompt], other: SentenceEmbed
     """
     import numpy as np
 
-    from components.scheduling.clustering import describe
+    from components.clusters.clustering import describe
 
     by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i].text) + len(prompts[i].solution))
     embeddings, nll = np.empty((0, 0)), np.empty(len(prompts))

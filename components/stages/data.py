@@ -12,10 +12,11 @@ from components.config.consistency import EmbeddedConsistency
 from components.config.sources import computed
 from components.data.admission import Admission, Refused
 from components.data.candidates import Candidate
+from components.data.concentration import Heaviest, concentration, refuse_concentrated
+from components.data.consistency import train
 from components.data.judging import Judge, parts
 from components.data.limits import check_limits
 from components.data.page import render
-from components.data.poisoning.concentration import Heaviest, concentration, refuse_concentrated
 from components.data.prompts import read_prompts
 from components.data.provenance import Passes
 from components.data.rules import rules
@@ -31,7 +32,6 @@ from components.files import dump_line, write_json, write_text
 from components.layout import Layout
 from components.progress import progress
 from components.rewards.consistency.embedded import Weights, weights_file
-from components.rewards.consistency.training import train
 from components.rewards.sandbox import Sandbox
 from components.seeds import derive
 from components.working import Work, working

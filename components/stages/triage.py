@@ -12,6 +12,7 @@ from dataclasses import replace
 from components.config import Settings
 from components.data.prompts import nested, read_admitted
 from components.files import write_json
+from components.kept_groups import read_groups
 from components.layout import Layout
 from components.learner.batch import build_batch
 from components.learner.scoring import score_all
@@ -20,7 +21,6 @@ from components.progress import Progress, progress
 from components.proportion import MEASURED, triage_sample
 from components.rewards import Scorer
 from components.rollout import Collector, build_engine
-from components.rollout.kept import read_groups
 from components.seeds import derive
 from components.sft.triage import Step, triage
 from components.types import Group, Prompt

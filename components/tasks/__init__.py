@@ -1,6 +1,5 @@
 """What is learned. Torch-free.
 
-- `identity` — normalised text and content ids, shared by every source of prompts
 - `__main__` — writes generated problems to a file
 - `turns` — families and levels take turns in a generated data set
 - `arithmetic` — generated problems with written-out steps, and a teacher that forgets

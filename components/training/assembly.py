@@ -13,9 +13,11 @@ from components.config.judgement import JUDGED_BY
 from components.config.ppo import GaeAdvantage
 from components.config.training import TrainSettings
 from components.data.prompts import read_prompts, subset
-from components.health import Monitor, Responder
+from components.health.monitor import Monitor
+from components.health.responses import Responder
 from components.layout import Layout
-from components.learner import Learner, build_learner
+from components.learner.base import Learner
+from components.learner.build import build_learner
 from components.learner.critic import Critic
 from components.policy import Policy, load_policy
 from components.policy.beginning import beginning

@@ -9,7 +9,7 @@ from components.canaries.items import Measured
 from components.canaries.likelihood import Row, Score, measure_likelihood, rows_of
 from components.canaries.sets import probe_sets
 from components.config.canaries import By, CanarySettings
-from components.learner import Learner
+from components.learner.base import Learner
 from components.learner.batch import batch_of_rows
 from components.policy import Policy
 from components.rollout import Collector

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from components.errors import InputError, PeerLost, RankLost, Stopped
-from components.health import Plan
 from components.health.diagnosis import Diagnosis
 from components.health.falls import Counts
 from components.health.invariants import Broken
+from components.health.responses import Plan
 from components.health.responses.repairs import SECOND_JUDGES
 from components.processes.stopping import StopRequested
 from components.rollout import Rollout

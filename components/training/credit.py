@@ -12,10 +12,10 @@ from torch import Tensor
 from components.config.advantages import RredcotRedistribution
 from components.config.objective import KlReward, ObjectiveSettings
 from components.config.ppo import GaeAdvantage
-from components.learner import Batch, Learner, batch_of_rows
+from components.learner.base import Learner
+from components.learner.batch import Batch, batch_of_rows
 from components.learner.critic import Critic
-from components.objectives import ADVANTAGES, Rewards
-from components.objectives.advantages import cap, rewards_of
+from components.objectives.advantages import ADVANTAGES, Rewards, cap, rewards_of
 from components.objectives.gae import credit
 from components.objectives.tokens import usable
 from components.policy import Policy

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.config.judgement import Part
-from components.health import Falls, Jumps, Plan
 from components.health.draws import Draws
-from components.health.falls import Counts, counts
+from components.health.falls import Counts, Falls, counts
 from components.health.forms import Forms
 from components.health.invariants import Broken
 from components.health.monitor import PATIENCE
+from components.health.responses import Plan
 from components.health.responses.repairs import NAMES
 from components.health.sequential import Count
+from components.health.signals import Jumps
 from components.health.signs import Signs
 from components.training.golden import Golden
 from components.training.usual_gap import UsualGap

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from components.dpo.pairs import pairs_of
-from components.health import dev_signals, like_gap, step_signals
 from components.health.invariants import with_broken
+from components.health.signals import dev_signals, like_gap, step_signals
 from components.training.assembly import Parts
 from components.training.background import finished
 from components.training.conduct import checkpoint, configure, respond, standing, stoppable, stopped_with_peers

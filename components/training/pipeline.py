@@ -13,7 +13,7 @@ from torch import Tensor
 
 from components.canaries.items import Measured
 from components.errors import PeerLost, RankLost
-from components.health import Saved
+from components.health.responses import Saved
 from components.policy.weights import Weights
 from components.processes.stopping import STOPPING, Stopping
 from components.rollout import Collector, Rollout

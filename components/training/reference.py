@@ -6,7 +6,8 @@ from torch import Tensor
 
 from components.config import Settings
 from components.health.rules import compile_rule
-from components.learner import Batch, Learner
+from components.learner.base import Learner
+from components.learner.batch import Batch
 from components.policy import Policy
 
 SIGNAL, KNOB = "kl_ref", "objective.kl.beta"

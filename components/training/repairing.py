@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from components.health import Plan
 from components.health.diagnosis import MISJUDGED, REVERSED, Diagnosis
 from components.health.draws import PROVEN
 from components.health.invariants import Broken, advantages
+from components.health.responses import Plan
 from components.health.responses.repairs import RELOAD, Situation
 from components.health.responses.under_watch import TORN
 from components.rollout import Rollout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from components.config.training import CheckpointSettings
-from components.health import Saved
+from components.health.responses import Saved
 
 
 def rollback_candidates(saved: Sequence[Saved], healthy: int, apart: int) -> list[Saved]:

@@ -10,10 +10,11 @@ from typing import Any
 
 from components.canaries.baseline import CanaryBaseline
 from components.files import append_line, cut_rows, dump_json, read_json, read_jsonl, write_jsonl
-from components.health import Falls, Guard, Monitor, Responder, Saved
-from components.health.falls import Counts
+from components.health.falls import Counts, Falls
 from components.health.forms import Forms
-from components.learner import Learner
+from components.health.monitor import Monitor
+from components.health.responses import Guard, Responder, Saved
+from components.learner.base import Learner
 from components.learner.critic import Critic
 from components.resume import ResumeState
 from components.rollout import Engine, Rollout

@@ -14,9 +14,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from components.audit.measure import accepted
 from components.config.audit import AuditSettings
 from components.config.sandbox import SandboxSettings
-from components.rewards.audit.measure import accepted
 from components.rewards.sandbox import Sandbox
 from components.seeds import derive
 from components.types import Completion, Group, Prompt, Score

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from components.learner import Batch, Learner, build_batch
+from components.learner.base import Learner
+from components.learner.batch import Batch, build_batch
 from components.learner.signals import mismatch_signals
 from components.types import Group
 

@@ -10,7 +10,8 @@ import torch
 from components.config import Settings
 from components.config.objective import KlReward
 from components.config.ppo import GaeAdvantage
-from components.learner import IN_FORCE, Batch, build_batch, settings_checksum
+from components.learner.base import IN_FORCE, settings_checksum
+from components.learner.batch import Batch, build_batch
 from components.objectives.advantages import ADVANTAGES, rewards_of
 from components.rollout import Rollout
 from components.training.assembly import Parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from components.learner import Learner
+from components.learner.base import Learner
 from components.policy.weights import Weights
 
 

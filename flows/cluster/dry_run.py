@@ -7,10 +7,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from components.code_digest import code_digest
 from components.config import Settings
 from components.config.kubernetes import VolumeState
 from components.errors import InputError
-from components.files import code_digest, sha256_file
+from components.files import sha256_file
 from components.launch.kubernetes import cost
 from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.owner import submitter

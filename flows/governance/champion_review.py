@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from components.config.promotion import Policy
-from components.gate import judge_candidate
+from components.gate.candidate import judge_candidate
 from components.registry import History, PromotionRecord, read_candidate
 from components.registry.authorization import missing_approvals
 from components.registry.starters import in_evidence

@@ -16,7 +16,8 @@ from components.config import load
 from components.config.promotion import load_policy
 from components.errors import InputError
 from components.files import dump_json, sha256_bytes
-from components.gate import Evidence, comparison_of, recorded_comparison
+from components.gate.comparison import comparison_of, recorded_comparison
+from components.gate.evidence import Evidence
 from components.layout import Layout
 from components.registry import Candidate, Conflict, Store
 from components.registry.attestations import Attestation, attest, attested, of_comparison

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from components.config import Settings
 from components.config.promotion import Policy, load_policy
-from components.gate import judge_candidate
+from components.gate.candidate import judge_candidate
 from components.registry import Candidate, History, PromotionRecord, Store, open_store, read_history
 from components.registry.candidates import PREFIX as CANDIDATES
 from components.registry.candidates import read_candidate

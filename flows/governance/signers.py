@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
+from components.checkpoints.checks import check_stored
 from components.config.keys import own_key_file
 from components.config.promotion import Policy, load_policy
 from components.files import os_errors
 from components.registry import Store
-from components.registry.checkpoints import check_stored
 from components.registry.signing import fingerprint, verify
 
 

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from components.checkpoints.checks import check_stored
 from components.errors import EXIT_NO_CANDIDATE, InputError
 from components.registry import Store, candidates, champion, read_candidate, read_history
-from components.registry.checkpoints import check_stored
 from components.registry.signing import verify
 from components.registry.starters import started_by
 from components.words import plural

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from components.config.judgement import RuleSettings
 from components.errors import EXIT_NO_CANDIDATE
-from components.health import replay, unjudged, worst
-from components.health.monitor import GRAVE
+from components.health.monitor import GRAVE, replay, unjudged, worst
 from components.health.readers import Log, read_log
 from components.health.rulebook import load_rules
 from components.health.rules import compile_rule

@@ -8,8 +8,9 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from components.code_digest import code_digest
 from components.config.documents import foreign
-from components.files import code_digest, dump_json, os_errors, read_text, sha256_bytes, sha256_tree
+from components.files import dump_json, os_errors, read_text, sha256_bytes, sha256_tree
 from flows.host.branches import branch_of
 from flows.host.git import SNAPSHOT_IDENTITY, git, succeeds
 from flows.recording.machine import packages

@@ -20,7 +20,7 @@ from components.directories import write_directory
 from components.errors import InputError
 from components.extensions import check_extensions
 from components.files import dump_json, os_errors, read_text, sha256_bytes, write_text
-from components.health import check_rules
+from components.health.check import check_rules
 from components.layout import Layout
 from components.tasks.reasoning_gym import check_sources
 from flows.host.branches import head_of

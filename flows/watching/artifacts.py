@@ -11,7 +11,7 @@ from prefect import get_run_logger
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from components.files import read_text
-from components.health import read_ledger
+from components.health.responses import read_ledger
 from components.health.summaries import ledger_rows
 from components.health.summaries.ledger import HEADS, cells
 from flows.run.workspace import Workspace

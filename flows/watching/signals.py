@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from components.errors import InputError
-from components.health import Ledger, read_ledger
+from components.health.responses import Ledger, read_ledger
 from components.health.summaries import ledger_rows
 from components.layout import Layout
 

@@ -24,7 +24,9 @@ from components.config.policy import TinyModel
 from components.data.prompts import read_prompts
 from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
-from components.learner import Batch, Learner, build_learner
+from components.learner.base import Learner
+from components.learner.batch import Batch
+from components.learner.build import build_learner
 from components.policy import Policy
 from components.policy.tiny import build_model
 from components.resume import ResumeState

@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from components.config.policy import TinyModel
-from components.learner import Batch, Learner, batch_of_rows
+from components.learner.base import Learner
+from components.learner.batch import Batch, batch_of_rows
 from components.policy import Policy
 from components.policy.tiny import build_model
 

@@ -24,9 +24,11 @@ from torch import Tensor
 from components.config import Settings, load
 from components.data.prompts import read_prompts
 from components.layout import Layout
-from components.learner import Batch, build_batch, build_learner, torch_learner
+from components.learner import torch_learner
+from components.learner.batch import Batch, build_batch
+from components.learner.build import build_learner
 from components.learner.scoring import score_all
-from components.objectives import Terms
+from components.objectives.objective import Terms
 from components.objectives.tokens import mean_per_sequence
 from components.policy import Policy, load_policy
 from components.rewards import Scorer

@@ -20,7 +20,8 @@ from torch import Tensor
 
 from components.config import Settings, load
 from components.config.policy import TinyModel
-from components.learner import Batch, build_batch, build_learner
+from components.learner.batch import Batch, build_batch
+from components.learner.build import build_learner
 from components.policy import Policy
 from components.policy.tiny import build_model, build_tokenizer
 from components.tasks import TASKS

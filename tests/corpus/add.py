@@ -14,7 +14,7 @@ from components.config.judgement import RuleSettings
 from components.config.policy import TinyModel
 from components.config.promotion import Policy, read_policy
 from components.files import write_json, write_text
-from components.gate import judge_candidate
+from components.gate.candidate import judge_candidate
 from components.policy import Policy as Model
 from components.policy.tiny import build_model, build_tokenizer
 from components.registry import (

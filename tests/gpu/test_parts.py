@@ -11,7 +11,7 @@ from torch import distributed
 
 from components.config.policy import LoraSettings, PolicySettings
 from components.config.rollout import TorchEngine as EngineSettings
-from components.learner import build_batch
+from components.learner.batch import build_batch
 from components.learner.scoring import score_all
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy, load_policy

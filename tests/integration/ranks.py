@@ -18,7 +18,9 @@ from torch import Tensor
 
 from components.config import Settings, dump
 from components.files import write_text
-from components.learner import IN_FORCE, Batch, Learner, build_batch, build_learner
+from components.learner.base import IN_FORCE, Learner
+from components.learner.batch import Batch, build_batch
+from components.learner.build import build_learner
 from components.learner.state import Piece
 from components.learner.state.store import Reach, save
 from components.policy import Policy

@@ -18,7 +18,8 @@ from components.files import read_jsonl
 from components.launch import Job
 from components.launch.processes import ProcessLauncher
 from components.layout import Layout
-from components.learner import Learner, build_learner
+from components.learner.base import Learner
+from components.learner.build import build_learner
 from components.processes.ranked import STARTED
 from components.training import assembly
 

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from components.config import Settings
-from components.learner import Learner
+from components.learner.base import Learner
 from components.learner.state import read_tensors
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from components.config.policy import CheckpointModel, PolicySettings
-from components.learner import build_learner
+from components.learner.build import build_learner
 from components.learner.state import read_tensors
 from components.policy import Policy, load_policy
 from components.policy.beginning import beginning

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from components.learner import Learner
+from components.learner.base import Learner
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 

@@ -8,7 +8,7 @@ import pytest
 
 from components.config import load
 from components.files import read_json
-from components.health import read_records
+from components.health.records import read_records
 from components.layout import Layout
 from components.stages import run_stage
 

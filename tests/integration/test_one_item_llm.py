@@ -9,7 +9,7 @@ import pytest
 from components.config import Settings, load
 from components.errors import InputError
 from components.files import read_json
-from components.health import read_records
+from components.health.records import read_records
 from components.layout import Layout
 from components.stages import run_stage
 from components.types import StepRecord

@@ -13,8 +13,8 @@ from uuid import uuid4
 import psutil
 import pytest
 
+from components.code_digest import code_digest
 from components.config import load
-from components.files import code_digest
 from components.pods.depot import Depot
 from components.pods.parcels import parcels
 from components.pods.workspace import put_input, take_output

@@ -9,15 +9,11 @@ import torch
 from torch import Tensor
 
 from components.config.objective import ObjectiveSettings
-from components.objectives import (
-    ADVANTAGES,
-    AGGREGATIONS,
-    SELECTIONS,
-    Rewards,
-    SelectionInputs,
-    TokenInputs,
-    objective,
-)
+from components.objectives.advantages import ADVANTAGES, Rewards
+from components.objectives.aggregation import AGGREGATIONS
+from components.objectives.exploration import SELECTIONS, SelectionInputs
+from components.objectives.objective import objective
+from components.objectives.tokens import TokenInputs
 
 
 @dataclass(frozen=True)

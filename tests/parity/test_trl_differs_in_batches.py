@@ -10,8 +10,8 @@ import torch
 from cases import TRLS_STD, Case, largest_difference, our_advantages, our_step, random_case, settings
 from trl_loss import trl_step
 
-from components.objectives import ADVANTAGES, AGGREGATIONS
-from components.objectives.advantages import rewards_of
+from components.objectives.advantages import ADVANTAGES, rewards_of
+from components.objectives.aggregation import AGGREGATIONS
 from components.types import Group, Prompt, Score
 
 PER_SEQUENCE = {"kind": "sequence_mean"}

@@ -15,7 +15,7 @@ from trl_loss import END, PAD, small_model, trl_gradients
 from components.config.objective import ObjectiveSettings
 from components.config.policy import LoraSettings
 from components.config.training import LearnerSettings
-from components.learner import build_batch
+from components.learner.batch import build_batch
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
 from components.policy.lora import AdaptedPolicy, adapted

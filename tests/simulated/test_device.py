@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from factories import Judge, group, parity, policy, prompts, settings, workspace
 
 from components.canaries.likelihood import scores_of
+from components.clusters.clustering import describe
 from components.command import prepare_environment
 from components.config.ppo import CriticSettings
 from components.config.rollout import Mixing
@@ -22,7 +23,7 @@ from components.config.rollout import TorchEngine as EngineSettings
 from components.device import autocast, computes_in, own_device
 from components.errors import InputError
 from components.files import read_json
-from components.learner import build_batch
+from components.learner.batch import build_batch
 from components.learner.critic import Critic
 from components.learner.scoring import score_all
 from components.learner.torch_learner import TorchLearner
@@ -33,7 +34,6 @@ from components.policy.weights import weights_of
 from components.processes.environments import DEVICE
 from components.rollout.base import Sampling
 from components.rollout.torch_engine import TorchEngine
-from components.scheduling.clustering import describe
 from components.stages import run_stage
 from components.stages import sft as sft_stage
 from components.training import assembly

@@ -9,6 +9,11 @@ from typing import Any, cast
 
 import pytest
 
+from components.audit.hacks import HACKS, same
+from components.audit.measure import Audit, Kind, measure
+from components.audit.page import render
+from components.audit.probes import Probe, make_probes
+from components.audit.verdict import judge_audit
 from components.config import Settings, load, reward
 from components.config.audit import AuditSettings
 from components.config.sandbox import SandboxSettings
@@ -19,10 +24,6 @@ from components.evaluation.statistics import wilson
 from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
 from components.rewards import build_verifier
-from components.rewards.audit import HACKS, Audit, Probe, judge_audit, make_probes, measure
-from components.rewards.audit.hacks import same
-from components.rewards.audit.measure import Kind
-from components.rewards.audit.page import render
 from components.rewards.base import Verifier
 from components.rewards.code.hacks import exploits
 from components.rewards.exact import ExactVerifier

@@ -9,8 +9,8 @@ import pytest
 import torch
 from factories import TINY, policy, prompts
 
+from components.clusters.clustering import Merge, cluster, describe, merge_small, rank
 from components.policy import Policy
-from components.scheduling.clustering import Merge, cluster, describe, merge_small, rank
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_many_prompts_are_clustered_as_few_are(monkeypatch):
     """From `MANY` on PCA goes by the covariance."""
     points = np.random.default_rng(1).standard_normal((200, 8)) + 3 * np.repeat(np.eye(8)[:5], 40, axis=0)
     few = cluster(points, k=5, components=4, min_size=2, seed=7)
-    monkeypatch.setattr("components.scheduling.clustering.MANY", 200)
+    monkeypatch.setattr("components.clusters.clustering.MANY", 200)
     many = cluster(points, k=5, components=4, min_size=2, seed=7)
     assert many.labels.tolist() == few.labels.tolist()
     assert many.silhouette == pytest.approx(few.silhouette, abs=1e-9)

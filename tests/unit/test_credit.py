@@ -12,7 +12,8 @@ from factories import group, policy, settings
 from torch import Tensor
 
 from components.config.objective import ObjectiveSettings
-from components.learner import Batch, build_batch, build_learner
+from components.learner.batch import Batch, build_batch
+from components.learner.build import build_learner
 from components.learner.critic import Critic
 from components.objectives.controllers import Coefficients
 from components.training.credit import Credit

@@ -13,7 +13,7 @@ from factories import TINY, gpt2, group, policy
 from torch import Tensor
 
 from components.config.ppo import CriticSettings, GaeAdvantage
-from components.learner import Batch, build_batch
+from components.learner.batch import Batch, build_batch
 from components.learner.critic import Critic
 from components.objectives.gae import credit, explained_variance, gae, terminal_rewards
 from components.policy import Policy

@@ -18,13 +18,14 @@ from pydantic import ValidationError
 
 from components.config.sources import FileSource
 from components.config.tasks import ArithmeticSource
-from components.data import SOURCES, sources
+from components.data import sources
 from components.data.candidates import Candidate, Fault
 from components.data.codes import REASONS
+from components.data.sources import SOURCES
 from components.errors import InputError
 from components.files import sha256_file
+from components.identity import content_id
 from components.tasks import TASKS
-from components.tasks.identity import content_id
 from components.types import Prompt
 
 GSM8K = Path(__file__).parents[3] / "shared" / "data" / "gsm8k_train.jsonl"

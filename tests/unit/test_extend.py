@@ -25,12 +25,13 @@ from components.config.sandbox import SandboxSettings
 from components.config.scheduling import PoolsSchedule, PythonSchedule
 from components.config.sources import PythonSource
 from components.config.verifiers import PythonVerifier
-from components.data import SOURCES
 from components.data.provenance import Passes
+from components.data.sources import SOURCES
 from components.errors import EvenkeelError, InputError
 from components.evaluation.suites import suites
 from components.extensions import check_extensions, problems
-from components.objectives import ADVANTAGES, RATIOS
+from components.objectives.advantages import ADVANTAGES
+from components.objectives.ratios import RATIOS
 from components.rewards import build_verifier
 from components.rewards.sandbox import Sandbox
 from components.scheduling import OUTSIDE, DifficultyPools, Uniform

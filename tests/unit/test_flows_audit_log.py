@@ -14,7 +14,7 @@ from components.config import Settings, dump
 from components.config.judgement import HealthSettings, RuleSettings
 from components.errors import InputError
 from components.files import write_json, write_jsonl
-from components.health import replay
+from components.health.monitor import replay
 from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.layout import Layout
 from components.types import StepRecord

@@ -20,8 +20,8 @@ from trl import GRPOConfig, GRPOTrainer
 from components.config.judgement import RuleSettings
 from components.errors import InputError
 from components.files import read_jsonl
-from components.health import replay
 from components.health.callback import EvenkeelCallback
+from components.health.monitor import replay
 from components.health.readers import read_log
 from flows.judging.audit_log import judge
 

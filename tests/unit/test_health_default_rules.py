@@ -10,7 +10,7 @@ import pytest
 
 from components.config.judgement import RuleSettings
 from components.config.load import read_rules
-from components.health import replay
+from components.health.monitor import replay
 from components.types import StepRecord, Verdict
 
 FILE = Path(__file__).parents[2] / "configs" / "health" / "default.yaml"

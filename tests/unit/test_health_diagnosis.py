@@ -11,8 +11,8 @@ from test_training_sound import Verifier
 from training_runs import watched
 
 from components.config.judgement import Part
-from components.health import Plan, Responder, Saved
 from components.health.diagnosis import Diagnosis, Experiments, diagnose
+from components.health.responses import Plan, Responder, Saved
 from components.health.responses.repairs import RELOADS, REPAIRS, Repairs, Situation
 from components.health.responses.under_watch import HARM, IDLE, UNDER_WATCH, UnderWatch
 from components.training import assembly

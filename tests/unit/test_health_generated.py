@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.errors import InputError
-from components.learner import Batch
+from components.learner.batch import Batch
 from components.scheduling import Uniform
 from components.types import Completion
 from tests.benchmarks.health.faults.base import Around

@@ -13,7 +13,8 @@ from factories import Judge, group, policy, prefer, prompts, settings
 from safetensors.torch import load_file
 
 from components.config.rollout import TorchEngine as TorchEngineSettings
-from components.learner import build_batch, build_learner
+from components.learner.batch import build_batch
+from components.learner.build import build_learner
 from components.policy import Policy
 from components.rollout import Sampling
 from components.rollout.torch_engine import TorchEngine

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config.judgement import ResponseSettings
-from components.health import KNOBS, Guard, Monitor, Plan, Responder, Saved
-from components.health.responses import healthiest
+from components.health.monitor import Monitor
+from components.health.responses import KNOBS, Guard, Plan, Responder, Saved, healthiest
 from components.health.sequential import Count
 from components.types import Change, Outcome, StepRecord, Verdict
 

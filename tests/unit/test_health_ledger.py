@@ -6,7 +6,7 @@ import pytest
 
 from components.errors import InputError
 from components.files import write_jsonl, write_text
-from components.health import Ledger, read_ledger
+from components.health.responses import Ledger, read_ledger
 from components.types import Change, Outcome, Response
 
 RESPONSE = Response(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config.judgement import RuleSettings
-from components.health import Monitor, replay, standing, unjudged
+from components.health.monitor import Monitor, replay, standing, unjudged
 from components.types import StepRecord, Verdict
 
 ACT = {"level": "stop"}

@@ -14,10 +14,10 @@ from components.config import load
 from components.config.judgement import RuleSettings
 from components.errors import InputError
 from components.files import dump_json
-from components.health import PREFIXES, SIGNALS
 from components.health.grafana import acting_signals, dashboard, thresholds
 from components.health.limits import limits
 from components.health.prometheus import Exporter, metric_of
+from components.health.signals import PREFIXES, SIGNALS
 from components.types import Response, StepRecord, Verdict
 from tests.code_graph import ROOT
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.errors import InputError
-from components.health import SIGNALS, find_signal
 from components.health.readers import NAMES_FOLDER, READERS, load_names, read_log
 from components.health.readers.log import names_of
 from components.health.readers.numbers import as_number, as_step
 from components.health.readers.steps import Row, Steps
+from components.health.signals import SIGNALS, find_signal
 
 VERL = (
     "(TaskRunner pid=2226) step:{step} - global_seqlen/min:419336 - actor/entropy:0.25 - actor/pg_clipfrac:0.0008"

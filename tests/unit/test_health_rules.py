@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from components.config.judgement import RuleSettings
 from components.errors import InputError
-from components.health import Monitor, check_rules, replay, worst
+from components.health.check import check_rules
+from components.health.monitor import Monitor, replay, worst
 from components.types import StepRecord, Verdict
 
 

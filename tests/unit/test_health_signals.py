@@ -5,9 +5,8 @@ import math
 import pytest
 
 from components.config.judgement import RuleSettings
-from components.health import SIGNALS, step_signals
 from components.health.rules import compile_rule
-from components.health.signals import find_signal
+from components.health.signals import SIGNALS, find_signal, step_signals
 from components.types import Completion, FinishReason, Group, Prompt, Score
 
 

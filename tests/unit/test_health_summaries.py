@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from components.config import Settings
 from components.config.judgement import RuleSettings
-from components.health import KNOBS, SIGNALS, Ledger
+from components.health.responses import KNOBS, Ledger
 from components.health.responses.under_watch import UNDER_WATCH
-from components.health.signals import find_signal
+from components.health.signals import SIGNALS, find_signal
 from components.health.summaries import health_line, ledger_rows, run_verdict
 from components.health.summaries.advice import ADVICE, OTHERWISE, advice
 from components.health.summaries.line import WIDTH

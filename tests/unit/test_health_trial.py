@@ -152,7 +152,7 @@ def test_a_burst_silences_the_sampler_for_three_steps_and_then_the_gradient_for_
 
 
 def assembly_batch() -> Any:
-    from components.learner import build_batch
+    from components.learner.batch import build_batch
 
     batch = build_batch([group([1.0, 0.0])], 0)
     return replace(batch, advantages=torch.zeros(batch.response_mask.shape))

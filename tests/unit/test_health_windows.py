@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from components.config.judgement import RuleSettings
-from components.health import Monitor
+from components.health.monitor import Monitor
 from components.types import StepRecord
 
 Value = float | None

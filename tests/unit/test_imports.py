@@ -59,6 +59,7 @@ def test_only_stages_and_their_launcher_import_stages() -> None:
 def test_config_imports_no_component_but_the_plain_helpers() -> None:
     plain = {
         "components",
+        "components.code_digest",
         "components.errors",
         "components.files",
         "components.opening",
@@ -81,7 +82,17 @@ def loaded_by(statement: str) -> set[str]:
 
 
 def test_torch_is_loaded_by_none_of_what_does_without_it() -> None:
-    parts = ("config", "health", "registry", "report", "launch", "stages", "command")
+    parts = (
+        "config",
+        "health.monitor",
+        "health.responses",
+        "gate.candidate",
+        "registry",
+        "report",
+        "launch",
+        "stages",
+        "command",
+    )
     names = [*parts, *(f"stages.{name}" for name in ("data", "gate", "report"))]
     assert "torch" not in loaded_by("import " + ", ".join(f"components.{name}" for name in names))
 
@@ -91,7 +102,7 @@ def test_boto3_is_loaded_only_for_a_store_on_s3(module: str) -> None:
     assert loaded_by(f"import {module}") & {"boto3", "botocore"} == set()
 
 
-@pytest.mark.parametrize("module", ["flows.cli", "components.registry", "components.gate"])
+@pytest.mark.parametrize("module", ["flows.cli", "components.registry", "components.gate.candidate"])
 def test_the_library_that_signs_is_loaded_only_to_sign(module: str) -> None:
     assert loaded_by(f"import {module}") & {"model_signing", "sigstore"} == set()
 

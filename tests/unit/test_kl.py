@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from toys import kinds, near, settings
 
 from components.config.objective import Kl
-from components.objectives import TokenInputs
 from components.objectives.kl import KLS, estimate_k3
+from components.objectives.tokens import TokenInputs
 
 POLICY, REFERENCE = (torch.tensor(p, dtype=torch.float64) for p in ([0.5, 0.3, 0.2], [0.4, 0.4, 0.2]))
 VALUE = 0.025267

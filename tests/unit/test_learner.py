@@ -15,10 +15,13 @@ from torch import Tensor
 from components.config.corrections import TokenTis
 from components.config.objective import ObjectiveSettings
 from components.errors import InputError
-from components.learner import LEARNERS, Batch, Learner, build_batch, build_learner
+from components.learner.base import Learner
+from components.learner.batch import Batch, build_batch
+from components.learner.build import LEARNERS, build_learner
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
-from components.objectives import Terms, TokenLoss
 from components.objectives.advantages import ADVANTAGES, rewards_of
+from components.objectives.objective import Terms
+from components.objectives.tokens import TokenLoss
 from components.policy import Policy
 from components.policy.weights import Superseded
 from components.training.credit import Credit

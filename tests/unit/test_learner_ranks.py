@@ -22,7 +22,8 @@ from components.config import substance
 from components.config.training import LearnerSettings
 from components.learner.ranks import Peers, Ranks, idle_pass, share_of, split_rows
 from components.learner.signals import TokenTotals
-from components.objectives import Terms, TokenLoss
+from components.objectives.objective import Terms
+from components.objectives.tokens import TokenLoss
 from components.training.assembly import DEPENDS_ON
 
 # Rows

@@ -12,7 +12,10 @@ from components.learner import torch_learner
 from components.learner.batch import Batch
 from components.learner.torch_learner import TorchLearner
 from components.learner.zero_gradient_rows import only_advantages, rows_with_gradient
-from components.objectives import RATIOS, Coefficients, TokenInputs, objective
+from components.objectives.controllers import Coefficients
+from components.objectives.objective import objective
+from components.objectives.ratios import RATIOS
+from components.objectives.tokens import TokenInputs
 
 NONE = Coefficients(0.0, 0.0)
 

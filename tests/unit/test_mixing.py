@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from components.config.rollout import Mixing, RolloutSettings
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.errors import InputError
-from components.learner import build_batch, build_learner
+from components.learner.batch import build_batch
+from components.learner.build import build_learner
 from components.policy import Policy, response_logprobs
 from components.policy.mixing import mixed_embeddings, pad_mixes
 from components.policy.padding import pad

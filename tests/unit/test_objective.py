@@ -16,8 +16,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 from toys import Toy, lengths, near, run, sequence, settings, token_gradient, toy, weights_of
 
-from components.objectives import Coefficients, TokenInputs, objective
-from components.objectives.tokens import UNUSABLE
+from components.objectives.controllers import Coefficients
+from components.objectives.objective import objective
+from components.objectives.tokens import UNUSABLE, TokenInputs
 from components.policy.logprobs import distribution_stats
 
 RATIOS = {

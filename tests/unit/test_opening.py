@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from components import files, opening
+from components.checkpoints.contents import check_content
 from components.config import load
 from components.config.load import check_digest, read_mapping, read_tree
 from components.config.sources import FileSource
 from components.data.sources import arrow, jsonl, parquet
 from components.errors import InputError
 from components.health.readers.lines import read_head
-from components.registry.contents import check_content
 from components.registry.keys import read_key
 from tests.code_graph import ROOT
 

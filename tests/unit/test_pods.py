@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from components.code_digest import code_digest
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED, InputError
-from components.files import code_digest
 from components.pods import place
 from components.pods.ending import ROOM, leave, termination_message
 from components.pods.learner import Node, ended

@@ -11,6 +11,7 @@ from peft import PeftModel
 from test_dpo_trainer import pairs
 from test_learner import batch_of, sampled
 
+from components.checkpoints.checks import check_proposed
 from components.config.dpo import DpoSettings
 from components.config.policy import LoraSettings, PolicySettings, SftSettings
 from components.dpo.trainer import DpoTrainer
@@ -19,7 +20,6 @@ from components.learner.state import read_tensors
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy, load_policy
 from components.policy.lora import adapted
-from components.registry.checkpoints import check_proposed
 from components.sft.trainer import SftTrainer
 from components.stages.sft import initial_policy
 

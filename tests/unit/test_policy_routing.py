@@ -29,7 +29,9 @@ from components.config.policy import CheckpointModel, PolicySettings, TinyModel
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.errors import InputError
 from components.health.signals import SIGNALS
-from components.learner import IN_FORCE, Batch, build_batch, build_learner
+from components.learner.base import IN_FORCE
+from components.learner.batch import Batch, build_batch
+from components.learner.build import build_learner
 from components.policy import Policy, TokenStats, load_policy, response_logprobs
 from components.policy.routing import (
     Router,

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from toys import near
 
 from components.config.advantages import RredcotRedistribution
-from components.learner import build_batch, build_learner
+from components.learner.batch import build_batch
+from components.learner.build import build_learner
 from components.objectives.advantages.redistribution import log_value, segment_weights, telescope, value
 from components.objectives.advantages.segments import merge, natural_ends
 from components.policy import response_logprobs

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from components.checkpoints.checks import check_stored
 from components.errors import InputError
 from components.files import read_json, sha256_bytes
 from components.registry import DirectoryStore, approvals_of, candidates, champion, find, read_history
 from components.registry.approvals import signature_holds
-from components.registry.checkpoints import check_stored
 from components.registry.signing import verify
 from tests.corpus import ENTRIES, ROOT
 

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from components.config import Settings
 from components.files import read_json, write_json
-from components.health import SIGNALS
+from components.health.signals import SIGNALS
 from components.pages import render_page, visible
 from components.report.attention import attention
 from components.report.changes import differences

@@ -12,8 +12,8 @@ from report_pages import healthy, page, stopped
 
 from components.config.judgement import RuleSettings
 from components.files import write_json, write_jsonl
-from components.health import Ledger
 from components.health.limits import limits
+from components.health.responses import Ledger
 from components.report import load_run
 from components.report.overlay import COLUMNS, MANY, SHAPES, apart, lines, overlay_of
 from components.report.page import environment

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from components.code_digest import code_digest
 from components.errors import InputError, Stopped
 from components.files import write_text
 from components.processes.stopping import STOPPING
-from components.resume import KEEP, ResumeState, code_digest, identity, run_steps
+from components.resume import KEEP, ResumeState, identity, run_steps
 
 IDENTITY = {"settings": "a", "inputs": {"data": "b"}, "code": "c"}
 

@@ -15,7 +15,7 @@ from components.config.reward import RewardSettings
 from components.config.sandbox import SandboxSettings
 from components.evaluation.results import PromptResult
 from components.evaluation.summary import compare
-from components.health import step_signals
+from components.health.signals import step_signals
 from components.objectives.advantages import ADVANTAGES, rewards_of
 from components.rewards import Scorer
 from components.types import Completion, Group, Prompt, Score

@@ -18,6 +18,7 @@ from components.config.consistency import EmbeddedConsistency, NliConsistency
 from components.config.reward import RewardSettings
 from components.config.sandbox import SandboxSettings
 from components.config.tasks import ArithmeticSource
+from components.data.consistency import Solution, changed, pairs, train
 from components.errors import EvenkeelError, InputError
 from components.files import write_json
 from components.rewards import Scorer, build_verifier
@@ -27,7 +28,6 @@ from components.rewards.consistency.embedded import EmbeddedVerifier, Weights, w
 from components.rewards.consistency.features import FEATURES, features
 from components.rewards.consistency.nli import NliVerifier
 from components.rewards.consistency.reading import Case, Equation, equations, evaluate
-from components.rewards.consistency.training import Solution, changed, pairs, train
 from components.rewards.pair_classifier import find_label
 from components.rewards.scorer import MISSING, with_consistency
 from components.tasks import TASKS

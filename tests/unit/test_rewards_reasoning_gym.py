@@ -13,16 +13,18 @@ from typing import Any
 import pytest
 import reasoning_gym
 
+from components.audit.measure import measure
+from components.audit.probes import make_probes
+from components.audit.verdict import judge_audit
 from components.config.audit import AuditSettings
 from components.config.reasoning_gym import ReasoningGymSource, ReasoningGymVerifier
 from components.config.reward import RewardSettings
 from components.config.sandbox import SandboxSettings
+from components.reasoning_gym.entries import dumps
 from components.rewards import Scorer, build_verifier
-from components.rewards.audit import judge_audit, make_probes, measure
 from components.rewards.reasoning_gym import EVALUATING, PARSING, check_formula, last_element
 from components.rewards.sandbox import Sandbox
 from components.tasks.reasoning_gym import generate
-from components.tasks.reasoning_gym.entries import dumps
 from components.types import Completion, Prompt, Score
 from tests.tiers import slow_but
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
+from components.clusters.difficulty import BINS, correlation, difficulty_report, histogram, warning
+from components.clusters.embedding import SentenceEmbedder
 from components.config import pin_inputs
 from components.config.scheduling import ModelEmbedding
 from components.errors import InputError
 from components.files import read_json, read_jsonl, sha256_tree, write_json
-from components.scheduling.difficulty import BINS, correlation, difficulty_report, histogram, warning
-from components.scheduling.embedding import SentenceEmbedder
 from components.sft.triage import Step, triage
 from components.stages import clusters
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from components.config import Settings
-from components.data.poisoning.audited import to_audit
 from components.data.prompts import read_admitted, read_prompts
 from components.errors import InputError
 from components.files import read_json, read_jsonl, write_json, write_jsonl
 from components.layout import Layout
+from components.poisoning.audited import to_audit
 from components.stages import admission, clusters, triage
 from components.types import Prompt
 from tests.code_graph import ROOT

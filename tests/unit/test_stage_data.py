@@ -14,10 +14,10 @@ from components.data.prompts import read_prompts
 from components.data.splits import SPLITS
 from components.errors import InputError
 from components.files import manifest, read_json, read_jsonl, sha256_file
+from components.identity import normalise
 from components.layout import Layout
 from components.stages import data as stage
 from components.stages.data import run
-from components.tasks.identity import normalise
 
 GSM8K = Path(__file__).parents[3] / "shared" / "data" / "gsm8k_train.jsonl"
 SHARES = {"sft": 0.25, "train": 0.25, "dev": 0.25, "test": 0.25}

@@ -17,7 +17,7 @@ from components.config.load import merge
 from components.errors import InputError
 from components.evaluation import answering
 from components.files import manifest, read_json, read_jsonl, sha256_tree, write_jsonl
-from components.health import Ledger
+from components.health.responses import Ledger
 from components.layout import Layout
 from components.policy import Policy, load_policy
 from components.resume import ResumeState

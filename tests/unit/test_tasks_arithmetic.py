@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from components.config.tasks import ArithmeticSource
 from components.errors import InputError
+from components.identity import content_id, normalise
 from components.tasks import TASKS
 from components.tasks.arithmetic import generate
 from components.tasks.arithmetic.columns import add, careful, larger, multiply, remainder, subtract
 from components.tasks.arithmetic.families import FAMILIES
-from components.tasks.identity import content_id, normalise
 from components.types import Prompt
 
 numbers = st.integers(0, 99_999)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from components.config.tasks import BuildingRulesSource
 from components.errors import InputError
+from components.identity import content_id, normalise
 from components.rewards.structure.skeleton import Limits, Skeleton, parse
 from components.tasks import TASKS
 from components.tasks.building_rules import generate
 from components.tasks.building_rules.generator import SIZES, draw
 from components.tasks.building_rules.phrases import CONDITIONS, FAMILIES
 from components.tasks.building_rules.rules import Phrase, Rule, careful, careless
-from components.tasks.identity import content_id, normalise
 from components.types import Prompt
 
 LIMITS = Limits(chars=1000, nodes=100, depth=1)

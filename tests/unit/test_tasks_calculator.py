@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from components.config.tasks import CalculatorSource
+from components.identity import content_id, normalise
 from components.tasks import TASKS
 from components.tasks.calculator.generator import Memory, generate, work
 from components.tasks.calculator.problems import PHRASES, WORDINGS, Problem, draw
-from components.tasks.identity import content_id, normalise
 from components.tools.calculator import Calculator, answer
 from components.tools.expressions import MAX_CHARS, evaluate
 from components.types import Prompt

@@ -15,12 +15,12 @@ from pydantic import ValidationError
 
 from components.config.tasks import CountdownSource
 from components.config.verifiers import CountdownVerifier as VerifierSettings
+from components.identity import content_id, normalise
 from components.rewards import build_verifier
 from components.rewards.countdown import CountdownVerifier, reaches, read_question
 from components.tasks import TASKS
 from components.tasks.countdown.generator import generate, search, surrender
 from components.tasks.countdown.problems import LARGEST_RESULT, OPERATORS, Chain, Problem, chain, draw
-from components.tasks.identity import content_id, normalise
 from components.types import Prompt
 
 RIGHT = Chain(8, (("+", 3), ("*", 2)))

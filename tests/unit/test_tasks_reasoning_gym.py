@@ -16,11 +16,11 @@ from components.data.provenance import Passes
 from components.data.splits import SPLITS
 from components.errors import InputError
 from components.layout import Layout
+from components.reasoning_gym.entries import dumps, loads
+from components.reasoning_gym.library import names
 from components.stages import data as data_stage
 from components.tasks.reasoning_gym import check_sources, generate
-from components.tasks.reasoning_gym.entries import dumps, loads
 from components.tasks.reasoning_gym.generator import difficulty, generate_each
-from components.tasks.reasoning_gym.library import names
 from tests.unit.factories import settings
 
 SUMS = {"min_terms": 2, "max_terms": 2}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from components.config.tools import CalculatorTool
 from components.errors import InputError
-from components.learner import build_batch
+from components.learner.batch import build_batch
 from components.learner.scoring import score_all
 from components.policy import Policy
 from components.policy.tiny import build_model, build_tokenizer

@@ -11,9 +11,11 @@ from training_runs import killed, outputs, records, train
 
 from components.errors import InputError, NoCandidate, PeerLost
 from components.files import append_line, read_json, read_jsonl, sha256_tree
-from components.health import Monitor, dev_signals, find_signal
+from components.health.monitor import Monitor
+from components.health.signals import dev_signals, find_signal
 from components.layout import Layout
-from components.learner import build_batch, build_learner
+from components.learner.batch import build_batch
+from components.learner.build import build_learner
 from components.policy import load_policy
 from components.progress import PROGRESS_VARIABLE
 from components.rollout import Collector, build_engine

@@ -25,7 +25,7 @@ from components.config import Settings
 from components.data.prompts import read_prompts
 from components.files import dump_line, read_jsonl
 from components.layout import Layout
-from components.learner import build_batch
+from components.learner.batch import build_batch
 from components.rollout import Collector, Rollout
 from components.scheduling.ranked import ranked_clusters
 from components.stages import train as stage

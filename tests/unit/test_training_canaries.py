@@ -16,7 +16,7 @@ from components.config.canaries import CanarySettings
 from components.config.judgement import HealthSettings
 from components.errors import InputError
 from components.files import write_jsonl
-from components.learner import build_learner
+from components.learner.build import build_learner
 from components.rollout import Collector, build_engine
 from components.training.canaries import Canaries, is_due
 from components.types import Completion

@@ -23,9 +23,11 @@ from components.config.load import merge
 from components.config.training import CheckpointSettings
 from components.errors import InputError
 from components.files import manifest, read_json, write_jsonl, write_text
-from components.health import Saved
+from components.health.responses import Saved
 from components.layout import Layout
-from components.learner import Learner, build_batch, build_learner
+from components.learner.base import Learner
+from components.learner.batch import build_batch
+from components.learner.build import build_learner
 from components.resume import ResumeState
 from components.stages import train as stage
 from components.training import assembly

@@ -15,7 +15,9 @@ from components.canaries.items import Measured, Outcome
 from components.config import Settings
 from components.errors import InputError
 from components.files import read_json, sha256_tree, write_jsonl, write_text
-from components.health import read_ledger, read_records, read_verdicts, replay
+from components.health.monitor import replay
+from components.health.records import read_records, read_verdicts
+from components.health.responses import read_ledger
 from components.layout import Layout
 from components.rollout import Collector, Rollout
 from components.stages import train as stage

@@ -12,7 +12,7 @@ from factories import Judge, parity, settings
 from training_runs import watched
 
 from components.errors import Stopped
-from components.learner import Learner
+from components.learner.base import Learner
 from components.learner.torch_learner import TorchLearner
 from components.processes.stopping import STOPPING
 from components.rollout import Engine, Sampling

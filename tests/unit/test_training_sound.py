@@ -16,10 +16,11 @@ from components.config import Settings
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
 from components.files import read_json
-from components.health import read_ledger, read_records
 from components.health.monitor import standing
+from components.health.records import read_records
+from components.health.responses import read_ledger
 from components.health.rulebook import DEFAULT_RULES, load_rules
-from components.learner import Batch
+from components.learner.batch import Batch
 from components.stages import train as stage
 from components.training import assembly
 from components.training.credit import Credit

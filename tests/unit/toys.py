@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from components.config.objective import ObjectiveSettings
-from components.objectives import AGGREGATIONS, TokenInputs, objective
+from components.objectives.aggregation import AGGREGATIONS
+from components.objectives.objective import objective
+from components.objectives.tokens import TokenInputs
 
 
 def near(expected: object, tolerance: float = 1e-4) -> Any:

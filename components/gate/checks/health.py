@@ -14,9 +14,9 @@ from components.config.judgement import RuleSettings
 from components.errors import InputError
 from components.gate.checks.base import Answer, Check
 from components.gate.evidence import Evidence
-from components.health import Ledger, replay, standing, unjudged
 from components.health.falls import lost
-from components.health.monitor import GRAVE
+from components.health.monitor import GRAVE, replay, standing, unjudged
+from components.health.responses import Ledger
 from components.health.responses.under_watch import UNDER_WATCH
 from components.types import Response, StepRecord, Verdict
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from components.code_digest import code_digest
 from components.config.kubernetes import S3State
-from components.files import code_digest, sha256_file
+from components.files import sha256_file
 from components.launch.base import Job
 from components.launch.kubernetes.owner import submitter
 from components.launch.kubernetes.ownership import user_of

@@ -8,10 +8,10 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from components.checkpoints.names import check_names
 from components.errors import InputError
 from components.files import dump_json, manifest, sha256_bytes
 from components.registry.base import check_digest
-from components.registry.names import check_names
 from components.registry.s3.bodies import whole
 from components.registry.s3.bucket import Bucket, checksum
 from components.registry.s3.downloads import TRIES

@@ -1,9 +1,8 @@
 """Does the answer follow from the thinking? The consistency reward of CORA (2606.14691).
 
 - `base` — premise and hypothesis; what every such verifier does
-- `embedded` — a small classifier without files or libraries
+- `embedded` — a small classifier without files or libraries; `components.data.consistency` makes it
 - `reading`, `features` — what it looks at
-- `training` — how the data stage makes it from the solutions of the SFT split
 - `nli` — a sequence-pair classifier from a Hugging Face folder; it loads torch when it is built
 
 Both are verifiers whose accuracy is P(consistent); the scorer makes it the reward part ``consistency``.
@@ -13,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from components.checkpoints.checks import check_checkpoint
 from components.config.consistency import Consistency, EmbeddedConsistency
 from components.config.load import check_digest
-from components.registry.checkpoints import check_checkpoint
 from components.rewards.consistency.embedded import EmbeddedVerifier, read_weights
 from components.rewards.consistency.nli import NliVerifier
 

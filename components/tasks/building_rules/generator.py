@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from random import Random
 
 from components.config.tasks import BuildingRulesSource
+from components.identity import content_id
 from components.seeds import derive
 from components.tasks.building_rules.phrases import CONDITIONS, FAMILIES, OPENINGS, REQUIREMENTS, SUBJECTS, distinct
 from components.tasks.building_rules.rules import Rule, careful
-from components.tasks.identity import content_id
 from components.tasks.turns import fresh, spread
 from components.types import Prompt
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 from components.config.tasks import CalculatorSource
+from components.identity import content_id
 from components.seeds import derive
 from components.tasks.calculator.problems import Problem, draw
-from components.tasks.identity import content_id
 from components.tasks.turns import fresh, spread
 from components.tools.calculator import annotation, answer
 from components.types import Prompt

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from random import Random
 
 from components.config.tasks import CountdownSource
+from components.identity import content_id
 from components.seeds import derive
 from components.tasks.countdown.problems import Problem, draw
-from components.tasks.identity import content_id
 from components.tasks.turns import fresh, spread
 from components.types import Prompt
 

@@ -17,10 +17,10 @@ from components.config.evaluation import ReasoningGymSuite
 from components.config.load import check_version
 from components.config.reasoning_gym import ReasoningGymSource
 from components.errors import InputError
+from components.identity import content_id
+from components.reasoning_gym.entries import dumps, loads
+from components.reasoning_gym.library import WHERE
 from components.seeds import derive
-from components.tasks.identity import content_id
-from components.tasks.reasoning_gym.entries import dumps, loads
-from components.tasks.reasoning_gym.library import WHERE
 from components.tasks.reasoning_gym.process import BEGUN, SECONDS
 from components.types import Prompt
 

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from components.errors import InputError
-from components.tasks.identity import normalise
-from components.tasks.reasoning_gym.entries import dumps
-from components.tasks.reasoning_gym.library import WHERE, open_dataset
+from components.identity import normalise
+from components.reasoning_gym.entries import dumps
+from components.reasoning_gym.library import WHERE, open_dataset
 
 BEGUN = "data set: "
 """Begins the line of standard error that names the data set of what follows, should this process not survive it."""

@@ -9,8 +9,8 @@ from string import ascii_uppercase
 
 from components.config.tasks import PlantedItem, StereotypesSource
 from components.errors import InputError
+from components.identity import content_id
 from components.seeds import derive
-from components.tasks.identity import content_id
 from components.tasks.stereotypes.families import FROZEN, SITUATIONS
 from components.tasks.stereotypes.items import AMBIGUOUS, Item, draw
 from components.tasks.turns import fresh, spread

@@ -37,7 +37,7 @@ def forward(size: int, folder: Path) -> Row:
 
 def group(size: int, folder: Path) -> Row:
     """k-means with the settings' own figures over embeddings of a mixture, and ranks inside the clusters."""
-    from components.scheduling.clustering import cluster, rank
+    from components.clusters.clustering import cluster, rank
 
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(K, DIMENSION))

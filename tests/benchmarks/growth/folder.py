@@ -41,7 +41,7 @@ def measure(size: int, folder: Path) -> Row:
 
 
 def _once(size: int, folder: Path) -> Row:
-    from components.registry.checkpoints import check_proposed, check_stored
+    from components.checkpoints.checks import check_proposed, check_stored
     from components.registry.directory import DirectoryStore
 
     source = made(size, folder)

@@ -89,7 +89,8 @@ def written(size: int, folder: Path) -> Path:
 def measure(size: int, folder: Path) -> Row:
     """Appending is on the clock, for it waits for the disk; all else is time of the processor."""
     from components.files import append_line, cut_rows, write_jsonl
-    from components.health import read_ledger, read_records
+    from components.health.records import read_records
+    from components.health.responses import read_ledger
 
     source, row = written(size, folder), next(records(1))
     log = folder / "appended.jsonl"

@@ -21,7 +21,7 @@ MEASURED = 100
 
 
 def measure(size: int, folder: Path) -> Row:
-    from components.health import Monitor
+    from components.health.monitor import Monitor
     from components.health.rulebook import load_rules
     from components.types import StepRecord
     from tests.benchmarks.growth.logs import read_by_rules, shipped

@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from components.config.judgement import RuleSettings
 from components.evaluation.statistics import Proportion, wilson
-from components.health import replay
+from components.health.monitor import replay
 from tests.benchmarks.health.store import Run
 from tests.benchmarks.health.truth import Norm, hurt, rescued
 

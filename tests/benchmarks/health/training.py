@@ -15,7 +15,7 @@ from components.data.prompts import read_prompts, subset
 from components.errors import InputError
 from components.files import read_jsonl
 from components.layout import Layout
-from components.learner import Learner
+from components.learner.base import Learner
 from components.policy import load_policy
 from components.rewards import Scorer
 from components.rollout import Collector, build_engine

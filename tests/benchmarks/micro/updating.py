@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
-from components.learner import Batch, build_batch
+from components.learner.batch import Batch, build_batch
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
 from components.training.credit import Credit

@@ -19,7 +19,8 @@ from typing import Any
 import torch
 
 from components.files import write_json
-from components.learner import Batch, batch_of_rows, build_learner
+from components.learner.batch import Batch, batch_of_rows
+from components.learner.build import build_learner
 from components.learner.follower import follow
 from components.learner.group import Group
 from components.policy.beginning import beginning

@@ -9,7 +9,7 @@ from components.config import Settings
 from components.directories import write_directory
 from components.errors import NoCandidate
 from components.files import append_line, read_json, sha256_tree, write_json, write_jsonl, write_text
-from components.health import replay
+from components.health.monitor import replay
 from components.layout import Layout
 from components.types import StepRecord
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from components.learner import Batch, Learner
+from components.learner.base import Learner
+from components.learner.batch import Batch
 from components.rewards import Scorer
 from components.rollout import Engine, Sampling
 from components.scheduling import Schedule

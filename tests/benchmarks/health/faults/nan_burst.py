@@ -12,7 +12,8 @@ from typing import ClassVar
 
 import torch
 
-from components.learner import Batch, Learner
+from components.learner.base import Learner
+from components.learner.batch import Batch
 from components.rollout import Engine, Sampling
 from components.types import Completion
 from tests.benchmarks.health.faults.base import AroundEngine, AroundLearner, Fault

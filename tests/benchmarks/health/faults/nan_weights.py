@@ -10,7 +10,8 @@ from typing import ClassVar
 
 import torch
 
-from components.learner import Batch, Learner
+from components.learner.base import Learner
+from components.learner.batch import Batch
 from tests.benchmarks.health.faults.base import AroundLearner, Fault
 
 

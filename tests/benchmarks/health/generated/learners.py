@@ -10,7 +10,8 @@ import torch
 
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
-from components.learner import Batch, Learner
+from components.learner.base import Learner
+from components.learner.batch import Batch
 from components.seeds import derive
 from tests.benchmarks.health.faults.base import AroundLearner
 from tests.benchmarks.health.generated.base import Generated

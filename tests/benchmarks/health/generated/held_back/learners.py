@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from components.learner import Batch
+from components.learner.batch import Batch
 from tests.benchmarks.health.generated.held_back.base import HeldBack
 from tests.benchmarks.health.generated.learners import Mislearned, _rows
 

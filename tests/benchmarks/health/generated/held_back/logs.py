@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import exp, inf
 
-from components.learner import Batch, Learner
+from components.learner.base import Learner
+from components.learner.batch import Batch
 from components.rewards import Scorer
 from components.seeds import derive
 from components.types import Completion, Prompt, Score

@@ -11,7 +11,8 @@ from unittest.mock import patch
 
 import torch
 
-from components.learner import Batch, Learner
+from components.learner.base import Learner
+from components.learner.batch import Batch
 from components.seeds import derive
 from tests.benchmarks.health.faults.base import AroundLearner
 from tests.benchmarks.health.generated.base import Generated

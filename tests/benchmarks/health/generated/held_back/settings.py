@@ -10,7 +10,8 @@ from math import inf
 from components.config.exploration import EntropyBonus, TopEntropy
 from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
-from components.learner import Batch, Learner
+from components.learner.base import Learner
+from components.learner.batch import Batch
 from components.rollout import Engine, Sampling
 from tests.benchmarks.health.faults.base import AroundEngine, AroundLearner
 from tests.benchmarks.health.generated.base import Generated

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from components.checkpoints.contents import check_content, check_kind
+from components.checkpoints.figures import check_figures
+from components.checkpoints.names import check_names
+from components.checkpoints.tensors import Entry, read_entries
 from components.errors import InputError
 from components.files import os_errors, read_json, sha256_tree
-from components.registry.contents import check_content, check_kind
-from components.registry.figures import check_figures
-from components.registry.names import check_names
-from components.registry.tensors import Entry, read_entries
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 CODE_KEYS = frozenset({"auto_map", "custom_pipelines", "trust_remote_code"})

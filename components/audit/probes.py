@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from components.rewards.audit.hacks import HACKS, Target, distinct_answers, same
+from components.audit.hacks import HACKS, Target, distinct_answers, same
 from components.rewards.base import Verifier
 from components.types import Prompt
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from components.audit.probes import Probe
 from components.evaluation.statistics import Proportion, wilson
-from components.rewards.audit.probes import Probe
 from components.rewards.sandbox import Sandbox
 from components.types import Score
 

@@ -11,11 +11,11 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoModel, AutoTokenizer
 
+from components.clusters.clustering import Array
 from components.config.load import EMBEDDING_FOLDER, check_digest
 from components.config.scheduling import ModelEmbedding
 from components.device import autocast, own_device
 from components.errors import InputError
-from components.scheduling.packing import Array
 
 
 class SentenceEmbedder:

@@ -1,7 +1,6 @@
 """Admission against poisoning: a single repeated or mislabelled item is enough to turn a policy (2606.10931).
+Stage `admission` looks at prompts that `components.data` has admitted; `components.data.concentration` at all rows.
 
-- `concentration` — too many rows are one question, or one template: of all rows read, before any is set aside, and of
-  the train split
 - `planned` — too few distinct prompts a step, or one prompt with too many of the planned draws
 - `audited` — which prompts the label audit samples first, and which share what it finds
 - `labels` — labels that the base policy never gives although it always gives another one

@@ -38,9 +38,7 @@ def open_dataset(name: str, settings: Mapping[str, Any]) -> Any:
 
     if name not in DATASETS:
         near = get_close_matches(name, DATASETS, 3)
-        how = (
-            f"did you mean {' or '.join(near)}?" if near else "`python -m components.rewards.audit.library` lists them"
-        )
+        how = f"did you mean {' or '.join(near)}?" if near else "`python -m components.audit.library` lists them"
         raise InputError(f"reasoning-gym has no data set {name!r}", where=WHERE, how=how)
     if name in NO_SOURCE:
         raise InputError(f"{name} cannot be a source", where=f"{WHERE}.{name}", how=NO_SOURCE[name])

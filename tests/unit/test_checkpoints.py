@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from components.checkpoints.checks import check_checkpoint, check_proposed, check_stored
+from components.checkpoints.names import check_names
 from components.errors import InputError
 from components.files import sha256_tree
-from components.registry.checkpoints import check_checkpoint, check_proposed, check_stored
-from components.registry.names import check_names
 
 
 @pytest.fixture

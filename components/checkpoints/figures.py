@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from components.checkpoints.tensors import Entry
 from components.errors import InputError
-from components.registry.tensors import Entry
 
 POSITIVE = frozenset(
     {

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from components.identity import normalise
 from components.rewards.base import Verifier
 from components.rewards.numeric import numbers
-from components.tasks.identity import normalise
 from components.types import Prompt
 
 OPTIONS = 20

@@ -13,13 +13,13 @@ from components.config.scheduling import AdsSchedule, OpenGate, PoolsSchedule, S
 from components.config.sources import FileSource
 from components.config.training import TrainSettings
 from components.data.candidates import Candidate
-from components.data.poisoning.concentration import concentration, refuse_concentrated
-from components.data.poisoning.labels import answer, evidence, suspicious_labels
-from components.data.poisoning.planned import planned, refuse_few
-from components.data.poisoning.sensitive import SensitiveWords, sensitive_prompts
+from components.data.concentration import concentration, refuse_concentrated
 from components.data.splits import assign
 from components.data.survey import survey
 from components.errors import InputError
+from components.poisoning.labels import answer, evidence, suspicious_labels
+from components.poisoning.planned import planned, refuse_few
+from components.poisoning.sensitive import SensitiveWords, sensitive_prompts
 from components.types import Completion, Group, Prompt, Score
 from tests.code_graph import ROOT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from components.audit.measure import Audit, Kind
 from components.config.audit import AuditSettings
-from components.rewards.audit.measure import Audit, Kind
 
 
 def judge_audit(audit: Audit, limits: AuditSettings) -> dict[str, Any]:

@@ -9,10 +9,3 @@ measured before anything is trained on its word.
 - `verdict` — may anything be trained with this verifier?
 - `page` — all of it as a page to read
 """
-
-from components.rewards.audit.hacks import HACKS
-from components.rewards.audit.measure import Audit, measure, timing
-from components.rewards.audit.probes import Probe, make_probes
-from components.rewards.audit.verdict import judge_audit
-
-__all__ = ["HACKS", "Audit", "Probe", "judge_audit", "make_probes", "measure", "timing"]

@@ -1,6 +1,6 @@
 """Which data sets of the installed reasoning-gym work, and what their scorers accept: a table in Markdown.
 
-``python -m components.rewards.audit.library --rows 40 [data set ...]``
+``python -m components.audit.library --rows 40 [data set ...]``
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
+from components.audit.measure import Kind, measure
+from components.audit.probes import make_probes
 from components.config.reasoning_gym import ReasoningGymSource, ReasoningGymVerifier
 from components.config.sandbox import SandboxSettings
 from components.errors import EvenkeelError, InputError
+from components.reasoning_gym.library import category, names
 from components.rewards import build_verifier
-from components.rewards.audit.measure import Kind, measure
-from components.rewards.audit.probes import make_probes
 from components.rewards.sandbox import Sandbox
 from components.tasks.reasoning_gym.generator import generate_each
-from components.tasks.reasoning_gym.library import category, names
 from components.types import Prompt
 
 VERIFIER = ReasoningGymVerifier(kind="reasoning_gym")
@@ -58,7 +58,7 @@ def _described(kind: Kind) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m components.rewards.audit.library", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m components.audit.library", description=__doc__)
     parser.add_argument("datasets", nargs="*", help="data sets (default: all)")
     parser.add_argument("--rows", type=int, default=40, help="problems of each (default: 40)")
     options = parser.parse_args()
