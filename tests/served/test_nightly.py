@@ -108,7 +108,7 @@ def test_on_the_command_line_nothing_new_is_said_and_nothing_is_run(service: Ser
     assert "nothing new since" in again.stdout
 
 
-def test_a_night_beside_another_is_left_out_with_a_clear_state(service: Service, project: Path) -> None:
+def test_a_concurrent_night_is_left_out_with_a_clear_state(service: Service, project: Path) -> None:
     parameters = {"config": CONFIG, "overrides": ["name=busy", "train.steps=400"]}
     run = service.trigger("nightly", **parameters)
     service.wait_until_training("busy")

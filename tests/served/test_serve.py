@@ -61,7 +61,7 @@ def test_a_form_offers_the_choices_of_its_parameters(service: Service) -> None:
 
 
 @pytest.mark.parametrize("free", [True, False])
-def test_a_second_serve_is_refused_and_told_where_the_first_is(service: Service, free: bool) -> None:
+def test_a_second_serve_is_refused_with_the_address_of_the_first(service: Service, free: bool) -> None:
     second = evenkeel(service.project, "serve", "--port", "0" if free else service.port)
     assert second.returncode == 2
     assert f"process {service.process.pid} at {service.place.ui_url}" in second.stderr

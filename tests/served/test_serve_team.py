@@ -38,7 +38,7 @@ class Receiver(BaseHTTPRequestHandler):
         pass
 
 
-def told() -> str:
+def messages() -> str:
     """All messages so far."""
     return "\n".join(body["text"] for _, body in Receiver.messages)
 
@@ -93,20 +93,20 @@ def test_with_it_runs_complete_and_their_pages_can_be_read(service: Service) -> 
     assert httpx.get(f"{service.place.pages_url}/{path}").content == report.read_bytes()
 
 
-def test_a_candidate_and_a_failed_run_are_told_to_the_webhook(service: Service) -> None:
-    wait_for(lambda: "awaits approval: 1 approval needed" in told(), 60, told)
+def test_a_candidate_and_a_failed_run_reach_the_webhook(service: Service) -> None:
+    wait_for(lambda: "awaits approval: 1 approval needed" in messages(), 60, messages)
     run = service.trigger("post-training", config="configs/demo.yaml", overrides=["train.steps=no-number"])
     assert service.wait(run)["state_type"] == "FAILED"
     name = service.flow_run(run)["name"]
-    wait_for(lambda: f"post-training ({name}) failed" in told(), 60, told)
-    assert "train.steps" in told()
-    assert f"{service.place.ui_url}/runs/flow-run/{run}" in told()
+    wait_for(lambda: f"post-training ({name}) failed" in messages(), 60, messages)
+    assert "train.steps" in messages()
+    assert f"{service.place.ui_url}/runs/flow-run/{run}" in messages()
     assert {path for path, _ in Receiver.messages} == {SECRET_PATH}
 
 
-def test_a_collapsed_training_is_told(service: Service) -> None:
+def test_a_collapsed_training_is_notified(service: Service) -> None:
     emit(service, "evenkeel.run.collapsed", "evenkeel.run.x", datetime.now(UTC), run="x-1", reason='it said "no"\n<b>')
-    wait_for(lambda: 'the training of x-1 collapsed and was stopped: it said "no"\n<b>' in told(), 60, told)
+    wait_for(lambda: 'the training of x-1 collapsed and was stopped: it said "no"\n<b>' in messages(), 60, messages)
 
 
 def test_secrets_are_written_down_nowhere(service: Service) -> None:
@@ -128,10 +128,10 @@ def test_commands_use_the_server_by_themselves(service: Service) -> None:
     assert state == "COMPLETED"
 
 
-def test_a_run_without_a_sign_of_life_is_crashed_and_told(service: Service, silent_run: str) -> None:
+def test_a_run_without_a_sign_of_life_is_crashed_and_notified(service: Service, silent_run: str) -> None:
     found = service.wait(silent_run, "CRASHED", seconds=200)
     assert "no sign of life for 90 seconds" in found["state"]["message"]
-    wait_for(lambda: f"audit-run ({found['name']}) crashed" in told(), 60, told)
+    wait_for(lambda: f"audit-run ({found['name']}) crashed" in messages(), 60, messages)
 
 
 def test_without_a_webhook_only_the_signs_of_life_are_watched(service: Service) -> None:

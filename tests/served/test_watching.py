@@ -194,7 +194,7 @@ def test_what_a_killed_flow_leaves_is_ended_by_the_janitor_who_touches_nothing_e
     assert service.wait(living, seconds=BUSY)["state_type"] == "COMPLETED", service.logs(living)
 
 
-def test_a_server_that_stands_still_for_a_while_is_told_the_rest_later(project: Path) -> None:
+def test_a_server_that_stands_still_for_a_while_gets_the_rest_later(project: Path) -> None:
     from prefect.server.api.server import SubprocessASGIServer
 
     server = SubprocessASGIServer()

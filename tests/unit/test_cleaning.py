@@ -79,7 +79,7 @@ DEAD: dict[str, Any] = {**LIVING, "created": 1.0}
 
 
 def old(path: Path, hours: float = 2) -> Path:
-    """Make it and all in it look as if nobody had written for so long."""
+    """Make it and all in it look as if unchanged for so long."""
     then = time.time() - hours * HOURS
     for one in [*path.rglob("*"), path]:
         os.utime(one, (then, then))
@@ -213,7 +213,7 @@ def test_what_a_janitor_that_was_killed_left_goes_too(project: Path) -> None:
     assert cleaned(project) == ["runs/.removed-demo-1"]
 
 
-def test_janitors_beside_each_other_and_beside_writers_meet_without_harm(project: Path) -> None:
+def test_concurrent_janitors_and_writers_do_no_harm(project: Path) -> None:
     run = ran(project, "demo-1")
     failed: list[BaseException] = []
     over = threading.Event()
@@ -291,7 +291,7 @@ def state(kind: str, seconds_after_began: float, execution: Execution) -> dict[s
         ("SCHEDULED", 60, None),
     ],
 )
-def test_a_flow_run_is_settled_unless_another_process_may_have_begun_it_anew(
+def test_a_flow_run_is_settled_unless_another_process_may_have_started_it_again(
     project: Path, kind: str, after: float, wanted: str | None
 ) -> None:
     execution = ran(project, "demo-1", **DEAD).execution
@@ -315,7 +315,7 @@ def test_a_server_that_does_not_answer_is_said_once(project: Path) -> None:
     assert action == CleanupAction("server", nowhere, "left alone", "it does not answer: ConnectError")
 
 
-def test_nobody_is_asked_about_runs_that_live_or_ended_or_are_elsewhere(project: Path) -> None:
+def test_no_server_is_queried_about_runs_that_live_or_ended_or_are_elsewhere(project: Path) -> None:
     asked: dict[str, Any] = {"flow_run": "f10", "api": "http://127.0.0.1:9/api"}
     ran(project, "living-1", **LIVING, **asked)
     ran(project, "ended-1", **asked)
@@ -469,7 +469,7 @@ def test_the_jobset_of_somebody_elses_run_of_the_same_name_stays(
     assert cluster.deleted == []
 
 
-def test_a_cluster_that_cannot_be_asked_is_told_and_stops_nothing_else(
+def test_a_cluster_that_is_unreachable_is_reported_and_stops_nothing_else(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(namespace: str) -> None:

@@ -34,7 +34,7 @@ def pair(project: Path) -> tuple[Candidate, Candidate]:
     return propose_in(project, 0.1), propose_in(project, 0.2)
 
 
-def beside(project: Path, candidate: Candidate, champion: Candidate, *, now: bool = True) -> dict[str, Any] | None:
+def compared(project: Path, candidate: Candidate, champion: Candidate, *, now: bool = True) -> dict[str, Any] | None:
     context = RegistryContext(project, DirectoryStore(project / "registry"), load_policy(project))
     return comparison_with(context.project, context.store, candidate, champion.digest, now=now)
 
@@ -50,7 +50,7 @@ def test_a_comparison_is_made_once_and_kept(
 
     monkeypatch.setattr(against, "compare_with_champion", once)
     champion, candidate = pair
-    first, second = beside(project, candidate, champion), beside(project, candidate, champion)
+    first, second = compared(project, candidate, champion), compared(project, candidate, champion)
     assert first is not None
     assert first == second
     assert len(made) == 1
@@ -59,7 +59,7 @@ def test_a_comparison_is_made_once_and_kept(
     (kept,) = project.glob("registry/objects/comparisons/*.json")
     assert kept.stem == f"{candidate.digest}-{champion.digest}"
     kept.write_text(kept.read_text().replace(str(candidate.evidence), "0" * 64))
-    assert beside(project, candidate, champion) == first
+    assert compared(project, candidate, champion) == first
     assert len(made) == 2, "one on other evidence is not taken"
     kept.unlink()
 
@@ -80,7 +80,7 @@ def test_a_comparison_is_made_once_and_kept(
         lambda kept: kept.update(champion="d" * 64),
     ],
 )
-def test_a_comparison_that_is_not_whole_is_made_anew(
+def test_a_comparison_that_is_incomplete_is_made_again(
     monkeypatch: pytest.MonkeyPatch,
     project: Path,
     pair: tuple[Candidate, Candidate],
@@ -88,14 +88,14 @@ def test_a_comparison_that_is_not_whole_is_made_anew(
 ) -> None:
     monkeypatch.setattr(against, "compare_with_champion", compare_with_champion)
     champion, candidate = pair
-    whole = beside(project, candidate, champion)
+    whole = compared(project, candidate, champion)
     (file,) = project.glob("registry/objects/comparisons/*.json")
     kept = json.loads(file.read_text())
     change(damaged := json.loads(file.read_text()))
     file.write_text(json.dumps(damaged))
-    untold = beside(project, candidate, champion, now=False)
-    assert untold is not None and untold["pending"]
-    assert beside(project, candidate, champion) == whole
+    pending = compared(project, candidate, champion, now=False)
+    assert pending is not None and pending["pending"]
+    assert compared(project, candidate, champion) == whole
     assert json.loads(file.read_text()) == kept
     file.unlink()
 
@@ -108,10 +108,10 @@ def test_a_comparison_of_no_prompt_that_both_could_be_scored_on_is_one(
 
     monkeypatch.setattr(against, "compare_with_champion", unscored)
     champion, candidate = pair
-    first = beside(project, candidate, champion)
+    first = compared(project, candidate, champion)
     monkeypatch.setattr(against, "compare_with_champion", None)
     assert first is not None and "problem" not in first
-    assert beside(project, candidate, champion) == first
+    assert compared(project, candidate, champion) == first
     next(project.glob("registry/objects/comparisons/*.json")).unlink()
 
 
@@ -123,7 +123,7 @@ def test_a_comparison_with_a_verdict_that_failed_for_a_moments_trouble_is_not_ke
 
     monkeypatch.setattr(against, "compare_with_champion", hurried)
     champion, candidate = pair
-    found = beside(project, candidate, champion)
+    found = compared(project, candidate, champion)
     assert found is not None
     assert found["mean"] == 0.02
     assert list(project.glob("registry/objects/comparisons/*.json")) == []
@@ -134,7 +134,7 @@ def test_what_the_run_itself_compared_is_not_compared_again(
 ) -> None:
     monkeypatch.setattr(against, "compare_with_champion", None)
     candidate = propose_in(project, 0.3, champion=pair[0].digest)
-    found = beside(project, candidate, pair[0])
+    found = compared(project, candidate, pair[0])
     assert found is not None
     assert (found["candidate"], found["champion"]) == (candidate.digest, pair[0].digest)
 
@@ -148,11 +148,11 @@ def test_a_comparison_that_could_not_be_made_or_kept_is_no_verdict_on_the_candid
     champion, candidate = pair
     monkeypatch.setattr(against, "compare_with_champion", broken)
     with pytest.raises(InputError, match="No space left"):
-        beside(project, candidate, champion)
+        compared(project, candidate, champion)
     monkeypatch.setattr(against, "compare_with_champion", compare_with_champion)
     monkeypatch.setattr(DirectoryStore, "compare_and_swap", broken)
     with pytest.raises(InputError, match="No space left"):
-        beside(project, candidate, champion)
+        compared(project, candidate, champion)
 
 
 def test_what_is_wrong_with_the_candidate_is_for_the_gate_to_say(
@@ -162,7 +162,7 @@ def test_what_is_wrong_with_the_candidate_is_for_the_gate_to_say(
     unsigned = propose_in(project, 0.4)
     for signature in project.glob(f"registry/objects/signatures/{unsigned.digest}/*"):
         signature.unlink()
-    found = beside(project, unsigned, pair[0])
+    found = compared(project, unsigned, pair[0])
     assert found is not None
     assert "sign" in found["problem"]
 
@@ -174,8 +174,8 @@ def test_a_champion_whose_signature_does_not_hold_is_not_loaded(
     for signature in project.glob(f"registry/objects/signatures/{pair[0].digest}/*"):
         signature.unlink()
     with pytest.raises(InputError, match="sign"):
-        beside(project, pair[1], pair[0])
+        compared(project, pair[1], pair[0])
 
 
 def test_the_champion_is_not_compared_with_itself(project: Path, pair: tuple[Candidate, Candidate]) -> None:
-    assert beside(project, pair[0], pair[0]) is None
+    assert compared(project, pair[0], pair[0]) is None

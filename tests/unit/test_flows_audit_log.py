@@ -257,7 +257,7 @@ def test_an_acting_rule_of_which_nothing_was_recorded_fails_unless_it_is_optiona
     assert health(finished, rules(tmp_path, {"blind": {**blind, "level": "warn"}}))[0] == "pass"
 
 
-def test_missing_evidence_fails_with_3_and_the_earlier_answer_stands_beside_it(finished):
+def test_missing_evidence_fails_with_3_and_the_earlier_result_is_shown_too(finished):
     code, output = run("gate", "--run", finished)
     assert code == 3
     assert "fail (the run said pass)" in output

@@ -251,7 +251,7 @@ class AsksForAPassword(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_server_that_asks_for_another_password_is_told_from_one_that_is_silent() -> None:
+def test_a_server_that_asks_for_another_password_is_distinguished_from_one_that_is_silent() -> None:
     with HTTPServer(("127.0.0.1", 0), AsksForAPassword) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_address[1]}/api"
@@ -277,7 +277,7 @@ def test_a_deployment_points_to_the_flow_of_its_name_and_takes_parameters_that_i
     assert given <= set(signature)
     needed = {key for key, parameter in signature.items() if parameter.default is inspect.Parameter.empty}
     if deployment.get("schedules") or deployment.get("triggers"):
-        assert needed <= given, "nobody is there to fill in the form"
+        assert needed <= given, "no person fills in the form"
     assert deployment["description"]
 
 

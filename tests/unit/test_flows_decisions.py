@@ -166,7 +166,7 @@ def test_what_would_not_count_is_refused_at_once_and_not_recorded(signing: Termi
         ("--by", "edsger", "--key", key("ada")): "signed with the key of ada",
         ("--by", STARTER, "--key", key(STARTER)): "by the one who started the run",
         ("--by", "ada", "--key", key("ada"), "--expires-days", "8"): "the policy allows 1 to 7",
-        ("--by", "ada", "--key", key("nobody")): "file not found",
+        ("--by", "ada", "--key", key("absent")): "file not found",
         ("--by", " ", "--key", key("ada")): "a name is empty",
         ("--by", "ada", "--print"): "nothing to print without a signature",
     }
@@ -362,8 +362,8 @@ def test_a_roll_back_that_is_typed_twice_goes_back_once(terminal: Terminal) -> N
     assert alias is not None and alias.digest == first
     assert "no champion came before" in terminal.type("rollback", "--by", "eve", "--reason", "and on", code=2)
     assert "champion again: rolled back by eve (record 5)" in terminal.type("show")
-    told = json.loads(terminal.type("history", "--json"))
-    assert [record["outcome"] for record in told] == ["promoted"] * 3 + ["rolled back"] * 2
+    printed_json = json.loads(terminal.type("history", "--json"))
+    assert [record["outcome"] for record in printed_json] == ["promoted"] * 3 + ["rolled back"] * 2
 
 
 def test_history_says_where_it_looked_for_a_registry_that_is_not_there(terminal: Terminal) -> None:
@@ -408,7 +408,7 @@ def test_a_finished_run_that_a_colleague_repeats_stays_decided(terminal: Termina
     assert "already decided: rejected by ada" in terminal.type("approve", first.digest, "--by", "zoe", code=2)
 
 
-@pytest.mark.parametrize("who", [(STARTER, "zoe"), ()], ids=["a colleague", "nobody knows who"])
+@pytest.mark.parametrize("who", [(STARTER, "zoe"), ()], ids=["a colleague", "unknown"])
 @pytest.mark.slow
 def test_an_approval_outlives_that_the_finished_run_is_repeated(terminal: Terminal, who: tuple[str, ...]) -> None:
     terminal.policy(promote={"approvals": 2})
@@ -478,9 +478,9 @@ def test_show_says_where_a_checkpoint_comes_from_and_how_to_go_on(terminal: Term
     for text in ("demo-0", "held-out gain", "started by", STARTER, "0 of 1 approvals", "evenkeel approve"):
         assert text in printed
     terminal.type("approve", digest[:12], "--by", "ada", "--reason", "read it")
-    told = json.loads(terminal.type("show", "champion", "--json"))
-    assert (told["digest"], told["names"][0]) == (digest, "champion")
-    assert [(one["by"], one["counts"]) for one in told["approvals"]] == [("ada", True)]
+    printed_json = json.loads(terminal.type("show", "champion", "--json"))
+    assert (printed_json["digest"], printed_json["names"][0]) == (digest, "champion")
+    assert [(one["by"], one["counts"]) for one in printed_json["approvals"]] == [("ada", True)]
 
 
 def test_the_challenger_is_the_newest_candidate_whose_gate_passed(terminal: Terminal) -> None:

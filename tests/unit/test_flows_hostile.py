@@ -63,10 +63,10 @@ def _run(project: Path) -> None:
     write_text(root / ".state/progress.jsonl", "".join(f"{json.dumps(event)}\n" for event in EVENTS))
     write_text(root / "logs/train.log", HOSTILE)
     asked = {"config": HOSTILE, "overrides": [HOSTILE], "recipe": ""}
-    told = {"run_id": "demo-1", "flow": HOSTILE, "pid": 1, "created": 0.0, "host": HOSTILE, "commit": HOSTILE}
-    told |= {"flow_run": HOSTILE, "deployed": None, "api": HOSTILE, "state": "failed", "reason": HOSTILE}
-    told |= {"began": "2026-01-01T00:00:00+00:00", "ended": "2026-01-01T00:00:01+00:00", "candidate": HOSTILE}
-    write_text(root / ".state/execution.json", dump_json({**told, "asked": asked}))
+    row = {"run_id": "demo-1", "flow": HOSTILE, "pid": 1, "created": 0.0, "host": HOSTILE, "commit": HOSTILE}
+    row |= {"flow_run": HOSTILE, "deployed": None, "api": HOSTILE, "state": "failed", "reason": HOSTILE}
+    row |= {"began": "2026-01-01T00:00:00+00:00", "ended": "2026-01-01T00:00:01+00:00", "candidate": HOSTILE}
+    write_text(root / ".state/execution.json", dump_json({**row, "asked": asked}))
 
 
 EVENTS = [

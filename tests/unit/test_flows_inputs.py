@@ -31,7 +31,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def source(path: object) -> str:
-    """A file, or else a folder; these are told apart by their names."""
+    """A file, or else a folder; their names distinguish them."""
     kind = "jsonl" if Path(str(path)).suffix == ".jsonl" else "arrow"
     return f"data.source={{kind: {kind}, path: {path}}}"
 

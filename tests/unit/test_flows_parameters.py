@@ -100,13 +100,13 @@ def test_an_unknown_recipe_is_refused_with_those_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("beside", "named"),
+    ("others", "named"),
     [
         ({"fresh": True}, "fresh"),
         ({"recipe": "dapo"}, "recipe"),
         ({"config": "configs/nightly.yaml", "commit": "c0ffee"}, "config, commit"),
     ],
 )
-def test_in_the_form_too_nothing_beside_resume_is_left_out_without_a_word(beside: dict[str, Any], named: str) -> None:
+def test_the_form_too_refuses_other_fields_with_resume(others: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=f"resume goes on with a run as it was begun, without {named}"):
-        value(post_training.fn(resume="demo", **beside))
+        value(post_training.fn(resume="demo", **others))

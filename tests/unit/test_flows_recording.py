@@ -1,4 +1,4 @@
-"""What is kept of a run: its record, its branch, the push, and that nobody is disturbed by it."""
+"""What is kept of a run: its record, its branch, the push, and that it does not disturb the user."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DIGEST = "d1" * 32
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with a store beside it and a finished run, which each test takes a copy of."""
+    """A project with a store next to it and a finished run, which each test takes a copy of."""
     root = flows_project.build(tmp_path_factory.mktemp("built") / "project")
     (root / "configs").unlink()
     shutil.copytree(flows_project.ROOT / "configs", root / "configs")
@@ -409,7 +409,7 @@ def test_a_git_remote_that_cannot_be_reached_is_a_note_with_the_way_out(project:
 # A full disk
 
 
-def test_a_push_over_ssh_asks_nobody_and_does_not_wait_for_ever(
+def test_a_push_over_ssh_asks_for_no_password_and_does_not_wait_for_ever(
     project: Path, tmp_path: Path, unpushed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = tmp_path / "bin/ssh"

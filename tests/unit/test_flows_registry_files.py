@@ -69,7 +69,7 @@ def tree(digest: str) -> Path:
     return Path("registry/trees") / digest
 
 
-def test_a_candidate_that_nobody_touched_holds(candidate: str) -> None:
+def test_an_unchanged_candidate_holds(candidate: str) -> None:
     code, found = verify(candidate[:12])
     assert code == 0
     assert all(one["holds"] for one in found.values())
@@ -153,7 +153,7 @@ def champion(candidate: str) -> str:
 
 
 def forge(champion: str, policy: str | None = None, **said: Any) -> None:
-    """Another champion, by somebody who can write to the registry and asked nobody."""
+    """Another champion, by a writer of the registry without any approval."""
     store = DirectoryStore(Path("registry"))
     other = next(one for one in candidates(store) if one.digest != champion)
     history = read_history(store)
@@ -180,7 +180,7 @@ def test_a_champion_that_its_policy_asked_for_holds(champion: str) -> None:
         ({"at": "2020-01-01T00:00:00+00:00", "expires": "2020-01-02T00:00:00+00:00"}, "0 of 1 approvals"),
     ],
 )
-def test_a_champion_that_nobody_can_be_shown_to_have_approved_is_told_and_not_pulled(
+def test_a_champion_without_provable_approvals_is_reported_and_not_pulled(
     champion: str, change: dict[str, Any], problem: str
 ) -> None:
     forge(champion, **change)

@@ -1,4 +1,4 @@
-"""A recorded run executed anew: found by its branch, compared with its record."""
+"""A recorded run executed again: found by its branch, compared with its record."""
 
 from __future__ import annotations
 

@@ -184,20 +184,20 @@ def test_a_name_that_is_used_again_for_other_data_is_another_file(project: Path)
     assert questions(planned(project))[2:] == ["one", "two", "three", "three", "four", "five"]
 
 
-@pytest.mark.parametrize("mended", [lines("good"), None])
-def test_a_file_leaves_when_it_is_mended_or_taken_away_before_a_night_with_it_has_ended(
-    project: Path, mended: str | None
+@pytest.mark.parametrize("corrected", [lines("good"), None])
+def test_a_file_leaves_when_it_is_corrected_or_removed_before_a_run_with_it_has_ended(
+    project: Path, corrected: str | None
 ) -> None:
     arrives("a.jsonl", lines("one"))
     end(planned(project))
     arrives("b.jsonl", "bad\n")
     planned(project)  # the data stage refuses it
-    if mended:
-        arrives("b.jsonl", mended)
+    if corrected:
+        arrives("b.jsonl", corrected)
     else:
         Path("incoming/b.jsonl").unlink()
     plan = planned(project)
-    assert questions(plan)[2:] == (["one", "good"] if mended else ["one"])
+    assert questions(plan)[2:] == (["one", "good"] if corrected else ["one"])
     assert "b.jsonl no longer joins: it left or changed before a night with it had ended" in summary_before(plan)
 
 

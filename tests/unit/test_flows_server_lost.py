@@ -26,7 +26,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture
 def workspace(built: Workspace) -> Workspace:
-    """One that nobody has run yet."""
+    """One that has not run yet."""
     (built.layout.state / "execution.json").unlink(missing_ok=True)
     return built
 

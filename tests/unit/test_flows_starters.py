@@ -1,4 +1,4 @@
-"""Who started a run: a claim that is kept, and that nobody who continues the run can take back."""
+"""Who started a run: a claim that is stored, and that a person who continues the run cannot remove."""
 
 import getpass
 from pathlib import Path

@@ -34,7 +34,7 @@ def test_an_answer_is_completed_under_its_name_and_has_its_value() -> None:
 
 
 @pytest.mark.parametrize("flow", [post_training, audit_run])
-def test_a_told_flow_keeps_its_signature_with_its_types(flow) -> None:
+def test_a_decorated_flow_keeps_its_signature_with_its_types(flow) -> None:
     types = {name: parameter.annotation for name, parameter in inspect.signature(flow.fn).parameters.items()}
     assert types
     assert not [name for name, annotation in types.items() if isinstance(annotation, str)]

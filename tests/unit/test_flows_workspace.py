@@ -147,7 +147,7 @@ def test_a_missing_input_is_refused_before_anything_is_made(project: Path) -> No
     assert not (project / "runs").exists()
 
 
-def test_a_second_process_is_refused_and_told_who_holds_the_run(project: Path) -> None:
+def test_a_second_process_is_refused_with_the_holder_of_the_run(project: Path) -> None:
     workspace = locate(project, DEMO)
     code = (
         "import sys; from pathlib import Path; from flows.run.workspace import locate\n"

@@ -380,10 +380,10 @@ def test_a_suspension_that_is_no_question_of_ours_is_none(monkeypatch: pytest.Mo
 # Asking
 
 
-def test_people_are_told_once_and_the_server_after_every_suspension(
+def test_people_are_notified_once_and_the_server_after_every_suspension(
     monkeypatch: pytest.MonkeyPatch, context: RegistryContext
 ) -> None:
-    told: list[str] = []
+    emitted: list[str] = []
 
     def suspend(**asked: Any) -> None:
         assert asked["timeout"] is None
@@ -391,7 +391,7 @@ def test_people_are_told_once_and_the_server_after_every_suspension(
         raise Pause
 
     keys: list[str] = []
-    monkeypatch.setattr(events, "emit_event", lambda event, resource, payload=None: told.append(event))
+    monkeypatch.setattr(events, "emit_event", lambda event, resource, payload=None: emitted.append(event))
     monkeypatch.setattr(suspension, "suspend_flow_run", suspend)
     monkeypatch.setattr(suspension, "create_markdown_artifact", lambda *_, **__: None)
     monkeypatch.setattr(suspension, "get_run_logger", logging.getLogger)
@@ -404,14 +404,14 @@ def test_people_are_told_once_and_the_server_after_every_suspension(
     me = SimpleNamespace(id=uuid4())
     with pytest.raises(Pause):
         suspension.request_approval(context, candidate, found, Rounds(0, None, None), me)  # type: ignore[arg-type]
-    assert told == ["checkpoint.waiting", "evenkeel.flow-run.suspended"]
+    assert emitted == ["checkpoint.waiting", "evenkeel.flow-run.suspended"]
 
     asked = KEY.fullmatch(keys[0])
     assert asked is not None
     again = Rounds(1, asked["request"], None)
     with pytest.raises(Pause):
         suspension.request_approval(context, candidate, found.with_note("a note"), again, me)  # type: ignore[arg-type]
-    assert told[2:] == ["evenkeel.flow-run.suspended"], "who answers wrongly tells nobody anything"
+    assert emitted[2:] == ["evenkeel.flow-run.suspended"], "a wrong answer notifies no one"
     assert keys[0] != keys[1], "Prefect takes every key once"
 
 
@@ -499,7 +499,7 @@ def settle(monkeypatch: pytest.MonkeyPatch, project: Path, api: Api) -> list[str
     return [f"{action.what}: {action.done}" for action in approval_requests.settle_requests(project, "http://x/api")]
 
 
-def test_the_janitor_asks_about_what_nobody_was_asked_about(
+def test_the_janitor_requests_approvals_whose_event_was_lost(
     monkeypatch: pytest.MonkeyPatch, context: RegistryContext
 ) -> None:
     names = ("lost", "asked", "ended by a person", "failed", "waiting")
@@ -513,7 +513,7 @@ def test_the_janitor_asks_about_what_nobody_was_asked_about(
     )
     settle(monkeypatch, context.project, api)
     assert [one["parameters"]["digest"] for one in api.started] == [digests["lost"]]
-    assert api.resumed == ["3"], "it may have failed over an answer, and who left that to it asked nobody"
+    assert api.resumed == ["3"], "it may have failed over an answer, and the duplicate sent no request"
 
 
 def test_the_janitor_goes_on_where_a_registry_does_not_answer(
@@ -533,14 +533,14 @@ def test_the_janitor_goes_on_where_a_registry_does_not_answer(
     assert actions == ["a bucket: left alone", f"{digest[:12]}: approval requested by flow run brisk-otter"]
 
 
-def test_a_paused_deployment_asks_nobody(monkeypatch: pytest.MonkeyPatch, context: RegistryContext) -> None:
+def test_a_paused_deployment_sends_no_request(monkeypatch: pytest.MonkeyPatch, context: RegistryContext) -> None:
     record(context, 0.1)
     api = Api(paused=True)
     assert settle(monkeypatch, context.project, api) == []
     assert not api.started
 
 
-def test_the_janitor_resumes_questions_that_nobody_has_to_or_can_answer_any_more(
+def test_the_janitor_resumes_requests_that_are_answered_or_outdated(
     monkeypatch: pytest.MonkeyPatch, context: RegistryContext
 ) -> None:
     digest = record(context, 0.1)

@@ -112,7 +112,7 @@ def test_the_champion_is_not_compared_with_itself(context: Any, monkeypatch: Any
 
 
 def decided(candidate: Candidate, outcome: Any, *names: str, previous: str | None = None) -> CheckpointView:
-    """A candidate that was decided upon, beside the champion of then, by a gate that passed."""
+    """A candidate that was decided upon, with the champion of that time, by a gate that passed."""
     gate = {"result": "pass", "checks": [{"name": "lineage", "result": "pass", "evidence": "as then", "how": ""}]}
     record = PromotionRecord(
         7, "reject" if outcome == "rejected" else "promote", outcome, candidate.digest, previous, 6,

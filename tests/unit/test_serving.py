@@ -229,7 +229,7 @@ def kinds(base: type[EvenkeelError]) -> set[type[EvenkeelError]]:
     return {base}.union(*(kinds(kind) for kind in base.__subclasses__()))
 
 
-def test_people_are_told_of_a_failed_run_whatever_its_failed_state_is_called() -> None:
+def test_a_failed_run_is_notified_whatever_its_failed_state_is_called() -> None:
     for module in ("post_training", "nightly", "reproduce", "promote", "audit_run", "audit_verifier", "janitor"):
         importlib.import_module(f"flows.{module}")
     names = {getattr(kind, "state_name", "Failed") for kind in kinds(EvenkeelError)}

@@ -33,7 +33,7 @@ def test_a_deployment_is_the_same_but_for_its_pool_and_what_the_pool_takes(entry
     validate({**defaults, **there.work_pool.job_variables}, TEMPLATE["variables"], raise_on_error=True)
 
 
-def test_what_nobody_waits_for_goes_last() -> None:
+def test_background_deployments_have_the_lowest_priority() -> None:
     classes = {entry.name: elsewhere(entry, IMAGE).work_pool.job_variables.get("priority_class") for entry in ENTRIES}
     assert {name for name, found in classes.items() if found} == {"nightly", "janitor"}
     assert set(filter(None, classes.values())) == {"evenkeel-nightly"}

@@ -1,4 +1,4 @@
-"""The page server gives out pages of runs to this machine's browser, and nothing else to nobody else."""
+"""The page server gives out pages of runs to this machine's browser, and nothing else."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def test_it_only_reads(server: PageServer, method: str) -> None:
 
 
 def test_a_page_has_the_same_address_after_a_restart_unless_its_port_is_taken(tmp_path: Path) -> None:
-    with PageServer(tmp_path) as first, PageServer(tmp_path) as beside:
-        assert beside.url != first.url
+    with PageServer(tmp_path) as first, PageServer(tmp_path) as second:
+        assert second.url != first.url
     with PageServer(tmp_path) as again:
         assert again.url == first.url
 

@@ -40,7 +40,7 @@ def test_a_candidate_is_shown_with_figures_checks_and_plots(tmp_path: Path) -> N
     assert len(text) < 500_000
 
 
-def test_a_champion_is_shown_beside_the_trained_policy(tmp_path: Path) -> None:
+def test_a_champion_is_compared_with_the_trained_policy(tmp_path: Path) -> None:
     layout = report_fixture.healthy(tmp_path)
     found = read_json(layout.evaluation)
     over = {"gain_over_champion": found["gain"], "greedy_gain_over_champion": None, "champion": found["sft"]}

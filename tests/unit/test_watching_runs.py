@@ -168,7 +168,7 @@ def test_a_run_is_found_by_as_much_of_its_name_as_is_needed(project: Path) -> No
     assert "demo-1a" in str(caught.value)
 
 
-def test_a_workspace_that_nobody_recorded_to_run_or_with_a_damaged_record_is_shown_all_the_same(project: Path) -> None:
+def test_a_workspace_without_or_with_a_damaged_execution_record_is_shown_all_the_same(project: Path) -> None:
     run = ran(project, "demo-1")
     write_text(run.root / ".state/execution.json", "{")
     write_text(run.root / "params.yaml", "no: settings")
@@ -448,7 +448,7 @@ def test_a_dead_run_that_a_worker_would_go_on_with_is_cancelled(
 
 
 @pytest.mark.usefixtures("_soon")
-def test_a_dead_run_whose_worker_began_anew_is_stopped_there(
+def test_a_dead_run_whose_worker_started_again_is_stopped_there(
     project: Path, prefect: FakePrefect, sleeper: subprocess.Popen[bytes]
 ) -> None:
     def worker() -> None:

@@ -226,7 +226,7 @@ def test_the_longer_a_stage_takes_the_more_seldom_it_is_shown() -> None:
     assert [pace(seconds) for seconds in (0, 100, 600, 86400)] == [3.0, 3.0, 12.0, 30.0]
 
 
-def test_a_log_that_a_resumed_run_cut_back_is_read_anew(tmp_path: Path) -> None:
+def test_a_log_that_a_resumed_run_truncated_is_read_again(tmp_path: Path) -> None:
     log = tmp_path / "records.jsonl"
     growing = GrowingFile(log)
     assert growing.read() == ([], False)
