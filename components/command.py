@@ -18,7 +18,7 @@ from pathlib import Path
 from components.config import Settings, load
 from components.config.policy import CheckpointModel
 from components.config.training import RANKED
-from components.errors import EXIT_STOPPED, EvenkeelError, InputError, of_machine
+from components.errors import EXIT_STOPPED, CorrectableError, EvenkeelError, InputError, MachineError, of_machine
 from components.health.check import check_rules
 from components.launch import LAUNCHERS, Job
 from components.layout import Layout
@@ -145,7 +145,7 @@ def explain(error: BaseException) -> StageStatus:
         return StageStatus(EXIT_STOPPED, "stopped on request; the same command continues from the last checkpoint")
     if _out_of_memory(error):
         how = "use smaller batches (rollout.engine.batch_rows, learner.micro_batch_tokens), or a larger machine"
-        problem = InputError("the machine ran out of memory", how=how)
+        problem = MachineError("the machine ran out of memory", how=how)
     elif isinstance(error, OSError) and (refused := of_machine(error)) is not None:
         problem = refused
     else:
@@ -166,6 +166,6 @@ def _record(layout: Layout, stage: str, status: StageStatus) -> None:
     """Leave the status for whoever started us. Where nothing can be written, standard error has already said it."""
     try:
         write_status(layout, stage, status)
-    except InputError as error:
+    except CorrectableError as error:
         if status.exit_code == 0:
             print(f"{stage}: {error}", file=sys.stderr)

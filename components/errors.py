@@ -55,11 +55,25 @@ class EvenkeelError(Exception):
         return "\n".join(lines)
 
 
-class InputError(EvenkeelError):
-    """A file, a setting or the machine is not as it must be (exit code 2)."""
+class CorrectableError(EvenkeelError):
+    """What a person can correct before the same command goes on (exit code 2). Code that does without the part that
+    failed catches this."""
 
 
-class PeerLost(InputError):
+class InputError(CorrectableError):
+    """A file, a setting or an argument is not as it must be (exit code 2)."""
+
+
+class MachineError(CorrectableError):
+    """The machine refuses: its disk is full or cannot be written, its memory is used up, rights are missing (exit code
+    2)."""
+
+
+class NonfiniteWeights(CorrectableError):
+    """The policy in training holds NaN or infinite numbers (exit code 2)."""
+
+
+class PeerLost(CorrectableError):
     """What this process worked with has gone or fallen silent, and nothing is wrong with its own input (exit code
     75)."""
 
@@ -83,9 +97,9 @@ class NoCandidate(EvenkeelError):
     exit_code = EXIT_NO_CANDIDATE
 
 
-def of_machine(error: OSError) -> InputError | None:
+def of_machine(error: OSError) -> MachineError | None:
     """What the operating system refused, for the person who can change it; None where it is a fault of the code."""
     if error.errno not in MACHINE:
         return None
     where = None if error.filename is None else str(error.filename)
-    return InputError(f"the machine refused: {error.strerror}", where=where, how=MACHINE[error.errno])
+    return MachineError(f"the machine refused: {error.strerror}", where=where, how=MACHINE[error.errno])

@@ -7,6 +7,7 @@ with folders). Reading names the line that is wrong.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import itertools
@@ -21,9 +22,12 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from components.errors import InputError
+from components.errors import InputError, MachineError
 from components.opening import CHECK_PATH, MOST_TEXT, check_regular_or_folder, open_regular, read_regular, unreadable
 from components.working import working
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Errors of a disk that is full or read-only."""
 
 
 @contextlib.contextmanager
@@ -33,7 +37,8 @@ def os_errors(action: str, path: Path) -> Iterator[None]:
         yield
     except (OSError, SafetensorError) as caught:
         error = _as_os_error(caught)
-        raise InputError(
+        kind = MachineError if error.errno in DISK else InputError
+        raise kind(
             f"cannot {action}: {error.strerror or error}",
             where=error.filename or path,
             how="check that the path exists, that you may use it, and that the disk has room (`df -h`)",

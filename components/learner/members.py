@@ -75,7 +75,7 @@ def lost(
     behind: Sequence[Member],
     error: RuntimeError,
     seconds: float,
-) -> InputError:
+) -> InputError | RankLost:
     """The error that a connection which ``error`` ended means for the run.
 
     Args:

@@ -26,7 +26,7 @@ from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURE
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from components.config.policy import CheckpointModel, PolicySettings
-from components.errors import InputError
+from components.errors import CorrectableError, InputError, MachineError
 from components.models import provenance
 from components.models.header import Header, read_header
 from components.policy import Policy, load_policy
@@ -88,14 +88,14 @@ def check_needs(gguf: Path, header: Header, folder: Path) -> None:
     """See that memory holds the weights while they are dequantised, and the disk what is written.
 
     Raises:
-        InputError: with both figures.
+        InputError, MachineError: with both figures.
     """
     size = header.parameters * FLOAT32
     check_room("converting it to float32", size * COPIES, f"{header.parameters:,} parameters", gguf, HOW)
     free = shutil.disk_usage(folder).free
     if size > free:
         what = f"the safetensors take {_mib(size)}, and the disk has {_mib(free)} left"
-        raise InputError(what, where=folder, how="make room, or choose a folder on another disk with --to")
+        raise MachineError(what, where=folder, how="make room, or choose a folder on another disk with --to")
 
 
 def dequantised(gguf: Path, header: Header) -> Policy:
@@ -118,7 +118,7 @@ def dequantised(gguf: Path, header: Header) -> Policy:
                 **options,
             )
             tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-    except (InputError, MemoryError):
+    except (CorrectableError, MemoryError):
         raise
     except ANYTHING as error:
         raise _not_convertible(error, gguf, header) from error

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from components.directories import write_directory
-from components.errors import InputError, PeerLost
+from components.errors import CorrectableError, InputError, PeerLost
 from components.files import dump_json, os_errors, read_json
 from components.pods.parcels import Parcel, Sender, fetch, parcels, read, remove
 from components.registry.base import Conflict
@@ -111,7 +111,7 @@ class State:
                 write_directory(self._folder, partial(fetch, self._bucket, parcel))
                 self._kept, self._stored = [parcel], self._newest()
                 return None if self._stored is None else self._stored.step
-            except InputError as error:
+            except CorrectableError as error:
                 reason = str(error)
                 print(f"the state {name} is of no use: {reason}", file=sys.stderr, flush=True)
         if not names:
@@ -145,7 +145,7 @@ class State:
                     return self.put()
                 name = name_of(self._writer.number, newest.step)
                 parcel = self._sender.put(name, files, {"step": newest.step})
-        except InputError:
+        except CorrectableError:
             if self._newest() == newest:
                 raise
             return self.put()  # a newer one has come, and what belongs to the older is being removed

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from components.directories import StagedDirectory
-from components.errors import InputError
+from components.errors import CorrectableError
 from components.files import os_errors
 from components.resume import ResumeState
 from components.training.background import worker
@@ -37,7 +37,7 @@ class CheckpointWriter:
         ``begin`` gets an empty folder and returns what is left to do. Waits for the checkpoint before.
 
         Raises:
-            InputError: this checkpoint, or the one before, cannot be written (such as on a full disk).
+            MachineError, InputError: this checkpoint, or the one before, cannot be written.
         """
         self.wait()
         with self._explained(step):
@@ -59,7 +59,7 @@ class CheckpointWriter:
         try:
             with os_errors("write", self._resume.folder(step)):
                 yield
-        except InputError as error:
+        except CorrectableError as error:
             latest = self._resume.latest()
             again = (
                 "from the beginning" if latest is None else f"from the checkpoint of step {latest[0]}, which is whole"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from components.errors import InputError, PeerLost, RankLost, Stopped
+from components.errors import NonfiniteWeights, PeerLost, RankLost, Stopped
 from components.health.diagnosis import Diagnosis
 from components.health.falls import Counts
 from components.health.invariants import Broken
@@ -105,7 +105,7 @@ def respond(
     Outcomes that are due come before new responses: they are judged by what was known when they fell due.
 
     Raises:
-        InputError: the policy is broken and is not taken back: every further step would be wasted.
+        NonfiniteWeights: the policy is broken and is not taken back: every further step would be wasted.
     """
     state = parts.state
     if "dev_pass_at_1" in record.signals:
@@ -137,7 +137,7 @@ def respond(
     state.suspected = plan.back_to is None and any(one.rule not in watched for one in verdicts)
     carry_out(plan, parts, remeasure=remeasured)
     if record.signals.get("nonfinite_weights") and not (plan.back_to or plan.stopped_by):
-        raise InputError(
+        raise NonfiniteWeights(
             "the policy holds numbers that are NaN or infinite, and nothing took it back",
             where=f"training step {record.step}",
             how="let the monitor act (health.enabled, health.responses.enabled), or lower learner.lr and train again",

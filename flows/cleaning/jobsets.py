@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from components.errors import InputError
+from components.errors import CorrectableError
 from flows.cleaning.action import CleanupAction
 from flows.watching.runs import RunView
 
@@ -18,7 +18,7 @@ def remove_orphans(project: Path, namespace: str) -> Iterator[CleanupAction]:
     try:
         for removal in sweep(Cluster.connect(namespace), lambda run, workspace: alive(project, run, workspace)):
             yield CleanupAction("jobset", removal.name, "deleted", removal.why)
-    except InputError as error:
+    except CorrectableError as error:
         yield CleanupAction("cluster", namespace, "left alone", error.what)
 
 

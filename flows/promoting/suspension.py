@@ -7,7 +7,7 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import Pause
 
-from components.errors import InputError
+from components.errors import CorrectableError, InputError
 from components.registry import Candidate, Store, champion
 from flows.governance.commands import SHORT
 from flows.governance.registry import RegistryContext
@@ -73,7 +73,7 @@ def _report(context: RegistryContext, candidate: Candidate, found: Undecided) ->
     """The page with what is known now; None, and the run's own is shown, where it cannot be made."""
     try:
         return report(context, candidate, found.judgement)
-    except InputError as error:
+    except CorrectableError as error:
         get_run_logger().warning("the report is the run's own, without what is known since: %s", error)
         return None
 

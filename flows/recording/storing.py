@@ -10,7 +10,7 @@ from pydantic import Field
 
 from components.config.base import Section
 from components.config.documents import foreign
-from components.errors import EvenkeelError, InputError
+from components.errors import CorrectableError, EvenkeelError
 from components.files import read_json, read_text, write_json, write_text
 from components.stages import OPTIONAL, wanted
 from flows.host.branches import branch_of, commit_run, push_branch
@@ -129,11 +129,11 @@ def store_run(workspace: Workspace, make: Callable[[], RunRecord]) -> RecordingR
         pushed = {} if done.new else {"dvc_remote": kept.dvc_remote, "git_remote": kept.git_remote}
         kept = RecordingResult(branch=branch_of(workspace.run_id), commit=done.commit, **pushed)
         kept = _push(workspace, kept)
-    except (InputError, OSError) as error:
+    except (CorrectableError, OSError) as error:
         kept = kept.model_copy(update={"problems": [*kept.problems, f"not recorded: {_one_line(error)}"]})
     path = workspace.layout.state / RESULT_FILE
     path.unlink(missing_ok=True)  # if the next line fails, no file is better than an outdated one
-    with suppress(InputError):
+    with suppress(CorrectableError):
         write_json(path, kept.model_dump(mode="json"))
     return kept
 
@@ -183,13 +183,13 @@ def _push(workspace: Workspace, kept: RecordingResult) -> RecordingResult:
             elif kept.dvc_remote != remote:
                 push_outputs(workspace)
                 found["dvc_remote"] = remote
-        except InputError as error:
+        except CorrectableError as error:
             found["problems"].append(f"outputs were not pushed: {_one_line(error)}")
     if wanted.git_remote and kept.git_remote != wanted.git_remote:
         try:
             push_branch(workspace.project, wanted.git_remote, workspace.run_id)
             found["git_remote"] = wanted.git_remote
-        except InputError as error:
+        except CorrectableError as error:
             found["problems"].append(f"the branch was not pushed to {wanted.git_remote}: {_one_line(error)}")
     return RecordingResult.model_validate(found)
 
@@ -216,4 +216,4 @@ def read_recording(root: Path) -> RecordingResult | None:
 
 
 def _one_line(error: Exception) -> str:
-    return f"{error.what}; {error.how}" if isinstance(error, InputError) and error.how else str(error)
+    return f"{error.what}; {error.how}" if isinstance(error, CorrectableError) and error.how else str(error)

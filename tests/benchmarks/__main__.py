@@ -9,7 +9,7 @@ from typing import Annotated, cast
 
 import typer
 
-from components.errors import InputError
+from components.errors import CorrectableError, InputError
 from components.files import write_text
 from tests.benchmarks.ending import interrupted_by_signals
 from tests.benchmarks.gap import figures as gap
@@ -111,6 +111,6 @@ def figures(results: Path) -> dict[str, str]:
 if __name__ == "__main__":
     try:
         app()
-    except InputError as error:
+    except CorrectableError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

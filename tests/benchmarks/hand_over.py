@@ -13,7 +13,7 @@ import torch
 
 from components.config.policy import LoraSettings, PolicySettings
 from components.config.rollout import RolloutSettings
-from components.errors import InputError
+from components.errors import CorrectableError
 from components.policy import Policy, load_policy
 from components.policy.lora import adapted
 from components.policy.stored import Stored, write_buckets
@@ -41,7 +41,7 @@ class HandOver(Section):
     def lacking(self) -> str:
         try:
             vllm_python(None)
-        except InputError as error:
+        except CorrectableError as error:
             return error.what
         return ""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from components.config import load
-from components.errors import InputError
+from components.errors import CorrectableError, InputError
 from components.launch import Job
 from components.launch.kubernetes.api import Cluster
 from components.launch.kubernetes.janitor import sweep
@@ -43,13 +43,17 @@ def test_a_context_that_is_not_there(place: Place, tmp_path: Path) -> None:
 def test_a_quota_that_is_used_up(place: Place, tmp_path: Path) -> None:
     hard = {"count/jobsets.jobset.x-k8s.io": "0"}
     place.core.create_namespaced_resource_quota(place.namespace, {"metadata": {"name": "none"}, "spec": {"hard": hard}})
-    cluster, wanted, refusals = Cluster.connect(place.namespace), job(place, tmp_path, "quota"), list[InputError]()
+    cluster, wanted, refusals = (
+        Cluster.connect(place.namespace),
+        job(place, tmp_path, "quota"),
+        list[CorrectableError](),
+    )
 
     def refused() -> bool:
         """A quota counts from when its controller has seen it."""
         try:
             cluster.delete_jobset(KubernetesLauncher().submit(wanted))
-        except InputError as error:
+        except CorrectableError as error:
             refusals.append(error)
         return bool(refusals)
 

@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from components.config import load
-from components.errors import InputError
 from components.launch.kubernetes.api import Cluster, Examination, Exists, Refused
 from components.launch.kubernetes.doctor import examine
 from components.launch.kubernetes.janitor import sweep
@@ -170,7 +169,7 @@ def not_served(cluster: Cluster) -> None:
     Examination(cluster).queue("gpus")
 
 
-FAILURES: dict[str, tuple[Callable[[Cluster], None], type[InputError]]] = {
+FAILURES: dict[str, tuple[Callable[[Cluster], None], type[Refused]]] = {
     "exists": (exists, Exists),
     "no namespace": (elsewhere, Refused),
     "not served": (not_served, Refused),
@@ -225,5 +224,5 @@ def test_credentials_that_are_none_are_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     logged_in(contents, user, tmp_path, monkeypatch)
-    with pytest.raises(InputError, match=what):
+    with pytest.raises(Refused, match=what):
         Cluster.connect(place.namespace).jobset("demo-1")

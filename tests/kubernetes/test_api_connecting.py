@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from components.errors import InputError
+from components.errors import CorrectableError
 from components.launch.kubernetes.api import Cluster, Unreachable
 from components.processes import free_port
 from tests.kubernetes.conftest import QUICK
@@ -25,8 +25,8 @@ def connect(context: str | None = None) -> Cluster:
     return Cluster.connect("evenkeel", context, patience=QUICK)
 
 
-def refused(context: str | None = None) -> InputError:
-    with pytest.raises(InputError) as caught:
+def refused(context: str | None = None) -> CorrectableError:
+    with pytest.raises(CorrectableError) as caught:
         connect(context)
     return caught.value
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from components.errors import InputError
 from components.launch.kubernetes.api import Cluster, Exists, Refused, Unreachable
 from tests.kubernetes.fake_api import FakeApi, Fault, answers
 from tests.kubernetes.objects import jobset
@@ -108,7 +107,7 @@ def test_a_race_that_is_lost_every_time_is_told(api: FakeApi, cluster: Cluster) 
 
 def test_when_the_server_stays_away_it_is_said_that_nobody_knows(api: FakeApi, cluster: Cluster) -> None:
     api.faults.add(Fault("lost", **CREATE), Fault("dropped", times=100))
-    with pytest.raises(InputError, match="whether JobSet demo-1 was created is not known") as caught:
+    with pytest.raises(Unreachable, match="whether JobSet demo-1 was created is not known") as caught:
         cluster.create(jobset())
     assert "kubectl -n evenkeel get jobsets demo-1" in (caught.value.how or "")
 
@@ -130,7 +129,7 @@ def test_a_webhook_that_is_silent_is_waited_for_and_then_named(api: FakeApi, clu
     api.faults.add(Fault("status", body=answers.WEBHOOK_SILENT, **CREATE))
     cluster.create(jobset("demo-2"))
     api.faults.add(Fault("status", body=answers.WEBHOOK_SILENT, times=100, **CREATE))
-    with pytest.raises(InputError, match=r'failed calling webhook "mjobset\.kb\.io"') as caught:
+    with pytest.raises(Unreachable, match=r'failed calling webhook "mjobset\.kb\.io"') as caught:
         cluster.create(jobset())
     assert "kubectl -n jobset-system get pods" in (caught.value.how or "")
 

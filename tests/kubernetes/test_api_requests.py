@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from components.errors import InputError
 from components.launch.kubernetes.api import Cluster, Refused, Unreachable
 from components.launch.kubernetes.api import requests as module
 from tests.kubernetes.conftest import QUICK
@@ -240,7 +239,7 @@ def test_a_token_that_was_renewed_in_the_file_is_taken_up(api: FakeApi, cluster:
 
 def test_a_token_that_has_expired_is_told_and_not_tried_for_ever(api: FakeApi, cluster: Cluster) -> None:
     api.tokens = set()
-    with pytest.raises(InputError, match="does not accept the credentials of context 'test'") as caught:
+    with pytest.raises(Refused, match="does not accept the credentials of context 'test'") as caught:
         cluster.jobset("demo-1")
     assert len(api.requests) == 2
     assert "kubectl auth whoami" in (caught.value.how or "")

@@ -14,7 +14,7 @@ from components.config import Settings, load
 from components.errors import InputError
 from components.launch import LAUNCHERS, Job
 from components.launch.kubernetes import launcher as module
-from components.launch.kubernetes.api import Cluster, Unreachable
+from components.launch.kubernetes.api import Cluster, Refused, Unreachable
 from components.launch.kubernetes.launcher import KubernetesLauncher
 from components.launch.kubernetes.waiting import Refusals
 from components.layout import Layout
@@ -85,7 +85,7 @@ def test_settings_that_only_the_pods_file_has_make_another_run_too(
 def test_what_the_server_refuses_leaves_nothing_behind(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
     refused = answers.status(422, "Invalid", "JobSet is invalid: spec.replicatedJobs: too many")
     api.faults.add(Fault("status", "POST", "dryRun", body=refused))
-    with pytest.raises(InputError, match="too many"):
+    with pytest.raises(Refused, match="too many"):
         launcher.submit(job)
     assert api.store.objects == {}
     assert not (job.workspace / ".state" / "launch" / "train.yaml").exists()
@@ -326,7 +326,7 @@ def test_a_run_that_could_not_be_cancelled_is_said_to_go_on(
     name = launcher.submit(job)
     refused = answers.forbidden("delete", "jobsets", "jobset.x-k8s.io", "evenkeel")
     api.faults.add(Fault("status", "DELETE", "jobsets", 1, body=refused))
-    with pytest.raises(InputError, match="JobSet demo-1 goes on") as error:
+    with pytest.raises(Refused, match="JobSet demo-1 goes on") as error:
         launcher.cancel(name)
     assert "evenkeel cluster cancel demo-1" in str(error.value)
     assert launcher.status(name).state == "pending"

@@ -8,7 +8,7 @@ import pytest
 
 from components.config import Settings, load
 from components.errors import InputError
-from components.launch.kubernetes.api import Cluster
+from components.launch.kubernetes.api import Cluster, Refused
 from components.launch.kubernetes.rehearsal import rehearse
 from components.stages import wanted
 from flows.post_training import check_resources
@@ -38,7 +38,7 @@ def test_every_stage_is_asked_for_and_nothing_is_made(
 
 def test_what_the_cluster_refuses_is_raised(api: FakeApi, config: Path, settings: Settings, tmp_path: Path) -> None:
     api.faults.add(Fault("status", "POST", "dryRun", 9, body=answers.status(422, "Invalid", "spec: too many")))
-    with pytest.raises(InputError, match="too many"):
+    with pytest.raises(Refused, match="too many"):
         rehearse(settings, tmp_path / "runs" / "demo-1", ["train"], connect)
 
 

@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from components.errors import EvenkeelError, InputError, NoCandidate, PeerLost, Stopped, of_machine
+from components.errors import (
+    CorrectableError,
+    EvenkeelError,
+    InputError,
+    MachineError,
+    NoCandidate,
+    NonfiniteWeights,
+    PeerLost,
+    Stopped,
+    of_machine,
+)
 
 
 def test_an_error_reads_as_what_where_and_how():
@@ -45,7 +55,7 @@ def test_a_place_of_thousands_of_characters_is_cut():
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.ENAMETOOLONG, errno.EACCES])
 def test_what_the_machine_refuses_says_what_to_do(number):
     refused = of_machine(OSError(number, os.strerror(number), "some/file"))
-    assert refused is not None
+    assert isinstance(refused, MachineError)
     assert (refused.where, bool(refused.how)) == ("some/file", True)
 
 
@@ -60,5 +70,6 @@ def test_bad_input_and_a_refused_candidate_have_their_own_exit_codes():
 
 def test_after_what_may_pass_the_exit_code_says_that_the_same_command_goes_on():
     assert (PeerLost("x").exit_code, Stopped("x").exit_code) == (75, 143)
-    assert issubclass(PeerLost, InputError)  # whoever deals with what is wrong around it deals with this, too
+    assert all(issubclass(kind, CorrectableError) for kind in (InputError, MachineError, NonfiniteWeights, PeerLost))
+    assert not any(issubclass(kind, InputError) for kind in (MachineError, NonfiniteWeights, PeerLost, Stopped))
     assert not issubclass(Stopped, InputError)

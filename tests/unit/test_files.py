@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 
 from components import directories, files
-from components.errors import InputError
+from components.errors import InputError, MachineError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 JSON_VALUES = st.recursive(
@@ -56,7 +56,7 @@ def test_a_full_disk_leaves_the_old_content_and_no_temporary_file(tmp_path, monk
     path = tmp_path / "file.txt"
     files.write_text(path, "old")
     monkeypatch.setattr(os, call, fail())
-    with pytest.raises(InputError, match=r"cannot write: No space left") as caught:
+    with pytest.raises(MachineError, match=r"cannot write: No space left") as caught:
         files.write_text(path, "new")
     assert "df -h" in str(caught.value)
     assert (path.read_text(), names(tmp_path)) == ("old", ["file.txt"])
@@ -85,7 +85,7 @@ def test_an_interrupt_leaves_the_old_content_and_no_temporary_file(tmp_path, mon
 def test_a_read_only_disk_is_an_error_that_names_the_path(tmp_path, monkeypatch, write):
     for function in ("mkstemp", "mkdtemp"):
         monkeypatch.setattr(tempfile, function, fail(errno.EROFS))
-    with pytest.raises(InputError, match="Read-only file system") as caught:
+    with pytest.raises(MachineError, match="Read-only file system") as caught:
         write(tmp_path / "target")
     assert caught.value.where == str(tmp_path / "target")
 
@@ -253,7 +253,7 @@ def test_a_log_with_fewer_rows_than_are_to_be_kept_is_not_cut(tmp_path):
 
 def test_a_full_disk_while_appending_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", fail())
-    with pytest.raises(InputError, match="cannot append to: No space left"):
+    with pytest.raises(MachineError, match="cannot append to: No space left"):
         files.append_line(tmp_path / "log.jsonl", {})
 
 
@@ -302,7 +302,7 @@ def test_a_folder_that_could_not_be_renamed_leaves_the_old_one(tmp_path, monkeyp
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", sometimes)
-    with pytest.raises(InputError, match="No space left"):
+    with pytest.raises(MachineError, match="No space left"):
         directories.write_directory(path, fill_with(a="new"))
     assert ((path / "a").read_text(), names(tmp_path)) == ("old", ["out"])
 
@@ -361,7 +361,7 @@ def test_a_full_disk_under_safetensors_is_an_error_of_the_machine(tmp_path):
     def fill(folder):
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    with pytest.raises(InputError, match="No space left on device"):
+    with pytest.raises(MachineError, match="No space left on device"):
         directories.write_directory(tmp_path / "checkpoint", fill)
     assert list(tmp_path.iterdir()) == []
 

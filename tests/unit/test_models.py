@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from components.config.models import PackagedModel, read_packaged_model
 from components.config.policy import CheckpointModel, PolicySettings
-from components.errors import InputError
+from components.errors import CorrectableError, InputError
 from components.models import convert as converting
 from components.models import fetch as fetching
 from components.models import header as headers
@@ -53,10 +53,10 @@ def loaded(folder: Path, *, chat: bool = True) -> Policy:
     return load_policy(folder, PolicySettings(model=CheckpointModel(kind="checkpoint", path=folder), chat=chat))
 
 
-def refused(gguf: Path, folder: Path) -> InputError:
+def refused(gguf: Path, folder: Path) -> CorrectableError:
     """The refusal to convert, which leaves nothing behind."""
     before = sorted(folder.parent.iterdir())
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(CorrectableError) as caught:
         convert(gguf, folder, silent)
     assert sorted(folder.parent.iterdir()) == before
     return caught.value
@@ -307,7 +307,7 @@ def described(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     )
 
 
-def not_fetched(model: PackagedModel, folder: Path) -> InputError:
+def not_fetched(model: PackagedModel, folder: Path) -> CorrectableError:
     """The refusal to fetch, which leaves nothing behind."""
     with pytest.raises(InputError) as caught:
         fetch(model, folder, silent)

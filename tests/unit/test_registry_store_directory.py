@@ -14,7 +14,7 @@ from typing import BinaryIO
 import pytest
 
 from components.config.registry import RegistrySettings
-from components.errors import InputError
+from components.errors import InputError, MachineError
 from components.files import sha256_bytes
 from components.registry import Conflict, open_store
 from components.registry.directory import DirectoryStore, probe
@@ -71,7 +71,7 @@ def test_nothing_is_left_of_a_copy_that_failed(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("components.directories._flush_tree", full)
-    with pytest.raises(InputError, match="No space left"):
+    with pytest.raises(MachineError, match="No space left"):
         store.put_tree(folder(tmp_path / "source"))
     assert list((tmp_path / "registry" / "trees").iterdir()) == []
 

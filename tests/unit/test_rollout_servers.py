@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from components.config.rollout import RolloutSettings
-from components.errors import EXIT_LOST, InputError
+from components.errors import EXIT_LOST, InputError, MachineError, PeerLost
 from components.files import read_jsonl, write_text
 from components.policy import Policy, stored
 from components.policy.weights import Weights, weights_of
@@ -350,7 +350,7 @@ class TestWeights:
         with serving(own) as (server,), engine_of([server], tmp_path) as tested:
             before = len(server.calls)
             monkeypatch.setattr(stored, "save_file", full)
-            with pytest.raises(InputError, match="No space left"):
+            with pytest.raises(MachineError, match="No space left"):
                 hand_over(tested, own, moved(own))
             assert len(server.calls) == before
             with pytest.raises(InputError, match="torn"):
@@ -477,7 +477,7 @@ class TestFaults:
         with serving(own, 2) as servers, engine_of(servers, tmp_path) as tested:
             for server in servers:
                 server.fail(GENERATE, only_prompts)
-            with pytest.raises(InputError, match="no server could complete a prompt in 3 attempts") as caught:
+            with pytest.raises(PeerLost, match="no server could complete a prompt in 3 attempts") as caught:
                 tested.generate(prompts(own, 1), SAMPLED)
         assert str(caught.value).count("out of luck") == 3
 
@@ -486,7 +486,7 @@ class TestFaults:
         with serving(own, 2) as servers, engine_of(servers, tmp_path, recovery_timeout=0.5) as tested:
             for server in servers:
                 server.stop()
-            with pytest.raises(InputError, match=r"no inference server is left|no server could complete") as caught:
+            with pytest.raises(PeerLost, match=r"no inference server is left|no server could complete") as caught:
                 tested.generate(prompts(own, 1), SAMPLED)
         assert "rollout-0" in str(caught.value)
         assert caught.value.exit_code == EXIT_LOST

@@ -21,7 +21,7 @@ from training_runs import outputs, train
 
 from components.config.load import merge
 from components.config.training import CheckpointSettings
-from components.errors import InputError
+from components.errors import CorrectableError, InputError, MachineError
 from components.files import manifest, read_json, write_jsonl, write_text
 from components.health.responses import Saved
 from components.layout import Layout
@@ -243,7 +243,7 @@ def test_an_error_of_the_writer_ends_the_run_and_says_where_it_goes_on(tmp_path,
 
         return finish
 
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(MachineError) as caught:
         writing.write(20, full, keep={20})
         with suppress(TimeoutError):
             writing._writing.exception(10)
@@ -332,7 +332,7 @@ def test_without_room_for_a_checkpoint_the_run_stops_with_the_reason_and_goes_on
             write(self, step, *args, **more)
 
         patch.setattr(CheckpointWriter, "write", short)
-        with pytest.raises(InputError, match=r"the checkpoint of step \d was not written: cannot write: "):
+        with pytest.raises(CorrectableError, match=r"the checkpoint of step \d was not written: cannot write: "):
             stage.run(chosen, layout)
     assert steps_on_disk(layout) == calls[: times - 1]
     assert not list((layout.state / "train").glob(".step-*"))

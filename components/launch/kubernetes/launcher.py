@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from components.config import dump
-from components.errors import InputError
+from components.errors import CorrectableError, InputError
 from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
 from components.launch.kubernetes.api import Cluster
@@ -118,7 +118,7 @@ class KubernetesLauncher(Launcher):
         try:
             if not self.status(job_id).ended:
                 self._end(one, f"stage {one.job.stage} was cancelled; submit it again to go on")
-        except InputError as error:  # whoever interrupted the wait would think that it is over
+        except CorrectableError as error:  # whoever interrupted the wait would think that it is over
             error.what += f"; JobSet {one.plan.name} goes on"
             error.how = (
                 f"{error.how or 'try again'}; then: evenkeel cluster cancel {one.plan.name} -n {one.cluster.namespace}"
@@ -148,7 +148,7 @@ class KubernetesLauncher(Launcher):
             for _ in changes(one.cluster, one.plan.name, poll):
                 try:
                     status, observed = self._look(one)
-                except InputError as error:
+                except CorrectableError as error:
                     refused.tolerate(error)
                     reporter.report("running", f"the cluster does not answer; still waiting: {error.what}")
                     continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from components.errors import InputError
+from components.errors import CorrectableError
 from components.launch.kubernetes.api import Unreachable
 from components.progress import remarked
 
@@ -22,7 +22,7 @@ class Refusals:
     def over(self) -> None:
         self._since = 0.0
 
-    def tolerate(self, error: InputError) -> None:
+    def tolerate(self, error: CorrectableError) -> None:
         """Return if the request is worth repeating; it always is if there was no answer at all.
 
         Raises:

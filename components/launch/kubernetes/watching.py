@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from components.errors import InputError
+from components.errors import CorrectableError
 
 MOST = 10.0
 """Seconds after which it is worth looking in any case: pods change without their JobSet changing."""
@@ -47,7 +47,7 @@ def changes(
                     sleep(LEAST)  # a change seldom comes alone
                     yield
             ended = time.monotonic() - began
-        except InputError:  # `gather` raises the error
+        except CorrectableError:  # `gather` raises the error
             ended = 0.0
         if ended < most / 2:  # it broke off, or the server is in a hurry
             sleep(random.uniform(0.5, 1.0) * pause)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from components.config.servers import ServerEngine
-from components.errors import InputError, PeerLost
+from components.errors import CorrectableError, InputError, PeerLost
 from components.processes.stopping import STOPPING
 from components.rollout.servers.client import Request, ServerFault, Written
 from components.rollout.servers.local import Given, Origin
@@ -90,7 +90,7 @@ class Fleet:
             number = self._present()
             try:
                 await self._prepare(server)
-            except (ServerFault, InputError):
+            except (ServerFault, CorrectableError):
                 if number == self._present():
                     raise
                 continue
@@ -282,7 +282,7 @@ class Fleet:
         prompt, stop = self._canary
         try:
             await server.link.canary(prompt, stop, self._settings.canary_timeout)
-        except (ServerFault, InputError) as fault:
+        except (ServerFault, CorrectableError) as fault:
             self.drain(server, ServerFault(f"its canary failed: {fault}"))
 
     async def _watch(self) -> None:
@@ -316,7 +316,7 @@ class Fleet:
                 server.client = await server.origin.open()
                 await self._fit(server)
                 break
-            except (ServerFault, InputError) as error:
+            except (ServerFault, CorrectableError) as error:
                 server.said = str(error)
             except Exception as error:  # a mistake of ours: whoever waits must hear of it
                 server.said = f"{type(error).__name__}: {error}"

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
-from components.errors import InputError
+from components.errors import CorrectableError
 from components.files import append_line
 from tests.benchmarks.gap.arms import Arm
 from tests.benchmarks.lines import provenance, rows_of
@@ -55,7 +55,7 @@ def measure(work: Path, arm: Arm, seed: int, scale: Scale) -> Row:
     with tempfile.TemporaryDirectory(dir=work) as folder:
         try:
             row = run(task, task.prepared(work / "prepared"), Path(folder), arm, seed)
-        except InputError as error:
+        except CorrectableError as error:
             row = {"skipped": str(error).splitlines()[0]}
     return {"sampler": arm.sampler, "correction": arm.correction, "seed": seed, **row, **provenance(code)}
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import get_args
 
-from components.errors import InputError
+from components.errors import CorrectableError
 from tests.benchmarks.health.arms import DEFAULT_RULES, arms_of
 from tests.benchmarks.health.generated.drawing import Half, conditions
 from tests.benchmarks.health.generated.healthy import healthy_page
@@ -77,6 +77,6 @@ def _parser() -> argparse.ArgumentParser:
 if __name__ == "__main__":
     try:
         main()
-    except InputError as error:
+    except CorrectableError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

@@ -12,7 +12,7 @@ import torch
 
 from components.config import Settings
 from components.data.prompts import read_prompts, subset
-from components.errors import InputError
+from components.errors import CorrectableError
 from components.files import read_jsonl
 from components.layout import Layout
 from components.learner.base import Learner
@@ -38,7 +38,7 @@ from tests.recipes import prepare, recipe_settings
 
 FINAL = -1
 """Stands for the step of the last measurement, of more prompts than those before."""
-BREAKS = (RuntimeError, ValueError, ArithmeticError, InputError)
+BREAKS = (RuntimeError, ValueError, ArithmeticError, CorrectableError)
 """What a fault may raise in the middle of a run; that it did, and when, is a result."""
 
 

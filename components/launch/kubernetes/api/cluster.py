@@ -32,7 +32,7 @@ NOT_YET = ("is waiting to start", "is not available", "not found")
 
 
 class Cluster:
-    """The objects of one namespace. What fails is an `InputError` that states what to do."""
+    """The objects of one namespace. A failed request raises a `ClusterError` that states what to do."""
 
     def __init__(self, requests: Requests, namespace: str) -> None:
         self.requests, self.namespace = requests, namespace
@@ -164,7 +164,7 @@ class Cluster:
         """What happens to the JobSet of this name, its present state first, for so long or until the server ends it.
 
         Raises:
-            InputError: it could not be opened, broke off, or reported an error. Nothing is tried again here.
+            ClusterError: it could not be opened, broke off, or reported an error. Nothing is tried again here.
         """
         call = self._call("watch", JOBSETS)
         limit = max(1, round(seconds))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from components.errors import InputError
+from components.errors import CorrectableError
 from components.launch.kubernetes.api.errors import Failure
 from components.launch.kubernetes.api.requests import Attempts, Requests
 from components.launch.kubernetes.api.resources import Call
@@ -27,7 +27,7 @@ def create(requests: Requests, call: Call, manifest: dict[str, Any], look: Look)
 
     Raises:
         Exists: another object has the name.
-        InputError: see `wording`; where it is not known whether the object was created, the message says so.
+        ClusterError: see `wording`; where it is not known whether the object was created, the message says so.
     """
     attempts, unsure = Attempts(requests.patience), False
     while True:
@@ -51,7 +51,7 @@ def _ours(
     """What an earlier attempt, or this one, created although no answer confirmed it."""
     try:
         found = look()
-    except InputError:
+    except CorrectableError:
         raise _explained(requests.explained(call, failure), call, unsure=True) from None
     return found if found is not None and same(found, manifest) else None
 
@@ -67,7 +67,7 @@ def same(found: dict[str, Any], manifest: dict[str, Any]) -> bool:
     )
 
 
-def _explained(error: InputError, call: Call, unsure: bool) -> InputError:
+def _explained(error: CorrectableError, call: Call, unsure: bool) -> CorrectableError:
     """The error, with a word of warning where the object may be there."""
     if unsure:
         look = f"kubectl -n {call.namespace} get {call.resource.plural} {call.name}"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from components.errors import InputError
+from components.errors import CorrectableError
 
 LATER = frozenset({429, 500, 502, 503, 504})
 """Statuses that say nothing about the request itself."""
@@ -14,11 +14,15 @@ OUTCOME_UNKNOWN = frozenset({500, 502, 503, 504})
 """Statuses that a server, or what stands before it, may give although the request was carried out."""
 
 
-class Unreachable(InputError):
+class ClusterError(CorrectableError):
+    """A request to the cluster failed (exit code 2)."""
+
+
+class Unreachable(ClusterError):
     """The server did not answer, or not usefully, for as long as we were ready to wait. It may do so later."""
 
 
-class Refused(InputError):
+class Refused(ClusterError):
     """The server said no, for a reason that remains."""
 
     status = 0

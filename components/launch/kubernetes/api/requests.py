@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from components.errors import InputError
+from components.errors import CorrectableError
 from components.launch.kubernetes.api import wording
 from components.launch.kubernetes.api.errors import Failure, of_status
 from components.launch.kubernetes.api.resources import Call
@@ -70,7 +70,7 @@ class Requests:
         """The answer to a request that may be made several times: one that only looks, or deletes one known object.
 
         Raises:
-            InputError: see `wording`.
+            ClusterError: see `wording`.
         """
         try:
             return self.repeated(call.method, call.path, query, body)
@@ -182,7 +182,7 @@ class Requests:
             raise self.explained(None, failure) from None
         return [str(one["version"]) for one in served.get("versions") or ()]
 
-    def explained(self, call: Call | None, failure: Failure) -> InputError:
+    def explained(self, call: Call | None, failure: Failure) -> CorrectableError:
         """What to raise for a failure."""
         versions: list[str] = []
         if call is not None and failure.no_such_path:

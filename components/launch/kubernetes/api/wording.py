@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from components.errors import InputError
+from components.errors import CorrectableError, InputError
 from components.launch.kubernetes.api.errors import Exists, Failure, Refused, Unreachable
 from components.launch.kubernetes.api.resources import JOBSETS, Call
 from components.launch.kubernetes.names import GROUP, VERSION
@@ -29,7 +29,9 @@ Word = Callable[[Failure, Call | None, str], tuple[str, str] | None]
 """What is wrong and how to fix it, if this is what a failure is about. The last argument is the account."""
 
 
-def explain(failure: Failure, call: Call | None, server: str, account: str, versions: Sequence[str] = ()) -> InputError:
+def explain(
+    failure: Failure, call: Call | None, server: str, account: str, versions: Sequence[str] = ()
+) -> CorrectableError:
     """What to raise.
 
     Args:
@@ -67,7 +69,7 @@ def _action(call: Call | None) -> str:
     return f"{call.verb} {call.what}" if call else "answer"
 
 
-def _not_served(call: Call, versions: Sequence[str], server: str) -> InputError:
+def _not_served(call: Call, versions: Sequence[str], server: str) -> CorrectableError:
     resource = call.resource
     if resource.group == KUEUE:
         how = "install Kueue, or leave launch.kubernetes.queue out"

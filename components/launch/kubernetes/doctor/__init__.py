@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from components.checks import Check
 from components.config import Settings
-from components.errors import InputError
+from components.errors import CorrectableError
 from components.launch.kubernetes.api import Cluster, Examination
 from components.launch.kubernetes.doctor.access import client, installed, namespace, reached, rights
 from components.launch.kubernetes.doctor.demand import demand
@@ -37,7 +37,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     yield client()
     try:
         cluster = Cluster.connect(how.namespace if how else NAMESPACE, how.context if how else None)
-    except InputError as error:
+    except CorrectableError as error:
         yield failed("cluster", error)
         return
     look = Examination(cluster)
@@ -50,7 +50,7 @@ def examine(settings: Settings) -> Iterator[Check]:
         return
     try:
         plan = demand(settings, how)
-    except InputError as error:
+    except CorrectableError as error:
         yield failed("run", error)
         return
     for one in FOR_A_RUN:

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 
 from components.checks import Check
-from components.errors import InputError
+from components.errors import CorrectableError
 from components.launch.kubernetes.api import Examination, Refused
 
 P = ParamSpec("P")
@@ -30,7 +30,7 @@ def looks_at(name: str) -> Callable[[Looking[P]], Looking[P]]:
                 else:
                     fix = f"have somebody look who may, or let us: k8s/base/doctor.yaml; {error.how or ''}"
                     yield Check(name, "warn", f"it cannot be looked at: {error.what}", fix.rstrip("; "))
-            except InputError as error:
+            except CorrectableError as error:
                 yield failed(name, error)
 
         return guarded
@@ -38,6 +38,6 @@ def looks_at(name: str) -> Callable[[Looking[P]], Looking[P]]:
     return wrap
 
 
-def failed(name: str, error: InputError) -> Check:
+def failed(name: str, error: CorrectableError) -> Check:
     where = f" ({error.where})" if error.where else ""
     return Check(name, "fail", f"{error.what}{where}", error.how or "")
