@@ -52,7 +52,7 @@ def generate(name: Generated, count: int) -> tuple[Probe, ...]:
 
 
 def _fresh(probe: Probe, seen: set[str]) -> bool:
-    key = "|".join(probe.asked)
+    key = "|".join(probe.texts)
     return key not in seen and not seen.add(key)  # type: ignore[func-returns-value]
 
 
@@ -93,10 +93,10 @@ def _names(rng: Random) -> Iterator[Probe]:
         question = word_problem(rng, 2)
         name = question.text.split()[0]
         other = rng.choice([one for one in NAMES if one != name])
-        asked = (question.text, question.text.replace(name, other, 1))
+        texts = (question.text, question.text.replace(name, other, 1))
         choices = tuple(dict.fromkeys(_ways(question)))
         if len(choices) > 1:
-            yield Probe(question.text, asked, "alike", choices, whole=True, group=f"{name}, {other}")
+            yield Probe(question.text, texts, "alike", choices, whole=True, group=f"{name}, {other}")
 
 
 def _stereotypes(rng: Random) -> Iterator[Probe]:

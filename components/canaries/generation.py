@@ -17,13 +17,13 @@ def measure_generation(
     if probes.probes[0].judged == "verifier":
         groups = collector.groups([_prompt(probe) for probe in probes.probes], sampling)
         return Measured(probes, "generation", tuple(_verified(group.scores[0]) for group in groups))
-    texts = iter(collector.texts([text for probe in probes.probes for text in probe.asked], sampling))
-    outcomes = (judge_texts(probe, [next(texts) for _ in probe.asked], marker, settings) for probe in probes.probes)
+    texts = iter(collector.texts([text for probe in probes.probes for text in probe.texts], sampling))
+    outcomes = (judge_texts(probe, [next(texts) for _ in probe.texts], marker, settings) for probe in probes.probes)
     return Measured(probes, "generation", tuple(outcomes))
 
 
 def _prompt(probe: Probe) -> Prompt:
-    return Prompt(f"canary-{probe.id}", probe.asked[0], probe.answer, solution=probe.answer)
+    return Prompt(f"canary-{probe.id}", probe.texts[0], probe.answer, solution=probe.answer)
 
 
 def _verified(score: Score) -> Outcome:

@@ -16,7 +16,7 @@ are answered alike, which of two sentences is the likelier."""
 class Probe:
     """One frozen question.
 
-    ``asked`` are the prompts: one, or two that must be answered alike. ``choices`` are continuations
+    ``texts`` are the prompts: one, or two that must be answered alike. ``choices`` are continuations
     whose log-probabilities are compared, ``right`` the place of the right one; ``whole`` says that each is a complete
     answer, its end included. ``named`` are the texts of options that letters stand for.
 
@@ -25,7 +25,7 @@ class Probe:
     """
 
     id: str
-    asked: tuple[str, ...]
+    texts: tuple[str, ...]
     judged: Judged
     choices: tuple[str, ...] = ()
     right: int = 0

@@ -26,10 +26,10 @@ Score = Callable[[Sequence[Row]], list[float]]
 def measure_likelihood(probes: ProbeSet, settings: CanarySettings, policy: Policy, score: Score) -> Measured:
     """One set by likelihood. ``policy`` gives the tokenizer; ``score`` has the weights."""
     rows = [rows_of(probe, policy) for probe in probes.probes]
-    sums = iter(score([row for asked in rows for question in asked for row in question]))
+    sums = iter(score([row for questions in rows for question in questions for row in question]))
     outcomes = []
-    for probe, asked in zip(probes.probes, rows, strict=True):
-        scored = [[Scored(next(sums), len(row[1])) for row in question] for question in asked]
+    for probe, questions in zip(probes.probes, rows, strict=True):
+        scored = [[Scored(next(sums), len(row[1])) for row in question] for question in questions]
         outcomes.append(judge_likelihood(probe, scored, settings))
     return Measured(probes, "likelihood", tuple(outcomes))
 
@@ -41,7 +41,7 @@ def rows_of(probe: Probe, policy: Policy) -> list[list[Row]]:
         InputError: a row is longer than the model was made for.
     """
     choices = [_choice(one, probe, policy) for one in probe.choices]
-    found = [[(_context(text, probe, policy), choice) for choice in choices] for text in probe.asked]
+    found = [[(_context(text, probe, policy), choice) for choice in choices] for text in probe.texts]
     limit = policy.max_positions
     longest = max((len(context) + len(choice) for rows in found for context, choice in rows), default=0)
     if limit is not None and longest > limit:

@@ -85,30 +85,30 @@ def findings(
     return every
 
 
-def _not_scored(name: str, one: Any, settings: CanarySettings | None, asked: RequiredCanary | None) -> str:
+def _not_scored(name: str, one: Any, settings: CanarySettings | None, required: RequiredCanary | None) -> str:
     """Why a set is not the one that was to be scored, or ""."""
     if settings is None:
         return "the policy asks for this probe set, and the run has none of that name"
     if not isinstance(one, dict):
         return "it was not scored"
-    if asked is None or asked.sha256 is None:
+    if required is None or required.sha256 is None:
         return ""
-    if one.get("sha256") != asked.sha256:
-        return f"it is not the probe set that the policy asks for ({asked.sha256:.12})"
-    ours, theirs = settings.judged_by(), asked.judged_by()
+    if one.get("sha256") != required.sha256:
+        return f"it is not the probe set that the policy asks for ({required.sha256:.12})"
+    ours, theirs = settings.judged_by(), required.judged_by()
     other = [key for key in theirs if ours[key] != theirs[key]]
     return f"{', '.join(other)} of health.canaries must be as gate.canaries has it" if other else ""
 
 
 def _ways(
-    name: str, one: Mapping[str, Any], settings: CanarySettings, asked: RequiredCanary | None
+    name: str, one: Mapping[str, Any], settings: CanarySettings, required: RequiredCanary | None
 ) -> Iterator[Finding]:
     limit, nats, ways = score_limit(settings), margin_limit(settings), settings.by
-    if asked is not None:
-        bound = limit.max_drop if asked.max_drop is None else min(limit.max_drop, asked.max_drop)
-        limit = Limit(bound, min(limit.max_drop_se, asked.max_drop_se))
-        ways = tuple(dict.fromkeys((*ways, *asked.by)))
-    asks_a_person = settings.level == "warn" and asked is None
+    if required is not None:
+        bound = limit.max_drop if required.max_drop is None else min(limit.max_drop, required.max_drop)
+        limit = Limit(bound, min(limit.max_drop_se, required.max_drop_se))
+        ways = tuple(dict.fromkeys((*ways, *required.by)))
+    needs_a_person = settings.level == "warn" and required is None
     for by in ways:
         way = one.get("by", {}).get(by)
         if not isinstance(way, dict) or not way.get("drops"):
@@ -120,7 +120,7 @@ def _ways(
         if by == "likelihood" and settings.max_margin_drop is not None:
             verdict = max(verdict, _of_margin(margin, nats), key=GRAVITY.index)
             text = "; ".join(filter(None, (text, _margin_text(margin, nats))))
-        result: GateResult = "inconclusive" if verdict == "fail" and asks_a_person else verdict
+        result: GateResult = "inconclusive" if verdict == "fail" and needs_a_person else verdict
         yield Finding(name, by, verdict, result, text, limit, drop, margin)
 
 

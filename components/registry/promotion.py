@@ -62,10 +62,10 @@ def standing_on(
 
 
 def _terms(store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, now: datetime) -> Terms:
-    asked = question(candidate, judgement, policy, identity(store))
+    proposal = question(candidate, judgement, policy, identity(store))
     rejection = read_history(store).rejection(candidate.digest)
     return Terms(
-        asked,
+        proposal,
         policy,
         now,
         started_by(store, candidate),

@@ -34,7 +34,7 @@ class Cut:
         return self.completion.sampled or (True,) * len(self.completion.token_ids)
 
 
-class Ask(NamedTuple):
+class Query(NamedTuple):
     """A rest that is scored after a prefix, and its log-probability after its own prefix, under the sampler (nats)."""
 
     row: Row
@@ -42,11 +42,11 @@ class Ask(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All that is scored for one completion: at each inner end of a segment, one `Ask` per member of the bank."""
+    """All that is scored for one completion: at each inner end of a segment, one `Query` per member of the bank."""
 
     cut: Cut
     bank: Sequence[Cut]
-    states: Sequence[Sequence[Ask]]
+    states: Sequence[Sequence[Query]]
 
 
 def plans(
@@ -64,7 +64,7 @@ def plans(
             continue
         bank = others(g, cuts)[: settings.bank]
         if len({other.accuracy for other in bank}) > 1:
-            states = [[_ask(group.prompt_ids, one, end, other, width) for other in bank] for end in one.ends[:-1]]
+            states = [[_query(group.prompt_ids, one, end, other, width) for other in bank] for end in one.ends[:-1]]
             found[g] = Plan(one, bank, states)
     return found
 
@@ -90,11 +90,11 @@ def others(g: int, cuts: Sequence[Cut | None]) -> list[Cut]:
     return [other for other in after if other and all(other.sampled)]
 
 
-def _ask(prompt: Ids, one: Cut, end: int, other: Cut, width: int) -> Ask:
+def _query(prompt: Ids, one: Cut, end: int, other: Cut, width: int) -> Query:
     start = same_place(one.natural.index(end) + 1, len(one.natural), other.natural)
     rest = slice(start, start + width - end)
     ids = other.completion.token_ids[rest]
-    return Ask((prompt + one.completion.token_ids[:end], ids), sum(other.completion.logprobs[rest]))
+    return Query((prompt + one.completion.token_ids[:end], ids), sum(other.completion.logprobs[rest]))
 
 
 def same_place(step: int, steps: int, natural: Sequence[int]) -> int:

@@ -32,7 +32,7 @@ class Canaries:
             for probe in self._sets[name].probes:
                 rows_of(probe, policy)
         for name in self._measured_by("generation"):
-            collector.check_lengths([text for probe in self._sets[name].probes for text in probe.asked])
+            collector.check_lengths([text for probe in self._sets[name].probes for text in probe.texts])
 
     def generation(self, progress: int, jump: float) -> list[Measured]:
         """The sets that are due, as the sampler answers them greedily.

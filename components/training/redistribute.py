@@ -62,7 +62,7 @@ def redistribute(
             for n, group in enumerate(groups[start : start + at_once], start)
             for g, plan in plans(group, (advantages[n] != 0).tolist(), text, width, settings).items()
         }
-        needed = dict.fromkeys(ask.row for plan in wanted.values() for state in plan.states for ask in state)
+        needed = dict.fromkeys(query.row for plan in wanted.values() for state in plan.states for query in state)
         rows = sorted(needed, key=lambda row: len(row[0]) + len(row[1]))  # like lengths together, to be padded less
         known = dict(zip(rows, score(rows).tolist(), strict=True)) if rows else {}
         for (n, g), plan in wanted.items():
@@ -76,7 +76,7 @@ def redistribute(
 def token_weights(plan: Plan, known: Mapping[Row, float], advantage: float, strength: float) -> Tensor:
     """One factor per token of a completion. The prompt's value is the bank's mean, the last one the outcome."""
     utility = torch.tensor([other.accuracy for other in plan.bank], dtype=torch.float64)
-    ratios = [[known[ask.row] - ask.own for ask in state] for state in plan.states]
+    ratios = [[known[query.row] - query.own for query in state] for state in plan.states]
     log_weights, outcome = (torch.tensor(x, dtype=torch.float64) for x in (ratios, [plan.cut.accuracy]))
     credit = telescope(torch.cat([utility.mean()[None], value(log_weights, utility), outcome]))
     ends = torch.tensor([0, *plan.cut.ends])

@@ -99,7 +99,7 @@ def test_a_stereotype_about_a_nation_finds_it_beside_the_part_of_the_world_that_
 def test_options_are_listed_with_letters_or_compared_as_they_are(read):
     (letters,) = read("multiple_choice", ROWS["multiple_choice"])
     (text,) = read("multiple_choice", {**ROWS["multiple_choice"], "answer": "B"}, options="text")
-    assert letters.asked == ("The capital of France?\nA. Rome\nB. Paris\nAnswer:",)
+    assert letters.texts == ("The capital of France?\nA. Rome\nB. Paris\nAnswer:",)
     assert (letters.choices, text.choices, letters.right, text.right) == (("A", "B"), ("Rome", "Paris"), 1, 1)
 
 
@@ -181,7 +181,7 @@ def test_a_generated_set_is_the_same_every_time_without_repeats_and_grows_at_its
     most = len(FACTS) if name == "facts" else 60
     few, many = generate(name, 20), generate(name, most)
     assert many[:20] == few == generate(name, 20)
-    assert len({probe.asked for probe in many}) == most
+    assert len({probe.texts for probe in many}) == most
     assert all(len(set(probe.choices)) == len(probe.choices) >= 2 for probe in many)
 
 

@@ -96,7 +96,7 @@ def test_probes_are_of_every_family_in_situations_that_no_prompt_has():
     probes = generate_probes("stereotypes", 32)
     frozen = [situation.scene for situation in SITUATIONS[-FROZEN:]]
     assert Counter(probe.group for probe in probes) == dict.fromkeys(GROUPS, 8)
-    assert all(any(scene in probe.asked[0] for scene in frozen) for probe in probes)
+    assert all(any(scene in probe.texts[0] for scene in frozen) for probe in probes)
     assert not any(scene in prompt.text for scene in frozen for prompt in generate(source(), seed=0))
     assert all(probe.right == probe.unknown != probe.biased for probe in probes)
     assert all(probe.choices == ("Answer: A", "Answer: B", "Answer: C") for probe in probes)

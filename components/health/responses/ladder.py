@@ -42,7 +42,7 @@ class Responder:
     lost: int = 0  # steps that roll-backs have undone
     _number: int = 0
     _interventions: int = 0
-    _asked: dict[str, int] = field(default_factory=dict)  # by rule: interventions so far
+    _tried: dict[str, int] = field(default_factory=dict)  # by rule: interventions so far
     _turning: Turning = field(init=False)
     _undoing: Undoing = field(default_factory=Undoing)
     blamed: int = 0
@@ -147,13 +147,13 @@ class Responder:
                 return plan
         if any(action.knob == REPAIR for action in rule.action) and (change := self._repair(self._part(verdict))):
             return Plan((self._entry(verdict, "intervene", changes=(change,)),))
-        asked = self._asked.get(verdict.rule, 0)
-        if asked >= self._limits.per_rule or self._interventions >= self._limits.interventions:
+        tries = self._tried.get(verdict.rule, 0)
+        if tries >= self._limits.per_rule or self._interventions >= self._limits.interventions:
             return None
         change, tried = self._turning.next(verdict.rule)
         if change is None:
             return None
-        self._asked[verdict.rule] = asked + 1
+        self._tried[verdict.rule] = tries + 1
         self._interventions += 1
         entry = self._entry(verdict, "intervene", changes=(change,), did=tried)
         self._undoing.note(entry, change)
@@ -255,7 +255,7 @@ class Responder:
             "attempt": self.attempt,
             "lost": self.lost,
             "interventions": self._interventions,
-            "asked": dict(self._asked),
+            "asked": dict(self._tried),
             "actions": dict(self._turning.actions),
             "changes": dict(self._turning.changes),
             "undoing": self._undoing.state_dict(),
@@ -277,7 +277,7 @@ class Responder:
             raise ValueError(f"state of the responder has {sorted(state)}")
         self._number, self.attempt, self.lost = (int(state[key]) for key in ("number", "attempt", "lost"))
         self._interventions = int(state["interventions"])
-        self._asked, self.quarantined = dict(state["asked"]), set(state["quarantined"])
+        self._tried, self.quarantined = dict(state["asked"]), set(state["quarantined"])
         self._turning.load(state["actions"], state["changes"])
         self._undoing.load_state_dict(state["undoing"])
         self.blamed = int(state["blamed"])
