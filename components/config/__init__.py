@@ -8,7 +8,7 @@
   of the line
 - `canaries` — frozen probe sets
 - `budget`, `record`, `registry` — what a run may cost, where it is kept, and where its checkpoint goes
-- `logistics` — which settings may change while a run stays the same run
+- `identity`, `logistics` — what a setting counts for, stated at its field; which may change while a run stays the same
 - `load` — YAML, `extends`, `--set`, input digests, and the resolved file
 """
 

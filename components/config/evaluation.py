@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from components.config.base import Section
 from components.config.data import NearDuplicateSettings
 from components.config.extensions import PythonEntry
+from components.config.identity import LOGISTICS, RUN
 from components.config.reasoning_gym import ReasoningGymSource
 from components.config.tasks import Generated
 from components.config.verifiers import Verifier
@@ -101,23 +102,25 @@ class ContaminationSettings(Section):
 class EvaluationSettings(Section):
     """SFT checkpoint and trained policy on the same test prompts, and a champion if named."""
 
-    prompts: int = Field(512, ge=2, description="Test prompts at the most.")
-    samples: int = Field(4, ge=2, description="Completions per prompt at the training temperature.")
-    ks: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+    prompts: Annotated[int, RUN] = Field(512, ge=2, description="Test prompts at the most.")
+    samples: Annotated[int, RUN] = Field(4, ge=2, description="Completions per prompt at the training temperature.")
+    ks: Annotated[tuple[Annotated[int, Field(ge=1)], ...], RUN] = Field(
         (), description="The k of pass@k and maj@k; empty: 1, 2, 4, ... and the number of samples."
     )
-    bootstrap: int = Field(2000, ge=100, description="Resamples of the prompts for the confidence interval.")
-    champion: ChampionSettings | None = Field(
+    bootstrap: Annotated[int, RUN] = Field(
+        2000, ge=100, description="Resamples of the prompts for the confidence interval."
+    )
+    champion: Annotated[ChampionSettings | None, RUN] = Field(
         None, description="Judged on the same prompts with the same seeds. `evenkeel nightly` fills it in."
     )
-    suites: dict[str, Suite] = Field(
+    suites: Annotated[dict[str, Suite], RUN] = Field(
         default_factory=dict,
         description="Further prompts by name (a word): published sets, or generated ones. null takes one out that a "
         "file named under `extends` has.",
     )
-    small: int = Field(30, ge=1, description="A slice or a bin of fewer than this is called small.")
-    contamination: ContaminationSettings = ContaminationSettings()
-    reuse: bool = Field(
+    small: Annotated[int, RUN] = Field(30, ge=1, description="A slice or a bin of fewer than this is called small.")
+    contamination: Annotated[ContaminationSettings, RUN] = ContaminationSettings()
+    reuse: Annotated[bool, LOGISTICS] = Field(
         True,
         description="Take answers of the same checkpoint to the same prompts, settings and code from "
         ".state/evaluations of the project; they are the same to the byte. Those of servers are not kept, nor those "

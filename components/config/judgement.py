@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Fraction, Section
 from components.config.canaries import CanarySettings, RequiredCanary, check_names
+from components.config.identity import JUDGED, LOGISTICS, RUN, chosen
 from components.config.kubernetes import KubernetesSettings
 
 QUARANTINE, REPAIR = "quarantine", "repair"
@@ -111,14 +112,14 @@ class PrometheusSettings(Section):
 class HealthSettings(Section):
     """The monitor. ``rules`` is filled from the file named under ``rules_file`` when the configuration is loaded."""
 
-    enabled: bool = True
-    rules_file: str = Field("default", description="Name of a file in configs/health, without .yaml.")
-    rules: dict[str, RuleSettings] = Field(default_factory=dict)
-    responses: ResponseSettings = ResponseSettings()
-    canaries: dict[str, CanarySettings] = Field(
+    enabled: Annotated[bool, JUDGED] = True
+    rules_file: Annotated[str, RUN] = Field("default", description="Name of a file in configs/health, without .yaml.")
+    rules: Annotated[dict[str, RuleSettings], JUDGED] = Field(default_factory=dict)
+    responses: Annotated[ResponseSettings, JUDGED] = ResponseSettings()
+    canaries: Annotated[dict[str, CanarySettings], JUDGED] = Field(
         default_factory=dict, description="By name, which is a word; null leaves a set out that another file has."
     )
-    prometheus: PrometheusSettings = PrometheusSettings()
+    prometheus: Annotated[PrometheusSettings, LOGISTICS] = PrometheusSettings()
 
     @field_validator("canaries", mode="before")
     @classmethod
@@ -133,9 +134,8 @@ class HealthSettings(Section):
         return check_names(canaries)
 
 
-JUDGED_BY = {"enabled", "rules", "responses", "canaries"}
-"""The health settings that a run and its judgement depend on: where figures are shown is none of them, and of the file
-that the rules come from only its content."""
+JUDGED_BY = set(chosen(HealthSettings, lambda identity: identity.judgement))
+"""The health settings that a run and its judgement depend on."""
 
 
 class GateSettings(Section):

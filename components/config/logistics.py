@@ -9,20 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from components.config.identity import chosen
 from components.config.root import Settings
-from components.config.servers import VllmEngine
 
-SAMPLED_WITH = {"kind", "dtype", "kv_cache_dtype", "max_model_len"}
-"""Settings of servers that a completion depends on."""
-LOGISTICS: dict[str, Any] = {
-    "launch": True,
-    "record": True,
-    "budget": True,
-    "health": {"prometheus": True},
-    "learner": {"ranks": True, "zero": True},
-    "evaluation": {"reuse": True},
-    "rollout": {"engine": dict.fromkeys(VllmEngine.model_fields.keys() - SAMPLED_WITH, True)},
-}
+LOGISTICS = chosen(Settings, lambda identity: not identity.run)
+DEPENDS_ON = chosen(Settings, lambda identity: identity.train)
+"""The settings that a byte of stage `train` depends on."""
 
 
 def substance(settings: Settings, include: dict[str, Any] | None = None) -> dict[str, Any]:

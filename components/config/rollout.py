@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from components.config.asynchrony import Asynchrony
 from components.config.base import Section
+from components.config.identity import LOGISTICS
 from components.config.servers import SglangEngine, VllmEngine
 from components.config.tools import ToolSettings
 
@@ -57,7 +58,9 @@ def _kind(engine: Any) -> str | None:
 
 
 AnyEngine = Annotated[
-    Annotated[TorchEngine, Tag("torch")] | Annotated[VllmEngine, Tag("vllm")] | Annotated[SglangEngine, Tag("sglang")],
+    Annotated[TorchEngine, Tag("torch")]
+    | Annotated[VllmEngine, Tag("vllm"), LOGISTICS]
+    | Annotated[SglangEngine, Tag("sglang"), LOGISTICS],
     Discriminator(_kind),
 ]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from math import floor
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Section
+from components.config.identity import TRAINED
 from components.config.urls import check_urls
 
 Dtype = Literal["policy", "float32", "bfloat16", "float16"]
@@ -39,14 +40,16 @@ class CheckSettings(Section):
 class ServerEngine(Section):
     """What both dialects of server have in common."""
 
-    kind: str
+    kind: Annotated[str, TRAINED]
     urls: tuple[str, ...] = Field((), description="Servers that run already, such as http://rollout-0:8000.")
     folder: Path | None = Field(
         None,
         description="Where weights are put for the servers to read; servers on other machines need it shared. None: "
         "the run's folder of logs.",
     )
-    dtype: Dtype = Field("policy", description="Of the servers' weights; for given servers, what they must say.")
+    dtype: Annotated[Dtype, TRAINED] = Field(
+        "policy", description="Of the servers' weights; for given servers, what they must say."
+    )
     concurrency: int = Field(64, ge=1, description="Prompts in flight per server.")
     attempts: int = Field(3, ge=1, description="Servers that one prompt is tried on before the run stops.")
     request_timeout: float = Field(600, gt=0, description="Seconds that all completions of one prompt may take.")
@@ -81,7 +84,7 @@ STARTED = (
 class VllmEngine(ServerEngine):
     """`vllm serve` over HTTP, token ids in and out: servers given by URL, or processes that the run starts."""
 
-    kind: Literal["vllm"]
+    kind: Annotated[Literal["vllm"], TRAINED]
     processes: int = Field(0, ge=0, description="Servers to start here; 0 with `urls`.")
     python: Path | None = Field(
         None,
@@ -92,8 +95,10 @@ class VllmEngine(ServerEngine):
         description="How weights travel: safetensors files; a broadcast between processes (NCCL on GPUs, gloo on "
         "CPUs); or, with policy.lora, files of the adapter alone, which the servers add to the base as they compute.",
     )
-    kv_cache_dtype: KvDtype = "auto"
-    max_model_len: int | None = Field(None, ge=16, description="Positions per sequence. None: the model's own.")
+    kv_cache_dtype: Annotated[KvDtype, TRAINED] = "auto"
+    max_model_len: Annotated[int | None, TRAINED] = Field(
+        None, ge=16, description="Positions per sequence. None: the model's own."
+    )
     max_num_seqs: int | None = Field(None, ge=1, description="Sequences decoded together. None: vLLM's default.")
     cpu_cache_gib: int = Field(1, ge=1, description="KV cache of a server on CPUs.")
     gpu_memory: float = Field(0.9, gt=0, le=1, description="Share of a GPU's memory that a server takes.")
@@ -174,7 +179,7 @@ class VllmEngine(ServerEngine):
 class SglangEngine(ServerEngine):
     """SGLang servers that run already, over their native HTTP interface. Weights travel as files."""
 
-    kind: Literal["sglang"]
+    kind: Annotated[Literal["sglang"], TRAINED]
     urls: tuple[str, ...] = Field(min_length=1, description="Servers that run, such as http://rollout-0:30000.")
 
     def as_policy(self) -> SglangEngine:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from components.config.admission import AdmissionSettings
@@ -11,6 +13,7 @@ from components.config.budget import BudgetSettings
 from components.config.data import DataSettings
 from components.config.dpo import DpoSettings
 from components.config.evaluation import EvaluationSettings
+from components.config.identity import LOGISTICS, RUN, TRAINED
 from components.config.judgement import GateSettings, HealthSettings, LaunchSettings
 from components.config.objective import ObjectiveSettings
 from components.config.policy import PolicySettings, SftSettings, TriageSettings
@@ -25,37 +28,39 @@ from components.config.training import LearnerSettings, TrainSettings
 class Sections(Section):
     """Every setting of a run, before its combinations are checked."""
 
-    name: str = Field("run", pattern=r"^[a-z0-9][a-z0-9-]{0,40}$", description="Names the run's folder and branch.")
-    seed: int = Field(0, ge=0, lt=2**31)
-    threads: int = Field(
+    name: Annotated[str, RUN] = Field(
+        "run", pattern=r"^[a-z0-9][a-z0-9-]{0,40}$", description="Names the run's folder and branch."
+    )
+    seed: Annotated[int, TRAINED] = Field(0, ge=0, lt=2**31)
+    threads: Annotated[int, TRAINED] = Field(
         1,
         ge=1,
         description="CPU threads of torch; the result depends on their number. Two are a third faster on an idle "
         "machine, and many times slower next to a busy process.",
     )
-    device: Device = Field(
+    device: Annotated[Device, RUN] = Field(
         "auto",
         description="Of every stage that has a model. auto: the GPU, where there is one that this build of torch "
         "reaches, else the CPU. A rank takes the GPU of its LOCAL_RANK.",
     )
-    data: DataSettings = DataSettings()
+    data: Annotated[DataSettings, RUN] = DataSettings()
     audit: AuditSettings = AuditSettings()
-    policy: PolicySettings = PolicySettings()
-    sft: SftSettings = SftSettings()
-    admission: AdmissionSettings = AdmissionSettings()
-    triage: TriageSettings = TriageSettings()
-    clusters: ClustersSettings = ClustersSettings()
-    schedule: Schedule = UniformSchedule()
-    rollout: RolloutSettings = RolloutSettings()
-    reward: RewardSettings = RewardSettings()
-    objective: ObjectiveSettings = ObjectiveSettings()
-    learner: LearnerSettings = LearnerSettings()
+    policy: Annotated[PolicySettings, TRAINED] = PolicySettings()
+    sft: Annotated[SftSettings, RUN] = SftSettings()
+    admission: Annotated[AdmissionSettings, RUN] = AdmissionSettings()
+    triage: Annotated[TriageSettings, RUN] = TriageSettings()
+    clusters: Annotated[ClustersSettings, RUN] = ClustersSettings()
+    schedule: Annotated[Schedule, TRAINED] = UniformSchedule()
+    rollout: Annotated[RolloutSettings, TRAINED] = RolloutSettings()
+    reward: Annotated[RewardSettings, TRAINED] = RewardSettings()
+    objective: Annotated[ObjectiveSettings, TRAINED] = ObjectiveSettings()
+    learner: Annotated[LearnerSettings, TRAINED] = LearnerSettings()
     train: TrainSettings = TrainSettings()
-    dpo: DpoSettings = DpoSettings()
+    dpo: Annotated[DpoSettings, RUN] = DpoSettings()
     health: HealthSettings = HealthSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
-    gate: GateSettings = GateSettings()
-    registry: RegistrySettings = RegistrySettings()
-    launch: LaunchSettings = LaunchSettings()
-    record: RecordSettings = RecordSettings()
-    budget: BudgetSettings = BudgetSettings()
+    gate: Annotated[GateSettings, RUN] = GateSettings()
+    registry: Annotated[RegistrySettings, RUN] = RegistrySettings()
+    launch: Annotated[LaunchSettings, LOGISTICS] = LaunchSettings()
+    record: Annotated[RecordSettings, LOGISTICS] = RecordSettings()
+    budget: Annotated[BudgetSettings, LOGISTICS] = BudgetSettings()

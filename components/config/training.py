@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from components.config.base import AdamWSettings, ComputeDtype, Section
+from components.config.identity import LOGISTICS, RUN, TRAINED
 from components.config.ppo import CriticSettings
 
 LOGITS_AT_ONCE = 2**25
@@ -42,8 +43,8 @@ class LearnerSettings(AdamWSettings):
         description="torch: one process. deepspeed (ZeRO) and fsdp2: several ranks; rank 0 runs the loop. Stages "
         "sft and dpo have as many.",
     )
-    ranks: RankSettings = Field(RankSettings(), description="Used by kinds deepspeed and fsdp2.")
-    zero: ZeroSettings = Field(ZeroSettings(), description="Used by kind deepspeed.")
+    ranks: Annotated[RankSettings, LOGISTICS] = Field(RankSettings(), description="Used by kinds deepspeed and fsdp2.")
+    zero: Annotated[ZeroSettings, LOGISTICS] = Field(ZeroSettings(), description="Used by kind deepspeed.")
     compute_dtype: ComputeDtype = Field(
         "auto",
         description="Precision of the products of forward and backward passes, and of the reference's; auto is "
@@ -117,11 +118,13 @@ class CheckpointSettings(Section):
 class TrainSettings(Section):
     """Stage `train`: the loop."""
 
-    steps: int = Field(100, ge=1)
-    prompts_per_step: int = Field(32, ge=1)
-    eval_every: int = Field(20, ge=1, description="Steps between samples of the dev split.")
-    eval_prompts: int = Field(64, ge=1)
-    eval_samples: int = Field(8, ge=1)
-    checkpoint_every: int = Field(10, ge=1)
-    checkpoints: CheckpointSettings = CheckpointSettings()
-    keep_pairs: int = Field(8, ge=0, description="Preference pairs stored per step, for stage `dpo`.")
+    steps: Annotated[int, TRAINED] = Field(100, ge=1)
+    prompts_per_step: Annotated[int, TRAINED] = Field(32, ge=1)
+    eval_every: Annotated[int, TRAINED] = Field(20, ge=1, description="Steps between samples of the dev split.")
+    eval_prompts: Annotated[int, TRAINED] = Field(64, ge=1)
+    eval_samples: Annotated[int, TRAINED] = Field(8, ge=1)
+    checkpoint_every: Annotated[int, TRAINED] = Field(10, ge=1)
+    checkpoints: Annotated[CheckpointSettings, RUN] = CheckpointSettings()
+    keep_pairs: Annotated[int, TRAINED] = Field(
+        8, ge=0, description="Preference pairs stored per step, for stage `dpo`."
+    )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from components.config import Settings, substance
 from components.config.consistency import EmbeddedConsistency
-from components.config.judgement import JUDGED_BY
+from components.config.logistics import DEPENDS_ON
 from components.config.ppo import GaeAdvantage
-from components.config.training import TrainSettings
 from components.data.prompts import read_prompts, subset
 from components.health.monitor import Monitor
 from components.health.responses import Responder
@@ -38,16 +37,6 @@ from components.training.run import RunState
 from components.training.second_opinion import SecondOpinion
 from components.types import Prompt
 
-WHOLE = ("seed", "threads", "policy", "schedule", "rollout", "reward", "objective")
-DEPENDS_ON: dict[str, Any] = {
-    **dict.fromkeys(WHOLE, True),
-    "learner": True,
-    "train": set(TrainSettings.model_fields) - {"checkpoints"},
-    "health": JUDGED_BY,
-    "audit": {"second", "live_share", "agreement", "second_judges"},
-}
-"""The settings that a byte of a run depends on, but for `components.config.logistics`; where its figures are shown, and
-which checkpoints are kept, is none of them."""
 T = TypeVar("T")
 Wrap = Callable[[T], T]
 

@@ -19,12 +19,12 @@ from test_learner import batch_of, sampled
 from torch import Tensor
 
 from components.config import substance
+from components.config.logistics import DEPENDS_ON
 from components.config.training import LearnerSettings
 from components.learner.ranks import Peers, Ranks, idle_pass, share_of, split_rows
 from components.learner.signals import TokenTotals
 from components.objectives.objective import Terms
 from components.objectives.tokens import TokenLoss
-from components.training.assembly import DEPENDS_ON
 
 # Rows
 
