@@ -30,6 +30,7 @@ from components.layout import EVALUATIONS_VARIABLE, Layout
 from components.types import Prompt
 
 CODE = (
+    "catalog.py",
     "data/likeness.py",
     "device.py",
     "evaluation/answers.py",
