@@ -114,12 +114,23 @@ def prepared(case: Case, folder: Path) -> tuple[list[str], object]:
     return arguments, shown or case.shown
 
 
+MEASURED = """
+import json, os, subprocess, sys
+process = subprocess.Popen(sys.argv[2:])
+_, status, used = os.wait4(process.pid, 0)
+with open(sys.argv[1], "w") as file:
+    json.dump([os.waitstatus_to_exitcode(status), used.ru_maxrss * 1024], file)
+"""
+"""Starts a command and writes its exit code and peak memory. Linux counts the peak of the process that starts another one
+towards the other one's, and that of the tests may be gigabytes; this process is small."""
+
+
 def process_of(case: Case, folder: Path, home: Path) -> End:
     """The same as a process of its own, as a person starts it. Its memory is that of the whole process."""
     arguments, shown = prepared(case, folder)
-    began = time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, *MODULES[case.program], *arguments],
+    measured, began = home / "measured.json", time.monotonic()
+    process = subprocess.run(
+        [sys.executable, "-S", "-c", MEASURED, str(measured), sys.executable, *MODULES[case.program], *arguments],
         cwd=folder,
         env=environment(home),
         stdin=subprocess.DEVNULL,
@@ -127,9 +138,8 @@ def process_of(case: Case, folder: Path, home: Path) -> End:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
+        check=True,
     )
-    assert process.stdout is not None
-    said = process.stdout.read()
-    _, status, used = os.wait4(process.pid, 0)
-    seconds, code = time.monotonic() - began, os.waitstatus_to_exitcode(status)
-    return End(code, seconds, used.ru_maxrss * 1024, said, seconds > LOADING + SECONDS, case, shown)
+    seconds = time.monotonic() - began
+    code, memory = json.loads(measured.read_text(encoding="utf-8"))
+    return End(code, seconds, memory, process.stdout, seconds > LOADING + SECONDS, case, shown)
