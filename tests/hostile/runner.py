@@ -121,7 +121,7 @@ _, status, used = os.wait4(process.pid, 0)
 with open(sys.argv[1], "w") as file:
     json.dump([os.waitstatus_to_exitcode(status), used.ru_maxrss * 1024], file)
 """
-"""Starts a command and writes its exit code and peak memory. Linux counts the peak of the process that starts another one
+"""Starts a command and writes its exit code and peak memory. Linux counts the peak of a process that starts another one
 towards the other one's, and that of the tests may be gigabytes; this process is small."""
 
 
