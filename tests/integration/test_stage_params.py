@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.config import Settings, load
-from components.config import settings as root
+from components.config import Settings, load, root
 from components.config.base import Section
 from components.files import write_jsonl
 from components.layout import Layout

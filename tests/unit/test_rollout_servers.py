@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from components.config.rollout import RolloutSettings
-from components.errors import EXIT_LOST, InputError, MachineError, PeerLost
+from components.errors import EXIT_LOST, CorrectableError, InputError, MachineError, PeerLost
 from components.files import read_jsonl, write_text
 from components.policy import Policy, stored
 from components.policy.weights import Weights, weights_of
@@ -70,7 +70,7 @@ def assert_refused(
 ) -> None:
     """No engine can be made of these servers, and the error says why."""
     tested = engine_of(servers, tmp_path, own, **options)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(CorrectableError, match=said):
         tested.__enter__()
 
 
@@ -276,7 +276,7 @@ class TestWeights:
 
         with serving(own) as (server,), engine_of([server], tmp_path) as tested:
             server.fail(GENERATE, nan)
-            with pytest.raises(InputError, match="no inference server is left") as caught:
+            with pytest.raises(PeerLost, match="no inference server is left") as caught:
                 hand_over(tested, own, moved(own))
             assert "not finite" in str(caught.value)
 
@@ -303,7 +303,7 @@ class TestWeights:
         with serving(own, 2) as servers, engine_of(servers, tmp_path, recovery_timeout=0.5) as tested:
             for server in servers:
                 server.fail("/update_weights", raising(Status(500, "no memory")))
-            with pytest.raises(InputError, match="no inference server is left") as caught:
+            with pytest.raises(PeerLost, match="no inference server is left") as caught:
                 hand_over(tested, own, moved(own))
         assert caught.value.exit_code == EXIT_LOST
         assert "rollout-0: " in str(caught.value) and "rollout-1: " in str(caught.value)
@@ -550,14 +550,14 @@ class TestCancelling:
                     future = pool.submit(hand_over, tested, own, moved(own))
                 until(lambda: server.calls.count(path) > before)
                 tested.cancel()
-                assert isinstance(future.exception(timeout=10), CancelledError | InputError)
+                assert isinstance(future.exception(timeout=10), CancelledError | PeerLost)
 
     def test_lets_no_server_be_used_any_more(self, tmp_path):
         own = policy()
         with serving(own) as (server,), engine_of([server], tmp_path, recovery_timeout=60) as tested:
             tested.cancel()
             for use in (lambda: tested.generate(prompts(own), SAMPLED), lambda: hand_over(tested, own, moved(own))):
-                with pytest.raises(InputError, match="cancelled"):
+                with pytest.raises(PeerLost, match="cancelled"):
                     use()
 
 

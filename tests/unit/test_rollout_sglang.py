@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from components.config.rollout import RolloutSettings
-from components.errors import InputError
+from components.errors import InputError, PeerLost
 from components.rollout import Sampling, build_engine
 from tests.unit.factories import policy
 from tests.unit.fake_sglang import FakeSglang
@@ -83,7 +83,7 @@ def test_weights_are_read_from_disk_under_a_version_that_completions_report(tmp_
 def test_an_update_that_the_server_declines_is_an_error_with_its_message(tmp_path):
     with serving() as (server,), engine_of([server], tmp_path) as tested:
         server.fail("/update_weights_from_disk", lambda *_: {"success": False, "message": "shape mismatch"})
-        with pytest.raises(InputError, match="shape mismatch"):
+        with pytest.raises(PeerLost, match="shape mismatch"):
             hand_over(tested, policy(), moved(policy()))
 
 
@@ -124,5 +124,5 @@ def test_a_server_without_log_probabilities_is_refused(tmp_path):
     with serving() as (server,):
         server.fail("/generate", without)
         tested = engine_of([server], tmp_path)
-        with pytest.raises(InputError, match="no log-probabilities"):
+        with pytest.raises(PeerLost, match="no log-probabilities"):
             tested.__enter__()
