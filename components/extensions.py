@@ -63,7 +63,18 @@ def problems(settings: Settings) -> list[str]:
             _try(entry)
         except EvenkeelError as error:
             found.append(f"{'.'.join(path)}: {error}")
+    if not found and isinstance(settings.objective.ratio, PythonRatio):
+        try:
+            _check_correction(settings)
+        except EvenkeelError as error:
+            found.append(f"objective.ratio: {error}")
     return found
+
+
+def _check_correction(settings: Settings) -> None:
+    from components.objectives.ratios import check_correction  # loads torch
+
+    check_correction(settings.objective)
 
 
 def _try(entry: PythonEntry) -> None:

@@ -18,6 +18,7 @@ from components.layout import Layout
 from components.learner.base import Learner
 from components.learner.build import build_learner
 from components.learner.critic import Critic
+from components.objectives.ratios import check_correction
 from components.policy import Policy, load_policy
 from components.policy.beginning import beginning
 from components.policy.lora import AdaptedPolicy, adapted
@@ -74,6 +75,7 @@ def assembled(
 
     The wrappers stand between the loop and the real part: that is how a fault is planted.
     """
+    check_correction(settings.objective)
     learned, weights = beginning(layout.sft_checkpoint, settings, apart=settings.learner.kind != "torch")
     policy = learned.base if isinstance(learned, AdaptedPolicy) else learned
     if dev is None:

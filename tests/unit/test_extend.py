@@ -127,6 +127,13 @@ def test_an_entry_that_breaks_its_contract_is_refused_with_what_it_breaks(
     assert len(found) == 1 and problem in found[0], found
 
 
+def test_a_ratio_against_the_sampler_is_refused_next_to_a_correction(folder: Path) -> None:
+    changed(folder, "hinge", "(hinge, Settings)", "(hinge, Settings, corrects_sampler=True)")
+    (found,) = problems(settings(ALL[1], "objective.correction={kind: tis_token}"))
+    assert "would count the mismatch twice" in found
+    assert problems(settings(ALL[1], "objective.correction=null")) == []
+
+
 # The examples
 
 

@@ -17,6 +17,7 @@ of -A log pi (for `gspo` and `gmpo`: under the mean over the sequence).
 """
 
 from components.catalog import Catalog
+from components.config.objective import ObjectiveSettings
 from components.config.ratios import (
     CispoRatio,
     ClipRatio,
@@ -30,6 +31,7 @@ from components.config.ratios import (
     ToprRatio,
     VespoRatio,
 )
+from components.errors import InputError
 from components.objectives.ratios.cispo import cispo
 from components.objectives.ratios.clip import clip
 from components.objectives.ratios.dppo import dppo_kl, dppo_tv
@@ -51,12 +53,28 @@ RATIOS = Catalog(
         "gmpo": RatioEntry(gmpo, GmpoRatio),
         "cispo": RatioEntry(cispo, CispoRatio),
         "sapo": RatioEntry(sapo, SapoRatio),
-        "dppo_tv": RatioEntry(dppo_tv, DppoTvRatio),
-        "dppo_kl": RatioEntry(dppo_kl, DppoKlRatio),
+        "dppo_tv": RatioEntry(dppo_tv, DppoTvRatio, corrects_sampler=True),
+        "dppo_kl": RatioEntry(dppo_kl, DppoKlRatio, corrects_sampler=True),
         "vespo": RatioEntry(vespo, VespoRatio),
         "topr": RatioEntry(topr, ToprRatio),
         "dro": RatioEntry(dro, DroRatio, without_advantage=True),
     },
 )
 
-__all__ = ["RATIOS", "RatioEntry"]
+
+def check_correction(settings: ObjectiveSettings) -> None:
+    """Refuse a correction next to a ratio that declares ``corrects_sampler``.
+
+    Raises:
+        InputError: the mismatch between sampler and learner would count twice.
+    """
+    if settings.correction is not None and RATIOS.choose(settings.ratio).entry.corrects_sampler:
+        raise InputError(
+            f"the ratio is relative to the sampler, so objective.correction.kind {settings.correction.kind} would "
+            "count the mismatch twice",
+            where="objective.correction",
+            how="set objective.correction to null",
+        )
+
+
+__all__ = ["RATIOS", "RatioEntry", "check_correction"]
