@@ -36,9 +36,10 @@ def main() -> int:
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(options.jobs):
             copies.put(copy_project(Path(folder) / str(number)))
-        if broken := [package for package in wanted if first_failure(package, copies) is not None]:
-            print(f"tests fail without a mutation: {', '.join(broken)}", file=sys.stderr)
-            return 1
+        for package in wanted:
+            if (failed := first_failure(package, copies)) is not None:
+                print(f"without a mutation, a test of {package} fails: {failed}", file=sys.stderr)
+                return 1
         chosen = [one for one in MUTATIONS if package_of(one) in wanted]
         with ThreadPoolExecutor(options.jobs) as pool:
             found = list(pool.map(lambda one: report(one, first_failure(package_of(one), copies, one)), chosen))
