@@ -282,6 +282,17 @@ def test_data_that_did_not_validate_fails(layout: Layout) -> None:
     assert check(layout, "data validated")[0] == "fail"
 
 
+def test_data_without_a_row_fail(layout: Layout) -> None:
+    edit(layout.validation, 0, "rows")
+    edit(layout.validation, 0, "quarantined")
+    assert check(layout, "data validated") == ("fail", "0 rows validated, 0 quarantined, limit 1.0%")
+
+
+def test_training_that_calls_itself_completed_before_its_last_step_fails(layout: Layout) -> None:
+    edit(layout.train_metrics, STEPS - 1, "progress")
+    assert check(layout, "training completed")[0] == "fail"
+
+
 @pytest.mark.parametrize(("quarantined", "result"), [(0, "pass"), (1, "pass"), (2, "fail")])
 def test_more_quarantined_rows_than_the_settings_allow_are_a_fail(
     layout: Layout, quarantined: int, result: str
