@@ -13,7 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from components.config.judgement import RuleSettings
+from components.health.history import History
 from components.health.monitor import Monitor
+from components.health.windows import measure
 from components.types import StepRecord
 
 Value = float | None
@@ -160,3 +162,12 @@ def numbers(state) -> int:
     if isinstance(state, dict):
         return sum(map(numbers, state.values()))
     return sum(map(numbers, state)) if isinstance(state, list) else 1
+
+
+def test_a_baseline_takes_its_own_number_of_steps_where_another_rule_takes_more() -> None:
+    history = History(4, 4)
+    for step, value in enumerate((1.0, 1.0, 7.0, 7.0)):
+        history.add(step, step, value)
+        history.freeze(step)
+    found = [measure("baseline", history, count=count, seen=4, healthy=4) for count in (2, 3, 4)]
+    assert found == [1.0, 3.0, 4.0]
