@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from pydantic import ValidationError
 from components.config.base import Section
 from components.config.complaints import complaint
 from components.config.extensions import PythonEntry
-from components.config.targets import check_code, locate, search_path
+from components.config.targets import check_code, locate
 from components.errors import InputError
 
 
@@ -115,8 +116,7 @@ def imported(entry: PythonEntry, of: type[D]) -> D:
     """
     place = locate(entry)
     check_code(entry, place)
-    if (folder := search_path()[-1]) not in sys.path:
-        sys.path.append(folder)
+    _add_working_directory()
     try:
         found = getattr(importlib.import_module(place.module), place.attribute)
     except (Exception, SystemExit) as error:
@@ -132,6 +132,12 @@ def imported(entry: PythonEntry, of: type[D]) -> D:
             how=f"declare it: {place.attribute} = {of.__name__}(...), as docs/extend.md shows",
         )
     return found
+
+
+def _add_working_directory() -> None:
+    """At the end of the path, where the command's way of starting has not put it: it hides no other module there."""
+    if (folder := os.getcwd()) not in sys.path:
+        sys.path.append(folder)
 
 
 def _own_settings(entry: PythonEntry, model: type[Section]) -> Section:

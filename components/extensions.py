@@ -6,6 +6,7 @@ the contract of its registry. A verifier is imported only by its fenced worker, 
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,8 @@ def check_extensions(settings: Settings) -> None:
     if not any(python_entries(settings)):
         return
     command = [sys.executable, "-m", "components.extensions"]
-    environment = {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    # The same path as in stages: code that only a shell's PYTHONPATH has would be missing there.
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
     try:
         done = subprocess.run(
             command, input=dump(settings), env=environment, capture_output=True, text=True, timeout=SECONDS, check=False

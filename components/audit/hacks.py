@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from components.identity import normalise
+from components.content_id import normalise
 from components.rewards.base import Verifier
 from components.rewards.numeric import numbers
 from components.types import Prompt

@@ -30,25 +30,21 @@ def locate(entry: PythonEntry) -> Place:
     """Resolve ``target`` to a place.
 
     Raises:
-        InputError: there is no such entry point or module, or it belongs to Evenkeel itself.
+        InputError: there is no such entry point or module, there are two, or it belongs to Evenkeel itself.
     """
     module, _, attribute = _spelled_out(entry).partition(":")
     first, *others = module.split(".")
     if first in OWN:
         raise InputError(
             f"{entry.target} is code of Evenkeel itself",
-            where="target",
+            where=f"target: {entry.target}",
             how="use the built-in kind, or your own module",
         )
-    folders = search_path()
+    folders = _folders_of(first, entry)
     for name in (first, *others):
         spec = PathFinder.find_spec(name, folders)
         if spec is None:
-            raise InputError(
-                f"there is no module or package named {name!r}",
-                where=f"target: {entry.target}",
-                how="run the command in the folder that contains it, or install the package that contains it",
-            )
+            raise _missing(name, entry)
         inside = list(spec.submodule_search_locations or ())
         if spec.origin is not None:
             return Place(module, attribute, Path(inside[0] if inside else spec.origin))
@@ -56,9 +52,32 @@ def locate(entry: PythonEntry) -> Place:
     raise InputError(f"{module} is a folder without code", where=f"target: {entry.target}", how="name a module in it")
 
 
-def search_path() -> list[str]:
-    """The interpreter's path, then the working directory: a module of the project never hides an installed one."""
-    return [*(part for part in sys.path if part), os.getcwd()]
+def _folders_of(name: str, entry: PythonEntry) -> list[str]:
+    """Where the top-level module is found: the working directory, or else the interpreter's path.
+
+    Raises:
+        InputError: it is in neither, or in both. Which of the two an import takes differs between commands.
+    """
+    here = os.getcwd()
+    installed = [part for part in sys.path if part and os.path.realpath(part) != os.path.realpath(here)]
+    found = [folders for folders in ([here], installed) if PathFinder.find_spec(name, folders) is not None]
+    if len(found) > 1:
+        raise InputError(
+            f"{name!r} is a module of the working directory and one that is installed",
+            where=f"target: {entry.target}",
+            how="rename the one in the working directory",
+        )
+    if not found:
+        raise _missing(name, entry)
+    return found[0]
+
+
+def _missing(name: str, entry: PythonEntry) -> InputError:
+    return InputError(
+        f"there is no module or package named {name!r}",
+        where=f"target: {entry.target}",
+        how="run the command in the folder that contains it, or install the package that contains it",
+    )
 
 
 def digest(place: Place) -> str:

@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 from components.config.sources import FileSource
+from components.content_id import content_id
 from components.errors import InputError
-from components.identity import content_id
 from components.patterns import compile_pattern
 from components.tasks import FORMATS
 from components.types import Prompt

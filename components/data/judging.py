@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from components.content_id import normalise
 from components.data.candidates import Candidate
 from components.data.likeness import key
 from components.data.rules import ACCEPTED, Row
 from components.data.splits import SPLITS
 from components.data.survey import Shared, Survey
 from components.data.tokenizing import Reader
-from components.identity import normalise
 from components.rewards.sandbox import Sandbox
 from components.types import Score
 

@@ -14,7 +14,7 @@ import unicodedata
 from functools import cache
 from typing import NamedTuple
 
-from components.identity import normalise
+from components.content_id import normalise
 from components.rewards.answers import last_box
 from components.rewards.numeric import numbers
 

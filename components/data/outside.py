@@ -8,9 +8,9 @@ from typing import Any
 
 from components.catalog import Catalog, Declaration
 from components.config.extensions import PythonEntry
+from components.content_id import content_id
 from components.data.candidates import NOTHING, Candidate, Fault, as_number, as_scalar, as_text, textual
 from components.errors import InputError
-from components.identity import content_id
 from components.types import Prompt
 
 NEEDED = ("question", "answer")

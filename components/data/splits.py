@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from components.config.data import SplitSettings
-from components.identity import normalise
+from components.content_id import normalise
 from components.types import Split
 
 SPLITS: tuple[Split, ...] = ("sft", "train", "dev", "test")

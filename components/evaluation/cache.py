@@ -37,7 +37,7 @@ CODE = (
     "evaluation/answering.py",
     "evaluation/results.py",
     "evaluation/suites.py",
-    "identity.py",
+    "content_id.py",
     "patterns.py",
     "policy",
     "reasoning_gym",

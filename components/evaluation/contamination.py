@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from components.config.evaluation import ContaminationSettings
+from components.content_id import normalise
 from components.data.likeness import key, likeness
 from components.data.near import NearDuplicates
 from components.evaluation.suites import PromptSuite
 from components.files import read_numbered_jsonl
-from components.identity import normalise
 
 EXAMPLES = 10
 WAYS = ("exact", "near", "overlap")

@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from components.content_id import content_id
 from components.errors import InputError
 from components.files import read_numbered_jsonl
-from components.identity import content_id
 from components.rewards.answers import last_box
 from components.tasks import grade_school
 from components.types import Prompt

@@ -18,13 +18,13 @@ from pydantic import ValidationError
 
 from components.config.sources import FileSource
 from components.config.tasks import ArithmeticSource
+from components.content_id import content_id
 from components.data import sources
 from components.data.candidates import Candidate, Fault
 from components.data.codes import REASONS
 from components.data.sources import SOURCES
 from components.errors import InputError
 from components.files import sha256_file
-from components.identity import content_id
 from components.tasks import TASKS
 from components.types import Prompt
 

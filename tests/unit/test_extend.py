@@ -265,6 +265,7 @@ def test_reading_a_configuration_imports_nothing(folder: Path) -> None:
         ({"target": "extensions.hinge:ABSENT"}, "cannot import extensions.hinge:ABSENT: AttributeError"),
         ({"target": "extensions.hinge:hinge"}, "is a function, not a RatioEntry"),
         ({"target": "extensions.pairwise:ADVANTAGE"}, "is a AdvantageEntry, not a RatioEntry"),
+        ({"target": "yaml:RATIO"}, "'yaml' is a module of the working directory and one that is installed"),
         ({"target": "components.objectives:RATIOS"}, "is code of Evenkeel itself"),
         ({"target": "no-such-entry-point"}, "no installed package has an entry point 'no-such-entry-point'"),
         ({"settings": {"slope": 2}}, "settings.slope: Input should be less than 1"),
@@ -272,6 +273,7 @@ def test_reading_a_configuration_imports_nothing(folder: Path) -> None:
     ],
 )
 def test_what_cannot_be_used_is_named_with_a_way_out(folder: Path, section: dict[str, Any], message: str) -> None:
+    (folder / "yaml.py").touch()
     with pytest.raises(InputError) as caught:
         chosen(RATIOS, Ratio, {**RATIO, **section})
     assert message in caught.value.what and caught.value.how

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from components.config import Settings
+from components.content_id import normalise
 from components.data import judging
 from components.data.prompts import read_prompts
 from components.data.splits import SPLITS
 from components.errors import InputError
 from components.files import manifest, read_json, read_jsonl, sha256_file
-from components.identity import normalise
 from components.layout import Layout
 from components.stages import data as stage
 from components.stages.data import run

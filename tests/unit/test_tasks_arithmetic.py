@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config.tasks import ArithmeticSource
+from components.content_id import content_id, normalise
 from components.errors import InputError
-from components.identity import content_id, normalise
 from components.tasks import TASKS
 from components.tasks.arithmetic import generate
 from components.tasks.arithmetic.columns import add, careful, larger, multiply, remainder, subtract

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config.tasks import BuildingRulesSource
+from components.content_id import content_id, normalise
 from components.errors import InputError
-from components.identity import content_id, normalise
 from components.rewards.structure.skeleton import Limits, Skeleton, parse
 from components.tasks import TASKS
 from components.tasks.building_rules import generate

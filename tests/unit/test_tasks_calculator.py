@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from components.config.tasks import CalculatorSource
-from components.identity import content_id, normalise
+from components.content_id import content_id, normalise
 from components.tasks import TASKS
 from components.tasks.calculator.generator import Memory, generate, work
 from components.tasks.calculator.problems import PHRASES, WORDINGS, Problem, draw

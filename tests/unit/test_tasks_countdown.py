@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from components.config.tasks import CountdownSource
 from components.config.verifiers import CountdownVerifier as VerifierSettings
-from components.identity import content_id, normalise
+from components.content_id import content_id, normalise
 from components.rewards import build_verifier
 from components.rewards.countdown import CountdownVerifier, reaches, read_question
 from components.tasks import TASKS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 
 from components.config.tasks import ArithmeticSource
-from components.identity import content_id
+from components.content_id import content_id
 from components.seeds import derive
 from components.tasks.arithmetic.columns import careful, careless
 from components.tasks.arithmetic.families import FAMILIES

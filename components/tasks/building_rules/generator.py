@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 
 from components.config.tasks import BuildingRulesSource
-from components.identity import content_id
+from components.content_id import content_id
 from components.seeds import derive
 from components.tasks.building_rules.phrases import CONDITIONS, FAMILIES, OPENINGS, REQUIREMENTS, SUBJECTS, distinct
 from components.tasks.building_rules.rules import Rule, careful

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 from components.config.tasks import CalculatorSource
-from components.identity import content_id
+from components.content_id import content_id
 from components.seeds import derive
 from components.tasks.calculator.problems import Problem, draw
 from components.tasks.turns import fresh, spread

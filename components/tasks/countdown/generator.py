@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 
 from components.config.tasks import CountdownSource
-from components.identity import content_id
+from components.content_id import content_id
 from components.seeds import derive
 from components.tasks.countdown.problems import Problem, draw
 from components.tasks.turns import fresh, spread

@@ -16,8 +16,8 @@ from components.config import Settings
 from components.config.evaluation import ReasoningGymSuite
 from components.config.load import check_version
 from components.config.reasoning_gym import ReasoningGymSource
+from components.content_id import content_id
 from components.errors import InputError
-from components.identity import content_id
 from components.reasoning_gym.entries import dumps, loads
 from components.reasoning_gym.library import WHERE
 from components.seeds import derive

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from components.content_id import normalise
 from components.errors import InputError
-from components.identity import normalise
 from components.reasoning_gym.entries import dumps
 from components.reasoning_gym.library import WHERE, open_dataset
 

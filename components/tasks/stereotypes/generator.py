@@ -8,8 +8,8 @@ from random import Random
 from string import ascii_uppercase
 
 from components.config.tasks import PlantedItem, StereotypesSource
+from components.content_id import content_id
 from components.errors import InputError
-from components.identity import content_id
 from components.seeds import derive
 from components.tasks.stereotypes.families import FROZEN, SITUATIONS
 from components.tasks.stereotypes.items import AMBIGUOUS, Item, draw
