@@ -31,13 +31,13 @@ from components.types import Prompt
 
 CODE = (
     "catalog.py",
+    "content_id.py",
     "data/likeness.py",
     "device.py",
     "evaluation/answers.py",
     "evaluation/answering.py",
     "evaluation/results.py",
     "evaluation/suites.py",
-    "content_id.py",
     "patterns.py",
     "policy",
     "reasoning_gym",
