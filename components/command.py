@@ -17,6 +17,7 @@ from pathlib import Path
 
 from components.config import Settings, load
 from components.config.policy import CheckpointModel
+from components.config.targets import check_code_of
 from components.config.training import RANKED
 from components.errors import EXIT_STOPPED, CorrectableError, EvenkeelError, InputError, MachineError, of_machine
 from components.health.check import check_rules
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with working("reading the settings"):
                 settings = load(options.config, options.overrides)
                 check_rules(settings.health.rules)
+                check_code_of(settings)
             prepare_environment(settings)
             execute(options.stage, settings, layout)
             status = StageStatus(0)

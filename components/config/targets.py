@@ -7,10 +7,10 @@ import sys
 from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from components.code_digest import code_digest
-from components.config.extensions import PythonEntry
+from components.config.extensions import PythonEntry, python_entries
 from components.errors import InputError
 from components.files import sha256_file
 
@@ -99,6 +99,16 @@ def check_code(entry: PythonEntry, place: Place) -> str:
             how="write params.yaml again (`evenkeel params --config ... > params.yaml`), or restore the code",
         )
     return found
+
+
+def check_code_of(settings: Any) -> None:
+    """See that the code of every entry in settings is that of its digest; imports nothing.
+
+    Raises:
+        InputError: as `locate` and `check_code`.
+    """
+    for _, entry in python_entries(settings):
+        check_code(entry, locate(entry))
 
 
 def _spelled_out(entry: PythonEntry) -> str:

@@ -17,7 +17,8 @@ from test_docs_examples import NEW_FILE
 
 from components import catalog
 from components.catalog import Catalog
-from components.config import Settings, load, pin_inputs
+from components.command import main
+from components.config import Settings, dump, load, pin_inputs
 from components.config.advantages import Advantage
 from components.config.extensions import python_entries
 from components.config.ratios import Ratio
@@ -246,6 +247,15 @@ def test_other_code_than_the_settings_have_is_refused(folder: Path) -> None:
     changed(folder, "hinge", "A hinge:", "The hinge:")
     with pytest.raises(InputError, match=r"the code of extensions\.hinge:RATIO has changed"):
         RATIOS.choose(pinned.objective.ratio)
+
+
+def test_no_stage_starts_with_other_code_even_one_that_does_not_use_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "params.yaml").write_text(dump(pin_inputs(settings(ALL[1]))), encoding="utf-8")
+    changed(folder, "hinge", "A hinge:", "The hinge:")
+    assert main(["report", "--config", "params.yaml"]) == 2
+    assert "the code of extensions.hinge:RATIO has changed" in capsys.readouterr().err
 
 
 def test_reading_a_configuration_imports_nothing(folder: Path) -> None:
