@@ -16,6 +16,9 @@ from components.processes.environments import DEVICE
 def own_device() -> torch.device:
     """This process's GPU, or the CPU; a rank has the GPU of its ``LOCAL_RANK``.
 
+    On a GPU attention is not computed by cuDNN from here on: on Hopper its backward pass gives NaN for rows whose
+    length is an odd multiple of 64 (PyTorch issue 196678; torch 2.11 and later take it by default).
+
     Raises:
         InputError: the settings require a GPU and there is none, or there are fewer than ranks on this machine.
     """
@@ -32,6 +35,7 @@ def own_device() -> torch.device:
         raise InputError(what, where="device", how="lower learner.ranks.processes, or set device to cpu")
     device = torch.device("cuda", number)
     torch.cuda.set_device(device)
+    torch.backends.cuda.enable_cudnn_sdp(False)
     return device
 
 

@@ -46,8 +46,8 @@ PACKAGES = {
     "sortedcontainers": "sortedcontainers",
 }
 """Packages by the name that is imported, with what the small ones depend on."""
-FURTHER = {"trl": "trl", "deepspeed": "deepspeed"}
-"""What some comparisons take; without it they are skipped."""
+FURTHER = {"trl": "trl", "deepspeed": "deepspeed", "gguf": "gguf"}
+"""What some tests take; without it they are skipped."""
 
 
 def missing(packages: dict[str, str]) -> list[str]:
@@ -73,7 +73,7 @@ def report(lacking: list[str]) -> str:
 def main() -> int:
     """Exit code 2 where something is missing."""
     if optional := missing(FURTHER):
-        print(f"not here, so left out: comparisons with {', '.join(optional)}")
+        print(f"not here, so tests that take it are skipped: {', '.join(optional)}")
     if lacking := missing(PACKAGES):
         print(report(lacking), file=sys.stderr)
         return 2

@@ -14,6 +14,7 @@ from components.config.rollout import TorchEngine as EngineSettings
 from components.learner.batch import build_batch
 from components.learner.scoring import score_all
 from components.learner.torch_learner import TorchLearner
+from components.models.convert import convert
 from components.policy import Policy, load_policy
 from components.rollout.base import Sampling
 from components.rollout.torch_engine import TorchEngine
@@ -81,6 +82,17 @@ def test_an_update_in_bfloat16_has_the_gradient_of_one_in_float32_and_leaves_wei
     assert {weight.dtype for weight in learner.weights().values()} == {torch.float32}
 
 
+def test_attention_has_a_gradient_where_cudnn_has_none(device):
+    """On Hopper with torch 2.11 cuDNN gives NaN for a length of 64 with a mask and very negative logits."""
+    generator = torch.Generator().manual_seed(0)
+    queries, keys, values = 0.1 * torch.randn(3, 1, 2, 64, 64, generator=generator)
+    queries[..., 0], keys[..., 0] = 1.0, -960.0  # logits of -120
+    given = [tensor.to(device, torch.bfloat16).requires_grad_() for tensor in (queries, keys, values)]
+    mask = torch.ones(64, 64, dtype=torch.bool, device=device).tril()
+    torch.nn.functional.scaled_dot_product_attention(*given, attn_mask=mask).float().sum().backward()
+    assert all(tensor.grad is not None and tensor.grad.isfinite().all() for tensor in given)
+
+
 def test_a_checkpoint_of_the_learner_is_loaded_to_the_bit(loaded, tmp_path):
     groups = sampled(loaded, "policy")
     start = loaded.frozen_copy()
@@ -131,3 +143,12 @@ def test_an_adapter_learns_on_the_gpu_and_is_merged_into_an_ordinary_folder(load
 
 def test_another_process_has_the_weights_that_it_was_handed(device):
     assert len(hand_over.measure(TOY, device)["seconds"]) == hand_over.ROUNDS
+
+
+@pytest.mark.skipif(find_spec("gguf") is None, reason="gguf is not installed")
+def test_a_file_of_weights_is_converted_on_a_machine_with_a_gpu(device, tmp_path):
+    from tests.unit.gguf_files import write_gguf
+
+    write_gguf(tmp_path / "tiny.gguf")
+    convert(tmp_path / "tiny.gguf", tmp_path / "model", lambda line: None)
+    assert load_policy(tmp_path / "model", PolicySettings()).model.device == device
