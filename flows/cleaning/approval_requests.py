@@ -11,8 +11,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from components.config.promotion import load_policy
 from components.errors import EvenkeelError, InputError
 from components.registry import Candidate, candidates, read_history
@@ -20,10 +18,10 @@ from components.registry.candidates import PROPOSABLE
 from flows.cleaning.action import CleanupAction
 from flows.governance.policies import check_recorded
 from flows.governance.registry import RegistryContext, decision_on
+from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
 from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.request import KEY, load_request
 from flows.promoting.waiting_runs import DEPLOYMENT, LIVE, Run, resume_run, runs
-from flows.watching.api import client, describe_error, json_of
 
 REQUEST_TIMEOUT = 30.0
 """Seconds for one HTTP request: generous, because the next attempt is an hour later."""
@@ -44,15 +42,15 @@ def settle_requests(project: Path, api: str | None) -> Iterator[CleanupAction]:
     if api is None:
         return
     try:
-        with client(api, REQUEST_TIMEOUT) as server:
+        with PrefectServer(api, timeout=REQUEST_TIMEOUT) as server:
             known = list(runs(server))
             for registry in dict.fromkeys([DEFAULT, *(run.registry for run in known)]):
                 yield from _one(server, project, registry, [run for run in known if run.registry == registry])
-    except httpx.HTTPError as error:
-        yield CleanupAction("server", api, "left alone", f"it {describe_error(error)}")
+    except ServerUnavailable as error:
+        yield CleanupAction("server", api, "left alone", f"it {error.predicate}")
 
 
-def _one(server: httpx.Client, project: Path, registry: str, known: Sequence[Run]) -> Iterator[CleanupAction]:
+def _one(server: PrefectServer, project: Path, registry: str, known: Sequence[Run]) -> Iterator[CleanupAction]:
     """One registry and the runs about its candidates."""
     try:
         store = named_store(project, registry)
@@ -62,6 +60,8 @@ def _one(server: httpx.Client, project: Path, registry: str, known: Sequence[Run
         check_recorded(project, context.policy)  # with an uncommitted policy nothing can be decided
         undecided = [one for one in found if decision_on(context.store, one.digest) is None]
         yield from _resume_answered(server, context, found, known)
+    except ServerUnavailable:
+        raise
     except EvenkeelError as error:  # a bucket that does not answer, too: others may
         yield CleanupAction("candidate", registry, "left alone", error.what)
         return
@@ -69,7 +69,7 @@ def _one(server: httpx.Client, project: Path, registry: str, known: Sequence[Run
 
 
 def _resume_answered(
-    server: httpx.Client, context: RegistryContext, found: Sequence[Candidate], known: Sequence[Run]
+    server: PrefectServer, context: RegistryContext, found: Sequence[Candidate], known: Sequence[Run]
 ) -> Iterator[CleanupAction]:
     """Resume runs that need not wait any more, or whose request cannot be answered."""
     base = read_history(context.store).base
@@ -99,16 +99,16 @@ def _resume_reason(context: RegistryContext, candidate: Candidate, run: Run, bas
     return f"since the request, the {' and '.join(changed)} changed" if changed else ""
 
 
-def _without_form(server: httpx.Client, run: Run) -> str:
+def _without_form(server: PrefectServer, run: Run) -> str:
     """Why to resume a run: its process was killed before it stored its form; else empty."""
     if run.schema is None:
         return ""
-    there = server.get(f"/flow_runs/{run.id}/input/{run.schema}").status_code
-    return "its form was never stored" if there == httpx.codes.NOT_FOUND else ""
+    there = server.get(f"/flow_runs/{run.id}/input/{run.schema}")
+    return "its form was never stored" if there is None else ""
 
 
 def _request_missing(
-    server: httpx.Client, registry: str, undecided: Sequence[Candidate], known: Sequence[Run]
+    server: PrefectServer, registry: str, undecided: Sequence[Candidate], known: Sequence[Run]
 ) -> Iterator[CleanupAction]:
     """For every candidate that passed and has no request, start a run, or start a failed one again."""
     wanted = []
@@ -118,11 +118,8 @@ def _request_missing(
             wanted.append((candidate.digest, about))
     if not wanted:
         return
-    answer = server.get(f"/deployments/name/{DEPLOYMENT}/{DEPLOYMENT}")
-    if answer.status_code == httpx.codes.NOT_FOUND:  # a temporary server, say
-        return
-    deployment = json_of(answer)
-    if deployment["paused"]:  # paused in the UI: no requests are wanted
+    deployment = server.get(f"/deployments/name/{DEPLOYMENT}/{DEPLOYMENT}")
+    if deployment is None or deployment["paused"]:  # a temporary server, say; or it was paused in the UI
         return
     for digest, failed in wanted[:LIMIT]:
         again = next((run for run in failed if resume_run(server, run, "it failed before anything was decided")), None)
@@ -137,11 +134,11 @@ def _request_missing(
         )
 
 
-def _create_flow_run(server: httpx.Client, deployment: str, digest: str, registry: str, before: int) -> str:
+def _create_flow_run(server: PrefectServer, deployment: str, digest: str, registry: str, before: int) -> str:
     """Start the run; two who do so at once start one."""
     body: dict[str, Any] = {
         "parameters": {"digest": digest, "registry": registry},
         "state": {"type": "SCHEDULED"},
         "idempotency_key": f"ask-{digest}-{registry}-{before}",
     }
-    return str(json_of(server.post(f"/deployments/{deployment}/create_flow_run", json=body))["name"])
+    return str(server.post(f"/deployments/{deployment}/create_flow_run", body)["name"])

@@ -9,12 +9,10 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
-
 from flows.cleaning.action import CleanupAction
 from flows.host.processes import mark_of, marked
+from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
 from flows.serving.under_way import UNDER_WAY, ZOMBIE
-from flows.watching.api import client, json_of
 from flows.watching.execution import Execution
 from flows.watching.runs import RunView
 
@@ -41,26 +39,22 @@ def close_dead(runs: Iterable[RunView], api: str | None) -> Iterator[CleanupActi
             continue
         try:
             yield from _close_dead(execution, url)
-        except httpx.HTTPError as error:
+        except ServerUnavailable as error:
             unreachable.add(url)
-            yield CleanupAction("server", url, "left alone", f"it does not answer: {type(error).__name__}")
+            yield CleanupAction("server", url, "left alone", f"it {error.predicate}")
 
 
 def _close_dead(execution: Execution, url: str) -> Iterator[CleanupAction]:
-    with client(url, TIMEOUT) as server:
+    with PrefectServer(url, timeout=TIMEOUT) as server:
         for id in dict.fromkeys((execution.deployed, execution.flow_run)):
             if id is None or _has_process(id):
                 continue
-            answer = server.get(f"/flow_runs/{id}")
-            if answer.status_code == httpx.codes.NOT_FOUND:
-                continue
-            state = json_of(answer)["state"]
-            wanted = target_state(execution, state)
+            found = server.get(f"/flow_runs/{id}")
+            wanted = None if found is None else target_state(execution, found["state"])
             if wanted is not None:
-                body = {"state": wanted, "force": True}
-                server.post(f"/flow_runs/{id}/set_state", json=body).raise_for_status()
+                server.set_state(id, wanted, force=True)
                 why = f"process {execution.pid} of {execution.run_id} is gone"
-                yield CleanupAction("flow run", id, f"{state['name']} -> {wanted['name']}", why)
+                yield CleanupAction("flow run", id, f"{found['state']['name']} -> {wanted['name']}", why)
 
 
 def target_state(execution: Execution, state: dict[str, Any] | None) -> dict[str, str] | None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import re
 import shutil
 import sys
 import tempfile
 import tomllib
-import urllib.request
 from collections.abc import Callable, Iterator
-from http import HTTPStatus
 from pathlib import Path
-from urllib.error import HTTPError
 
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
@@ -31,9 +27,8 @@ from components.processes.memory import GIB, HOW, available, largest_need, param
 from components.stages import wanted
 from flows.host.dvc import rwlock_holders
 from flows.host.git import EVERYTHING, git, project_root, succeeds
-from flows.serving.api import authorization
+from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
 from flows.serving.service import served
-from flows.watching.api import AUTH_VARIABLE
 
 FOREIGN = "work in a clone of Evenkeel, or restore the file: git checkout"
 
@@ -179,17 +174,12 @@ def prefect_api(project: Path) -> Check:
     url = named or (service.api_url if service else "")
     if not url:
         return Check("prefect", "ok", f"{_installed('prefect')}, with a temporary server of its own")
-    request = urllib.request.Request(
-        f"{url.rstrip('/')}/admin/version", headers=authorization(os.environ.get(AUTH_VARIABLE, ""))
-    )
     try:
-        with urllib.request.urlopen(request, timeout=5) as response:
-            version = json.load(response)
-    except (OSError, ValueError) as error:
+        with PrefectServer(url, timeout=5) as server:
+            version = server.get("/admin/version")
+    except ServerUnavailable as error:
         fix = "start it (evenkeel serve) or unset PREFECT_API_URL" if named else "look into .state/serve/server.log"
-        if isinstance(error, HTTPError) and error.code == HTTPStatus.UNAUTHORIZED:
-            fix = f"set {AUTH_VARIABLE} to its user:password"
-        return Check("prefect", "fail", f"{url}: {error}", fix)
+        return Check("prefect", "fail", f"{url}: it {error.predicate}", error.how or fix)
     if version != _installed("prefect"):
         return Check("prefect", "warn", f"server {version}, here {_installed('prefect')}", "use one version on both")
     return Check("prefect", "ok", f"{url}, {version}{'' if named else ', evenkeel serve'}")

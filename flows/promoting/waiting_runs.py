@@ -12,20 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from components.registry.candidates import digits
+from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
 from flows.promoting.registries import DEFAULT
 from flows.serving.service import served
-from flows.watching.api import client, json_of
 
 DEPLOYMENT = "promote"
 DUPLICATE = "Asked"
 """The state of a run that sent no request, because another run does."""
 LIVE = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
-TIMEOUT = 10.0
-"""Seconds for one request."""
-PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +57,16 @@ def server_url(project: Path) -> str | None:
     return os.environ.get("PREFECT_API_URL") or (service.api_url if service else None)
 
 
-def runs(server: httpx.Client, *states: str) -> Iterator[Run]:
+def runs(server: PrefectServer, *states: str) -> Iterator[Run]:
     """Flow runs of the deployment in states of these types (any, where none is named), the newest first.
 
     Raises:
-        HTTPError: the server does not answer, or refuses.
+        ServerUnavailable: it does not answer, or refuses.
     """
     wanted: dict[str, Any] = {"deployments": {"name": {"any_": [DEPLOYMENT]}}}
     if states:
         wanted["flow_runs"] = {"state": {"type": {"any_": list(states)}}}
-    offset = 0
-    while True:
-        body = {**wanted, "sort": "ID_DESC", "limit": PAGE, "offset": offset}
-        found = json_of(server.post("/flow_runs/filter", json=body))
-        yield from map(_run, found)
-        if len(found) < PAGE:
-            return
-        offset += PAGE
+    return map(_run, server.flow_runs(wanted))
 
 
 def _run(row: dict[str, Any]) -> Run:
@@ -97,18 +85,16 @@ def _run(row: dict[str, Any]) -> Run:
     )
 
 
-def resume_run(server: httpx.Client, run: Run, why: str) -> bool:
+def resume_run(server: PrefectServer, run: Run, why: str) -> bool:
     """Start a suspended or failed run again from its first line; returns whether the server accepted.
 
     A suspended run continues without an answer: resuming it in Prefect's sense needs a filled-in form, which only a
     person may send. A run that failed after an answer still has it.
 
     Raises:
-        HTTPError: the server does not answer, or refuses.
+        ServerUnavailable: it does not answer, or refuses.
     """
-    state = {"type": "SCHEDULED", "name": "Resuming", "message": why}
-    answer = json_of(server.post(f"/flow_runs/{run.id}/set_state", json={"state": state}))
-    return bool(answer["status"] == "ACCEPT")
+    return server.set_state(run.id, {"type": "SCHEDULED", "name": "Resuming", "message": why}) == "ACCEPT"
 
 
 def resume(project: Path, digest: str, why: str) -> list[str]:
@@ -124,8 +110,8 @@ def resume(project: Path, digest: str, why: str) -> list[str]:
     if api is None:
         return []
     try:
-        with client(api, TIMEOUT) as server:
+        with PrefectServer(api) as server:
             waiting = [run for run in runs(server, "PAUSED") if run.about(digest, run.registry)]
             return [run.name for run in waiting if resume_run(server, run, why)]
-    except httpx.HTTPError:
+    except ServerUnavailable:
         return []

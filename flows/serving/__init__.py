@@ -2,8 +2,8 @@
 
 - `serve` — the command: starts everything in order, supervises it, ends it
 - `options` — what may be chosen; `environments` — what server, worker and flow runs find in their environment
-- `place` — `.state/serve.json`: where other commands find what is served, and who serves it
-- `part` — one supervised process; `api` — the little of Prefect's REST interface that a supervisor needs
+- `service` — `.state/serve.json`: where other commands find what is served, and who serves it
+- `process` — one supervised process
 - `register` — a process of its own, because it imports Prefect: work pool, deployments, automations
 - `deployments` — reads `prefect.yaml`; `automations` — what the server does by itself: zombies, notifications
 - `under_way` — gives flow runs back that lost their process, so that a worker continues them

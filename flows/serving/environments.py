@@ -8,8 +8,8 @@ from pathlib import Path
 
 from components.processes.ports import LOOPBACK
 from flows.prefect_runtime.environment import HEARTBEAT_SECONDS, prefect_environment
+from flows.prefect_runtime.server import AUTH_VARIABLE
 from flows.serving.options import DATABASE_VARIABLE, NOTIFY_VARIABLE, SERVER_AUTH_VARIABLE, Options
-from flows.watching.api import AUTH_VARIABLE
 
 PAGES_VARIABLE = "EVENKEEL_PAGES_URL"
 POLL_SECONDS = 1

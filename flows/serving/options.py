@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from components.errors import InputError
 from components.processes.ports import LOOPBACK, free_port
-from flows.watching.api import AUTH_VARIABLE
+from flows.prefect_runtime.server import AUTH_VARIABLE
 
 DEFAULT_PORT = 4200
 POOL = "local-process"

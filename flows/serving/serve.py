@@ -12,15 +12,16 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import FrameType
 
 from rich.console import Console
 
 from components.errors import InputError
 from components.files import os_errors
+from flows.prefect_runtime.environment import HEARTBEAT_SECONDS
+from flows.prefect_runtime.server import PrefectServer
 from flows.serving import environments
-from flows.serving.api import Api
 from flows.serving.options import POOL, Options, check_free
 from flows.serving.pages import PageServer
 from flows.serving.process import SupervisedProcess, end_leftovers, wait_for
@@ -31,6 +32,9 @@ STARTUP = 180.0
 """Seconds that the server may take; the first start makes the database."""
 REGISTRATION = 120.0
 SERVER_GRACE = 10.0
+REQUEST_TIMEOUT = 30.0
+CATCHING_UP = timedelta(seconds=6 * HEARTBEAT_SECONDS)
+"""How long after its start a server may mark a run as crashed for heartbeats that it missed while it was off."""
 LOOK = 0.3
 """Seconds between two checks of the supervised processes."""
 
@@ -41,11 +45,12 @@ class Serving:
     def __init__(self, options: Options, console: Console) -> None:
         self._options, self._console = options, console
         self._project = options.project
-        self._api = Api(options.api_url, options.auth)
+        self._prefect = PrefectServer(options.api_url, options.auth, REQUEST_TIMEOUT)
         self._stopping = threading.Event()
         self._logs = options.project / ".state" / "serve"
         self._worker_name = f"{socket.gethostname()}-{hashlib.sha256(bytes(options.project)).hexdigest()[:6]}"
         self._parts: dict[str, SupervisedProcess] = {}
+        self._server_began: datetime | None = None
 
     def run(self) -> None:
         """Serve until a signal.
@@ -84,7 +89,7 @@ class Serving:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _start(self, pages_url: str) -> None:
-        began, since = time.monotonic(), datetime.now(UTC)
+        began = time.monotonic()
         self._start_server()
         if self._stopping.is_set():
             return
@@ -94,7 +99,7 @@ class Serving:
             self._print(line)
         if self._stopping.is_set():
             return
-        self._start_worker(pages_url, "evenkeel serve was ended", since)
+        self._start_worker(pages_url, "evenkeel serve was ended")
         self._announce(pages_url)
 
     def _announce(self, pages_url: str) -> None:
@@ -106,24 +111,30 @@ class Serving:
         command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app"]
         command += ["--host", "127.0.0.1", "--port", str(self._options.port)]
         command += ["--log-level", "warning", "--timeout-graceful-shutdown", "3"]
+        self._server_began = datetime.now(UTC)
         self._run_part("server", command, environments.server(self._options), SERVER_GRACE)
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
         server = self._parts["server"]
-        ready = wait_for(lambda: not server.alive or self._api.ready(), STARTUP, self._stopping.is_set)
+        ready = wait_for(lambda: not server.alive or self._prefect.ready(), STARTUP, self._stopping.is_set)
         if not self._stopping.is_set() and not (ready and server.alive):
             how = "see the log; `evenkeel doctor` checks this machine"
             raise InputError(f"the Prefect server did not start; {server.ending()}", where=server.log, how=how)
 
-    def _start_worker(self, pages_url: str, why: str, crashed_since: datetime | None = None) -> None:
-        for name in reschedule(self._api, why, self._worker_name, crashed_since):
+    def _start_worker(self, pages_url: str, why: str) -> None:
+        for name in reschedule(self._prefect, why, self._worker_name, self._crashed_since()):
             self._print(f"continue  {name}")
         command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
         command += ["--name", self._worker_name, "--no-create-pool-if-not-found"]
         # No grace period: a run is killed with its worker; on SIGTERM it would set its own state to Crashed.
         self._run_part("worker", command, environments.worker(self._options, pages_url), 0.0)
         self._write_service(pages_url)
+
+    def _crashed_since(self) -> datetime | None:
+        """When the server was started, if that is not long ago: it has missed heartbeats and takes runs for dead."""
+        began = self._server_began
+        return began if began and datetime.now(UTC) - began < CATCHING_UP else None
 
     def _run_part(self, name: str, command: list[str], env: Mapping[str, str], grace: float) -> None:
         home = environments.home(self._project)
@@ -167,7 +178,7 @@ class Serving:
         for name, part in self._parts.items():
             if part.alive or self._stopping.is_set():
                 continue
-            if name != "server" and not self._api.ready():
+            if name != "server" and not self._prefect.ready():
                 continue  # the server is restarted first
             pause = part.record_exit()
             self._print(f"{part.ending()}\n{name} is started again" + (f" in {pause:.0f} s" if pause else ""))
@@ -187,7 +198,7 @@ class Serving:
         worker, server = self._parts.get("worker"), self._parts.get("server")
         if worker is not None:
             worker.stop()
-            for name in reschedule_if_possible(self._api, "evenkeel serve was stopped", self._worker_name):
+            for name in reschedule_if_possible(self._prefect, "evenkeel serve was stopped", self._worker_name):
                 self._print(f"stopped   {name}; the next `evenkeel serve` continues it")
         if server is not None:
             server.stop()

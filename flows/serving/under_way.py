@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from components.errors import InputError
-from flows.serving.api import Api
+from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
 from flows.serving.options import POOL
 
 UNDER_WAY = ("RUNNING", "PENDING", "CANCELLING")
@@ -21,7 +20,7 @@ ZOMBIE = "Its process gave no sign of life"
 """How the state message of a run begins that the server marked as crashed (`automations`)."""
 
 
-def reschedule(api: Api, why: str, worker: str, crashed_since: datetime | None = None) -> list[str]:
+def reschedule(server: PrefectServer, why: str, worker: str, crashed_since: datetime | None = None) -> list[str]:
     """Schedule every run again that ``worker`` had under way, now that it is gone; returns their names.
 
     Args:
@@ -30,7 +29,7 @@ def reschedule(api: Api, why: str, worker: str, crashed_since: datetime | None =
             marked since this time are rescheduled too.
 
     Raises:
-        InputError: the server does not answer.
+        ServerUnavailable: it does not answer, or refuses.
     """
     wanted = {
         "work_pools": {"name": {"any_": [POOL]}},
@@ -38,22 +37,23 @@ def reschedule(api: Api, why: str, worker: str, crashed_since: datetime | None =
     }
     returned = []
     # A run that no worker has signed yet may be about to start at another one.
-    unsigned = "" if _other_workers(api, worker) else worker
-    for run in list(api.flow_runs(wanted)):
+    unsigned = "" if _other_workers(server, worker) else worker
+    for run in list(server.flow_runs(wanted)):
         if run["labels"].get("prefect.worker.name", unsigned) != worker:
             continue
         if run["state_type"] == "CRASHED" and not _taken_for_dead(run["state"], crashed_since):
             continue
         if run["state_type"] == "CANCELLING":
-            api.set_state(run["id"], "CANCELLED", "Cancelled", f"Cancelled; {why}.")
+            state = {"type": "CANCELLED", "name": "Cancelled", "message": f"Cancelled; {why}."}
         else:
-            api.set_state(run["id"], "SCHEDULED", "AwaitingRetry", f"To be continued: {why}.")
+            state = {"type": "SCHEDULED", "name": "AwaitingRetry", "message": f"To be continued: {why}."}
             returned.append(run["name"])
+        server.set_state(run["id"], state, force=True)
     return returned
 
 
-def _other_workers(api: Api, worker: str) -> bool:
-    found = api.post(f"/work_pools/{POOL}/workers/filter", {})
+def _other_workers(server: PrefectServer, worker: str) -> bool:
+    found = server.post(f"/work_pools/{POOL}/workers/filter", {})
     return any(other["status"] == "ONLINE" and other["name"] != worker for other in found)
 
 
@@ -62,9 +62,9 @@ def _taken_for_dead(state: Mapping[str, Any], since: datetime | None) -> bool:
     return since is not None and at >= since and str(state["message"]).startswith(ZOMBIE)
 
 
-def reschedule_if_possible(api: Api, why: str, worker: str) -> list[str]:
+def reschedule_if_possible(server: PrefectServer, why: str, worker: str) -> list[str]:
     """`reschedule`, but ignore a server that does not answer: the next start of `serve` reschedules."""
     try:
-        return reschedule(api, why, worker)
-    except InputError:
+        return reschedule(server, why, worker)
+    except ServerUnavailable:
         return []

@@ -11,28 +11,19 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import httpx
 import psutil
 
 from components.errors import InputError
 from components.processes.owner import alive
 from flows.host.processes import end
+from flows.prefect_runtime.server import CANCELLED, CANCELLING, UNDER_WAY, PrefectServer, ServerUnavailable
 from flows.serving.service import served
-from flows.watching.api import (
-    CANCELLED,
-    CANCELLING,
-    TIMEOUT,
-    UNDER_WAY,
-    client,
-    describe_error,
-    json_of,
-    set_state,
-    state_of,
-)
 from flows.watching.execution import Execution, now, read, write
 from flows.watching.runs import RunView
 
 POLL = 0.2
+KILL_GRACE = 10.0
+"""Seconds that a killed process may take to be gone."""
 WORKER_START = 20.0
 """Seconds after which a server that accepted the request but has no worker to carry it out is not waited for."""
 WORKER_GRACE = 15.0
@@ -77,7 +68,7 @@ def cancel(run: RunView, grace: float, report: Report) -> None:
     if not _wait_for_end(execution, grace - (time.monotonic() - began)):
         report(f"it did not end within {grace:g} s: killing process {execution.pid}")
         _send(execution, "kill")
-        _wait_for_end(execution, TIMEOUT)
+        _wait_for_end(execution, KILL_GRACE)
     left = end(one for one in run.processes() if one.pid != execution.pid)
     if left:
         report(f"ended what it left: {', '.join(map(str, left))}")
@@ -101,16 +92,16 @@ def _cancel_dead(run: RunView, dead: Execution, report: Report) -> Execution | N
     known = replace(dead, api=service.api_url) if service else dead  # a restarted server may have another port
     flow_run = str(known.deployed)
     try:
-        state = state_of(known.api, flow_run)
-        if state not in UNDER_WAY:
-            return dead
-        _cancel_waiting(known, report)
-        if state == "SCHEDULED":
-            set_state(known.api, flow_run, CANCELLED, force=True)
-    except httpx.HTTPError as error:
+        with PrefectServer(known.api or "") as server:
+            state = server.state_of(flow_run)
+            if state not in UNDER_WAY:
+                return dead
+            _cancel_waiting(known, report)
+            if state == "SCHEDULED":
+                server.set_state(flow_run, CANCELLED, force=True)
+    except ServerUnavailable as error:
         what = f"{run.run_id} is dead, but `evenkeel serve` goes on with it at its next start"
-        where, how = known.api, f"the Prefect server {describe_error(error)}; start it, and cancel again"
-        raise InputError(what, where=where, how=how) from error
+        raise InputError(what, where=known.api, how=f"{error.what}; start it, and cancel again") from error
     if state != "SCHEDULED" and _request_cancellation(known, report):
         _ensure_cancelled(known, WORKER_START, report)
     begun = read(run.root)
@@ -130,19 +121,20 @@ def _cancel_waiting(execution: Execution, report: Report) -> None:
         return
     wanted = {"tags": {"all_": [execution.run_id]}, "state": {"type": {"any_": list(UNDER_WAY)}}}
     try:
-        with client(execution.api, TIMEOUT) as server:
-            found = json_of(server.post("/flow_runs/filter", json={"flow_runs": wanted}))
-        for other in found:
-            if other["id"] in (execution.deployed, execution.flow_run):
-                continue
-            if other["deployment_id"] is None:
-                report(f"flow run {other['name']} was started by hand and takes the run over: stop it where it runs")
-                continue
-            scheduled = other["state_type"] == "SCHEDULED"
-            set_state(execution.api, other["id"], CANCELLED if scheduled else CANCELLING, force=scheduled)
-            report(f"cancelled flow run {other['name']} too, which waited for the same run")
-    except httpx.HTTPError as error:
-        report(f"whether other flow runs wait for this run is not known: the Prefect server {describe_error(error)}")
+        with PrefectServer(execution.api) as server:
+            for other in list(server.flow_runs({"flow_runs": wanted})):
+                if other["id"] in (execution.deployed, execution.flow_run):
+                    continue
+                if other["deployment_id"] is None:
+                    report(
+                        f"flow run {other['name']} was started by hand and takes the run over: stop it where it runs"
+                    )
+                    continue
+                scheduled = other["state_type"] == "SCHEDULED"
+                server.set_state(other["id"], CANCELLED if scheduled else CANCELLING, force=scheduled)
+                report(f"cancelled flow run {other['name']} too, which waited for the same run")
+    except ServerUnavailable as error:
+        report(f"whether other flow runs wait for this run is not known: {error.what}")
 
 
 def _hint(run: RunView) -> str:
@@ -172,9 +164,10 @@ def _wait_for_end(execution: Execution, seconds: float) -> bool:
 def _request_cancellation(execution: Execution, report: Report) -> bool:
     """Request cancellation from the Prefect server; returns whether it accepted."""
     try:
-        answer = set_state(execution.api, str(execution.deployed), CANCELLING)
-    except httpx.HTTPError as error:
-        report(f"the Prefect server at {execution.api} {describe_error(error)}")
+        with PrefectServer(execution.api or "") as server:
+            answer = server.set_state(str(execution.deployed), CANCELLING)
+    except ServerUnavailable as error:
+        report(f"the Prefect server at {execution.api} {error.predicate}")
         return False
     if answer != "ACCEPT":
         report(f"the Prefect server did not accept it ({answer.lower()})")
@@ -194,10 +187,11 @@ def _ensure_cancelled(execution: Execution, patience: float, report: Report) -> 
         return
     deadline = time.monotonic() + patience
     try:
-        while state_of(execution.api, flow_run) != "CANCELLED":
-            if time.monotonic() >= deadline:
-                set_state(execution.api, flow_run, CANCELLED, force=True)
-                return
-            time.sleep(POLL)
-    except httpx.HTTPError as error:
-        report(f"its state on the Prefect server was not changed: it {describe_error(error)}")
+        with PrefectServer(execution.api) as server:
+            while server.state_of(flow_run) != "CANCELLED":
+                if time.monotonic() >= deadline:
+                    server.set_state(flow_run, CANCELLED, force=True)
+                    return
+                time.sleep(POLL)
+    except ServerUnavailable as error:
+        report(f"its state on the Prefect server was not changed: it {error.predicate}")

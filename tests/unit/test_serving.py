@@ -17,13 +17,14 @@ import yaml
 from prefect.client.schemas.objects import WorkerStatus
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.workers.process import ProcessWorker
+from rich.console import Console
 
 from components.errors import EvenkeelError, InputError
 from flows.prefect_runtime.environment import prefect_environment
-from flows.serving import environments
+from flows.serving import environments, serve
 from flows.serving.automations import MESSAGES
 from flows.serving.deployments import FILE, Entry, ScheduleEntry, read_entries
-from flows.serving.options import check_free, choose
+from flows.serving.options import Options, check_free, choose
 from flows.serving.process import LONGEST_PAUSE, MAX_EXITS, SupervisedProcess
 from flows.serving.register import make_pool, remove_others, schedule
 from flows.serving.service import ProcessIdentity, Service, exclusive, served, service_file, write_service
@@ -130,8 +131,8 @@ def test_a_process_that_dies_again_and_again_is_given_up(tmp_path: Path) -> None
     assert part.gave_up
 
 
-class FakeApi:
-    """Holds flow runs; remembers what became of them."""
+class FakeServer:
+    """Holds flow runs; records the states that they are given."""
 
     def __init__(self, *runs: dict[str, Any]) -> None:
         self._runs, self.changed, self.workers = runs, {}, [{"name": "me", "status": "ONLINE"}]
@@ -144,8 +145,9 @@ class FakeApi:
         types = wanted["flow_runs"]["state"]["type"]["any_"]
         return [run for run in self._runs if run["state_type"] in types]
 
-    def set_state(self, run: str, type: str, name: str, message: str) -> None:
-        self.changed[run] = (type, name)
+    def set_state(self, run: str, state: dict[str, str], *, force: bool) -> None:
+        assert force
+        self.changed[run] = (state["type"], state["name"])
 
 
 def run(id: str, type: str, *, worker: str | None = "me", message: str = "", age: int = 0) -> dict[str, Any]:
@@ -156,7 +158,7 @@ def run(id: str, type: str, *, worker: str | None = "me", message: str = "", age
 
 
 def test_runs_that_lost_their_process_are_given_back() -> None:
-    api = FakeApi(
+    server = FakeServer(
         run("running", "RUNNING"),
         run("pending", "PENDING", worker=None),
         run("cancelling", "CANCELLING"),
@@ -164,9 +166,9 @@ def test_runs_that_lost_their_process_are_given_back() -> None:
         run("crashed", "CRASHED", message="Process exited with status code: 1."),
         run("zombie", "CRASHED", message=f"{ZOMBIE} for 120 seconds."),
     )
-    returned = reschedule(api, "why", "me")  # type: ignore[arg-type]
+    returned = reschedule(server, "why", "me")  # type: ignore[arg-type]
     assert returned == ["running", "pending"]
-    assert api.changed == {
+    assert server.changed == {
         "running": ("SCHEDULED", "AwaitingRetry"),
         "pending": ("SCHEDULED", "AwaitingRetry"),
         "cancelling": ("CANCELLED", "Cancelled"),
@@ -174,9 +176,9 @@ def test_runs_that_lost_their_process_are_given_back() -> None:
 
 
 def test_a_run_without_a_worker_is_left_alone_while_another_worker_may_take_it() -> None:
-    api = FakeApi(run("pending", "PENDING", worker=None), run("running", "RUNNING"))
-    api.workers += [{"name": "another", "status": "ONLINE"}]
-    assert reschedule(api, "why", "me") == ["running"]  # type: ignore[arg-type]
+    server = FakeServer(run("pending", "PENDING", worker=None), run("running", "RUNNING"))
+    server.workers += [{"name": "another", "status": "ONLINE"}]
+    assert reschedule(server, "why", "me") == ["running"]  # type: ignore[arg-type]
 
 
 class FakeClient:
@@ -216,13 +218,42 @@ def test_a_project_keeps_its_pool_when_it_is_served_again_or_was_moved(
 
 
 def test_after_a_long_pause_runs_that_the_server_took_for_dead_are_given_back_too() -> None:
-    api = FakeApi(
+    server = FakeServer(
         run("just now", "CRASHED", message=f"{ZOMBIE} for 120 seconds."),
         run("last week", "CRASHED", message=f"{ZOMBIE} for 120 seconds.", age=3600),
         run("crashed", "CRASHED", message="Process exited with status code: 1."),
     )
     since = datetime.now(UTC) - timedelta(seconds=60)
-    assert reschedule(api, "why", "me", since) == ["just now"]  # type: ignore[arg-type]
+    assert reschedule(server, "why", "me", since) == ["just now"]  # type: ignore[arg-type]
+
+
+def test_runs_that_a_restarted_server_took_for_dead_are_given_back_with_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    since: list[datetime | None] = []
+    monkeypatch.setattr(
+        serve, "reschedule", lambda server, why, worker, crashed_since: since.append(crashed_since) or []
+    )
+    serving = serve.Serving(Options(tmp_path, 4200, "", "", ""), Console(quiet=True))
+    parts = {
+        name: SimpleNamespace(alive=True, record_exit=lambda: 0.0, ending=str, gave_up=False)
+        for name in ("server", "worker")
+    }
+    monkeypatch.setattr(serving, "_parts", parts)
+    monkeypatch.setattr(serving, "_run_part", lambda name, *_: setattr(parts[name], "alive", True))
+    monkeypatch.setattr(serving, "_write_service", lambda url: None)
+    monkeypatch.setattr(serving, "_wait_until_ready", lambda: None)
+    monkeypatch.setattr(serving._prefect, "ready", lambda: True)
+
+    def killed(*names: str) -> None:
+        for name in names:
+            parts[name].alive = False
+        serving._supervise("http://127.0.0.1")
+
+    killed("server", "worker")
+    monkeypatch.setattr(serve, "CATCHING_UP", timedelta(0))
+    killed("worker")
+    assert [at is not None for at in since] == [True, False]
 
 
 def kinds(base: type[EvenkeelError]) -> set[type[EvenkeelError]]:

@@ -1,0 +1,123 @@
+"""A Prefect server by its REST interface: importing Prefect would take seconds and memory."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from components.errors import CorrectableError
+from components.processes.ports import LOOPBACK
+
+AUTH_VARIABLE = "PREFECT_API_AUTH_STRING"
+"""``user:password``, as Prefect's own clients take it."""
+TIMEOUT = 10.0
+"""Seconds for one request."""
+PAUSES = (0.2, 0.5, 1.0, 2.0)
+"""Seconds between requests while the server answers 503: its SQLite file is busy, and it has done nothing."""
+PAGE = 200
+"""Flow runs in one answer; the server's limit."""
+UNDER_WAY = ("SCHEDULED", "PENDING", "RUNNING")
+CANCELLING = {"type": "CANCELLING", "name": "Cancelling"}
+CANCELLED = {"type": "CANCELLED", "name": "Cancelled", "message": "Cancelled by `evenkeel cancel`."}
+
+
+class ServerUnavailable(CorrectableError):
+    """A Prefect server does not answer, or refuses. ``what`` states it of "the Prefect server"; ``unauthorized``: for
+    want of the right password."""
+
+    def __init__(self, what: str, *, where: str, how: str | None = None, unauthorized: bool = False) -> None:
+        super().__init__(f"the Prefect server {what}", where=where, how=how)
+        self.predicate, self.unauthorized = what, unauthorized
+
+
+class PrefectServer:
+    """Use it as a context, or for as long as the process lives.
+
+    Args:
+        url: of its API.
+        auth: ``user:password``; None takes it from the environment, and an empty one sends none.
+        timeout: seconds for one request.
+    """
+
+    def __init__(self, url: str, auth: str | None = None, timeout: float = TIMEOUT) -> None:
+        self.url = url
+        user, colon, password = (os.environ.get(AUTH_VARIABLE, "") if auth is None else auth).partition(":")
+        try:
+            here = httpx.URL(url).host in (LOOPBACK, "localhost", "::1")  # a proxy would look on its own machine
+            self._http = httpx.Client(
+                base_url=url, auth=(user, password) if colon else None, timeout=timeout, trust_env=not here
+            )
+        except httpx.InvalidURL as error:
+            raise ServerUnavailable(f"has no such address: {error}", where=url) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def ready(self) -> bool:
+        """Whether the server and its database answer."""
+        try:
+            return self._http.get("/ready", timeout=5).is_success
+        except httpx.HTTPError:
+            return False
+
+    def get(self, path: str) -> Any:
+        """The answer as JSON; None where there is no such thing.
+
+        Raises:
+            ServerUnavailable: it does not answer, or refuses, or something other than Prefect listens there.
+        """
+        return self._request("GET", path)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """As `get`."""
+        return self._request("POST", path, json=body)
+
+    def flow_runs(self, wanted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Flow runs that a filter of Prefect's picks, the newest first. A caller that changes their states collects
+        them first."""
+        for offset in itertools.count(0, PAGE):
+            found = self.post("/flow_runs/filter", {**wanted, "sort": "ID_DESC", "limit": PAGE, "offset": offset})
+            yield from found
+            if len(found) < PAGE:
+                return
+
+    def state_of(self, flow_run: str) -> str:
+        """The type of a flow run's state; empty where there is no such run."""
+        found = self.get(f"/flow_runs/{flow_run}")
+        return "" if found is None else str(found["state_type"])
+
+    def set_state(self, flow_run: str, state: Mapping[str, str], *, force: bool = False) -> str:
+        """Request another state, or with ``force`` set it whatever the present one is; returns ``ACCEPT`` where the
+        server accepted."""
+        answer = self.post(f"/flow_runs/{flow_run}/set_state", {"state": dict(state), "force": force})
+        return "ABSENT" if answer is None else str(answer["status"])
+
+    def _request(self, method: str, path: str, **content: Any) -> Any:
+        try:
+            answer = self._http.request(method, path, **content)
+            for pause in PAUSES:
+                if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                    break
+                time.sleep(pause)
+                answer = self._http.request(method, path, **content)
+            return None if answer.status_code == httpx.codes.NOT_FOUND else answer.raise_for_status().json()
+        except httpx.HTTPStatusError as error:
+            raise self._refusal(error.response) from error
+        except (httpx.HTTPError, ValueError) as error:  # ValueError: not JSON
+            raise ServerUnavailable(f"does not answer ({type(error).__name__})", where=self.url) from error
+
+    def _refusal(self, answer: httpx.Response) -> ServerUnavailable:
+        unauthorized = answer.status_code == httpx.codes.UNAUTHORIZED
+        what, how = f"refuses ({answer.status_code} {answer.reason_phrase})", f"set {AUTH_VARIABLE} to user:password"
+        return ServerUnavailable(what, where=self.url, how=how if unauthorized else None, unauthorized=unauthorized)
