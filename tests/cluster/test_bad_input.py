@@ -10,6 +10,7 @@ from components.config import load
 from components.errors import CorrectableError, InputError
 from components.launch import Job
 from components.launch.kubernetes.api import Cluster
+from components.launch.kubernetes.api.errors import Refused
 from components.launch.kubernetes.janitor import sweep
 from components.launch.kubernetes.launcher import KubernetesLauncher
 from components.launch.kubernetes.manifests import jobset
@@ -30,7 +31,7 @@ def job(place: Place, folder: Path, name: str, *overrides: str) -> Job:
 
 
 def test_a_namespace_that_is_not_there(place: Place, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nowhere") as refusal:
+    with pytest.raises(Refused, match="nowhere") as refusal:
         KubernetesLauncher().submit(job(place, tmp_path, "nowhere", "launch.kubernetes.namespace=nowhere"))
     assert "kubectl" in str(refusal.value)
 

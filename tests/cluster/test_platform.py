@@ -8,6 +8,7 @@ import pytest
 
 from components.config import load
 from components.launch.kubernetes.api import Cluster
+from components.launch.kubernetes.api.errors import Refused
 from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.permissions import ROLES
 from components.launch.kubernetes.plan import plan_run
@@ -60,12 +61,10 @@ def test_the_server_takes_every_profile_and_makes_nothing(place: Place, name: st
 
 
 def test_a_field_that_the_server_does_not_know_is_refused(place: Place) -> None:
-    from components.errors import InputError
-
     settings = load(ROOT / "configs/kubernetes.yaml", [f"launch.kubernetes.namespace={place.namespace}"])
     body = jobset(plan_run(settings, plan("cpu").submission))
     body["spec"]["replicatedJobs"][0]["template"]["spec"]["backofLimit"] = 1
-    with pytest.raises(InputError, match="backofLimit"):
+    with pytest.raises(Refused, match="backofLimit"):
         Cluster.connect(place.namespace).dry_run(body)
 
 
