@@ -1,6 +1,6 @@
 """What the terminal shows.
 
-- `console` — live progress, drawn from the `board`; `summary` — the figures of a finished run
+- `console` — live progress, drawn from the `board`; `summary` — a finished run; `figures` — rows of what was evaluated
 - `plan` — `evenkeel run --dry-run`; `memory_plan` — `evenkeel plan`
 - `output` — printing that escapes control characters and reports a closed output
 """

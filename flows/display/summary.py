@@ -17,6 +17,7 @@ from components.files import read_json, read_jsonl
 from components.layout import Layout
 from components.printing import message, printable
 from components.registry import PromotionRecord
+from flows.display.figures import HEADS, compared
 from flows.display.output import field
 from flows.recording import RecordingResult
 
@@ -27,9 +28,9 @@ def show_figures(console: Console, layout: Layout) -> None:
     """Held-out accuracy before and after RL, what the monitor said, and the gate's checks."""
     if layout.evaluation.exists():
         evaluation = read_json(layout.evaluation)
-        console.print(_evaluation_table(evaluation))
-        if "champion" in evaluation:
-            console.print(champion_table(evaluation))
+        for side, title in (("sft", "held-out test prompts"), ("champion", "against the champion")):
+            if side in evaluation:
+                console.print(_comparison(title, evaluation, side))
         for line in evaluation.get("words", ()):
             console.print(field(line), soft_wrap=True)
     if layout.train_metrics.exists():
@@ -115,33 +116,11 @@ def _audit_table(audit: dict[str, Any]) -> Table:
     return table
 
 
-def _evaluation_table(evaluation: dict[str, Any]) -> Table:
-    return _comparison(Table("held-out test prompts", "SFT", "trained", "gain"), evaluation, "sft", "gain")
-
-
-def champion_table(evaluation: dict[str, Any]) -> Table:
-    """The new checkpoint compared with the present champion, on the same prompts."""
-    table = Table("against the champion", "champion", "trained", "gain")
-    return _comparison(table, evaluation, "champion", "gain_over_champion")
-
-
-def _comparison(table: Table, evaluation: dict[str, Any], side: str, gain: str) -> Table:
-    for label, key, interval in (("pass@1", "pass_at_1", gain), ("greedy", "greedy", f"greedy_{gain}")):
-        before, after = evaluation[side][key], evaluation["trained"][key]
-        table.add_row(label, _share(before), _share(after), _interval(evaluation[interval]))
+def _comparison(title: str, evaluation: dict[str, Any], side: str) -> Table:
+    table = Table(title, HEADS[side], "trained", "gain")
+    for row in compared(evaluation, side):
+        table.add_row(*row)
     return table
-
-
-def _share(value: float | None) -> str:
-    """A share in percent; a dash where nothing could be scored."""
-    return "-" if value is None else f"{value:.1%}"
-
-
-def _interval(gain: dict[str, float] | None) -> str:
-    if gain is None:
-        return "-"
-    points = [100 * gain[key] for key in ("mean", "low", "high")]
-    return f"{points[0]:+.1f} points ({gain['confidence']:.0%} interval {points[1]:+.1f} to {points[2]:+.1f})"
 
 
 def _health_line(layout: Layout) -> Text:

@@ -5,7 +5,6 @@ They are those that were judged, from the registry, and not those in the run's w
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from components.files import write_text
 from components.layout import Layout
 from components.registry import Store
 from flows.serving.pages import EVIDENCE, TYPES
-from flows.watching.pages import PAGES_VARIABLE
+from flows.watching.pages import addresses
 
 
 def pages(project: Path, store: Store, evidence: str | None, report: str | None = None) -> dict[str, str]:
@@ -33,13 +32,7 @@ def pages(project: Path, store: Store, evidence: str | None, report: str | None 
     folder = project / EVIDENCE / evidence
     source = store.tree(evidence)
     write_directory(folder, lambda staging: _fill(source, staging, report))
-    layout = Layout(folder)
-    found = {
-        "Report": layout.report,
-        "Data validation": layout.data / "validation.html",
-        "Verifier audit": layout.audit_page,
-    }
-    return {title: _address(folder, path) for title, path in found.items() if path.is_file()}
+    return addresses(Layout(folder), f"evidence/{evidence}")
 
 
 def _fill(source: Path, target: Path, report: str | None) -> None:
@@ -55,10 +48,3 @@ def _copy(source: Path, target: Path) -> None:
             copy = target / path.relative_to(source)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
-
-
-def _address(folder: Path, path: Path) -> str:
-    base = os.environ.get(PAGES_VARIABLE, "").rstrip("/")
-    if not base:
-        return path.resolve().as_uri()
-    return f"{base}/evidence/{folder.name}/{path.relative_to(folder).as_posix()}"

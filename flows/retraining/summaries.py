@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.files import read_json
+from components.health.summaries.markdown import plain
 from components.layout import Layout
-from components.printing import block
 from components.words import percent, plural, points
 from flows.display.board import Tail
 from flows.retraining.ledger import FinishedRun
@@ -86,10 +86,4 @@ def against_champion(layout: Layout) -> str:
 
 def markdown(title: str, lines: list[str]) -> str:
     """A heading and a list; what files are called and what a stage said is shown as it is."""
-    return "\n".join([f"# {title}", "", *(f"- {_plain(line)}" for line in lines), ""])
-
-
-def _plain(line: str) -> str:
-    """Without what Markdown or HTML would act upon."""
-    kept = block(line).replace("\n", " ").replace("&", "&amp;").replace("<", "&lt;")
-    return "".join(f"\\{char}" if char in "\\`*_[]#|!" else char for char in kept)
+    return "\n".join([f"# {title}", "", *(f"- {plain(line)}" for line in lines), ""])

@@ -15,18 +15,21 @@ PAGES_VARIABLE = "EVENKEEL_PAGES_URL"
 
 def links(workspace: Workspace) -> dict[str, str]:
     """Title -> address of every page that the run has written."""
-    layout: Layout = workspace.layout
+    return addresses(workspace.layout, f"runs/{workspace.run_id}")
+
+
+def addresses(layout: Layout, folder: str) -> dict[str, str]:
+    """Title -> address of every page that there is; ``folder`` is the layout's own on the server of pages."""
     pages = {
         "Report": layout.report,
         "Data validation": layout.data / "validation.html",
         "Verifier audit": layout.audit_page,
     }
-    return {title: address(workspace, path) for title, path in pages.items() if path.exists()}
+    return {title: _address(layout, path, folder) for title, path in pages.items() if path.is_file()}
 
 
-def address(workspace: Workspace, path: Path) -> str:
-    """The address of one file of the run's workspace."""
+def _address(layout: Layout, path: Path, folder: str) -> str:
     base = os.environ.get(PAGES_VARIABLE, "").rstrip("/")
     if not base:
         return path.resolve().as_uri()
-    return f"{base}/runs/{quote(workspace.run_id)}/{quote(path.relative_to(workspace.root).as_posix())}"
+    return f"{base}/{quote(folder)}/{quote(path.relative_to(layout.root).as_posix())}"

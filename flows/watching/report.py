@@ -13,12 +13,12 @@ from components.errors import InputError
 from components.files import read_json, read_text
 from components.health.summaries.markdown import plain
 from components.layout import Layout
+from flows.display.figures import HEADS, compared
 from flows.run.workspace import Workspace
 from flows.watching.pages import links
 
 PLOTS = ("accuracy", "entropy", "zero_variance", "kl", "grad_norm")
 """Panels of the page, about 30 kB each."""
-MEASURES = (("pass@1", "pass_at_1", "gain"), ("greedy", "greedy", "greedy_gain"))
 
 
 def markdown(workspace: Workspace, candidate: str | None, reason: str = "") -> str:
@@ -63,28 +63,8 @@ def _evaluation(layout: Layout) -> Iterator[str]:
         return
     found = read_json(layout.evaluation)
     yield "## Held-out test prompts"
-    yield table(("", "SFT", "trained", "gain"), _compared(found, "sft", ""))
-    if "champion" in found:
-        yield table(("", "champion", "trained", "gain"), _compared(found, "champion", "_over_champion"))
-
-
-def _compared(found: Mapping[str, Any], before: str, over: str) -> list[tuple[str, ...]]:
-    """A row a measure: that of the policy before, of the trained one, and the gain."""
-    return [
-        (label, _share(found[before][key]), _share(found["trained"][key]), _gain(found[f"{gain}{over}"]))
-        for label, key, gain in MEASURES
-    ]
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
-
-
-def _gain(gain: Mapping[str, float] | None) -> str:
-    if gain is None:
-        return "-"
-    mean, low, high = (100 * gain[key] for key in ("mean", "low", "high"))
-    return f"{mean:+.1f} points ({gain['confidence']:.0%} interval {low:+.1f} to {high:+.1f})"
+    for side in filter(found.__contains__, HEADS):
+        yield table(("", HEADS[side], "trained", "gain"), compared(found, side))
 
 
 def _gate(layout: Layout) -> Iterator[str]:

@@ -536,7 +536,7 @@ def test_a_version_of_a_version_stands_where_the_first_one_stood() -> None:
 
 
 def test_file_names_are_shown_and_not_acted_upon() -> None:
-    assert markdown("Night", ["<img src=x>.jsonl [a](b)\nno"]) == "# Night\n\n- &lt;img src=x>.jsonl \\[a\\](b) no\n"
+    assert markdown("Night", ["<img src=x>.jsonl [a](b)\nno"]) == "# Night\n\n- \\<img src=x\\>.jsonl \\[a\\](b) no\n"
 
 
 @pytest.mark.parametrize("start", ["base", "champion"])
